@@ -135,6 +135,25 @@ pub use ring::step;
 
 // The names `EventPayload`, `EventType` and `PayloadField` below are traits. With the feature `macros` they are
 // derives, too.
+/// Makes the body of a function a [scope](macro@crate::scope). Its name is that of the function, and its fields are the
+/// arguments: as they are if [`RecordedValue`](crate::tracing::RecordedValue) has their type, and otherwise as their
+/// `Debug` text.
+///
+/// ```
+/// #[eventring::scoped(skip(body), fields(body.bytes = body.len()))]
+/// fn parse(path: &str, body: &[u8]) -> usize {
+///     body.iter().filter(|byte| **byte == b'\n').count()
+/// }
+/// parse("/", b"one\n");
+/// ```
+///
+/// `skip(a, b)` and `skip_all` leave arguments out, and `fields(…)` adds fields, which are written as in `scope!`.
+/// `name = "…"`, `target = …` and `level = …` are those of the scope. Patterns and `self` are no fields.
+///
+/// An `async` function is refused, because a scope belongs to one thread: give it a span, with
+/// `#[tracing::instrument]`.
+#[cfg(all(feature = "macros", feature = "tracing"))]
+pub use eventring_macros::scoped;
 #[doc(hidden)]
 pub use macros::support as __private;
 #[doc(no_inline)]

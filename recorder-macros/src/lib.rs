@@ -13,6 +13,7 @@ mod names;
 mod payload_field;
 mod payloads;
 mod schema_info;
+mod scoped;
 mod views;
 
 use proc_macro::TokenStream;
@@ -23,6 +24,12 @@ use syn::{DeriveInput, parse_macro_input};
 pub fn derive_event_payload(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     event_payload::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Makes the body of a function a scope: `scope!` at its beginning, with the arguments as fields.
+#[proc_macro_attribute]
+pub fn scoped(args: TokenStream, item: TokenStream) -> TokenStream {
+    scoped::expand(args.into(), item.into()).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 /// Implements `eventring::schema::PayloadField` for an enum without fields, or for a struct with one unnamed field.

@@ -43,7 +43,9 @@ mod record;
 /// What the macros of this crate expand to.
 #[doc(hidden)]
 pub mod for_macros {
-    pub use super::record::fields::{DebugOf, DisplayOf, FieldEncoder, FieldValues};
+    pub use super::record::fields::{
+        AnyOf, DebugOf, DisplayOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs,
+    };
     pub use super::record::site::MacroSite;
     pub use tracing_core::callsite::Identifier;
     pub use tracing_core::field::FieldSet;

@@ -14,6 +14,7 @@ mod fork_with_the_parents_pid;
 mod global_off_evaluates_nothing;
 mod global_override;
 mod record_within_the_allocator;
+mod scopes;
 mod shm_modes;
 mod stall;
 mod stall_ring;

@@ -189,6 +189,12 @@ impl LineWriter<'_> {
             text.member("instructions", all)?;
             text.member("self_instructions", own)?;
         }
+        if span.is_scope() {
+            text.member("scope", &true)?;
+        }
+        if span.has_ended_with_parent() {
+            text.member("ended_with_parent", &true)?;
+        }
         text.member("open", &(span.is_open() && !span.is_end_lost))?;
         text.member("end_lost", &span.is_end_lost)?;
         text.member("last_seen_ns", &span.is_end_lost.then_some(span.last_seen_epoch_nanos))?;

@@ -49,6 +49,10 @@ pub struct SpanSummary {
     pub target: String,
     /// The number of spans that were created and closed. All times below are those of these spans.
     pub count: u64,
+    /// The number of spans, closed or open, that are scopes: spans of one thread.
+    pub scopes: u64,
+    /// The number of scopes that ended with the span around them, because their guard was not dropped in time.
+    pub ended_with_parent: u64,
     /// The number of further spans that were open at the end.
     pub open: u64,
     /// The number of spans whose end was not seen and may have been lost. They are not part of `count`.
@@ -150,8 +154,8 @@ impl Summary {
     }
 
     /// Returns the summary as JSON: `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …],
-    /// "spans": [{"name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
-    /// "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}}, …],
+    /// "spans": [{"name", "target", "kind", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
+    /// "ended_with_parent", "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}}, …],
     /// "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "lost", "overwritten_before",
     /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
@@ -164,6 +168,7 @@ impl Summary {
                     "name": span.name, "target": span.target, "count": span.count, "total_ns": span.total_nanos,
                     "self_ns": span.self_nanos, "busy_ns": span.busy_nanos, "p50_ns": span.p50_nanos,
                     "p90_ns": span.p90_nanos, "p99_ns": span.p99_nanos, "max_ns": span.max_nanos,
+                    "kind": span.kind(), "ended_with_parent": span.ended_with_parent,
                     "open": span.open, "end_lost": span.end_lost, "incomplete": span.incomplete,
                 });
                 if let Some(counted) = &span.instructions {
@@ -183,6 +188,15 @@ impl Summary {
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
         })
         .to_string()
+    }
+}
+
+impl SpanSummary {
+    /// Returns what these spans are: `scope` if all of them are scopes, else `span`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        let all = self.count + self.open + self.end_lost + self.incomplete;
+        if self.scopes > 0 && self.scopes == all { "scope" } else { "span" }
     }
 }
 
@@ -250,6 +264,8 @@ impl ReplayConsumer for SpanCounter {
     ) -> io::Result<()> {
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.group_of(span);
+        group.summary.scopes += u64::from(span.is_scope());
+        group.summary.ended_with_parent += u64::from(span.has_ended_with_parent());
         match (span.wall_nanos(), span.is_open()) {
             (Some(wall), _) => {
                 *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos);

@@ -1,5 +1,7 @@
 //! The content extension of perf events.
 
+use super::PerfEvent;
+
 /// Flags of a perf event. They are bits 0 to 15 of extension word 3.
 pub mod flags {
     /// At least one value was cut; the fields say which.
@@ -77,6 +79,17 @@ impl PerfExt {
             field_count: 0,
             missing_fields: 0,
             value_type: 0,
+        }
+    }
+
+    /// Returns true if an event of this type, with these words, closes its span.
+    #[inline(always)]
+    #[must_use]
+    pub const fn closes_span(&self, event: PerfEvent) -> bool {
+        match event {
+            PerfEvent::SpanClose => true,
+            PerfEvent::SpanExit => self.flags & flags::CLOSED != 0,
+            _ => false,
         }
     }
 

@@ -60,7 +60,7 @@ impl RawRecord<'_> {
                 PerfContent::SpanRecord { span: span?, call_site, fields }
             }
             PerfEvent::SpanEnter => PerfContent::SpanEnter { span: span?, call_site: call_site() },
-            PerfEvent::SpanExit => PerfContent::SpanExit { span: span?, call_site: call_site() },
+            PerfEvent::SpanExit => PerfContent::SpanExit { span: span?, call_site: call_site(), flags: self.ext.flags },
             PerfEvent::SpanClose => PerfContent::SpanClose { span: span?, call_site: call_site() },
             PerfEvent::SpanFollowsFrom => PerfContent::SpanFollowsFrom { span: span?, follows: self.related()? },
             PerfEvent::Event => {

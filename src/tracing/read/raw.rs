@@ -4,7 +4,7 @@ use super::catalog::{CallSite, Catalog};
 use super::record::{Field, Fields, FieldsProblem, SpanId};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::EventType;
-use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields};
+use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields, flags};
 use std::sync::Arc;
 
 /// An event of a perf ring. Names and fields are decoded only when somebody asks for them.
@@ -30,6 +30,23 @@ impl<'p> RawRecord<'p> {
         let event = PerfEvent::from_code(descriptor.event_type);
         let event = event.filter(|event| is_whole(*event, &ext, payload, catalog));
         Self { shard, descriptor, ext, event, payload }
+    }
+
+    /// Returns the records that a replay gets for this event. The begin of a scope is the creation of a span and an enter,
+    /// and its end is an exit and a close. Every other event is one record.
+    #[inline]
+    pub fn parts(&self) -> (Self, Option<Self>) {
+        let second = match self.event {
+            Some(PerfEvent::SpanNew) if self.ext.flags & flags::ENTERED != 0 => PerfEvent::SpanEnter,
+            Some(PerfEvent::SpanExit) if self.ext.flags & flags::CLOSED != 0 => PerfEvent::SpanClose,
+            _ => return (*self, None),
+        };
+        let flags = self.ext.flags & !(flags::ENTERED | flags::CLOSED);
+        let of_second =
+            PerfExt { thread_id: self.ext.thread_id, ..PerfExt::of_span(self.ext.span_id, self.ext.call_site_id) };
+        let first = Self { ext: PerfExt { flags, ..self.ext }, ..*self };
+        let payload = PayloadRead::Valid(&[]);
+        (first, Some(Self { event: Some(second), ext: of_second, payload, ..*self }))
     }
 
     /// Returns the span that the event is about, or in which it was recorded.

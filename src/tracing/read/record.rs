@@ -2,7 +2,7 @@
 
 use super::catalog::{CallSite, Thread};
 use crate::schema::RecordError;
-use crate::schema::perf::{Cut, FieldValue};
+use crate::schema::perf::{Cut, FieldValue, flags};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -97,6 +97,8 @@ pub enum PerfContent {
         span: SpanId,
         /// The call site of the span.
         call_site: Arc<CallSite>,
+        /// Bits, see [`flags`](crate::schema::perf::flags).
+        flags: u16,
     },
     /// Close of a span: its last handle is gone.
     SpanClose {
@@ -158,6 +160,16 @@ pub enum PerfContent {
 }
 
 impl PerfContent {
+    /// Returns true if the span closes: it is a close, or the exit of a scope.
+    #[must_use]
+    pub fn closes_span(&self) -> bool {
+        match self {
+            Self::SpanClose { .. } => true,
+            Self::SpanExit { flags, .. } => flags & flags::CLOSED != 0,
+            _ => false,
+        }
+    }
+
     /// Returns the span that the event is about. For a log record, a sample or a mark, returns the span that the thread
     /// was in. For an event that was not recorded, returns the span of [`Self::NotRecorded`]. Returns `None` if there
     /// is no span.

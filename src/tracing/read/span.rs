@@ -3,6 +3,7 @@
 use super::catalog::{CallSite, Thread};
 use super::record::{Fields, SpanId};
 use super::replay::{OpenSlice, TakenSlice, ThreadKey};
+use crate::schema::perf::flags;
 use std::sync::Arc;
 
 /// A span, as far as its records were seen.
@@ -36,7 +37,7 @@ pub struct Span {
     pub follows_from: Vec<SpanId>,
     /// The number of further spans from which it follows.
     pub follows_from_dropped: u64,
-    /// The flags with which the span was created, see [`flags`](crate::schema::perf::flags).
+    /// The flags of the creation and of the end of the span, see [`flags`](crate::schema::perf::flags).
     pub flags: u16,
     /// True if records of this span may be missing. There are three reasons: events were lost while the span was open,
     /// an event of the span could not be recorded, or the creation of the span was not seen. The value is final when
@@ -308,6 +309,19 @@ impl Span {
     /// known to have existed.
     pub fn start_epoch_nanos(&self) -> u64 {
         self.created.as_ref().map_or(self.first_seen_epoch_nanos, |created| created.epoch_nanos)
+    }
+
+    /// Returns true if the span is a scope: a span of one thread.
+    #[must_use]
+    pub fn is_scope(&self) -> bool {
+        self.flags & flags::SCOPE != 0
+    }
+
+    /// Returns true if the span is a scope whose guard was not dropped in time, so that it ended with the span around
+    /// it, or with its thread.
+    #[must_use]
+    pub fn has_ended_with_parent(&self) -> bool {
+        self.flags & flags::ENDED_WITH_PARENT != 0
     }
 
     /// Returns true if no close of the span was seen.

@@ -1,7 +1,7 @@
 //! Reading a sharded recorder: all its rings as one stream.
 
 use super::catalog::{Catalog, CatalogLosses};
-use super::decode::decode_record;
+use super::raw::RawRecord;
 use super::record::{PerfRecord, SpanId};
 use crate::reader::{Descriptor, Gap, Reader, ReaderError, RingItem, RingSet, RingState, Seek, SetRing, ShardError};
 use crate::schema::ExtWords;
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// A reader of all shards of a perf recorder, as one stream in the order of time. Rings of typed events can be merged
 /// into the stream.
+///
+/// The begin of a scope is one event and two records: the creation of a span, and an enter. So is its end: an exit and a
+/// close.
 ///
 /// ```
 /// use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber};
@@ -38,6 +41,8 @@ pub struct PerfReader {
     /// The rings of typed events. Each has its index in `rings`.
     typed: Vec<TypedRing>,
     catalog: Catalog,
+    /// The second record of the last event, if the event stands for two.
+    second: Option<PerfItem>,
 }
 
 /// A ring of typed events.
@@ -117,7 +122,7 @@ impl PerfReader {
         let mut rings = RingSet::options().from_readers([]);
         rings.add_recorder(shards, start);
         rings.find_shards();
-        let mut reader = Self { rings, typed: Vec::new(), catalog: Catalog::new() };
+        let mut reader = Self { rings, typed: Vec::new(), catalog: Catalog::new(), second: None };
         reader.update_catalog();
         reader
     }
@@ -152,6 +157,9 @@ impl PerfReader {
     /// A later call returns it.
     #[expect(clippy::should_implement_trait, reason = "an iterator would end; a stream goes on")]
     pub fn next(&mut self) -> Option<PerfItem> {
+        if let Some(second) = self.second.take() {
+            return Some(second);
+        }
         let item = self.rings.next()?;
         Some(self.decode(item))
     }
@@ -159,6 +167,9 @@ impl PerfReader {
     /// Returns the next item. Waits for it until `timeout` has passed. Returns `None` if no item came in that time,
     /// or if no item will ever come ([`Self::has_ended`]).
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<PerfItem> {
+        if let Some(second) = self.second.take() {
+            return Some(second);
+        }
         let item = self.rings.next_timeout(timeout)?;
         Some(self.decode(item))
     }
@@ -179,7 +190,10 @@ impl PerfReader {
             self.update_catalog();
         }
         let shard = self.rings.rings()[ring].shard();
-        PerfItem::Record(decode_record(&mut self.catalog, shard, &event, self.rings.payload()))
+        let record = RawRecord::new(&mut self.catalog, shard, &event, self.rings.payload());
+        let (first, second) = record.parts();
+        self.second = second.map(|second| PerfItem::Record(second.decode(&self.catalog)));
+        PerfItem::Record(first.decode(&self.catalog))
     }
 
     /// Returns the ring of typed events with this index in `rings`. A recorder of typed events may have several shards:

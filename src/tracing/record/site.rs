@@ -6,7 +6,7 @@
 
 use crate::locked_section::LockedSection;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
-use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
+use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::sink::Sink;
@@ -44,7 +44,7 @@ pub(super) enum Answer {
     OfStack,
 }
 
-/// True once a subscriber or layer that records to [`PERF`] was asked. Until then nobody filters, and everything is
+/// True once there is a subscriber or layer that records to [`PERF`]. Until then nobody filters, and everything is
 /// recorded.
 static HAS_SINK: AtomicBool = AtomicBool::new(false);
 
@@ -68,14 +68,19 @@ fn state_of(interest: &Interest) -> usize {
     }
 }
 
+/// Notes that there is a subscriber or layer that records to [`PERF`].
+pub(super) fn note_sink() {
+    // Relaxed: nothing else is ordered by it. `tracing` asks all call sites again when the sink comes into use.
+    HAS_SINK.store(true, Ordering::Relaxed);
+}
+
 /// Notes what a subscriber or layer answers, if it records to [`PERF`]. Call this whenever `tracing` asks it about a call
 /// site.
 pub(super) fn note(sink: &Sink, metadata: &'static Metadata<'static>, answer: Answer) {
     if !sink.is_of_perf() {
         return;
     }
-    // Relaxed: nothing else is ordered by it. A site that sees the old value is asked again when the sink is in use.
-    HAS_SINK.store(true, Ordering::Relaxed);
+    note_sink();
     let site = ptr::from_ref(metadata).addr();
     let of_others = Some(ANSWER.get()).filter(|(of, _)| *of == site).and_then(|(_, answer)| answer);
     let all = match (of_others, answer) {
@@ -93,11 +98,37 @@ impl MacroSite {
         Self { state: AtomicUsize::new(UNKNOWN), id: AtomicUsize::new(NO_CALL_SITE as usize), metadata }
     }
 
-    /// Returns true if nothing is to be recorded here. This costs one relaxed load and a branch.
+    /// Returns true if nothing is to be recorded here. This costs one relaxed load and a branch. The first call registers
+    /// the call site, which takes locks.
     #[inline(always)]
-    pub fn is_off(&self) -> bool {
+    pub fn is_off(&'static self) -> bool {
         // Relaxed: the state publishes no other memory.
-        self.state.load(Ordering::Relaxed) == OFF
+        match self.state.load(Ordering::Relaxed) {
+            OFF => true,
+            UNKNOWN => self.is_off_slow(),
+            _ => false,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_off_slow(&'static self) -> bool {
+        self.register_once().is_none() || self.state.load(Ordering::Relaxed) == OFF
+    }
+
+    /// Registers the call site if nobody has. Returns `None` if it cannot be registered now: in a forked child, where no
+    /// lock may be taken, because another thread may have held it at the fork; and inside a locked section.
+    fn register_once(&'static self) -> Option<()> {
+        if PERF.installed().is_some_and(|recorder| !recorder.belongs_to_this_process()) {
+            return None;
+        }
+        // The registration allocates, and the allocator may come here.
+        let _section = LockedSection::enter()?;
+        // Of several threads, the first registers the call site. The others ask meanwhile.
+        if self.state.compare_exchange(UNKNOWN, ASK, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            register(self);
+        }
+        Some(())
     }
 
     /// Returns the id of the call site, if it is known and everything from here is wanted. Otherwise returns `None`, and
@@ -114,26 +145,15 @@ impl MacroSite {
         }
     }
 
-    /// Returns the recorder in [`PERF`] and the id of the call site, if this call is to be recorded. Registers the call
-    /// site at its first call, which takes locks. Inside a locked section, a call site that is not registered yet is not
-    /// recorded.
+    /// Returns the recorder in [`PERF`] and the id of the call site, if this call is to be recorded. The call site is
+    /// registered.
     #[cold]
     #[inline(never)]
     pub(super) fn wanted_id_slow(&'static self) -> Option<(&'static Arc<PerfCore>, u32)> {
-        // In a forked child no lock may be taken: another thread may have held it at the fork.
-        if PERF.installed().is_some_and(|recorder| !recorder.belongs_to_this_process()) {
+        let core = &PERF.active()?.core;
+        if !core.belongs_to_this_process() {
             return None;
         }
-        if self.state.load(Ordering::Relaxed) == UNKNOWN {
-            // The registration allocates, and the allocator may come here.
-            let _section = LockedSection::enter()?;
-            // Of several threads, the first registers the call site. The others ask meanwhile.
-            let first = self.state.compare_exchange(UNKNOWN, ASK, Ordering::Relaxed, Ordering::Relaxed);
-            if first.is_ok() {
-                register(self);
-            }
-        }
-        let core = &PERF.active()?.core;
         let is_wanted = match self.state.load(Ordering::Relaxed) {
             ON => true,
             ASK => !HAS_SINK.load(Ordering::Relaxed) || get_default(|dispatch| dispatch.enabled(self.metadata)),

@@ -84,6 +84,20 @@ impl RecordingReplay {
     #[inline]
     pub fn step(&mut self, entry: &RecordingEntry<'_>, to: &mut impl ReplayConsumer) -> io::Result<()> {
         to.seqnos(entry);
+        if let EntryContent::Perf { recorder, record, catalog } = &entry.content
+            && let (first, Some(second)) = record.parts()
+        {
+            for record in [first, second] {
+                let content = EntryContent::Perf { recorder: *recorder, record, catalog };
+                self.step_part(&RecordingEntry { content, ..*entry }, to)?;
+            }
+            return Ok(());
+        }
+        self.step_part(entry, to)
+    }
+
+    #[inline]
+    fn step_part(&mut self, entry: &RecordingEntry<'_>, to: &mut impl ReplayConsumer) -> io::Result<()> {
         let process = entry.process_index;
         if process >= self.replays.len() {
             self.grow(entry.tables);

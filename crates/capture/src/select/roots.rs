@@ -185,14 +185,14 @@ impl<'r> RootSearch<'r> {
             RootCandidate::new(since, if is_lost { nanos } else { since })
         };
         match event {
-            PerfEvent::SpanNew => {
-                open.insert(span, RootCandidate::new(nanos, nanos));
-            }
-            PerfEvent::SpanClose => {
+            _ if ext.closes_span(event) => {
                 let closed = open.remove(&span).unwrap_or_else(first_seen);
                 if nanos.saturating_sub(closed.known_since) >= rule.min_nanos {
                     roots.add(span, closed.since, sort_nanos.max(nanos));
                 }
+            }
+            PerfEvent::SpanNew => {
+                open.insert(span, RootCandidate::new(nanos, nanos));
             }
             // Threads race to record: the exit of a span may come after its close.
             PerfEvent::SpanExit => {

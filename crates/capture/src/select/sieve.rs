@@ -4,8 +4,8 @@ use crate::format::header::BlockHeader;
 use crate::select::found::FoundParts;
 use crate::select::roots::{ProcessSpan, Roots};
 use eventring::reader::Descriptor;
-use eventring::schema::ExtWords;
 use eventring::schema::perf::{PerfEvent, PerfExt};
+use eventring::schema::{EventType as _, ExtWords};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -156,7 +156,7 @@ impl InnerSpans {
             }
         }
         let is_inside = self.has(roots, span);
-        if event.event_type == PerfEvent::SpanClose as u16 {
+        if PerfEvent::from_code(event.event_type).is_some_and(|event| ext.closes_span(event)) {
             self.open.remove(&span);
         }
         is_inside

@@ -4,7 +4,7 @@ use crate::fields::KnownFields;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
 use eventring::schema::Value;
-use eventring::schema::perf::{Cut, FieldValue, PerfEvent, PerfExt};
+use eventring::schema::perf::{Cut, FieldValue, PerfEvent, PerfExt, flags};
 use eventring::tracing::{
     CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
 };
@@ -87,8 +87,11 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
             call_site(&mut out, site);
             place(&mut out, site);
         }
-        PerfContent::SpanNew { parent, call_site: site, fields, .. } => {
+        PerfContent::SpanNew { parent, call_site: site, fields, flags, .. } => {
             call_site(&mut out, site);
+            if flags & flags::SCOPE != 0 {
+                out.push(("kind", text("scope")));
+            }
             out.push(("parent", span(*parent)));
             push_fields(&mut out, fields);
         }
@@ -105,9 +108,18 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
             }
             push_fields(&mut out, fields);
         }
-        PerfContent::SpanEnter { call_site: site, .. }
-        | PerfContent::SpanExit { call_site: site, .. }
-        | PerfContent::SpanClose { call_site: site, .. } => call_site(&mut out, site),
+        PerfContent::SpanExit { call_site: site, flags, .. } => {
+            call_site(&mut out, site);
+            if record.content.closes_span() {
+                out.push(("kind", text("scope")));
+            }
+            if flags & flags::ENDED_WITH_PARENT != 0 {
+                out.push(("ended", text("with its parent")));
+            }
+        }
+        PerfContent::SpanEnter { call_site: site, .. } | PerfContent::SpanClose { call_site: site, .. } => {
+            call_site(&mut out, site)
+        }
         PerfContent::SpanFollowsFrom { follows, .. } => out.push(("follows", span(Some(*follows)))),
         PerfContent::Counter { call_site: site, value, .. } => {
             call_site(&mut out, site);

@@ -110,7 +110,7 @@ impl Subject for Tested<'_> {
     }
 
     fn closed_after_nanos(&self) -> Option<u64> {
-        let PerfContent::SpanClose { .. } = self.record?.content else { return None };
+        self.record.filter(|record| record.content.closes_span())?;
         Some(self.event.record_epoch_nanos.saturating_sub(self.known(self.span)?.since_nanos?))
     }
 

@@ -11,7 +11,6 @@ use crate::fields::{KnownFields, check_fields};
 use crate::selection::{SelectionRest, WhereArgs, parse_level};
 use eventring::reader::Descriptor;
 use eventring::schema::perf::CallSiteLevel;
-use eventring::tracing::PerfContent;
 use eventring_live::{Condition, NamePattern, Subject as _};
 use std::time::Duration;
 
@@ -105,7 +104,7 @@ impl Wanted {
             self.known.learn(ring, event, record);
         }
         let is_wanted = self.fits(&Tested::new(&self.known, ring, event, record.as_ref(), payload.valid()));
-        if record.is_some_and(|record| matches!(record.content, PerfContent::SpanClose { .. })) {
+        if record.is_some_and(|record| record.content.closes_span()) {
             self.known.forget(ring, event);
         }
         is_wanted

@@ -88,6 +88,9 @@ impl TraceBuilder<'_> {
         span.push_rest(shown, &mut args);
         let replayed = replay.get(id);
         args.push("busy_ns", ArgValue::Uint(replayed.map_or(0, |span| span.counted_busy_nanos())));
+        if replayed.is_some_and(|span| span.has_ended_with_parent()) {
+            args.push("end", ArgValue::Text("with its parent".into()));
+        }
         let whole = replayed.filter(|span| span.missing_exits().is_empty());
         args.push_instructions(whole.and_then(|span| span.instructions));
         self.writer.end(track, slice, end_nanos, &args)

@@ -186,6 +186,8 @@ impl OtlpMapper {
         attributes.push_facts(instructions);
         attributes.push_flag("eventring.open", span.is_open() && !span.is_end_lost);
         attributes.push_flag("eventring.end_lost", span.is_end_lost);
+        attributes.push_flag("eventring.scope", span.is_scope());
+        attributes.push_flag("eventring.ended_with_parent", span.has_ended_with_parent());
         attributes.push_flag("eventring.exit_missing", !span.missing_exits().is_empty());
         attributes.push_flag("eventring.start_lost", span.created.is_none());
         attributes.push_flag("eventring.may_have_losses", span.may_have_losses);

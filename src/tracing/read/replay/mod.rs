@@ -307,6 +307,7 @@ impl SpanReplay {
         if taken.is_none() && span.has_moved_to(thread) && may_be_lost <= span.first_seen_epoch_nanos {
             return SpanStep::None;
         }
+        span.flags |= record.flags();
         // A thread that leaves a span after its close was in it until then.
         let nanos = span.closed.as_ref().map_or(nanos, |closed| nanos.min(closed.epoch_nanos));
         span.count_slice(thread, taken.as_ref(), nanos, record.instructions());

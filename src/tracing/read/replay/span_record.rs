@@ -137,7 +137,7 @@ impl SpanRecord for PerfRecord {
 
     fn flags(&self) -> u16 {
         match &self.content {
-            PerfContent::SpanNew { flags, .. } => *flags,
+            PerfContent::SpanNew { flags, .. } | PerfContent::SpanExit { flags, .. } => *flags,
             _ => 0,
         }
     }

@@ -120,6 +120,45 @@ impl<T: fmt::Debug> RecordedValue for DebugOf<T> {
     }
 }
 
+/// A value of any type: it is recorded as it is if it can be, and otherwise as its `Debug` text. The compiler chooses: it
+/// looks for a method of `&AnyOf` before one of `&&AnyOf`.
+#[derive(Debug)]
+pub struct AnyOf<'v, T: ?Sized>(pub &'v T);
+
+/// The choice of a value as it is.
+pub trait RecordedAsIs {
+    /// The value.
+    type Value;
+    /// Returns the value.
+    fn recorded(&self) -> Self::Value;
+}
+
+impl<'v, T: RecordedValue + ?Sized> RecordedAsIs for AnyOf<'v, T> {
+    type Value = &'v T;
+
+    #[inline(always)]
+    fn recorded(&self) -> &'v T {
+        self.0
+    }
+}
+
+/// The choice of the `Debug` text.
+pub trait RecordedAsDebug {
+    /// The value.
+    type Value;
+    /// Returns the value.
+    fn recorded(&self) -> Self::Value;
+}
+
+impl<'v, T: fmt::Debug + ?Sized> RecordedAsDebug for &AnyOf<'v, T> {
+    type Value = DebugOf<&'v T>;
+
+    #[inline(always)]
+    fn recorded(&self) -> DebugOf<&'v T> {
+        DebugOf(self.0)
+    }
+}
+
 /// A value that is recorded as its `Display` text.
 #[derive(Debug)]
 pub struct DisplayOf<T>(pub T);

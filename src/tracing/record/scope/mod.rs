@@ -15,7 +15,7 @@ mod macros;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::fields::FieldValues;
 use crate::tracing::record::sink::Sink;
-use crate::tracing::record::site::MacroSite;
+use crate::tracing::record::site::{self, MacroSite};
 use crate::tracing::record::thread;
 pub(super) use end::{end_above, end_all};
 use std::marker::PhantomData;
@@ -51,6 +51,7 @@ static OWNER: AtomicUsize = AtomicUsize::new(0);
 /// Makes a subscriber or layer that records to this sink the owner of scopes, if the sink is the one in `PERF`.
 pub(super) fn set_owner(sink: &Sink, owner: u32) {
     if sink.is_of_perf() {
+        site::note_sink();
         // Relaxed: the number is all that there is.
         OWNER.store(owner as usize, Ordering::Relaxed);
     }

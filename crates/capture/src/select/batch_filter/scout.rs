@@ -64,9 +64,11 @@ pub(super) fn read_past(copying: &Cursor, mut found: impl FnMut(PerfEvent, &Perf
         let seqno = cursor.next_seqno();
         match cursor.next() {
             Next::Event(event) => {
-                if let Some(kind @ (PerfEvent::SpanNew | PerfEvent::SpanClose)) = PerfEvent::from_code(event.event_type)
-                {
-                    found(kind, &PerfExt::from_words(event.content_ext));
+                let ext = PerfExt::from_words(event.content_ext);
+                match PerfEvent::from_code(event.event_type) {
+                    Some(PerfEvent::SpanNew) => found(PerfEvent::SpanNew, &ext),
+                    Some(kind) if ext.closes_span(kind) => found(PerfEvent::SpanClose, &ext),
+                    _ => {}
                 }
             }
             Next::Gap(_) => {}

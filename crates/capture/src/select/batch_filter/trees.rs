@@ -169,7 +169,7 @@ impl SpanTrees {
                 | PerfEvent::SpanClose),
             ) => {
                 let verdict = self.verdict_of(&ext, cursors);
-                if kind == PerfEvent::SpanClose {
+                if ext.closes_span(kind) {
                     self.closed.push_back((self.pass, ext.span_id));
                 }
                 verdict.is_sampled && verdict.is_named && verdict.has_level

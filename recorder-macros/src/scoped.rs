@@ -1,0 +1,139 @@
+//! The attribute `scoped`: a function whose whole body is a scope.
+//!
+//! A function is taken apart without a parser of whole items, which would take a second longer to build: what is needed
+//! is the name, the names of the arguments, and the body, which is the last group.
+
+use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote};
+use syn::parse::{Parse, ParseStream};
+use syn::{Error, LitStr, Result, Token};
+
+/// The arguments of the attribute.
+#[derive(Default)]
+struct ScopedArgs {
+    name: Option<LitStr>,
+    target: Option<TokenStream>,
+    level: Option<TokenStream>,
+    fields: TokenStream,
+    skipped: Vec<Ident>,
+    skips_all: bool,
+}
+
+impl Parse for ScopedArgs {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut args = Self::default();
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            match key.to_string().as_str() {
+                "name" => args.name = Some(input.parse::<Token![=]>().and_then(|_| input.parse())?),
+                "target" => args.target = Some(value(input)?),
+                "level" => args.level = Some(value(input)?),
+                "skip_all" => args.skips_all = true,
+                "skip" => {
+                    let content;
+                    syn::parenthesized!(content in input);
+                    args.skipped.extend(content.parse_terminated(Ident::parse, Token![,])?);
+                }
+                "fields" => {
+                    let content;
+                    syn::parenthesized!(content in input);
+                    args.fields = content.parse()?;
+                }
+                _ => {
+                    let expected =
+                        "expected `name = \"…\"`, `target = …`, `level = …`, `skip(…)`, `skip_all` or `fields(…)`";
+                    return Err(Error::new(key.span(), expected));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(args)
+    }
+}
+
+/// Parses `= …` up to the next comma.
+fn value(input: ParseStream<'_>) -> Result<TokenStream> {
+    input.parse::<Token![=]>()?;
+    let mut value = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        value.extend([input.parse::<TokenTree>()?]);
+    }
+    Ok(value)
+}
+
+pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let args: ScopedArgs = syn::parse2(args)?;
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    let not_a_function = || Error::new(Span::call_site(), "expected a function with a body");
+    let at = tokens.iter().position(|token| is_word(token, "fn")).ok_or_else(not_a_function)?;
+    if let Some(word) = tokens[..at].iter().find(|token| is_word(token, "async") || is_word(token, "const")) {
+        let message = "a scope belongs to one thread, and to run time: give an async function a span instead \
+                       (`#[tracing::instrument]`), and a const function none";
+        return Err(Error::new(word.span(), message));
+    }
+    let Some(TokenTree::Ident(function)) = tokens.get(at + 1).cloned() else { return Err(not_a_function()) };
+    let is_group =
+        |token: &TokenTree, delimiter| matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter);
+    let parameters = tokens[at..].iter().find(|token| is_group(token, Delimiter::Parenthesis)).cloned();
+    let Some(TokenTree::Group(parameters)) = parameters else { return Err(not_a_function()) };
+    let Some(TokenTree::Group(body)) = tokens.pop().filter(|token| is_group(token, Delimiter::Brace)) else {
+        return Err(not_a_function());
+    };
+    let mut fields = args.fields;
+    if !fields.is_empty() {
+        fields = quote!(#fields,);
+    }
+    for name in names_of(parameters.stream()).into_iter().filter(|_| !args.skips_all) {
+        if !args.skipped.contains(&name) {
+            fields.extend(quote!(#name = (&::eventring::__private::AnyOf(&#name)).recorded(),));
+        }
+    }
+    let name = args.name.unwrap_or_else(|| LitStr::new(&function.to_string(), function.span()));
+    let target = args.target.unwrap_or_else(|| quote!(::core::module_path!()));
+    let level = args.level.unwrap_or_else(|| quote!(::eventring::tracing::Level::INFO));
+    let statements = body.stream();
+    let scoped = quote! {
+        let _eventring_scope = {
+            use ::eventring::__private::{RecordedAsDebug as _, RecordedAsIs as _};
+            ::eventring::scope!(target: #target, level: #level, #name, #fields)
+        };
+        #statements
+    };
+    let mut out: TokenStream = tokens.into_iter().collect();
+    Group::new(Delimiter::Brace, scoped).to_tokens(&mut out);
+    Ok(out)
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(ident) if ident == word)
+}
+
+/// Returns the names of the parameters that are plain variables. `self` and patterns are no fields.
+fn names_of(parameters: TokenStream) -> Vec<Ident> {
+    let (mut names, mut is_pattern, mut depth, mut before) = (Vec::new(), true, 0_u32, None);
+    for token in parameters {
+        if let TokenTree::Punct(punct) = &token {
+            match punct.as_char() {
+                ',' if depth == 0 => is_pattern = true,
+                // The colons of a path are joint.
+                ':' if is_pattern && punct.spacing() == Spacing::Alone => {
+                    is_pattern = false;
+                    names.extend(match &before {
+                        Some(TokenTree::Ident(name)) if name != "self" && name != "_" => Some(name.clone()),
+                        _ => None,
+                    });
+                }
+                '<' => depth += 1,
+                // Not that of an arrow.
+                '>' if !matches!(&before, Some(TokenTree::Punct(dash)) if dash.as_char() == '-') => {
+                    depth = depth.saturating_sub(1);
+                }
+                _ => {}
+            }
+        }
+        before = Some(token);
+    }
+    names
+}

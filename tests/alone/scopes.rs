@@ -1,0 +1,283 @@
+//! Scopes: the macro, the attribute, their parents and children, and what happens to guards that are not dropped in
+//! order.
+
+use eventring::tracing::{
+    FilterHandle, Level, PERF, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, Span, SpanTree,
+    try_init_with,
+};
+use eventring::{scope, scoped};
+use eventring_stress::{alone, reference};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracing::{info, info_span};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+fn small() -> eventring::tracing::PerfRecorderBuilder {
+    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false)
+}
+
+/// Returns the recorded spans, and each span's name with those of its ancestors.
+fn recorded() -> (SpanTree, Vec<String>) {
+    let recorder = PERF.installed().unwrap();
+    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let tree = SpanTree::from_records(&records);
+    let name = |span: &Span| {
+        let parents = std::iter::successors(Some(span), |span| tree.get(span.parent?));
+        let mut names: Vec<String> = parents.map(|span| span.name()).collect();
+        names.reverse();
+        names.join("/")
+    };
+    let names = all(&tree).iter().map(|span| name(span)).collect();
+    (tree, names)
+}
+
+/// Returns all spans, parents before their children.
+fn all(tree: &SpanTree) -> Vec<&Span> {
+    let mut spans = Vec::new();
+    let mut rest: Vec<&Span> = tree.roots().collect();
+    rest.reverse();
+    while let Some(span) = rest.pop() {
+        spans.push(span);
+        let children: Vec<&Span> = tree.children(span.id).collect();
+        rest.extend(children.into_iter().rev());
+    }
+    spans
+}
+
+fn fields(span: &Span) -> String {
+    span.fields.values.iter().map(|field| format!("{}={}", field.name, field.value)).collect::<Vec<_>>().join(" ")
+}
+
+#[scoped(skip(secret), fields(twice = 2 * count))]
+fn work(count: u32, name: &str, what: Option<&[char]>, secret: &str) -> usize {
+    let _inner = scope!(level: Level::DEBUG, "inner");
+    count as usize + name.len() + what.map_or(0, <[char]>::len) + secret.len()
+}
+
+struct Stack(Vec<u8>);
+
+impl Stack {
+    #[scoped(name = "push", target = "stack", skip_all)]
+    fn push(&mut self, (low, high): (u8, u8)) -> Result<(), String> {
+        if low > high {
+            return Err("wrong".into());
+        }
+        self.0.extend([low, high]);
+        Ok(())
+    }
+}
+
+/// What the program of the first two tests does, with the tree that it makes.
+fn mixed() -> Vec<&'static str> {
+    {
+        let _outer = scope!("outer");
+        info_span!("span").in_scope(|| {
+            let _inner = scope!("inner", bytes = 3_u32, kind = ?Some(1), "of what" = %'x', of.whole = 0.5);
+            info!("inside");
+            let name = "ada";
+            let _innermost = scope!(target: "elsewhere", "innermost", name, ?name, none = None::<u8>);
+        });
+        let _sibling = scope!("sibling");
+    }
+    assert_eq!(work(3, "abc", Some(&['x']), "secret"), 13);
+    assert!(Stack(vec![]).push((1, 2)).is_ok() && Stack(vec![]).push((2, 1)).is_err());
+    vec![
+        "outer",
+        "outer/span",
+        "outer/span/inner",
+        "outer/span/inner/innermost",
+        "outer/sibling",
+        "work",
+        "work/inner",
+        "push",
+        "push",
+    ]
+}
+
+#[test]
+fn scopes_and_spans_are_each_others_parents_with_a_subscriber() {
+    alone!();
+    try_init_with(small(), "debug".parse().unwrap()).unwrap();
+    let expected = mixed();
+    let (tree, names) = recorded();
+    assert_eq!(names, expected);
+    let spans = all(&tree);
+    let is_scope: Vec<bool> = spans.iter().map(|span| span.is_scope()).collect();
+    assert_eq!(is_scope, [true, false, true, true, true, true, true, true, true]);
+    assert!(spans.iter().all(|span| !span.is_open() && !span.may_have_losses && !span.has_ended_with_parent()));
+    assert!(spans.iter().all(|span| span.slices.len() == 1 && span.slices[0].exited_epoch_nanos.is_some()));
+    assert_eq!(fields(spans[2]), "bytes=3 kind=Some(1) of what=x of.whole=0.5");
+    assert_eq!(fields(spans[3]), "name=ada name#2=\"ada\"");
+    assert_eq!(fields(spans[5]), "twice=6 count=3 name=abc what=Some(['x'])");
+    let target = |at: usize| spans[at].call_site.as_ref().unwrap().target.clone();
+    assert_eq!((target(3).as_str(), target(7).as_str()), ("elsewhere", "stack"));
+    assert!(spans[4].call_site.as_ref().unwrap().file.as_deref().is_some_and(|file| file.ends_with("scopes.rs")));
+}
+
+#[test]
+fn scopes_and_spans_are_each_others_parents_with_a_layer() {
+    alone!();
+    PERF.install(small().build().unwrap()).unwrap();
+    let stack = tracing_subscriber::registry().with(RecorderLayer::global());
+    tracing::subscriber::set_global_default(stack).unwrap();
+    let expected = mixed();
+    assert_eq!(recorded().1, expected);
+}
+
+#[test]
+fn without_a_subscriber_scopes_are_recorded_and_without_a_recorder_nothing_is_evaluated() {
+    alone!();
+    let evaluated = Cell::new(0);
+    let begin = || {
+        scope!(
+            "counted",
+            evaluated = {
+                evaluated.set(evaluated.get() + 1);
+                evaluated.get()
+            }
+        )
+    };
+    drop(begin());
+    assert_eq!((evaluated.get(), begin().id()), (0, None));
+    PERF.install(small().build().unwrap()).unwrap();
+    drop(begin());
+    PERF.set_enabled(false);
+    drop(begin());
+    PERF.set_enabled(true);
+    drop(begin());
+    assert_eq!(evaluated.get(), 2);
+    assert_eq!(recorded().1, ["counted", "counted"]);
+}
+
+#[test]
+fn filters_and_wishes_decide_about_scopes_as_about_spans() {
+    alone!();
+    PERF.install(small().build().unwrap()).unwrap();
+    let subscriber = RecorderSubscriber::global().with_filter("info,quiet=off".parse().unwrap());
+    let filter = subscriber.filter_handle();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let all_four = || {
+        drop(scope!(target: "quiet", "quiet"));
+        drop(scope!("info"));
+        drop(scope!(level: Level::TRACE, "trace"));
+        let _request = scope!("request", user = 7);
+        drop(scope!(level: Level::DEBUG, "debug"));
+    };
+    all_four();
+    filter.set("trace".parse().unwrap());
+    all_four();
+    filter.set("off".parse().unwrap());
+    let wish = filter.wish("[request{user=7}]=debug".parse().unwrap());
+    all_four();
+    drop(wish);
+    all_four();
+    let first = ["info", "request"];
+    let second = ["quiet", "info", "trace", "request", "request/debug"];
+    let third = ["request", "request/debug"];
+    assert_eq!(recorded().1, [&first[..], &second, &third].concat());
+}
+
+#[test]
+fn the_filter_of_a_layer_decides_and_another_layer_does_not() {
+    alone!();
+    PERF.install(small().build().unwrap()).unwrap();
+    let filter = FilterHandle::new("warn".parse().unwrap());
+    let others = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
+    let stack = tracing_subscriber::registry().with(RecorderLayer::global().filtered(&filter)).with(others);
+    tracing::subscriber::set_global_default(stack).unwrap();
+    let both = || {
+        drop(scope!("info"));
+        drop(scope!(level: Level::WARN, "warn"));
+    };
+    both();
+    filter.set("info".parse().unwrap());
+    both();
+    assert_eq!(recorded().1, ["warn", "info", "warn"]);
+}
+
+#[test]
+fn a_panic_ends_scopes_and_one_in_a_value_begins_none() {
+    alone!();
+    struct Panics;
+    impl std::fmt::Debug for Panics {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("in Debug")
+        }
+    }
+    try_init_with(small(), "info".parse().unwrap()).unwrap();
+    let panics = |f: &dyn Fn()| assert!(catch_unwind(AssertUnwindSafe(f)).is_err());
+    for _ in 0..2 {
+        panics(&|| {
+            let _outer = scope!("outer");
+            let _inner = scope!("inner");
+            panic!("inside");
+        });
+        panics(&|| drop(scope!("never", value = ?Panics)));
+    }
+    drop(scope!("after"));
+    let (tree, names) = recorded();
+    assert_eq!(names, ["outer", "outer/inner", "outer", "outer/inner", "after"]);
+    assert!(all(&tree).iter().all(|span| !span.is_open()));
+}
+
+#[test]
+fn a_guard_that_is_forgotten_or_dropped_late_is_bounded_by_its_parent() {
+    alone!();
+    try_init_with(small(), "info".parse().unwrap()).unwrap();
+    let late = std::thread::spawn(|| {
+        let late;
+        {
+            let _outer = scope!("outer");
+            std::mem::forget(scope!("forgotten"));
+            late = scope!("late");
+        }
+        drop(scope!("root"));
+        drop(late);
+        drop(scope!("root"));
+        info_span!("span").in_scope(|| std::mem::forget(scope!("forgotten in a span")));
+        drop(scope!("root"));
+        std::mem::forget(scope!("until the end of the thread"));
+    });
+    late.join().unwrap();
+    let (tree, names) = recorded();
+    let expected = [
+        "outer",
+        "outer/forgotten",
+        "outer/forgotten/late",
+        "root",
+        "root",
+        "span",
+        "span/forgotten in a span",
+        "root",
+        "until the end of the thread",
+    ];
+    assert_eq!(names, expected);
+    let ended_with_parent: Vec<bool> = all(&tree).iter().map(|span| span.has_ended_with_parent()).collect();
+    assert_eq!(ended_with_parent, [false, true, true, false, false, false, true, false, true]);
+    assert!(all(&tree).iter().all(|span| !span.is_open()));
+    for span in all(&tree) {
+        let Some(parent) = span.parent.and_then(|parent| tree.get(parent)) else { continue };
+        assert!(span.closed.as_ref().unwrap().epoch_nanos <= parent.closed.as_ref().unwrap().epoch_nanos);
+    }
+}
+
+#[test]
+fn many_nested_scopes_of_many_threads_are_counted_exactly() {
+    alone!();
+    try_init_with(small().shifts(18, 24), "info".parse().unwrap()).unwrap();
+    fn nest(depth: u32) {
+        let _scope = scope!("nested", depth);
+        if depth > 0 {
+            nest(depth - 1);
+        }
+    }
+    // Deeper than the part of the span stack that needs no memory of its own.
+    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| (0..100).for_each(|_| nest(99)))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let (tree, _) = recorded();
+    let spans = all(&tree);
+    assert_eq!(spans.len(), 4 * 100 * 100);
+    assert!(spans.iter().all(|span| !span.is_open() && !span.has_ended_with_parent()));
+    assert_eq!(tree.roots().count(), 400);
+    assert!(spans.iter().all(|span| tree.children(span.id).count() == usize::from(fields(span) != "depth=0")));
+}
