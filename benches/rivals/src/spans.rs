@@ -4,7 +4,7 @@ use crate::Medians;
 use crate::floors::{Floor, Nothing, Records, Stamps, Unclaimed};
 use crate::interleave::{Cases, fastest};
 use crate::recording::{SHARD, warm_recorder, warm_reference};
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
+use eventring::tracing::{PERF, PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tracing::Dispatch;
@@ -62,6 +62,12 @@ pub fn measure(rounds: usize) -> Medians {
     let layer = Registry::default().with(RecorderLayer::new(perf_recorder()));
     add(&mut cases, "layer", 4_000, Dispatch::new(layer));
     add(&mut cases, "registry", 4_000, Dispatch::new(Registry::default()));
+    // Scopes go to the global recorder.
+    let _ = PERF.install(perf_recorder());
+    cases.add_batch("scope_0f", 4_000, |operations| time(operations, |_| drop(eventring::scope!("work"))));
+    cases.add_batch("scope_2f", 4_000, |operations| {
+        time(operations, |i| drop(eventring::scope!("work", id = black_box(i), bytes = black_box(17_u32))))
+    });
     // These cases are floors. Each shows the least cost of one part of a recorder's work.
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));
     add(&mut cases, "floor_stamps", 4_000, Dispatch::new(Floor(Stamps)));
