@@ -15,6 +15,7 @@ mod global_off_evaluates_nothing;
 mod global_override;
 mod record_within_the_allocator;
 mod scopes;
+mod scopes_in_any_order;
 mod shm_modes;
 mod stall;
 mod stall_ring;

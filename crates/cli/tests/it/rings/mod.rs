@@ -10,6 +10,7 @@ mod log_records;
 mod named_extension_words;
 mod orphaned_shards;
 mod redacted;
+mod scopes;
 mod shards_not_made;
 mod snapshot;
 mod sparse;

@@ -1,0 +1,117 @@
+//! A program that mixes spans, scopes and log records on several threads, and is killed. Everything that shows spans
+//! shows its scopes, and all of it agrees with what the program did.
+
+use crate::program::{argument, run};
+use eventring::scope;
+use eventring::tracing::{PERF, PerfRecorder, RecorderSubscriber};
+use eventring_stress::child::{Talk, part, place, play, say};
+use eventring_stress::test_name;
+use serde_json::Value;
+
+const TEST: &str = test_name!("everything_that_shows_spans_shows_the_scopes_of_a_killed_program");
+const THREADS: u64 = 3;
+const STEPS: u64 = 200;
+
+fn victim() -> ! {
+    let recorder = PerfRecorder::builder().config(place()).shifts(18, 24).prefault(false).build().unwrap();
+    PERF.install(recorder).unwrap();
+    tracing::subscriber::set_global_default(RecorderSubscriber::global()).unwrap();
+    let work = |thread: u64| {
+        for step in 0..STEPS {
+            let span = tracing::info_span!("step", thread, step).entered();
+            let _parse = scope!("parse", bytes = 10 * step);
+            tracing::info!("parsed {step}");
+            {
+                let _inner = scope!("inner");
+                // A span that another thread enters, and leaves in a scope of its own.
+                let handed = tracing::info_span!("handed");
+                std::thread::scope(|threads| {
+                    threads.spawn(|| handed.in_scope(|| drop(scope!("there"))));
+                });
+            }
+            if step % 10 == 0 {
+                std::mem::forget(scope!("forgotten"));
+            }
+            drop(span);
+        }
+    };
+    std::thread::scope(|threads| {
+        (0..THREADS).for_each(|thread| drop(threads.spawn(move || work(thread))));
+    });
+    let _waiting = scope!("waiting", what = "for the end");
+    let _inside = scope!("inside");
+    say("waiting");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
+    if part().is_some() {
+        victim();
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
+    let mut talk = Talk::with(play(TEST, "victim", &ring));
+    assert_eq!(talk.hear(), "waiting");
+    for is_dead in [false, true] {
+        if is_dead {
+            talk.child.kill().unwrap();
+            talk.child.wait().unwrap();
+        }
+        let opened = run(&["open", argument(&ring), "--json"]).json();
+        let spans = opened["spans"].as_array().unwrap();
+        let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["waiting", "inside"], "{opened:#}");
+        assert_eq!(spans[1]["parents"].as_array().unwrap().len(), 1, "{opened:#}");
+        assert_eq!(spans[0]["fields"]["what"], "for the end");
+    }
+    run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
+
+    let summary = run(&["summary", argument(&capture), "--json"]).json();
+    let all = THREADS * STEPS;
+    let counted = |name: &str| {
+        let spans = summary["spans"].as_array().unwrap();
+        let span = spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {summary:#}"));
+        let number = |key: &str| span[key].as_u64().unwrap();
+        (span["kind"].as_str().unwrap(), number("count"), number("open"), number("ended_with_parent"))
+    };
+    assert_eq!(counted("step"), ("span", all, 0, 0));
+    assert_eq!(counted("handed"), ("span", all, 0, 0));
+    assert_eq!(counted("parse"), ("scope", all, 0, all));
+    assert_eq!(counted("inner"), ("scope", all, 0, 0));
+    assert_eq!(counted("there"), ("scope", all, 0, 0));
+    assert_eq!(counted("forgotten"), ("scope", all / 10, 0, all / 10));
+    assert_eq!(counted("waiting"), ("scope", 0, 1, 0));
+    assert_eq!((&summary["lost"], &summary["programs"][0]["state"]), (&0.into(), &"died".into()));
+
+    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let of_type = |what: &str| lines.iter().filter(|line| line["type"] == what).collect::<Vec<&Value>>();
+    let spans = of_type("span");
+    let by_id = |id: &Value| spans.iter().find(|span| span["id"] == *id).map(|span| span["name"].as_str().unwrap());
+    let of_name = |name: &str| spans.iter().filter(|span| span["name"] == name).collect::<Vec<_>>();
+    for (name, parent) in [("parse", "step"), ("inner", "parse"), ("handed", "inner"), ("there", "handed")] {
+        let named = of_name(name);
+        assert_eq!(named.len() as u64, all, "{name}");
+        assert!(named.iter().all(|span| by_id(&span["parent"]) == Some(parent)), "{name} in {parent}");
+        assert!(named.iter().all(|span| span.get("scope").is_some() == (name != "handed")), "{name}");
+    }
+    assert!(of_name("parse").iter().all(|parse| parse["fields"]["bytes"].as_u64().unwrap() % 10 == 0));
+    let events = of_type("event");
+    assert_eq!(events.len() as u64, all);
+    assert!(events.iter().all(|event| by_id(&event["span"]) == Some("parse")));
+
+    let total = spans.len() as u64;
+    for (format, view) in [("perfetto", "thread"), ("perfetto", "span"), ("chrome", "thread"), ("chrome", "span")] {
+        let file = directory.path().join("trace");
+        let options = ["--format", format, "--view", view, "-o", argument(&file), "--json", "--force"];
+        let counts = run(&[&["export", argument(&capture)][..], &options].concat()).json();
+        assert_eq!((counts["spans"].as_u64(), &counts["lost"]), (Some(total), &0.into()), "{format} {view}: {counts}");
+    }
+    let folded = run(&["export", argument(&capture), "--format", "folded", "--view", "span"]).out;
+    assert!(folded.contains(";step;parse;inner;handed;there "), "{folded}");
+    let shown = run(&["watch", argument(&capture), "--span", "waiting", "--json"]).json_lines();
+    let begun = shown.iter().filter(|line| line["name"] == "SPAN_NEW" && line["payload"]["kind"] == "scope");
+    assert_eq!(begun.count(), 2, "{shown:#?}");
+}
