@@ -169,7 +169,7 @@ impl Callsite for Site {
 }
 
 #[test]
-fn some_thousand_call_sites_take_300_bytes_each_at_most() {
+fn some_thousand_call_sites_take_304_bytes_each_at_most() {
     alone!();
     const SITES: usize = 5_000;
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder()));
@@ -193,7 +193,7 @@ fn some_thousand_call_sites_take_300_bytes_each_at_most() {
     // of 768 KiB when the first one is full.
     let each = (heap_bytes() - before) / SITES;
     println!("{each} bytes a call site");
-    assert!((24..=300).contains(&each), "{each} bytes a call site");
+    assert!((24..=304).contains(&each), "{each} bytes a call site");
 }
 
 #[test]

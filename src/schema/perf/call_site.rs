@@ -83,7 +83,8 @@ pub struct CallSiteView<'a> {
     pub kind: CallSiteKind,
     /// The level of the call site's records.
     pub level: CallSiteLevel,
-    /// Name of the span, event, counter or marker.
+    /// Name of the span, event, counter or marker, and the format string
+    /// ([`name_and_format`](Self::name_and_format)).
     pub name: Cow<'a, str>,
     /// The target. It is the module path, unless the program gives another target.
     pub target: Cow<'a, str>,
@@ -130,6 +131,22 @@ impl<'a> CallSiteView<'a> {
             line: header.line,
             field_names: names.into_iter().flatten().take(FIELD_NAMES_MAX).map(String::from_utf8_lossy).collect(),
         })
+    }
+
+    /// Returns the description of a call site with this format string for the texts of its log records. The format string
+    /// follows the name, after a zero byte.
+    #[must_use]
+    pub fn with_format(self, format: &str) -> Self {
+        Self { name: format!("{}\0{format}", self.name.replace('\0', " ")).into(), ..self }
+    }
+
+    /// Returns the name, and the format string if there is one.
+    #[must_use]
+    pub fn name_and_format(&self) -> (&str, Option<&str>) {
+        match self.name.split_once('\0') {
+            Some((name, format)) => (name, Some(format)),
+            None => (&self.name, None),
+        }
     }
 
     /// Encodes the call site for a payload or a table entry. Cuts texts of more than 65,535 bytes. Replaces each line

@@ -41,10 +41,13 @@ pub enum ValueType {
     Debug = 10,
     /// A value that was not formatted. One byte holds the reason, see [`NotFormatted`].
     NotFormatted = 11,
+    /// The text of a log record whose call site has a format string. The value holds the arguments; it is empty if the
+    /// text is constant. A reader makes the text from both.
+    Text = 12,
 }
 
 impl ValueType {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::I64,
         Self::U64,
         Self::I128,
@@ -56,6 +59,7 @@ impl ValueType {
         Self::Error,
         Self::Debug,
         Self::NotFormatted,
+        Self::Text,
     ];
 
     /// Returns the type with this code, or `None` if no type has it. The code is the low 7 bits of a type byte.
@@ -241,6 +245,8 @@ impl RawField<'_> {
             ValueType::Error => Some(FieldValue::Error(text())),
             ValueType::Debug => Some(FieldValue::Debug(text())),
             ValueType::Bytes => Some(FieldValue::Bytes(self.value.to_vec())),
+            // Only the call site's format string says what the arguments mean.
+            ValueType::Text => None,
         };
         number.unwrap_or_else(unknown)
     }

@@ -24,6 +24,8 @@ pub struct CallSite {
     pub level: CallSiteLevel,
     /// The name.
     pub name: String,
+    /// The format string for the texts of its log records. `None` if each record holds its text.
+    pub format: Option<Arc<str>>,
     /// The `tracing` target: the module path, or another name that the program has chosen.
     pub target: String,
     /// The module path, if it is known.
@@ -162,12 +164,14 @@ impl Catalog {
     pub fn learn_call_site(&mut self, id: u32, body: &[u8]) -> bool {
         let Ok(view) = CallSiteView::decode(body) else { return false };
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let (name, format) = view.name_and_format();
         let call_site = CallSite {
             id,
             is_known: true,
             kind: Some(view.kind),
             level: view.level,
-            name: view.name.clone().into_owned(),
+            name: name.to_owned(),
+            format: format.map(Arc::from),
             target: view.target.clone().into_owned(),
             module: text(&view.module),
             file: text(&view.file),
@@ -340,7 +344,10 @@ impl CallSite {
             line: self.line.unwrap_or(0),
             field_names: self.field_names.iter().map(|name| (&**name).into()).collect(),
         };
-        view.encode()
+        match &self.format {
+            Some(format) => view.with_format(format).encode(),
+            None => view.encode(),
+        }
     }
 
     fn unknown(id: u32) -> Self {
@@ -350,6 +357,7 @@ impl CallSite {
             kind: None,
             level: CallSiteLevel::None,
             name: format!("call site {id}"),
+            format: None,
             target: String::new(),
             module: None,
             file: None,

@@ -10,6 +10,7 @@ mod record;
 mod replay;
 mod span;
 mod stream;
+mod text;
 mod tree;
 
 pub use catalog::{CallSite, Catalog, CatalogLosses, Thread};

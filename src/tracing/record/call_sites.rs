@@ -11,6 +11,7 @@ use crate::locked_section::LockedSection;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};
+use crate::tracing::record::constant_text::SeenTexts;
 use crate::tracing::record::core::PerfCore;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -31,7 +32,15 @@ const WINDOW: usize = 8;
 struct CallSiteEntry {
     /// The address by which the call site is found, or 0 if the entry is free.
     key: AtomicUsize,
-    metadata: OnceLock<&'static Metadata<'static>>,
+    /// What is known of a span's or log record's call site. The entries are many more than the call sites, so it has a
+    /// place of its own.
+    known: OnceLock<Box<KnownCallSite>>,
+}
+
+/// A call site of spans or log records.
+struct KnownCallSite {
+    metadata: &'static Metadata<'static>,
+    texts: SeenTexts,
 }
 
 /// The call sites that this process has met, and their ids. The [module](self) explains the table.
@@ -85,7 +94,24 @@ impl CallSites {
 
     /// Returns the metadata of a call site, if it has any.
     pub(super) fn metadata(&self, id: u32) -> Option<&'static Metadata<'static>> {
-        self.entries.get((id as usize).checked_sub(1)?)?.metadata.get().copied()
+        Some(self.known(id)?.metadata)
+    }
+
+    /// Returns what is known about the texts of a call site's log records.
+    #[inline(always)]
+    pub(super) fn texts(&self, id: u32) -> Option<&SeenTexts> {
+        Some(&self.known(id)?.texts)
+    }
+
+    #[inline(always)]
+    fn known(&self, id: u32) -> Option<&KnownCallSite> {
+        self.entries.get((id as usize).checked_sub(1)?)?.known.get().map(|known| &**known)
+    }
+
+    /// Returns the constant text of a call site's log records, if it is known.
+    #[inline(always)]
+    pub(super) fn constant_text(&self, id: u32) -> Option<&str> {
+        Some(&self.texts(id)?.constant()?.text)
     }
 
     /// Looks for the call site only in the first entry that it may take, where most call sites are. Returns the call
@@ -142,7 +168,7 @@ impl CallSites {
         let Some((id, entry)) = self.free_entry(key) else { return NO_CALL_SITE };
         if let Some(metadata) = metadata {
             // The entry was free: its metadata has not been set.
-            let _ = entry.metadata.set(metadata);
+            let _ = entry.known.set(Box::new(KnownCallSite { metadata, texts: SeenTexts::new() }));
         }
         let body = describe().into_boxed_slice();
         known.recorders.retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.add_call_site(id, &body)));
@@ -156,7 +182,7 @@ impl CallSites {
     /// you hold the lock.
     fn free_entry(&self, key: usize) -> Option<(u32, &CallSiteEntry)> {
         for block in 0..BLOCKS {
-            let free = |_| CallSiteEntry { key: AtomicUsize::new(0), metadata: OnceLock::new() };
+            let free = |_| CallSiteEntry { key: AtomicUsize::new(0), known: OnceLock::new() };
             let entries = self.entries.get_or_make_block(block, free)?;
             // Relaxed: keys are stored only under the lock.
             let index = window(key, block).find(|index| entries[*index].key.load(Ordering::Relaxed) == 0);
@@ -202,7 +228,7 @@ fn window(key: usize, block: usize) -> impl Iterator<Item = usize> {
     (0..WINDOW).map(move |step| (hash as usize + step) & (len - 1))
 }
 
-fn view_of(metadata: &'static Metadata<'static>) -> CallSiteView<'static> {
+pub(super) fn view_of(metadata: &'static Metadata<'static>) -> CallSiteView<'static> {
     CallSiteView {
         kind: if metadata.is_span() { CallSiteKind::Span } else { CallSiteKind::Event },
         level: level_of(*metadata.level()),

@@ -7,7 +7,7 @@
 //! | `subscriber/`, `layer/`, `sink` | what `tracing` calls, and the recorder that it leads to |
 //! | `shards`, `thread`, `end_of_thread` | the ring of each thread |
 //! | `span_stack/`, `span_map`, `open_spans` | which spans a thread is in, and which are open |
-//! | `call_sites`, `tables` | call sites and threads, in the tables of shard 0 |
+//! | `call_sites`, `constant_text`, `tables` | call sites, their constant texts, and threads, in the tables of shard 0 |
 //! | `fields/`, `redact` | the values of fields as bytes, and those that are not to be recorded |
 //! | `scope/`, `site` | scopes, and the call sites of this crate's own macros |
 //! | `counter`, `trigger`, `instruction_count` | samples, marks, triggers, counts of instructions |
@@ -15,6 +15,7 @@
 
 pub(super) mod builder;
 pub(super) mod call_sites;
+pub(super) mod constant_text;
 pub(super) mod core;
 pub(super) mod counter;
 pub(super) mod end_of_thread;

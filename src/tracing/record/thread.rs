@@ -25,6 +25,10 @@ struct CachedRing {
     ring: NonNull<Recorder>,
 }
 
+/// The ring in which the thread recorded last, taken from it for a while.
+#[derive(Clone, Copy)]
+pub(super) struct LastRing(CachedRing);
+
 /// Value of an empty place in the cache of rings. It belongs to no recorder, because no recorder has the id 0.
 const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling() };
 
@@ -203,6 +207,27 @@ impl ThreadState {
         let assignment = recorder.shards.reassign(provisional);
         end_of_thread::change(recorder, assignment);
         assignment
+    }
+
+    /// Forgets the ring in which the thread recorded last, and returns it for [`Self::put_last_ring`].
+    #[inline(always)]
+    pub(super) fn take_last_ring(&self) -> LastRing {
+        LastRing(self.last_ring.replace(NO_RING))
+    }
+
+    /// Returns true if the thread has recorded nothing since [`Self::take_last_ring`]. Returns false if nobody can tell:
+    /// the thread had no last ring.
+    #[inline(always)]
+    pub(super) fn has_recorded_nothing_since(&self, taken: LastRing) -> bool {
+        taken.0.recorder_id != NO_RING.recorder_id && self.last_ring.get().recorder_id == NO_RING.recorder_id
+    }
+
+    /// Makes a ring the last one again, unless the thread has recorded since, or ends.
+    #[inline(always)]
+    pub(super) fn put_last_ring(&self, taken: LastRing) {
+        if self.has_recorded_nothing_since(taken) && !self.free_list.has_ended() {
+            self.last_ring.set(taken.0);
+        }
     }
 
     /// Forgets the ring in which the thread recorded last.

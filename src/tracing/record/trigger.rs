@@ -137,6 +137,7 @@ impl PerfCore {
             self.encode_fields(
                 thread,
                 ring,
+                None,
                 |visitor| values.record(visitor),
                 |fields| {
                     record_with_fields(ring, thread, PerfEvent::Event, ext, fields);

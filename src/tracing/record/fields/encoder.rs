@@ -1,8 +1,8 @@
 //! The encoder of fields: a visitor that fills a buffer on the stack.
 
-use super::{EncodedFields, FieldEncoder, FieldLimits, Redactable};
+use super::{EncodedFields, FieldEncoder, FieldLimits, MessageText, Redactable};
 use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::thread::{LastRing, ThreadState};
 use arrayvec::ArrayVec;
 use std::error::Error;
 use std::fmt::{self, Write as _};
@@ -25,7 +25,7 @@ const NONE: usize = usize::MAX;
 const FIELD: u64 = 1 << 16;
 /// Amount that is added to [`Encoder::word`] for each field that is missing.
 const MISSING: u64 = 1 << 32;
-/// Flag in [`Encoder::word`]: a value was formatted. Only the encoder needs the flag, so it is removed before the
+/// Flag in [`Encoder::word`]: the formatting of a value may have recorded an event. Only the encoder needs the flag, so it is removed before the
 /// event is recorded. Its bit lies above the bits of the counts.
 const FORMATTED: u64 = 1 << 63;
 
@@ -44,13 +44,43 @@ pub(in crate::tracing::record) struct Encoder<'t, const N: usize> {
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
+    /// The text that the message of the log record is expected to have.
+    expected: Option<&'t str>,
+    /// True if the last text that was formatted was written whole, in one piece.
+    is_one_piece: bool,
+    /// True if this text was the expected one.
+    is_expected: bool,
+    /// How the message was written.
+    message: Message,
+}
+
+/// How the message of a log record was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Message {
+    /// There is none yet, or it cannot be a constant text.
+    Other,
+    /// It is the expected text, and its field is empty.
+    Expected,
+    /// It was written in one piece, which lies in the buffer from here on up to there.
+    OnePiece(usize, usize),
 }
 
 impl<'t, const N: usize> Encoder<'t, N> {
     #[inline(always)]
     pub fn new(thread: &'t ThreadState, limits: &'t FieldLimits) -> Self {
         let end = N.min(limits.fields_bytes_max);
-        Self { bytes: ArrayVec::new(), end, formatting: NONE, word: 0, limits, thread }
+        Self {
+            bytes: ArrayVec::new(),
+            end,
+            formatting: NONE,
+            word: 0,
+            limits,
+            thread,
+            expected: None,
+            is_one_piece: false,
+            is_expected: false,
+            message: Message::Other,
+        }
     }
 
     /// Returns true if a field did not fit and a larger buffer is possible. Then the caller visits all fields again
@@ -152,19 +182,31 @@ impl<'t, const N: usize> Encoder<'t, N> {
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
             return self.no_room();
         }
-        let Some(_depth) = FormattingDepth::enter(self.thread) else {
+        let Some(depth) = FormattingDepth::enter(self.thread) else {
             return self.fixed(index.into(), ValueType::NotFormatted, [NotFormatted::Nested as u8]);
         };
-        self.word |= FORMATTED;
         let start = self.bytes.len();
         self.append(&[index, ty as u8, 0, 0]);
         let room = self.end - self.bytes.len() - TRUNCATION_BYTES;
         let end = self.bytes.len() + room.min(bytes_max);
         self.formatting = start;
-        let mut text = CappedText { bytes: &mut self.bytes, end, is_cut: false };
+        let mut text = CappedText {
+            bytes: &mut self.bytes,
+            end,
+            is_cut: false,
+            pieces: 0,
+            expected: self.expected,
+            is_expected: false,
+        };
         let written = write(&mut text);
-        let is_cut = text.is_cut;
+        let (is_cut, pieces, is_expected) = (text.is_cut, text.pieces, text.is_expected);
         self.formatting = NONE;
+        if depth.has_recorded() {
+            self.word |= FORMATTED;
+        }
+        drop(depth);
+        self.is_one_piece = pieces == 1 && !is_cut && written.is_ok();
+        self.is_expected = self.is_one_piece && is_expected;
         if is_cut && self.has_larger() && room < bytes_max {
             self.bytes.truncate(start);
             return self.no_room();
@@ -188,16 +230,28 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
     }
 
+    /// Expects the message of a log record to be this text. If it is, it is not encoded.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn expect_message(&mut self, text: Option<&'t str>) {
+        self.expected = text;
+    }
+
     /// Returns the encoded fields. `epoch_nanos` is the time before the fields were visited, or `None` if the caller
     /// has not read the clock.
     #[inline(always)]
     pub(in crate::tracing::record) fn encoded(&self, epoch_nanos: Option<u64>) -> EncodedFields<'_> {
         let epoch_nanos = epoch_nanos.filter(|_| self.word & FORMATTED == 0);
+        let message = match self.message {
+            Message::Other => MessageText::Other,
+            Message::Expected => MessageText::Expected,
+            Message::OnePiece(start, end) => MessageText::OnePiece(&self.bytes[start..end]),
+        };
         EncodedFields {
             payload: &self.bytes,
             flags_and_counts: self.word & !FORMATTED,
             epoch_nanos,
             has_panicked: false,
+            message,
         }
     }
 
@@ -303,9 +357,24 @@ impl<const N: usize> Visit for Encoder<'_, N> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let is_message = field.name() == MESSAGE;
-        let bytes_max = if is_message { self.limits.text_bytes_max } else { self.limits.debug_bytes_max };
-        self.text(field.index(), value, bytes_max);
+        if field.name() != MESSAGE {
+            return self.debug(field.index(), value);
+        }
+        let start = self.bytes.len();
+        self.is_one_piece = false;
+        self.text(field.index(), value, self.limits.text_bytes_max);
+        self.message = Message::Other;
+        if !self.is_one_piece {
+            return;
+        }
+        let text = start + FIELD_HEADER_BYTES;
+        if self.is_expected {
+            self.bytes.truncate(text);
+            self.bytes[start + 1..].copy_from_slice(&[ValueType::Text as u8, 0, 0]);
+            self.message = Message::Expected;
+        } else {
+            self.message = Message::OnePiece(text, self.bytes.len());
+        }
     }
 }
 
@@ -315,10 +384,20 @@ struct CappedText<'b, const N: usize> {
     bytes: &'b mut ArrayVec<u8, N>,
     end: usize,
     is_cut: bool,
+    /// The number of writes.
+    pieces: u32,
+    /// The text that the first write is expected to have. It is compared before it is appended: a comparison with bytes
+    /// that were just stored would wait for the stores.
+    expected: Option<&'b str>,
+    is_expected: bool,
 }
 
 impl<const N: usize> fmt::Write for CappedText<'_, N> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.pieces += 1;
+        if let Some(expected) = self.expected.take() {
+            self.is_expected = text == expected;
+        }
         let kept = text.floor_char_boundary(self.end - self.bytes.len());
         // The extension cannot fail: the text then ends at `end` or earlier, and `end` is within the capacity.
         let _ = self.bytes.try_extend_from_slice(&text.as_bytes()[..kept]);
@@ -334,7 +413,13 @@ impl<const N: usize> fmt::Write for CappedText<'_, N> {
 }
 
 /// A guard that counts how deep formatting is nested.
-struct FormattingDepth<'t>(&'t ThreadState);
+///
+/// It also makes the thread forget its last ring until the formatting is over. So an event that the formatting records
+/// takes a slow path, and leaves a mark: the thread has a last ring again.
+struct FormattingDepth<'t> {
+    thread: &'t ThreadState,
+    last_ring: LastRing,
+}
 
 impl<'t> FormattingDepth<'t> {
     fn enter(thread: &'t ThreadState) -> Option<Self> {
@@ -343,12 +428,18 @@ impl<'t> FormattingDepth<'t> {
             return None;
         }
         thread.formatting_depth.set(depth + 1);
-        Some(Self(thread))
+        Some(Self { thread, last_ring: thread.take_last_ring() })
+    }
+
+    /// Returns true if the thread may have recorded an event since.
+    fn has_recorded(&self) -> bool {
+        !self.thread.has_recorded_nothing_since(self.last_ring)
     }
 }
 
 impl Drop for FormattingDepth<'_> {
     fn drop(&mut self) {
-        self.0.formatting_depth.set(self.0.formatting_depth.get() - 1);
+        self.thread.formatting_depth.set(self.thread.formatting_depth.get() - 1);
+        self.thread.put_last_ring(self.last_ring);
     }
 }

@@ -61,16 +61,30 @@ pub(super) struct EncodedFields<'b> {
     /// The time before the fields were visited. `None` means that the clock must be read after the encoding. There are
     /// two reasons:
     /// - The caller has not read the clock.
-    /// - A value was formatted. The formatting may have recorded other events, which come before this event in the
-    ///   ring. This event must not have an earlier time than those events.
+    /// - The formatting of a value may have recorded other events, which come before this event in the ring. This event
+    ///   must not have an earlier time than those events.
     pub(super) epoch_nanos: Option<u64>,
     /// True if the formatting of a value has panicked. Then the payload has the fields that were encoded until then,
     /// and the panic continues to the caller.
     pub(super) has_panicked: bool,
+    /// The message of a log record.
+    pub(super) message: MessageText<'b>,
+}
+
+/// What is known of the message of a log record.
+#[derive(Clone, Copy)]
+pub(super) enum MessageText<'b> {
+    /// It is no constant text, or there is none.
+    Other,
+    /// It is the text that the caller has expected.
+    Expected,
+    /// It was written in one piece, and may be constant.
+    OnePiece(&'b [u8]),
 }
 
 impl EncodedFields<'static> {
-    pub(super) const NONE: Self = Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false };
+    pub(super) const NONE: Self =
+        Self { payload: &[], flags_and_counts: 0, epoch_nanos: None, has_panicked: false, message: MessageText::Other };
 }
 
 /// Encodes the fields that `visit` passes to the visitor, calls `then` with the encoded fields, and returns what
@@ -79,15 +93,16 @@ impl EncodedFields<'static> {
 #[inline(always)]
 pub(super) fn encode<R>(
     thread: &ThreadState,
-    limits: &FieldLimits,
+    (limits, expected): (&FieldLimits, Option<&str>),
     epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     let mut small = SmallEncoder::new(thread, limits);
+    small.expect_message(expected);
     visit_fields(&mut small, |encoder| visit(encoder), &then);
     if small.is_too_small() {
-        return encode_large(thread, limits, epoch_nanos, visit, then);
+        return encode_large(thread, (limits, expected), epoch_nanos, visit, then);
     }
     then(small.encoded(epoch_nanos))
 }
@@ -98,15 +113,15 @@ pub(super) fn encode<R>(
 #[inline(never)]
 pub(super) fn encode_large<R>(
     thread: &ThreadState,
-    limits: &FieldLimits,
+    (limits, expected): (&FieldLimits, Option<&str>),
     epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     if limits.need_the_large_buffer() {
-        encode_into::<LARGE_BYTES, R>(thread, limits, epoch_nanos, visit, then)
+        encode_into::<LARGE_BYTES, R>(thread, (limits, expected), epoch_nanos, visit, then)
     } else {
-        encode_into::<MEDIUM_BYTES, R>(thread, limits, epoch_nanos, visit, then)
+        encode_into::<MEDIUM_BYTES, R>(thread, (limits, expected), epoch_nanos, visit, then)
     }
 }
 
@@ -115,12 +130,13 @@ pub(super) fn encode_large<R>(
 #[inline(never)]
 fn encode_into<const N: usize, R>(
     thread: &ThreadState,
-    limits: &FieldLimits,
+    (limits, expected): (&FieldLimits, Option<&str>),
     epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     let mut encoder = Encoder::<N>::new(thread, limits);
+    encoder.expect_message(expected);
     visit_fields(&mut encoder, |encoder| visit(encoder), &then);
     then(encoder.encoded(epoch_nanos))
 }

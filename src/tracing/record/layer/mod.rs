@@ -14,7 +14,7 @@ use crate::tracing::record::end_of_thread;
 use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::scope;
-use crate::tracing::record::sink::{Sink, record_empty, record_with_fields};
+use crate::tracing::record::sink::{Sink, record_empty, record_log, record_with_fields};
 use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_map::{MappedSpan, SpanMap};
 use crate::tracing::record::span_stack::next_owner;
@@ -154,7 +154,7 @@ impl RecorderLayer {
             return record_empty(ring, thread, PerfEvent::SpanNew, ext);
         }
         let visit = |visitor: &mut dyn Visit| new.attributes.record(visitor);
-        core.encode_fields(thread, ring, visit, |fields| {
+        core.encode_fields(thread, ring, None, visit, |fields| {
             record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
             self.judge(MappedSpan { span_id: ext.span_id, call_site_id: ext.call_site_id }, fields.payload);
             if fields.has_panicked {
@@ -228,7 +228,7 @@ where
             let ext = PerfExt::of_span(span.span_id, span.call_site_id);
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
-            core.encode_fields(thread, ring, visit, |fields| {
+            core.encode_fields(thread, ring, None, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
                 self.judge(span, fields.payload);
             });
@@ -254,9 +254,8 @@ where
             let (related, flags) = (thread.instructions(), parent.flags);
             let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
-            core.encode_fields(thread, ring, visit, |fields| {
-                record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
-            });
+            let expected = CALL_SITES.constant_text(call_site_id);
+            core.encode_fields(thread, ring, expected, visit, |fields| record_log(ring, thread, ext, fields));
         });
     }
 

@@ -97,7 +97,7 @@ pub(super) fn begin_slow(site: &'static MacroSite, thread: &ThreadState, values:
     // This may record that the thread has started, so it comes before the fields, which take the time of this event.
     let Some(ring) = thread.ring_of(core) else { return 0 };
     let visit = |visitor: &mut dyn Visit| visit_values(values, metadata, visitor);
-    core.encode_fields(thread, ring, visit, |fields| match fields.has_panicked {
+    core.encode_fields(thread, ring, None, visit, |fields| match fields.has_panicked {
         // The panic goes on, so there will be no guard.
         true => 0,
         false => begin_encoded(site, core, thread, fields),

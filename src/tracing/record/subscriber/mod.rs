@@ -214,7 +214,7 @@ impl Subscriber for RecorderSubscriber {
             let _paused = thread.pause_count();
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
-            core.encode_fields(thread, ring, visit, |fields| {
+            core.encode_fields(thread, ring, None, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
                 self.judge(span_id, ext.call_site_id, fields.payload);
             });

@@ -7,7 +7,7 @@ use crate::span_slab::SPAN_SLAB;
 use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{EncodedFields, SmallEncoder, visit_fields};
-use crate::tracing::record::sink::record_with_fields;
+use crate::tracing::record::sink::{record_log, record_with_fields};
 use crate::tracing::record::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};
@@ -76,6 +76,7 @@ impl RecorderSubscriber {
         };
         let Prepared { core, ring, call_site_id, current_id: span_id, epoch_nanos } = prepared;
         let mut encoder = SmallEncoder::new(thread, &core.limits);
+        encoder.expect_message(CALL_SITES.constant_text(call_site_id));
         visit_fields(
             &mut encoder,
             |encoder| event.record(encoder),
@@ -84,7 +85,7 @@ impl RecorderSubscriber {
         if encoder.is_too_small() {
             return self.large_event(thread, event, epoch_nanos);
         }
-        let ext = PerfExt::of_span(span_id, call_site_id);
-        record_with_fields(ring, thread, PerfEvent::Event, ext, encoder.encoded(Some(epoch_nanos)));
+        let fields = encoder.encoded(Some(epoch_nanos));
+        record_log(ring, thread, PerfExt::of_span(span_id, call_site_id), fields);
     }
 }
