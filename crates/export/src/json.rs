@@ -143,7 +143,7 @@ impl JsonText {
                 return Ok(false);
             };
             self.raw_members(key);
-            self.raw_value(&field)?;
+            self.raw_value(&field, site)?;
             (count, next_index) = (count + 1, usize::from(field.index) + 1);
         }
         if count != record.ext.field_count {
@@ -154,12 +154,13 @@ impl JsonText {
         Ok(true)
     }
 
-    fn raw_value(&mut self, field: &RawField<'_>) -> io::Result<()> {
+    fn raw_value(&mut self, field: &RawField<'_>, site: &SiteText) -> io::Result<()> {
         match ValueType::from_code(field.type_code) {
             Some(ValueType::Str | ValueType::Error | ValueType::Debug) => match std::str::from_utf8(field.value) {
                 Ok(text) => self.value(text),
                 Err(_) => self.value(&field.to_value()),
             },
+            Some(ValueType::Text) => self.value(&site.call_site.value_of(field)),
             _ => self.value(&field.to_value()),
         }
     }
@@ -184,6 +185,8 @@ pub(super) struct SiteText {
     pub(super) members: Vec<u8>,
     /// The name of each field, with the colon. There are none if the records of the call site are normalized.
     keys: Vec<Vec<u8>>,
+    /// The call site, which makes the texts of log records.
+    call_site: CallSite,
 }
 
 impl SiteText {
@@ -203,6 +206,6 @@ impl SiteText {
                 keys.push(std::mem::take(&mut text.0));
             }
         }
-        Ok(Self { members, keys })
+        Ok(Self { members, keys, call_site: call_site.clone() })
     }
 }

@@ -1,8 +1,9 @@
 //! The fields of a span or log record, found by name and decoded when somebody asks.
 
-use eventring::schema::perf::{RawField, RawFields};
+use eventring::schema::perf::{FieldValue, RawField, RawFields, ValueType};
 use eventring::tracing::CallSite;
 use eventring::tracing::Span;
+use std::borrow::Cow;
 
 /// The fields of a span or of a log record as they lie in the ring. Nothing is decoded before somebody asks, and
 /// nothing is allocated.
@@ -22,7 +23,7 @@ impl<'a> LiveFields<'a> {
         Self::new(span.raw_fields(), span.call_site.as_deref())
     }
 
-    /// Returns the last value of the field with this name. [`RawField::to_value`] decodes it.
+    /// Returns the last value of the field with this name. [`Self::decode`] decodes it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<RawField<'a>> {
         let names = &self.call_site?.field_names;
@@ -31,15 +32,33 @@ impl<'a> LiveFields<'a> {
         self.raw().filter(is_of_name).last()
     }
 
+    /// Decodes the last value of the field with this name.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<FieldValue> {
+        self.get(name).map(|field| self.decode(&field))
+    }
+
+    /// Decodes a field that [`Self::iter`] has returned.
+    #[must_use]
+    pub fn decode(&self, field: &RawField<'_>) -> FieldValue {
+        self.call_site.map_or_else(|| field.to_value(), |call_site| call_site.value_of(field))
+    }
+
     /// Returns the text of the field with this name, if it has a text: a string, an error, or what `Debug` or `Display`
     /// wrote. The text of a log record is its field `message`.
     #[must_use]
-    pub fn text(&self, name: &str) -> Option<&'a str> {
-        use eventring::schema::perf::ValueType;
+    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         let field = self.get(name)?;
-        std::str::from_utf8(field.value).ok().filter(|_| {
-            matches!(ValueType::from_code(field.type_code), Some(ValueType::Debug | ValueType::Error | ValueType::Str))
-        })
+        match ValueType::from_code(field.type_code)? {
+            ValueType::Debug | ValueType::Error | ValueType::Str => {
+                std::str::from_utf8(field.value).ok().map(Cow::Borrowed)
+            }
+            ValueType::Text => match self.decode(&field) {
+                FieldValue::Debug(text) => Some(Cow::Owned(text)),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Returns the names and values, each field once, with its last value. The order is that of the last values. A

@@ -166,7 +166,10 @@ impl<'a> SeenRecord<'a> {
     pub fn target(&self) -> &'a str {
         let Some(call_site) = self.call_site() else { return "" };
         let of_log = if is_log_record(call_site) { self.fields().text("log.target") } else { None };
-        of_log.unwrap_or(&call_site.target)
+        match of_log {
+            Some(Cow::Borrowed(target)) => target,
+            _ => &call_site.target,
+        }
     }
 
     /// Returns the fields. The text of the record is the field `message`.
@@ -177,7 +180,7 @@ impl<'a> SeenRecord<'a> {
 
     /// Returns the text; empty if there is none.
     #[must_use]
-    pub fn message(&self) -> &'a str {
+    pub fn message(&self) -> Cow<'a, str> {
         self.fields().text("message").unwrap_or_default()
     }
 

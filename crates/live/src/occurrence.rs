@@ -243,11 +243,11 @@ impl Subject for Occurrence<'_> {
             return;
         }
         let of_span = || match self.what {
-            What::Seen(Observation::LogRecord(record)) => record.span_fields()?.get(path),
+            What::Seen(Observation::LogRecord(record)) => record.span_fields()?.value(path),
             _ => None,
         };
-        if let Some(field) = self.fields().and_then(|fields| fields.get(path)).or_else(of_span) {
-            Operand::with_field(&field.to_value(), take);
+        if let Some(value) = self.fields().and_then(|fields| fields.value(path)).or_else(of_span) {
+            Operand::with_field(&value, take);
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::catalog_room::CatalogRoom;
 use super::id_map::IdMap;
+use super::text::text;
 use crate::reader::Reader;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
-use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView};
+use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, FieldValue, RawField, ThreadView, ValueType};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -331,6 +332,17 @@ fn distinct(names: &[Cow<'_, str>]) -> Vec<Arc<str>> {
 }
 
 impl CallSite {
+    /// Decodes the value of a field of a record of this call site. For the text of a log record whose call site has a
+    /// format string, returns the text that this string and the arguments in the field stand for. For every other field,
+    /// this is [`RawField::to_value`].
+    #[must_use]
+    pub fn value_of(&self, field: &RawField<'_>) -> FieldValue {
+        match &self.format {
+            Some(format) if field.type_code == ValueType::Text as u8 => FieldValue::Debug(text(format, field.value)),
+            _ => field.to_value(),
+        }
+    }
+
     /// Returns the call site as the body of an entry of the table.
     pub fn encode(&self) -> Vec<u8> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default().into();

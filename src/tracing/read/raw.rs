@@ -4,8 +4,7 @@ use super::catalog::{CallSite, Catalog};
 use super::record::{Field, Fields, FieldsProblem, SpanId};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::EventType;
-use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields, ValueType, flags};
-use crate::tracing::read::text::text;
+use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields, flags};
 use std::sync::Arc;
 
 /// An event of a perf ring. Names and fields are decoded only when somebody asks for them.
@@ -150,14 +149,10 @@ fn is_whole(event: PerfEvent, ext: &PerfExt, payload: PayloadRead<'_>, catalog: 
 
 fn named(call_site: &CallSite, field: &RawField<'_>) -> Field {
     let name = call_site.field_names.get(usize::from(field.index)).cloned();
-    let value = match &call_site.format {
-        Some(format) if field.type_code == ValueType::Text as u8 => FieldValue::Debug(text(format, field.value)),
-        _ => field.to_value(),
-    };
     Field {
         name: name.unwrap_or_else(|| Arc::from(format!("field {}", field.index))),
         index: field.index,
-        value,
+        value: call_site.value_of(field),
         cut: field.cut,
     }
 }

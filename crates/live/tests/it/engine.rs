@@ -63,7 +63,7 @@ fn each_closed_span_log_record_typed_event_and_mark_is_seen_with_its_fields() {
         }
         Observation::LogRecord(record) => {
             let code = record.fields().get("code").map(|field| field.to_value());
-            let of_span = record.span_fields().and_then(|fields| fields.text("user")).unwrap_or("?");
+            let of_span = record.span_fields().and_then(|fields| fields.text("user")).unwrap_or("?".into());
             seen.push(format!("{:?} {} {code:?} in {of_span}", record.level(), record.message()));
         }
         Observation::TypedEvent(event) => {

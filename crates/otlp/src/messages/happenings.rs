@@ -224,7 +224,7 @@ pub(super) fn attributes_of(span: &Span) -> Attributes {
     let decoded = raw.iter().map(|(name, field)| Field {
         name: Arc::from(if name.is_empty() { format!("field {}", field.index) } else { name.to_owned() }),
         index: field.index,
-        value: field.to_value(),
+        value: raw.decode(&field),
         cut: field.cut,
     });
     of_fields(decoded, *missing, *problem)
