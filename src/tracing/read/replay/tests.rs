@@ -28,7 +28,7 @@ pub(super) fn enter(span: u64) -> PerfContent {
 }
 
 pub(super) fn exit(span: u64) -> PerfContent {
-    PerfContent::SpanExit { span: id(span), call_site: Catalog::new().call_site(9) }
+    PerfContent::SpanExit { span: id(span), call_site: Catalog::new().call_site(9), flags: 0 }
 }
 
 pub(super) fn close(span: u64) -> PerfContent {
