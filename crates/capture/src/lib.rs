@@ -71,7 +71,7 @@ pub use read::process_end::CapturedLife;
 #[doc(hidden)]
 pub use read::workers::worker_threads;
 #[doc(hidden)]
-pub use select::batch_filter::BatchFilter;
+pub use select::batch_filter::{BatchFilter, EventCondition, EventTest};
 #[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]

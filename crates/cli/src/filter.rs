@@ -3,14 +3,17 @@
 use crate::awaited::AwaitedRings;
 use crate::decoder::{Decoder, no_such_event};
 use crate::exit::{Exit, Failure};
+use crate::fields::{KnownFields, check_fields};
 use crate::format::events;
 use crate::losses::report_problem;
 use crate::paint::DIM;
 use crate::selection::parse_level;
+use crate::watch::taken::taken_by;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
 use eventring_capture::BatchFilter;
+use eventring_live::Condition;
 use std::collections::BTreeSet;
 
 /// The events that are taken; the others are counted, and are no loss.
@@ -30,11 +33,19 @@ pub(crate) struct FilterArgs {
     /// Typed events, and log records outside of spans, are all taken. The rate is in the data
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     sample: Option<u32>,
+    /// Take only what fulfils this condition: 'event=ORDER_* field.price>100', 'span=db.*'. A span is tested when it
+    /// begins, by the fields that it begins with, and is taken with everything in it
+    #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
+    condition: Option<Condition>,
 }
 
 impl FilterArgs {
     pub(crate) fn is_any(&self) -> bool {
-        !self.types.is_empty() || !self.spans.is_empty() || self.max_level.is_some() || self.sample.is_some()
+        !self.types.is_empty()
+            || !self.spans.is_empty()
+            || self.max_level.is_some()
+            || self.sample.is_some()
+            || self.condition.is_some()
     }
 
     /// Checks that each named type is one of the typed events of some ring.
@@ -62,6 +73,25 @@ impl FilterArgs {
         Ok(())
     }
 
+    /// Checks that each field of the condition is one of some event of the rings. As long as other rings or call sites may
+    /// come, this is only said.
+    ///
+    /// # Errors
+    /// No event has such a field.
+    pub(crate) fn check_fields(&self, rings: &AwaitedRings) -> Result<(), Failure> {
+        let Some(condition) = &self.condition else { return Ok(()) };
+        let known: Vec<KnownFields> = rings.opened().iter().map(KnownFields::of_reader).collect();
+        if known.is_empty() {
+            return Ok(());
+        }
+        let checked = check_fields(condition, &known).map_err(|why| format!("--where: {why}"));
+        match checked {
+            Err(message) if !rings.are_all_open() => report_problem(false, &message),
+            checked => checked.map_err(|message| Failure::new(Exit::Usage, message))?,
+        }
+        Ok(())
+    }
+
     pub(crate) fn filter(&self) -> BatchFilter {
         let mut filter = BatchFilter::new();
         for name in &self.types {
@@ -76,7 +106,20 @@ impl FilterArgs {
         if let Some(trees) = self.sample {
             filter = filter.sampled_per_million(trees);
         }
+        if let Some(condition) = &self.condition {
+            filter = filter.condition(taken_by(condition));
+        }
         filter
+    }
+}
+
+/// Parses a condition for what is taken while it is recorded.
+fn parse_condition(text: &str) -> Result<Condition, String> {
+    let condition = Condition::for_events(text).map_err(|error| error.to_string())?;
+    match condition.asks_for_durations() {
+        false => Ok(condition),
+        true => Err("how long a span lasts is known at its end, and what is in it must be taken before: take all and select with                      `export --where`, or watch for such spans with `capture --on`"
+            .into()),
     }
 }
 

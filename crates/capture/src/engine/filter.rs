@@ -83,12 +83,15 @@ impl RunningFilter {
         let place = self.places.get(records.ring as usize);
         let Some(recorder) = place.and_then(|place| self.recorders.get_mut(&place.recorder)) else { return };
         match &mut recorder.content {
-            ContentFilter::Typed(None) => {}
-            ContentFilter::Typed(Some(codes)) => records.filter(|event| codes.contains(&event.event_type)),
+            ContentFilter::Typed(None, None) => {}
+            ContentFilter::Typed(codes, test) => records.filter(|event, payload| {
+                codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type))
+                    && test.as_mut().is_none_or(|test| test.holds(event, payload))
+            }),
             ContentFilter::Spans(trees) => {
                 let cursors = cursors(&recorder.shards, rings);
-                trees.judge_new(records.events.descriptors(), &cursors);
-                records.filter(|event| trees.keeps(event, &cursors));
+                trees.judge_new(&records.events, &cursors);
+                records.filter(|event, payload| trees.keeps(event, payload, &cursors));
             }
         }
     }

@@ -176,6 +176,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // leaves out nothing, and what they have overwritten is lost.
     options = options.only_new(args.only_new && is_at_once).awaited(!is_at_once);
     args.filter.check_types(&rings)?;
+    args.filter.check_fields(&rings)?;
     let enabled = enable(args, &rings)?;
     let rings = RefCell::new(rings);
     if target.is_none() {

@@ -95,6 +95,7 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
         rings.open_all()?;
     }
     args.filter.check_types(&rings)?;
+    args.filter.check_fields(&rings)?;
     // What is switched on stays on as long as this value lives.
     let _enabled = args.process.enable(rings.names())?;
     match to {
@@ -148,7 +149,7 @@ impl AddressKind {
                 let more = [
                     every,
                     (args.compression.is_some(), "--compression"),
-                    (args.filter.is_any(), "--type, --max-level, --span or --sample"),
+                    (args.filter.is_any(), "--type, --max-level, --span, --sample or --where"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),
                 ];

@@ -60,8 +60,8 @@ impl KnownSpans {
         }
     }
 
-    /// Forgets the span that an event closes.
-    pub(super) fn forget(&mut self, ring: &Ring, event: &Descriptor) {
-        self.0.remove(&(ring.process, ring.span_id(event)));
+    /// Forgets a span that is closed.
+    pub(super) fn forget(&mut self, ring: &Ring, span_id: u64) {
+        self.0.remove(&(ring.process, span_id));
     }
 }

@@ -11,6 +11,7 @@ mod screen;
 mod select;
 mod start;
 mod summary;
+pub(super) mod taken;
 mod tested;
 mod text;
 mod wanted;

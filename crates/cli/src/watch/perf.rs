@@ -9,13 +9,12 @@ use eventring::tracing::{
     CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
 };
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The decoder of one ring of a perf recorder.
 pub(super) struct Perf {
     /// The call sites and threads, shared by the recorder's shards.
-    catalog: Rc<RefCell<Catalog>>,
+    catalog: Arc<Mutex<Catalog>>,
     /// The ring with the tables; `None` if the catalog has all that is in them.
     shard0: Option<Reader>,
     shard: u32,
@@ -26,12 +25,12 @@ impl Perf {
     pub(super) fn new(shard0: &Reader) -> Self {
         let mut catalog = Catalog::new();
         catalog.update(shard0);
-        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: Some(shard0.clone()), shard: 0 }
+        Self { catalog: Arc::new(Mutex::new(catalog)), shard0: Some(shard0.clone()), shard: 0 }
     }
 
     /// Makes the decoder of a recorder's shard 0 in a capture.
     pub(super) fn of_catalog(catalog: Catalog) -> Self {
-        Self { catalog: Rc::new(RefCell::new(catalog)), shard0: None, shard: 0 }
+        Self { catalog: Arc::new(Mutex::new(catalog)), shard0: None, shard: 0 }
     }
 
     /// Makes the decoder of another shard of the same recorder.
@@ -41,12 +40,12 @@ impl Perf {
 
     /// Returns the fields of all call sites that are known so far.
     pub(super) fn known_fields(&self) -> KnownFields {
-        KnownFields::of_perf(&self.catalog.borrow(), true)
+        KnownFields::of_perf(&self.catalog.lock().unwrap_or_else(PoisonError::into_inner), true)
     }
 
     /// Decodes an event. Every payload gives a record, even if its bytes are damaged.
     pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
-        let mut catalog = self.catalog.borrow_mut();
+        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let ext = PerfExt::from_words(event.content_ext);
         let knows_call_site = ext.call_site_id == 0 || catalog.knows_call_site(ext.call_site_id);
         if let Some(shard0) = &self.shard0

@@ -105,7 +105,7 @@ impl Wanted {
         }
         let is_wanted = self.fits(&Tested::new(&self.known, ring, event, record.as_ref(), payload.valid()));
         if record.is_some_and(|record| record.content.closes_span()) {
-            self.known.forget(ring, event);
+            self.known.forget(ring, ring.span_id(event));
         }
         is_wanted
     }

@@ -122,6 +122,14 @@ impl Condition {
         }
     }
 
+    /// Returns true if the condition says something of the time of closed spans.
+    #[must_use]
+    pub fn asks_for_durations(&self) -> bool {
+        let mut asks = false;
+        self.root.each_term(&mut |term| asks |= matches!(term, Term::Duration { .. }));
+        asks
+    }
+
     /// Returns the paths of the fields that the condition names, each once.
     #[must_use]
     pub fn field_paths(&self) -> BTreeSet<String> {

@@ -5,10 +5,12 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `event_test` | a condition that the caller brings along |
 //! | `rule` | what a span's id and call site say about it |
 //! | `trees` | spans are kept or left out by trees |
 //! | `scout` | spans that begin ahead of what was copied, or that began before |
 
+mod event_test;
 mod rule;
 mod scout;
 mod trees;
@@ -17,8 +19,9 @@ mod trees_tests;
 
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::ring::ALL_PER_MILLION;
+pub use event_test::{EventCondition, EventTest};
 use eventring::files::CONTENT_TYPE_PERF;
-use eventring::reader::{Descriptor, Gap, GapCause, Reader};
+use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, Reader};
 use eventring::schema::perf::CallSiteLevel;
 use rule::SpanRule;
 use std::collections::HashSet;
@@ -32,6 +35,7 @@ pub struct BatchFilter {
     level: CallSiteLevel,
     spans: Vec<String>,
     sampled_per_million: u32,
+    condition: Option<EventCondition>,
 }
 
 impl Default for BatchFilter {
@@ -44,7 +48,7 @@ impl BatchFilter {
     /// Makes a filter that keeps all events.
     pub fn new() -> Self {
         let (types, spans) = (Vec::new(), Vec::new());
-        Self { types, level: CallSiteLevel::Trace, spans, sampled_per_million: ALL_PER_MILLION }
+        Self { types, level: CallSiteLevel::Trace, spans, sampled_per_million: ALL_PER_MILLION, condition: None }
     }
 
     /// Keeps only typed events of this type, besides those of earlier calls. Spans and log records are no typed events.
@@ -70,6 +74,12 @@ impl BatchFilter {
         Self { sampled_per_million: trees.min(ALL_PER_MILLION), ..self }
     }
 
+    /// Keeps only spans that fulfil a condition when they begin, with everything inside them, and log records, marks and
+    /// typed events that fulfil it.
+    pub fn condition(self, condition: EventCondition) -> Self {
+        Self { condition: Some(condition), ..self }
+    }
+
     /// Returns the rate of [`Self::sampled_per_million`].
     pub(crate) fn rate_per_million(&self) -> u32 {
         self.sampled_per_million
@@ -89,14 +99,15 @@ impl std::fmt::Display for BatchFilter {
         let level = level.map(|level| format!("level={}", level.to_lowercase()));
         let is_sampled = self.sampled_per_million < ALL_PER_MILLION;
         let sample = is_sampled.then(|| format!("sample={}/1000000", self.sampled_per_million));
-        f.write_str(&types.chain(level).chain(spans).chain(sample).collect::<Vec<_>>().join(" "))
+        let condition = self.condition.as_ref().map(|condition| format!("where={}", condition.text()));
+        f.write_str(&types.chain(level).chain(spans).chain(sample).chain(condition).collect::<Vec<_>>().join(" "))
     }
 }
 
 /// The meaning of the filter for the events of a recorder.
 pub(crate) enum ContentFilter {
-    /// The codes of the wanted types; `None` if all are wanted.
-    Typed(Option<HashSet<u16>>),
+    /// The codes of the wanted types; `None` if all are wanted. And what the events must fulfil.
+    Typed(Option<HashSet<u16>>, Option<Box<dyn EventTest>>),
     Spans(Box<SpanTrees>),
 }
 
@@ -104,19 +115,25 @@ impl ContentFilter {
     /// Makes the filter for the recorder with this ring.
     pub(crate) fn new(filter: &BatchFilter, ring: &Reader) -> Self {
         if ring.info().content_type == CONTENT_TYPE_PERF {
-            return Self::Spans(Box::new(SpanTrees::new(SpanRule::new(filter, ring))));
+            let test = filter.condition.as_ref().map(|condition| condition.test(ring));
+            return Self::Spans(Box::new(SpanTrees::new(SpanRule::new(filter, ring), test)));
         }
         let model = ring.schema().ok();
         let code = |name: &String| model.as_deref().and_then(|model| model.event_by_name(name)).map(|it| it.code());
         // A number stands for a type that the schema does not name.
         let codes = filter.types.iter().filter_map(|name| code(name).or(name.parse().ok())).collect();
-        Self::Typed((!filter.types.is_empty()).then_some(codes))
+        let test = filter.condition.as_ref().map(|condition| condition.test(ring));
+        Self::Typed((!filter.types.is_empty()).then_some(codes), test)
     }
 }
 
 impl BlockRecords {
     /// Removes the events that are not wanted. Their seqnos become gaps.
-    pub(crate) fn filter(&mut self, mut keeps: impl FnMut(&Descriptor) -> bool) {
+    pub(crate) fn filter(&mut self, mut keeps: impl FnMut(&Descriptor, PayloadRead<'_>) -> bool) {
+        let events = self.events.descriptors().iter().zip(0..);
+        let kept: Vec<bool> = events.map(|(event, index)| keeps(event, self.events.payload(index))).collect();
+        let mut kept = kept.into_iter();
+        let mut keeps = |_: &Descriptor| kept.next().unwrap_or(false);
         let known = std::mem::take(&mut self.gaps);
         let mut known = known.into_iter().peekable();
         let (mut gaps, mut index, mut events_before) = (Vec::new(), 0, 0);
@@ -152,7 +169,7 @@ impl BlockRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eventring::reader::{EventBatch, PayloadRead};
+    use eventring::reader::EventBatch;
 
     #[test]
     fn each_seqno_stays_an_event_or_in_a_gap_and_payloads_stay_with_their_events() {
@@ -166,7 +183,7 @@ mod tests {
             gap: Gap { first_seqno, count, cause: GapCause::Overwritten },
         };
         let mut records = BlockRecords { ring: 0, events, gaps: vec![lost(0, 1, 2), lost(3, 6, 2), lost(6, 11, 1)] };
-        records.filter(|event| event.seqno == 4 || event.seqno == 9);
+        records.filter(|event, _| event.seqno == 4 || event.seqno == 9);
         let gaps: Vec<_> =
             records.gaps.iter().map(|it| (it.events_before, it.gap.first_seqno, it.gap.count, it.gap.cause)).collect();
         let (lost, filtered) = (GapCause::Overwritten, GapCause::Filtered);

@@ -29,12 +29,17 @@ impl SpanRule {
 
     /// Returns true if the filter needs to know the spans above a span.
     pub(super) fn is_about_trees(&self) -> bool {
-        self.filter.sampled_per_million < ALL_PER_MILLION || !self.keeps_every_name()
+        self.filter.sampled_per_million < ALL_PER_MILLION || !self.keeps_every_name() || self.has_condition()
     }
 
     /// Returns true if the spans may have any name.
     pub(super) fn keeps_every_name(&self) -> bool {
         self.filter.spans.is_empty()
+    }
+
+    /// Returns true if spans must fulfil a condition.
+    pub(super) fn has_condition(&self) -> bool {
+        self.filter.condition.is_some()
     }
 
     /// Returns true if the sample has the tree with this root.

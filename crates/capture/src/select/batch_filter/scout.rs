@@ -1,6 +1,6 @@
 //! Spans that begin in a shard ahead of what was copied, or that began there before the copying did.
 
-use eventring::reader::{Cursor, Next, Seek};
+use eventring::reader::{Cursor, Descriptor, Next, Seek};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 
@@ -24,7 +24,7 @@ impl Scout {
     ///
     /// Does not wait for an event that another thread is just recording, because the beginning that is sought may lie
     /// behind it. The next call looks for that event again.
-    pub(super) fn read_on(&mut self, copying: &Cursor, mut found: impl FnMut(&PerfExt)) {
+    pub(super) fn read_on(&mut self, copying: &Cursor, mut found: impl FnMut(&Descriptor, &Cursor)) {
         if self.cursor.next_seqno() < copying.next_seqno() {
             *self = Self::new(copying);
         }
@@ -32,7 +32,7 @@ impl Scout {
         self.unready.retain(|seqno| {
             earlier.seek(Seek::Seqno(*seqno));
             let next = earlier.next();
-            see(next, &mut found);
+            see(&next, &earlier, &mut found);
             next == Next::NotReady
         });
         // Writers may be as fast as the scout, so the end is set before the reading begins.
@@ -40,7 +40,7 @@ impl Scout {
         while self.cursor.next_seqno() < end {
             let seqno = self.cursor.next_seqno();
             let next = self.cursor.next();
-            see(next, &mut found);
+            see(&next, &self.cursor, &mut found);
             if next == Next::NotReady {
                 if self.unready.len() >= UNREADY_MAX {
                     return;
@@ -55,7 +55,7 @@ impl Scout {
 
 /// Calls `found` with each beginning and each end of a span that the shard still has from the time before the cursor
 /// that copies.
-pub(super) fn read_past(copying: &Cursor, mut found: impl FnMut(PerfEvent, &PerfExt)) {
+pub(super) fn read_past(copying: &Cursor, mut found: impl FnMut(&Descriptor, &Cursor)) {
     let end = copying.next_seqno();
     let mut cursor = copying.clone();
     cursor.seek(Seek::Oldest);
@@ -65,10 +65,9 @@ pub(super) fn read_past(copying: &Cursor, mut found: impl FnMut(PerfEvent, &Perf
         match cursor.next() {
             Next::Event(event) => {
                 let ext = PerfExt::from_words(event.content_ext);
-                match PerfEvent::from_code(event.event_type) {
-                    Some(PerfEvent::SpanNew) => found(PerfEvent::SpanNew, &ext),
-                    Some(kind) if ext.closes_span(kind) => found(PerfEvent::SpanClose, &ext),
-                    _ => {}
+                let kind = PerfEvent::from_code(event.event_type);
+                if kind.is_some_and(|kind| kind == PerfEvent::SpanNew || ext.closes_span(kind)) {
+                    found(&event, &cursor);
                 }
             }
             Next::Gap(_) => {}
@@ -79,10 +78,10 @@ pub(super) fn read_past(copying: &Cursor, mut found: impl FnMut(PerfEvent, &Perf
     }
 }
 
-fn see(next: Next, found: &mut impl FnMut(&PerfExt)) {
+fn see(next: &Next, cursor: &Cursor, found: &mut impl FnMut(&Descriptor, &Cursor)) {
     if let Next::Event(event) = next
         && event.event_type == PerfEvent::SpanNew.code()
     {
-        found(&PerfExt::from_words(event.content_ext));
+        found(event, cursor);
     }
 }

@@ -5,9 +5,10 @@
 //! recorded before its children. A forwarder may begin after another one, and spans may be open then. So the trees
 //! begin with what the rings still say about the time before.
 
+use super::event_test::EventTest;
 use super::rule::SpanRule;
 use super::scout::{Scout, read_past};
-use eventring::reader::{Cursor, Descriptor};
+use eventring::reader::{Cursor, Descriptor, EventBatch, PayloadRead};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -22,6 +23,8 @@ struct TreeVerdict {
     is_sampled: bool,
     /// True if the span or one above it has a wanted name.
     is_named: bool,
+    /// True if the span or one above it fulfils the condition, or if there is none.
+    is_found: bool,
     has_level: bool,
 }
 
@@ -30,11 +33,25 @@ struct TreeVerdict {
 struct FoundSpan {
     parent: u64,
     call_site: u32,
+    /// True if the span fulfils the condition by itself.
+    fits: bool,
 }
 
-impl FoundSpan {
-    fn new(ext: &PerfExt) -> Self {
-        Self { parent: ext.related, call_site: ext.call_site_id }
+/// The condition at work.
+struct Test(Option<Box<dyn EventTest>>);
+
+impl Test {
+    /// Describes a span that begins, in a block or further on in a shard.
+    fn found<'p>(&mut self, event: &Descriptor, payload: impl FnOnce() -> PayloadRead<'p>) -> (u64, FoundSpan) {
+        let ext = PerfExt::from_words(event.content_ext);
+        let fits = self.0.as_mut().is_some_and(|test| test.begins(event, payload()));
+        (ext.span_id, FoundSpan { parent: ext.related, call_site: ext.call_site_id, fits })
+    }
+
+    fn ends(&mut self, span: u64) {
+        if let Some(test) = &mut self.0 {
+            test.ends(span);
+        }
     }
 }
 
@@ -43,10 +60,11 @@ impl FoundSpan {
 struct Past {
     spans: HashMap<u64, FoundSpan>,
     closed: HashSet<u64>,
+    buffer: Vec<u8>,
 }
 
 impl Past {
-    fn see(&mut self, kind: PerfEvent, ext: &PerfExt) {
+    fn see(&mut self, event: &Descriptor, test: &mut Test, cursor: &Cursor) {
         if self.spans.len().max(self.closed.len()) >= SPANS_MAX {
             let closed = std::mem::take(&mut self.closed);
             self.spans.retain(|span, _| !closed.contains(span));
@@ -54,9 +72,11 @@ impl Past {
                 self.spans.clear();
             }
         }
-        match kind {
-            PerfEvent::SpanNew => _ = self.spans.insert(ext.span_id, FoundSpan::new(ext)),
-            _ => _ = self.closed.insert(ext.span_id),
+        if event.event_type == PerfEvent::SpanNew.code() {
+            let (id, span) = test.found(event, || cursor.payload(event, &mut self.buffer));
+            self.spans.insert(id, span);
+        } else {
+            self.closed.insert(PerfExt::from_words(event.content_ext).span_id);
         }
     }
 }
@@ -73,6 +93,7 @@ struct FilteredShard {
 /// stands for a shard that could not be opened.
 pub(crate) struct SpanTrees {
     rule: SpanRule,
+    test: Test,
     verdicts: HashMap<u64, TreeVerdict>,
     /// Spans that were read ahead and not judged yet.
     found: HashMap<u64, FoundSpan>,
@@ -85,9 +106,10 @@ pub(crate) struct SpanTrees {
 }
 
 impl SpanTrees {
-    pub(crate) fn new(rule: SpanRule) -> Self {
+    pub(crate) fn new(rule: SpanRule, test: Option<Box<dyn EventTest>>) -> Self {
         Self {
             rule,
+            test: Test(test),
             verdicts: HashMap::new(),
             found: HashMap::new(),
             closed: VecDeque::new(),
@@ -101,13 +123,13 @@ impl SpanTrees {
     pub(crate) fn add_shard(&mut self, cursor: Option<&Cursor>) {
         self.shards.push(FilteredShard { scout: cursor.map(Scout::new), copied_in: self.pass });
         if let Some(cursor) = cursor.filter(|_| self.rule.is_about_trees()) {
-            read_past(cursor, |kind, ext| self.past.see(kind, ext));
+            read_past(cursor, |event, cursor| self.past.see(event, &mut self.test, cursor));
         }
     }
 
     /// Judges the spans that began before the copying did.
     pub(crate) fn judge_past(&mut self, cursors: &[Option<&Cursor>]) {
-        let Past { spans, closed } = std::mem::take(&mut self.past);
+        let Past { spans, closed, .. } = std::mem::take(&mut self.past);
         // One look ahead is enough for all: what they need was recorded before them.
         if !spans.is_empty() {
             self.scout(cursors);
@@ -127,6 +149,7 @@ impl SpanTrees {
         {
             self.closed.pop_front();
             self.verdicts.remove(&span);
+            self.test.ends(span);
         }
         self.pass += 1;
     }
@@ -140,24 +163,26 @@ impl SpanTrees {
 
     /// Judges the spans that begin in a block. After it, all spans are judged that began in a shard before its cursor,
     /// so a scout that reads on from the cursors misses none.
-    pub(crate) fn judge_new(&mut self, events: &[Descriptor], cursors: &[Option<&Cursor>]) {
+    pub(crate) fn judge_new(&mut self, events: &EventBatch, cursors: &[Option<&Cursor>]) {
         let mut awaiting_parent = Vec::new();
-        for event in events.iter().filter(|event| event.event_type == PerfEvent::SpanNew.code()) {
-            let ext = PerfExt::from_words(event.content_ext);
-            let needs_parent = self.rule.is_about_trees() && ext.related != 0;
-            if needs_parent && !self.verdicts.contains_key(&ext.related) {
-                self.found.insert(ext.span_id, FoundSpan::new(&ext));
-                awaiting_parent.push(ext.span_id);
+        let new =
+            events.descriptors().iter().zip(0..).filter(|(event, _)| event.event_type == PerfEvent::SpanNew.code());
+        for (event, index) in new {
+            let (id, span) = self.test.found(event, || events.payload(index));
+            let needs_parent = self.rule.is_about_trees() && span.parent != 0;
+            if needs_parent && !self.verdicts.contains_key(&span.parent) {
+                self.found.insert(id, span);
+                awaiting_parent.push(id);
             } else {
-                self.found.remove(&ext.span_id);
-                self.judge(ext.span_id, ext.related, ext.call_site_id);
+                self.found.remove(&id);
+                self.judge(id, span);
             }
         }
         awaiting_parent.into_iter().for_each(|span| self.judge_found(span, cursors));
     }
 
     /// Returns true if the filter keeps this event of the recorder.
-    pub(crate) fn keeps(&mut self, event: &Descriptor, cursors: &[Option<&Cursor>]) -> bool {
+    pub(crate) fn keeps(&mut self, event: &Descriptor, payload: PayloadRead<'_>, cursors: &[Option<&Cursor>]) -> bool {
         let ext = PerfExt::from_words(event.content_ext);
         match PerfEvent::from_code(event.event_type) {
             Some(
@@ -172,20 +197,24 @@ impl SpanTrees {
                 if ext.closes_span(kind) {
                     self.closed.push_back((self.pass, ext.span_id));
                 }
-                verdict.is_sampled && verdict.is_named && verdict.has_level
+                verdict.is_sampled && verdict.is_named && verdict.is_found && verdict.has_level
             }
-            Some(PerfEvent::Event) => {
-                let is_in_tree = match ext.span_id {
-                    0 => self.rule.keeps_every_name(),
-                    _ if !self.rule.is_about_trees() => true,
+            Some(kind @ (PerfEvent::Event | PerfEvent::Marker | PerfEvent::Counter))
+                if kind == PerfEvent::Event || self.rule.has_condition() =>
+            {
+                let (is_in_tree, is_found) = match ext.span_id {
+                    0 => (self.rule.keeps_every_name(), !self.rule.has_condition()),
+                    _ if !self.rule.is_about_trees() => (true, true),
                     _ => {
                         let verdict = self.verdict_by_id(ext.span_id, cursors);
-                        verdict.is_sampled && verdict.is_named
+                        (verdict.is_sampled && verdict.is_named, verdict.is_found)
                     }
                 };
-                is_in_tree && self.rule.has_level(ext.call_site_id)
+                let mut holds = || self.test.0.as_mut().is_some_and(|test| test.holds(event, payload));
+                let is_wanted = is_found || (kind != PerfEvent::Counter && holds());
+                is_in_tree && is_wanted && (kind != PerfEvent::Event || self.rule.has_level(ext.call_site_id))
             }
-            // Descriptions, samples and marks.
+            // Descriptions. Without a condition, samples and marks, too.
             _ => true,
         }
     }
@@ -196,7 +225,7 @@ impl SpanTrees {
         match self.verdicts.contains_key(&ext.span_id) {
             true => verdict,
             // The beginning of the span was overwritten.
-            false => self.judge(ext.span_id, 0, ext.call_site_id),
+            false => self.judge(ext.span_id, FoundSpan { parent: 0, call_site: ext.call_site_id, fits: false }),
         }
     }
 
@@ -216,11 +245,11 @@ impl SpanTrees {
     /// Returns the verdict of a span of which nothing but the id is known.
     fn as_root(&self, span: u64) -> TreeVerdict {
         let (is_sampled, is_named) = (self.rule.has_in_sample(span), self.rule.keeps_every_name());
-        TreeVerdict { is_sampled, is_named, has_level: true }
+        TreeVerdict { is_sampled, is_named, is_found: !self.rule.has_condition(), has_level: true }
     }
 
     /// Judges a span by its parent and its call site, and remembers the verdict.
-    fn judge(&mut self, span: u64, parent: u64, call_site: u32) -> TreeVerdict {
+    fn judge(&mut self, span: u64, FoundSpan { parent, call_site, fits }: FoundSpan) -> TreeVerdict {
         // The siblings of a span whose parent is not known get the same verdict.
         let above = match (parent, self.verdicts.get(&parent)) {
             (0, _) => self.as_root(span),
@@ -230,6 +259,7 @@ impl SpanTrees {
         let verdict = TreeVerdict {
             is_sampled: above.is_sampled,
             is_named: above.is_named || self.rule.has_wanted_name(call_site),
+            is_found: above.is_found || fits,
             has_level: self.rule.has_level(call_site),
         };
         // After losses there are spans of which no end is seen.
@@ -257,22 +287,23 @@ impl SpanTrees {
             }
         }
         while let Some((span, found)) = path.pop() {
-            self.judge(span, found.parent, found.call_site);
+            self.judge(span, found);
         }
     }
 
     /// Reads ahead in all shards, up to their present ends. A span that has been read before has all its ancestors
     /// before these ends.
     fn scout(&mut self, cursors: &[Option<&Cursor>]) {
-        let found = &mut self.found;
+        let (found, test, mut buffer) = (&mut self.found, &mut self.test, Vec::new());
         for (shard, cursor) in self.shards.iter_mut().zip(cursors) {
             let (Some(scout), Some(cursor)) = (&mut shard.scout, cursor) else { continue };
-            scout.read_on(cursor, |ext| {
+            scout.read_on(cursor, |event, cursor| {
                 // Spans that were overwritten before they were copied are never asked for.
                 if found.len() >= SPANS_MAX {
                     found.clear();
                 }
-                found.insert(ext.span_id, FoundSpan::new(ext));
+                let (id, span) = test.found(event, || cursor.payload(event, &mut buffer));
+                found.insert(id, span);
             });
         }
     }

@@ -3,7 +3,7 @@
 use super::rule::SpanRule;
 use super::trees::SpanTrees;
 use crate::BatchFilter;
-use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};
+use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -48,7 +48,7 @@ impl Shards {
     }
 
     fn trees(&self, cursors: &[Option<Cursor>]) -> SpanTrees {
-        let mut trees = SpanTrees::new(self.rule());
+        let mut trees = SpanTrees::new(self.rule(), None);
         cursors.iter().for_each(|cursor| trees.add_shard(cursor.as_ref()));
         trees.judge_past(&seen(cursors));
         trees.begin_pass();
@@ -62,10 +62,10 @@ fn seen(cursors: &[Option<Cursor>]) -> Vec<Option<&Cursor>> {
 }
 
 /// Reads all that a shard has from its cursor on.
-fn copy(cursor: &mut Option<Cursor>) -> Vec<Descriptor> {
-    let mut events = Vec::new();
+fn copy(cursor: &mut Option<Cursor>) -> EventBatch {
+    let mut events = EventBatch::new(1 << 20, 1 << 16);
     while let Next::Event(event) = cursor.as_mut().unwrap().next() {
-        events.push(event);
+        events.push(&event, PayloadRead::Valid(&[]));
     }
     events
 }
@@ -78,12 +78,16 @@ fn spans_of(tree: u64) -> [u64; 3] {
 /// Copies the first shard, which has the innermost spans, and checks that these are judged by their roots.
 fn check_innermost(shards: &Shards, trees: &mut SpanTrees, cursors: &mut [Option<Cursor>]) {
     let events = copy(&mut cursors[0]);
-    assert_eq!(events.len() as u64, TREES);
+    assert_eq!(events.descriptors().len() as u64, TREES);
     let cursors = seen(cursors);
     trees.judge_new(&events, &cursors);
     let rule = shards.rule();
-    for (event, tree) in events.iter().zip(0..) {
-        assert_eq!(trees.keeps(event, &cursors), rule.has_in_sample(spans_of(tree)[0]), "tree {tree}");
+    for (event, tree) in events.descriptors().iter().zip(0..) {
+        assert_eq!(
+            trees.keeps(event, PayloadRead::Valid(&[]), &cursors),
+            rule.has_in_sample(spans_of(tree)[0]),
+            "tree {tree}"
+        );
     }
 }
 

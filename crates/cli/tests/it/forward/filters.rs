@@ -171,6 +171,61 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     waiting.wait().unwrap();
 }
 
+/// Returns the ids of a capture's spans, and the lines of its log records, marks and typed events.
+fn contents(capture: &str, options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
+    let exported = run(&[&["export", capture, "--format", "jsonl"], options].concat());
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    let of_type = |line: &&Value, types: &[&str]| types.iter().any(|ty| line["type"] == *ty);
+    let lines = exported.json_lines();
+    let spans = lines.iter().filter(|line| of_type(line, &["span"])).map(|span| span["id"].as_u64().unwrap()).collect();
+    let happened = lines.iter().filter(|line| of_type(line, &["event", "marker", "typed_event"]));
+    let mut happened: Vec<String> = happened.map(|line| format!("{} {}", line["type"], line["seqno"])).collect();
+    happened.sort();
+    (spans, happened)
+}
+
+#[test]
+fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_it_later() {
+    let Some(place) = Place::new() else { return };
+    every_kind::capture_everything(place.dir.path());
+    let [sink, all, taken] = ["sink", "all.evc", "taken.evc"].map(|name| place.path(name));
+    let service = place.service_ring(400);
+    let address = place.broker.address();
+    let rings = [sink.as_str(), &service];
+    assert_eq!(run(&[&["capture"], &rings[..], &["-o", &all, "-f"]].concat()).code, Some(0));
+    let mut host = 0;
+    for condition in
+        ["span=request", "field.customer=1", "span=sqlite or level>=WARN or event=PART", "not span=customer"]
+    {
+        let expected = contents(&all, &["--where", condition]);
+        let capture = ["capture", "-o", &taken, "-f", "--json", "--where", condition];
+        let made = run(&[&capture[..], &rings].concat());
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let made = made.json();
+        let sum =
+            |key: &str| made["rings"].as_array().unwrap().iter().map(|ring| ring[key].as_u64().unwrap()).sum::<u64>();
+        assert!(sum("events") < sum("last_seqno"), "{condition}: {made:#}");
+        assert_eq!(contents(&taken, &[]), expected, "{condition}");
+        host += 1;
+        let host = format!("host-{host}");
+        let sent = ["forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition];
+        assert_eq!(run(&sent).code, Some(0), "{condition}");
+        let received = place.path(&format!("{host}.evc"));
+        place.receive(&received, &["--host", &host]);
+        let only = contents(&all, &["--ring", "shop", "--where", condition]);
+        assert_eq!(contents(&received, &[]), only, "{condition}, forwarded");
+    }
+    let refused = |condition: &str| {
+        let refused = run(&[&["capture", "-o", &taken, "-f", "--where", condition], &rings[..]].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        refused.err
+    };
+    assert!(refused("span=query dur>5ms").contains("`export --where`, or watch for such spans with `capture --on`"));
+    assert!(refused("rate(event=PART)>5/s").contains("not about a single event"));
+    let typed_only = run(&["capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink]);
+    assert!(typed_only.code == Some(2) && typed_only.err.contains("no event has a field `prize`"), "{typed_only:?}");
+}
+
 /// Records trees of spans on three threads until it is told to end. Some trees are open from the beginning to the end.
 fn record_trees(recorder: &PerfRecorder, is_over: &AtomicBool) {
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));

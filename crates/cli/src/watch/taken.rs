@@ -1,0 +1,43 @@
+//! The test by which `capture` and `forward` take events that fulfil a condition.
+
+use super::known_spans::KnownSpans;
+use super::ring::Ring;
+use super::tested::Tested;
+use eventring::reader::{Descriptor, PayloadRead, Reader};
+use eventring_capture::{EventCondition, EventTest};
+use eventring_live::Condition;
+
+/// The test of one recorder's events.
+struct Taken {
+    condition: Condition,
+    ring: Ring,
+    /// The spans that the recorder has open.
+    known: KnownSpans,
+}
+
+/// Returns the condition for a capture.
+pub(crate) fn taken_by(condition: &Condition) -> EventCondition {
+    let by_recorder = condition.clone();
+    EventCondition::new(condition.to_string(), move |shard0: &Reader| -> Box<dyn EventTest> {
+        let (condition, ring) = (by_recorder.clone(), Ring::named(shard0));
+        Box::new(Taken { condition, ring, known: KnownSpans::default() })
+    })
+}
+
+impl EventTest for Taken {
+    fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
+        if let Some(record) = self.ring.perf.as_ref().map(|perf| perf.record(event, payload)) {
+            self.known.learn(&self.ring, event, &record);
+        }
+        self.holds(event, payload)
+    }
+
+    fn holds(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
+        let record = self.ring.perf.as_ref().map(|perf| perf.record(event, payload));
+        self.condition.holds(&Tested::new(&self.known, &self.ring, event, record.as_ref(), payload.valid()))
+    }
+
+    fn ends(&mut self, span_id: u64) {
+        self.known.forget(&self.ring, span_id);
+    }
+}
