@@ -61,8 +61,10 @@ pub struct OtlpSummary {
     pub open_spans: u64,
     /// Log records that the collector has taken: log records outside of spans, typed events outside of spans, losses.
     pub log_records: u64,
-    /// Events that were lost in the rings.
+    /// Events that were lost in the rings, whatever the cause.
     pub lost: u64,
+    /// Those of `lost` that had been overwritten before the forwarding began.
+    pub overwritten_before: u64,
     /// Spans that found no room in the engine, so that they were not sent. One of which events were lost may count
     /// twice.
     pub not_tracked: u64,
@@ -241,7 +243,8 @@ fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut q
     let mut summary = queue.summary.lock().unwrap_or_else(PoisonError::into_inner);
     // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
     summary.open_spans = mapper.open_spans;
-    summary.lost = mapper.lost();
+    let (lost, overwritten_before) = mapper.lost();
+    (summary.lost, summary.overwritten_before) = (lost.saturating_add(overwritten_before), overwritten_before);
     summary.not_tracked = live.state().spans_without_room();
     (summary.dropped_links, summary.apart) = (mapper.counts.dropped_links, mapper.counts.apart);
     summary.unreadable = live.rings().rings().iter().filter_map(SetRing::reader).find_map(|ring| {

@@ -134,7 +134,7 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
     if args.json {
         let object = json!({
             "to": to, "spans": summary.spans, "open_spans": summary.open_spans, "log_records": summary.log_records,
-            "lost": summary.lost, "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links,
+            "lost": summary.lost, "overwritten_before": summary.overwritten_before, "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links,
             "apart": summary.apart, "requests": summary.requests,
             "retries": summary.retries, "rejected": summary.rejected, "unsent": summary.unsent,
             "bytes": summary.bytes, "last_error": summary.last_error,
@@ -149,7 +149,7 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
         one_line(to)
     );
     let problems = [
-        (summary.lost, "events were lost in the rings"),
+        (summary.lost.saturating_sub(summary.overwritten_before), "events were lost in the rings"),
         (summary.not_tracked, "spans found no room, and were not sent"),
         (summary.dropped_links, "links were dropped: their spans have more than 128"),
         (summary.apart, "events and links of spans were sent as log records only: their spans do not show them"),

@@ -72,6 +72,7 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey, history: History
             "newest_seqno": survey.newest_seqno,
             "count": survey.count,
             "lost": survey.lost,
+            "overwritten_before": survey.overwritten_before,
             "being_written": survey.being_written,
             "expired_payloads": survey.expired_payloads,
             "malformed_payloads": survey.malformed_payloads,

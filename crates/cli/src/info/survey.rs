@@ -1,6 +1,6 @@
 //! A survey reads every descriptor of a ring once.
 
-use eventring::reader::{Next, Reader, RingEnd, Seek};
+use eventring::reader::{GapCause, Next, Reader, RingEnd, Seek};
 use std::collections::BTreeMap;
 
 /// The events of a ring at one moment, counted.
@@ -14,6 +14,8 @@ pub(super) struct Survey {
     pub count: u64,
     /// The number of seqnos, up to the last one handed out, that have no event in the ring and are not being written.
     pub lost: u64,
+    /// Those of `lost` that came before all that the ring still holds, and were overwritten.
+    pub overwritten_before: u64,
     /// The number of events that are being written: their seqnos were handed out, but neither committed nor given up.
     pub being_written: u64,
     /// Events whose payload has been overwritten.
@@ -64,6 +66,7 @@ impl Survey {
                     counts.count += 1;
                     counts.payload_bytes += u64::from(event.payload_size);
                 }
+                Next::Gap(gap) if gap.cause == GapCause::OverwrittenBefore => survey.overwritten_before += gap.count,
                 Next::Gap(_) => {}
                 // The cursor has reached the end of the ring, but this end is below `last_seqno`. So the last seqno in
                 // the header has become smaller since it was read. This happens only in a damaged file.
@@ -81,6 +84,7 @@ impl Survey {
         let counts = [
             (&mut self.count, other.count),
             (&mut self.lost, other.lost),
+            (&mut self.overwritten_before, other.overwritten_before),
             (&mut self.being_written, other.being_written),
             (&mut self.expired_payloads, other.expired_payloads),
             (&mut self.malformed_payloads, other.malformed_payloads),

@@ -242,9 +242,13 @@ fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {
     if survey.count == 0 {
         return format!("none{more}; last sequence number {}", grouped(info.last_seqno));
     }
-    let lost = match survey.lost {
+    let before = match survey.overwritten_before {
         0 => "nothing has been overwritten".to_owned(),
-        lost => format!("{} gone", counted(lost, "before or between them is", "before or between them are")),
+        count => format!("{} before them overwritten", grouped(count)),
+    };
+    let lost = match survey.lost.saturating_sub(survey.overwritten_before) {
+        0 => before,
+        lost => format!("{before}, {} missing between them", grouped(lost)),
     };
     if is_sharded {
         return format!("{}, {lost}{more}", grouped(survey.count));

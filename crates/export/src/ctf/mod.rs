@@ -25,6 +25,7 @@ mod typed_events;
 
 use super::ExportSummary;
 use super::files::ExportFiles;
+use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
@@ -154,6 +155,8 @@ impl ReplayConsumer for CtfWriter<'_> {
                 let class = events.encode(pid, descriptor, *payload, &mut self.metadata)?;
                 (descriptor.record_epoch_nanos, class, &events.content)
             }
+            // What had been overwritten before the capture began is the past, and nobody has discarded it.
+            EntryContent::Gap(gap) if gap.cause == GapCause::OverwrittenBefore => return Ok(()),
             EntryContent::Gap(gap) => return self.streams[ring].lose(self.files, gap.count),
         };
         self.streams[ring].event(self.files, nanos, event_class, content)

@@ -6,7 +6,7 @@ use super::happenings::Happening;
 use super::held::{HeldHappenings, Holding};
 use super::ids::{ClosedRoots, ProcessKey, span_id};
 use super::otel_fields;
-use eventring::reader::Gap;
+use eventring::reader::{Gap, GapCause};
 use eventring::tracing::{Span, SpanId};
 use eventring_capture::recording::RecordedRings;
 use eventring_export::args::Args;
@@ -24,6 +24,8 @@ struct OtlpProcess {
     has_spans: bool,
     /// The number of events that it has lost.
     lost: u64,
+    /// The number of events that had been overwritten before anybody read them.
+    overwritten_before: u64,
     /// The number of the latest span that was sent open, and the one that was so when the program ended before. A
     /// program whose rings have all ended may make another one, and then ends again.
     sent_open: (u64, u64),
@@ -264,11 +266,16 @@ impl OtlpMapper {
     /// Takes a loss.
     pub(super) fn loss(&mut self, process: usize, (rings, ring): (&RecordedRings, u32), gap: Gap, now_nanos: u64) {
         let of_process = &mut self.processes[process];
-        of_process.lost = of_process.lost.saturating_add(gap.count);
+        let total = match gap.cause {
+            GapCause::OverwrittenBefore => &mut of_process.overwritten_before,
+            _ => &mut of_process.lost,
+        };
+        *total = total.saturating_add(gap.count);
+        let total = *total;
         // Before the first event, the loss has the time from which on the ring could have events.
         let nanos = [now_nanos, rings.created_epoch_nanos(ring)].into_iter().find(|nanos| *nanos != 0);
         let nanos = nanos.unwrap_or(self.since_nanos);
-        let loss = Happening::of_loss(rings.name(ring), gap, nanos, of_process.lost);
+        let loss = Happening::of_loss(rings.name(ring), gap, nanos, total);
         self.log_record(process, None, loss);
     }
 
@@ -297,9 +304,10 @@ impl OtlpMapper {
         self.batch.take(|process| self.processes[process].resource(self.host.as_deref()))
     }
 
-    /// Returns the number of events that were lost.
-    pub(crate) fn lost(&self) -> u64 {
-        self.processes.iter().map(|process| process.lost).fold(0, u64::saturating_add)
+    /// Returns the number of events that were lost, and of those that had been overwritten before they were read.
+    pub(crate) fn lost(&self) -> (u64, u64) {
+        let sum = |count: fn(&OtlpProcess) -> u64| self.processes.iter().map(count).fold(0, u64::saturating_add);
+        (sum(|process| process.lost), sum(|process| process.overwritten_before))
     }
 
     /// Returns true if nothing waits to leave.

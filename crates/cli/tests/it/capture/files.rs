@@ -87,7 +87,7 @@ fn a_live_ring_is_summarized_by_name() {
     let promised =
         ["name", "target", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"];
     assert_eq!(keys[..promised.len()], promised);
-    assert_eq!(keys[promised.len()..], ["open", "end_lost", "incomplete"]);
+    assert_eq!(keys[promised.len()..], ["kind", "ended_with_parent", "open", "end_lost", "incomplete"]);
     drop(recorder);
 }
 
