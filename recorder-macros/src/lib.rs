@@ -9,6 +9,7 @@ mod event_payload;
 mod event_type;
 mod evolution;
 mod ext_words;
+mod log_text;
 mod names;
 mod payload_field;
 mod payloads;
@@ -24,6 +25,13 @@ use syn::{DeriveInput, parse_macro_input};
 pub fn derive_event_payload(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     event_payload::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Expands a macro of `eventring::log`.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __log_text(input: TokenStream) -> TokenStream {
+    log_text::expand(input.into()).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 /// Makes the body of a function a scope: `scope!` at its beginning, with the arguments as fields.

@@ -46,7 +46,10 @@ pub mod for_macros {
     pub use super::record::fields::{
         AnyOf, DebugOf, DisplayOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs,
     };
+    pub use super::record::log::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogText, log};
     pub use super::record::site::MacroSite;
+    #[cfg(feature = "macros")]
+    pub use eventring_macros::__log_text;
     pub use tracing_core::callsite::Identifier;
     pub use tracing_core::field::FieldSet;
     pub use tracing_core::{Kind, Metadata};
@@ -74,6 +77,7 @@ pub use record::init::{
 };
 pub use record::instruction_count::InstructionSource;
 pub use record::layer::RecorderLayer;
+pub use record::log::LogValue;
 pub use record::recorder::{PerfRecorder, PerfStats};
 #[doc(hidden)]
 pub use record::replayed::{ReplayedRecorder, ring_with_tables};

@@ -13,6 +13,7 @@ mod fork_child_records_nothing;
 mod fork_with_the_parents_pid;
 mod global_off_evaluates_nothing;
 mod global_override;
+mod log_macros;
 mod record_within_the_allocator;
 mod scopes;
 mod scopes_in_any_order;

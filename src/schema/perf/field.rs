@@ -69,6 +69,66 @@ impl ValueType {
     }
 }
 
+/// The kind of an argument of a text, as its first byte says. Numbers have the size of their type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum ArgKind {
+    I8 = 1,
+    I16 = 2,
+    I32 = 3,
+    I64 = 4,
+    I128 = 5,
+    U8 = 6,
+    U16 = 7,
+    U32 = 8,
+    U64 = 9,
+    U128 = 10,
+    F32 = 11,
+    F64 = 12,
+    Bool = 13,
+    /// A character, as u32.
+    Char = 14,
+    /// A text: its length in bytes (u16) and UTF-8.
+    Str = 15,
+    /// Text that the program has formatted, like `Str`.
+    Formatted = 16,
+    /// An option without a value.
+    None = 17,
+    /// An option with a value, which follows.
+    Some = 18,
+    /// A slice: the number of values (u16), and the values.
+    Slice = 19,
+}
+
+impl ArgKind {
+    const ALL: [Self; 19] = [
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::I128,
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::U128,
+        Self::F32,
+        Self::F64,
+        Self::Bool,
+        Self::Char,
+        Self::Str,
+        Self::Formatted,
+        Self::None,
+        Self::Some,
+        Self::Slice,
+    ];
+
+    /// Returns the kind with this code.
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
+    }
+}
+
 /// The reason why a value was not formatted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]

@@ -11,8 +11,8 @@ mod thread;
 
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
 pub use self::ext::{PerfExt, flags};
+pub(crate) use self::field::{ArgKind, FIELD_HEADER_BYTES, TRUNCATED, TRUNCATION_BYTES};
 pub use self::field::{Cut, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType};
-pub(crate) use self::field::{FIELD_HEADER_BYTES, TRUNCATED, TRUNCATION_BYTES};
 pub use self::thread::{ThreadHeader, ThreadView};
 
 use super::{EventType, Utf8};

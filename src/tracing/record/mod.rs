@@ -9,7 +9,7 @@
 //! | `span_stack/`, `span_map`, `open_spans` | which spans a thread is in, and which are open |
 //! | `call_sites`, `constant_text`, `tables` | call sites, their constant texts, and threads, in the tables of shard 0 |
 //! | `fields/`, `redact` | the values of fields as bytes, and those that are not to be recorded |
-//! | `scope/`, `site` | scopes, and the call sites of this crate's own macros |
+//! | `scope/`, `log/`, `site` | scopes, log records, and the call sites of this crate's own macros |
 //! | `counter`, `trigger`, `instruction_count` | samples, marks, triggers, counts of instructions |
 //! | `replayed` | recording again what was captured |
 
@@ -24,6 +24,7 @@ pub(super) mod global;
 pub(super) mod init;
 pub(super) mod instruction_count;
 pub(super) mod layer;
+pub(super) mod log;
 pub(super) mod memory_plan;
 pub(super) mod open_spans;
 pub(super) mod recorder;

@@ -1,7 +1,10 @@
 //! The encoder of fields: a visitor that fills a buffer on the stack.
 
 use super::{EncodedFields, FieldEncoder, FieldLimits, MessageText, Redactable};
-use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
+use crate::schema::perf::{
+    ArgKind, Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags,
+};
+use crate::tracing::record::log::{ArgSink, LogArgs};
 use crate::tracing::record::thread::{LastRing, ThreadState};
 use arrayvec::ArrayVec;
 use std::error::Error;
@@ -320,13 +323,90 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
     }
 
     fn debug(&mut self, index: usize, value: &dyn fmt::Debug) {
-        self.text(index, value, self.limits.debug_bytes_max);
+        self.debug_text(index, value, self.limits.debug_bytes_max);
+    }
+
+    #[inline(always)]
+    fn text(&mut self, index: usize, args: &impl LogArgs, _: &dyn fmt::Debug) {
+        let Ok(index) = u8::try_from(index) else { return self.miss() };
+        if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
+            return self.no_room();
+        }
+        let start = self.bytes.len();
+        self.append(&[index, ValueType::Text as u8, 0, 0]);
+        // If an argument panics, what was encoded until then stays.
+        self.formatting = start;
+        let mut sink = TextArgs { encoder: self, has_overflowed: false };
+        args.put_all(&mut sink);
+        let has_overflowed = sink.has_overflowed;
+        self.formatting = NONE;
+        if has_overflowed {
+            // The text is formatted as a whole, and cut if it is too long for the larger buffers.
+            self.bytes.truncate(start);
+            self.end = 0;
+            return;
+        }
+        self.end_formatted(start, None);
+    }
+}
+
+/// The arguments of a text, on their way into the buffer.
+struct TextArgs<'e, 't, const N: usize> {
+    encoder: &'e mut Encoder<'t, N>,
+    has_overflowed: bool,
+}
+
+impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) {
+        // Room for the mark of a cut text is left, as everywhere.
+        match self.encoder.has_room_for(bytes.len() + TRUNCATION_BYTES) {
+            true => self.encoder.append(bytes),
+            false => self.has_overflowed = true,
+        }
+    }
+
+    #[inline(always)]
+    fn put_text(&mut self, kind: u8, text: &str) {
+        // A text that fits the buffer has less than 64 KiB.
+        let [low, high] = (text.len() as u16).to_le_bytes();
+        if self.encoder.has_room_for(3 + text.len() + TRUNCATION_BYTES) {
+            self.encoder.append(&[kind, low, high]);
+            self.encoder.append(text.as_bytes());
+        } else {
+            self.has_overflowed = true;
+        }
+    }
+
+    fn put_formatted(&mut self, write: &mut dyn FnMut(&mut dyn fmt::Write) -> fmt::Result) {
+        let encoder = &mut *self.encoder;
+        let Some(depth) = FormattingDepth::enter(encoder.thread) else {
+            return self.put_text(ArgKind::Formatted as u8, "<not formatted>");
+        };
+        if !encoder.has_room_for(3 + TRUNCATION_BYTES) {
+            self.has_overflowed = true;
+            return;
+        }
+        encoder.append(&[ArgKind::Formatted as u8, 0, 0]);
+        let start = encoder.bytes.len();
+        let end = encoder.end - TRUNCATION_BYTES;
+        let mut text =
+            CappedText { bytes: &mut encoder.bytes, end, is_cut: false, pieces: 0, expected: None, is_expected: false };
+        // An error of a value ends its text, as in a message of `tracing`.
+        let _ = write(&mut text);
+        self.has_overflowed |= text.is_cut;
+        if depth.has_recorded() {
+            encoder.word |= FORMATTED;
+        }
+        drop(depth);
+        let bytes = (encoder.bytes.len() - start) as u16;
+        encoder.bytes[start - 2..start].copy_from_slice(&bytes.to_le_bytes());
     }
 }
 
 impl<const N: usize> Encoder<'_, N> {
     /// Encodes what `Debug` writes, at most `bytes_max` bytes of it.
-    fn text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize) {
+    fn debug_text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize) {
         if bytes_max == 0 {
             return self.fixed(index, ValueType::NotFormatted, [NotFormatted::SwitchedOff as u8]);
         }
@@ -362,7 +442,7 @@ impl<const N: usize> Visit for Encoder<'_, N> {
         }
         let start = self.bytes.len();
         self.is_one_piece = false;
-        self.text(field.index(), value, self.limits.text_bytes_max);
+        self.debug_text(field.index(), value, self.limits.text_bytes_max);
         self.message = Message::Other;
         if !self.is_one_piece {
             return;

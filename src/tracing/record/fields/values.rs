@@ -1,6 +1,7 @@
 //! The values of the fields that this crate's own macros record. Their types are known at compile time, so no virtual
 //! call lies between a value and the encoder.
 
+use crate::tracing::record::log::LogArgs;
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -29,6 +30,9 @@ pub trait FieldEncoder {
     fn error(&mut self, index: usize, value: &(dyn Error + 'static));
     /// Encodes what `Debug` writes.
     fn debug(&mut self, index: usize, value: &dyn fmt::Debug);
+    /// Encodes the text of a log record whose format string readers know, by its arguments. An encoder that cannot do so
+    /// encodes what `whole` writes.
+    fn text(&mut self, index: usize, args: &impl LogArgs, whole: &dyn fmt::Debug);
 }
 
 /// A type whose values the macros [`scope!`](crate::scope) and those of [`log`](crate::log) record as fields: numbers,
@@ -224,5 +228,9 @@ impl FieldEncoder for VisitorEncoder<'_> {
         i64: i64 => record_i64, u64: u64 => record_u64, i128: i128 => record_i128, u128: u128 => record_u128,
         f64: f64 => record_f64, bool: bool => record_bool, str: &str => record_str, bytes: &[u8] => record_bytes,
         error: &(dyn Error + 'static) => record_error, debug: &dyn fmt::Debug => record_debug
+    }
+
+    fn text(&mut self, index: usize, _: &impl LogArgs, whole: &dyn fmt::Debug) {
+        self.debug(index, whole);
     }
 }

@@ -57,8 +57,9 @@ pub(super) fn set_owner(sink: &Sink, owner: u32) {
     }
 }
 
+/// Returns the owner of the entries of scopes in the span stack.
 #[inline(always)]
-fn owner() -> u32 {
+pub(super) fn owner() -> u32 {
     OWNER.load(Ordering::Relaxed) as u32
 }
 

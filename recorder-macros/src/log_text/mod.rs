@@ -1,0 +1,125 @@
+//! The macros of `eventring::log`: `tracing`'s syntax, but the arguments of the text are encoded by their types.
+//!
+//! A call is taken apart at its commas, without a parser of expressions. Whether the format string and its arguments fit
+//! is checked by `format_args!`, which gets them as they are.
+
+mod placeholder;
+
+use placeholder::{Argument, placeholders};
+use proc_macro2::{Ident, Spacing, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote};
+use syn::{Error, LitStr, Result};
+
+/// Expands a call: the level, a comma, and what the user wrote.
+pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
+    let mut items = split(input);
+    let level = items.remove(0);
+    let mut target = quote!(::core::module_path!());
+    while let Some((name, value)) = items.first().and_then(|item| after_name(item, ':')) {
+        if name != "target" {
+            return Err(Error::new(name.span(), format!("`{name}:` is not known here, expected `target:`")));
+        }
+        target = value;
+        items.remove(0);
+    }
+    let at = items.iter().position(|item| literal(item).is_some()).unwrap_or(items.len());
+    let arguments = items.split_off(at);
+    let fields = quote!(#(#items,)*);
+    let given = match arguments.split_first() {
+        Some((format, arguments)) => text(format, arguments),
+        None => quote!(),
+    };
+    Ok(quote!(::eventring::__fields!((::eventring::__log) [#target, #level, #given] [] () #fields)))
+}
+
+/// Returns what `__log!` needs of a text: the format string, what is checked, the arguments as references in a tuple, the
+/// name of this tuple, and the value of the text.
+fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
+    let Some(literal) = literal(format) else { return quote!() };
+    let tuple = Ident::new("args", Span::mixed_site());
+    let named: Vec<Option<(Ident, TokenStream)>> = given.iter().map(|item| after_name(item, '=')).collect();
+    let values: Vec<&TokenStream> =
+        given.iter().zip(&named).map(|(item, named)| named.as_ref().map_or(item, |(_, value)| value)).collect();
+    // References to the arguments. A name that is not given is a variable of the caller.
+    let number = |at: usize| {
+        let at = proc_macro2::Literal::usize_unsuffixed(at);
+        quote!(#tuple.#at)
+    };
+    let reference = |argument: &Argument| match argument {
+        Argument::Number(at) => (*at < given.len()).then(|| number(*at)),
+        Argument::Name(name) => match named.iter().position(|it| it.as_ref().is_some_and(|(known, _)| known == name)) {
+            Some(at) => Some(number(at)),
+            None => {
+                let mut variable: Ident = syn::parse_str(name).ok()?;
+                variable.set_span(literal.span());
+                Some(quote!((&#variable)))
+            }
+        },
+    };
+    let mut encoded = Vec::new();
+    for it in placeholders(&literal.value()) {
+        let counts: Option<Vec<TokenStream>> =
+            [&it.width, &it.precision].into_iter().flatten().map(reference).collect();
+        // `format_args!` says what is missing.
+        let (Some(counts), Some(value)) = (counts, reference(&it.value)) else { continue };
+        let spec = it.spec();
+        let format = quote! {
+            |text: &mut dyn ::core::fmt::Write| ::core::write!(text, #spec, *#value #(, *#counts)*)
+        };
+        encoded.extend(counts.iter().cloned());
+        encoded.push(match it.is_pointer() {
+            true => quote!(::eventring::__private::FormattedArg(#format)),
+            false => quote!((&::eventring::__private::ArgOf(#value)).arg(#format)),
+        });
+    }
+    let encoded = encoded.into_iter().rev().fold(quote!(()), |rest, arg| quote!((#arg, #rest)));
+    let again = named.iter().enumerate().map(|(at, named)| {
+        let value = number(at);
+        match named {
+            Some((name, _)) => quote!(#name = *#value),
+            None => quote!(*#value),
+        }
+    });
+    let whole = quote!(|f: &mut ::core::fmt::Formatter<'_>| ::core::write!(f, #literal #(, #again)*));
+    quote! {
+        #literal, { _ = ::core::format_args!(#literal #(, #given)*); }, (#((&(#values)),)*), #tuple,
+        ::eventring::__private::LogText(#encoded, #whole)
+    }
+}
+
+/// Splits a call at its commas. The commas of generic arguments are not told from others, as in `format_args!`'s own
+/// macros by example; a caller puts such an expression into parentheses.
+fn split(input: TokenStream) -> Vec<TokenStream> {
+    let mut items = vec![TokenStream::new()];
+    for token in input {
+        match &token {
+            TokenTree::Punct(punct) if punct.as_char() == ',' => items.push(TokenStream::new()),
+            _ => items.last_mut().into_iter().for_each(|item| item.extend([token.clone()])),
+        }
+    }
+    if items.len() > 1 && items.last().is_some_and(TokenStream::is_empty) {
+        items.pop();
+    }
+    items
+}
+
+/// Returns the name and the rest of `NAME: rest` or `NAME = rest`.
+fn after_name(item: &TokenStream, sign: char) -> Option<(Ident, TokenStream)> {
+    let mut tokens = item.clone().into_iter();
+    let (Some(TokenTree::Ident(name)), Some(TokenTree::Punct(punct))) = (tokens.next(), tokens.next()) else {
+        return None;
+    };
+    (punct.as_char() == sign && punct.spacing() == Spacing::Alone).then(|| (name, tokens.collect()))
+}
+
+/// Returns the item if it is a lone text.
+fn literal(item: &TokenStream) -> Option<LitStr> {
+    // A literal that comes from another macro lies in an invisible group.
+    let mut tokens = item.clone().into_iter();
+    let (token, rest) = (tokens.next()?, tokens.next());
+    match token {
+        _ if rest.is_some() => None,
+        TokenTree::Group(group) if group.delimiter() == proc_macro2::Delimiter::None => literal(&group.stream()),
+        token => syn::parse2(token.into_token_stream()).ok(),
+    }
+}

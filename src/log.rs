@@ -1,0 +1,35 @@
+//! Log records for the ring of spans, at the price of a typed event: `error!`, `warn!`, `info!`, `debug!` and `trace!`.
+//!
+//! The syntax is that of `tracing`'s macros of these names: `target:`, fields, and a text as for `format!`.
+//!
+//! ```
+//! # eventring::tracing::PERF.install(eventring::tracing::PerfRecorder::builder().anonymous().build()?)?;
+//! use eventring::log;
+//!
+//! let (orders, share, path) = (17_u32, 0.25, std::path::Path::new("/orders"));
+//! log::info!("started");
+//! log::warn!(target: "shop::queue", orders, ?path, "{orders} orders wait, {:.1} % of the room", 100.0 * share);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The format string is stored once, with the call site. In an event there are only the arguments: numbers, truth
+//! values, characters, texts, and options and slices of these ([`LogValue`](crate::tracing::LogValue)) as they are, and
+//! everything else as the text that its `Display` or `Debug` has written into the ring. Readers format the text, and it
+//! is the one that `format!` would have made. Nothing is allocated.
+//!
+//! The records go to [`PERF`](crate::tracing::PERF), to the ring of their thread, in the span or scope that the thread
+//! is in. The filter of the subscriber or layer that records there decides about them. While a record is not wanted, a
+//! call costs a load and a branch, and its arguments are not evaluated.
+//!
+//! Other subscribers and layers do not see these records. A program that has such layers builds with the feature
+//! `log-to-tracing`: then the macros of this module are those of `tracing`.
+
+#[cfg(feature = "log-to-tracing")]
+#[doc(no_inline)]
+pub use tracing::{debug, error, info, trace, warn};
+
+#[cfg(not(feature = "log-to-tracing"))]
+#[doc(inline)]
+pub use crate::{
+    __log_debug as debug, __log_error as error, __log_info as info, __log_trace as trace, __log_warn as warn,
+};

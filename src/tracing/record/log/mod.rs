@@ -1,0 +1,67 @@
+//! Log records of this crate's own macros (`eventring::log`). Their format string belongs to the call site, and the
+//! arguments are encoded by their types; readers format the text.
+
+mod args;
+mod macros;
+
+use crate::recorder::Recorder;
+use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::record::core::PerfCore;
+use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
+use crate::tracing::record::global::PERF;
+use crate::tracing::record::scope::owner;
+use crate::tracing::record::sink::record_with_fields;
+use crate::tracing::record::site::MacroSite;
+use crate::tracing::record::thread::{self, ThreadState};
+pub(super) use args::ArgSink;
+pub use args::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogArgs, LogText, LogValue};
+use std::sync::Arc;
+use tracing_core::field::Visit;
+
+/// Records a log record. The call site is not off.
+#[doc(hidden)]
+#[inline]
+pub fn log(site: &'static MacroSite, values: &impl FieldValues) {
+    thread::with(|thread| {
+        if try_log(site, thread, values).is_none() {
+            log_slow(site, thread, values);
+        }
+    });
+}
+
+/// The fast path. Returns `None` if the common path cannot record this; nothing is recorded then, but values may have
+/// been formatted.
+#[inline(always)]
+fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> Option<()> {
+    let call_site_id = site.try_id()?;
+    let core: &'static Arc<PerfCore> = &PERF.installed()?.core;
+    let ring = thread.try_ring(core).filter(|_| core.redacted.is_empty())?;
+    let span_id = thread.span_stack.try_current(owner())?;
+    let epoch_nanos = ring.core.try_now()?;
+    let ext = PerfExt::of_span(span_id, call_site_id);
+    let mut encoder = SmallEncoder::new(thread, &core.limits);
+    let panicked = move |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), panicked);
+    if encoder.is_too_small() {
+        return None;
+    }
+    record_with_fields(ring, thread, PerfEvent::Event, ext, encoder.encoded(Some(epoch_nanos)));
+    Some(())
+}
+
+/// Handles every case. The text is formatted here if it is long, or if fields are redacted.
+#[cold]
+#[inline(never)]
+fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
+    let _paused = thread.pause_count();
+    let Some((core, call_site_id)) = site.wanted_id_slow() else { return };
+    // This may record that the thread has started, so it comes before the fields, which take the time of this event.
+    let Some(ring) = thread.ring_of(core) else { return };
+    let span_id = thread.span_stack.current_of(owner());
+    let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span_id, call_site_id) };
+    let visit = |visitor: &mut dyn Visit| visit_values(values, site.metadata(), visitor);
+    let record = |ring: &Recorder, fields: EncodedFields<'_>| {
+        record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    };
+    core.encode_fields(thread, ring, None, visit, |fields| record(ring, fields));
+}

@@ -1,0 +1,151 @@
+//! The macros of `eventring::log`: what readers show is what `format!` makes.
+
+use eventring::log;
+use eventring::tracing::{PERF, PerfContent, PerfReader, PerfRecorder, try_init_with};
+use eventring_stress::{alone, reference};
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn small() -> eventring::tracing::PerfRecorderBuilder {
+    PerfRecorder::builder().anonymous().shards(1).shifts(16, 22).tables_shift(16).prefault(false)
+}
+
+/// Returns the fields of each log record, and the name of its span.
+fn recorded() -> Vec<String> {
+    let recorder = PERF.installed().unwrap();
+    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let fields = |content: PerfContent| match content {
+        PerfContent::Event { fields, .. } => {
+            let fields = fields.values.iter().map(|field| format!("{}={}", field.name, field.value));
+            Some(fields.collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    };
+    records.into_iter().filter_map(|record| fields(record.content)).collect()
+}
+
+#[derive(Debug)]
+struct Point {
+    #[expect(dead_code, reason = "its `Debug` shows it")]
+    x: i32,
+}
+
+struct Shown(&'static str);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0)
+    }
+}
+
+/// Records each text by a macro, and keeps what `format!` makes of it.
+macro_rules! both {
+    ($expected:ident: $($format:literal $(, $arg:expr)*;)*) => {
+        $(
+            log::info!($format $(, $arg)*);
+            $expected.push(format!("message={}", format!($format $(, $arg)*)));
+        )*
+    };
+}
+
+#[test]
+fn the_text_that_readers_show_is_that_of_format() {
+    alone!();
+    try_init_with(small(), "info".parse().unwrap()).unwrap();
+    let mut expected = Vec::new();
+    let (width, name, precision) = (9, "ada", 2);
+    let words = vec!["one".to_owned(), "two".to_owned()];
+    both! { expected:
+        "plain {{braces}}";
+        "{} {} {}", 1_u8, -2_i64, "text";
+        "{name} {width:>5} {name:?}";
+        "{0:#x} {0:08b} {1:e} {1:+.3}", 255_u32, 1234.5_f64;
+        "{:.*} {:<width$.precision$}|", 3, 1.0_f64, 2.0_f32;
+        "{:>1$} {}|", 7, 6_usize;
+        "{:*^9} {:#?}", 'x', Some(3);
+        "{:?} {:#x?} {:5?}", words, [1_u8, 255], (1, 2);
+        "{:?} {:>9} {:p}", Point { x: 1 }, Shown("shown"), std::ptr::null::<u8>();
+        "{}{}{}", true, u128::MAX, f32::NAN;
+        "{:?} {:?} {:?}", None::<u8>, Some("x"), &[Some(1.5)][..];
+        "{}", String::new();
+        "{:}>5}|", 1;
+        "{:-^width$}", "é";
+    }
+    assert_eq!(recorded(), expected);
+}
+
+#[test]
+fn fields_targets_and_levels_are_those_of_tracing() {
+    alone!();
+    try_init_with(small(), "info,quiet=off".parse().unwrap()).unwrap();
+    let (bytes, point) = (17_u32, Point { x: 1 });
+    log::warn!(bytes, ?point, rate = 0.5, of.whole = %1, "fields and {}", "text");
+    log::error!(only = "fields");
+    log::debug!("not wanted {}", bytes);
+    log::info!(target: "quiet", "not wanted");
+    log::info!(target: "loud", "wanted",);
+    let _scope = eventring::scope!("scope");
+    log::info!("in a scope");
+    let expected = [
+        "message=fields and text bytes=17 point=Point { x: 1 } rate=0.5 of.whole=1",
+        "only=fields",
+        "message=wanted",
+        "message=in a scope",
+    ];
+    assert_eq!(recorded(), expected);
+}
+
+#[test]
+fn what_is_off_is_not_evaluated_and_each_argument_is_evaluated_once() {
+    alone!();
+    let count = Cell::new(0);
+    let next = || {
+        count.set(count.get() + 1);
+        count.get()
+    };
+    let log = || log::info!(field = next(), "{0} {0:?} {value}", next(), value = next());
+    log();
+    assert_eq!(count.get(), 0);
+    try_init_with(small(), "info".parse().unwrap()).unwrap();
+    log();
+    log();
+    PERF.set_enabled(false);
+    log();
+    assert_eq!(count.get(), 6);
+    assert_eq!(recorded(), ["message=1 1 2 field=3", "message=4 4 5 field=6"]);
+}
+
+#[test]
+fn long_texts_are_cut_redacted_fields_are_left_out_and_values_may_record_fail_and_panic() {
+    alone!();
+    struct Odd(u32);
+    impl fmt::Display for Odd {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.0 {
+                0 => log::info!("inside"),
+                1 => return Err(fmt::Error),
+                _ => panic!("in Display"),
+            }
+            f.write_str("shown")
+        }
+    }
+    try_init_with(small().redact_fields(["secret"]), "info".parse().unwrap()).unwrap();
+    log::info!(secret = "s", open = "o", "{} and {}", 1, 2);
+    log::info!("{}|{}", "x".repeat(1500), Shown("after"));
+    log::info!("{}", "y".repeat(100_000));
+    let redacted = recorded();
+    assert_eq!(redacted[0], "message=1 and 2 secret=<redacted> open=o");
+    assert_eq!(redacted[1], format!("message={}|after", "x".repeat(1500)));
+    assert_eq!(redacted[2].len(), "message=".len() + 2048);
+    log::info!("before {} after", Odd(0));
+    log::info!("failed {} after", Odd(1));
+    let panics = || log::info!("panicked {} after", Odd(2));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    log::info!("at the end");
+    let after = recorded().split_off(3);
+    assert_eq!(after[0], "message=inside");
+    assert_eq!(after[1], "message=before shown after");
+    assert!(after[2].starts_with("message=failed "), "{after:?}");
+    assert_eq!(after.last().unwrap(), "message=at the end");
+}
