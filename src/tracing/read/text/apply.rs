@@ -9,11 +9,8 @@ pub(super) fn apply(out: &mut String, spec: &Spec, value: &Value<'_>) {
     if let Value::Formatted(text) = value {
         return out.push_str(text);
     }
-    // `std` has no way to set a fill at run time. It has one default alignment for numbers and another for texts, and
-    // zeros before a number know no alignment. So only what a program aligns explicitly is padded here.
-    let Some(align) = spec.align.filter(|_| !(spec.has_zero && value.is_number())) else {
-        return natural(out, spec, value);
-    };
+    // `std` has no way to set a fill at run time. So what a program aligns explicitly is padded here.
+    let Some(align) = spec.align else { return natural(out, spec, value) };
     let padded = Padded { spec: &Spec { align: None, ..*spec }, fill: spec.fill.unwrap_or(' '), align };
     match value {
         Value::Option(Some(value)) => nested(out, spec, &Some(Element(&padded, value))),
@@ -35,6 +32,14 @@ struct Padded<'s> {
 impl Padded<'_> {
     fn write(&self, out: &mut impl fmt::Write, value: &Value<'_>) -> fmt::Result {
         let mut text = String::new();
+        let is_debug = matches!(self.spec.how, Trait::Debug | Trait::DebugLowerHex | Trait::DebugUpperHex);
+        // Zeros before a number know no alignment, and a text or `None` that is quoted by `Debug` knows no width.
+        if (self.spec.has_zero && value.is_number())
+            || (is_debug && matches!(value, Value::Char(_) | Value::Str(_) | Value::Option(None)))
+        {
+            natural(&mut text, self.spec, value);
+            return out.write_str(&text);
+        }
         natural(&mut text, &Spec { width: None.into(), ..*self.spec }, value);
         let missing = self.spec.width.get().unwrap_or(0).saturating_sub(text.chars().count());
         let before = match self.align {

@@ -13,8 +13,8 @@ use crate::tracing::record::scope::owner;
 use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::thread::{self, ThreadState};
-pub(super) use args::ArgSink;
-pub use args::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogArgs, LogText, LogValue};
+
+pub use args::{ArgAsIs, ArgFormatted, ArgOf, ArgSink, FormattedArg, LogArgs, LogText, LogValue};
 use std::sync::Arc;
 use tracing_core::field::Visit;
 
