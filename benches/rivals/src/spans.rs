@@ -12,7 +12,15 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::layer::SubscriberExt;
 
 /// The kinds of cases that run under each subscriber.
-pub const KINDS: [&str; 5] = ["span_*_0f", "span_*_2f", "span_nested3_*", "event_2f_*", "event_text_*"];
+pub const KINDS: [&str; 7] = [
+    "span_*_0f",
+    "span_*_2f",
+    "span_nested3_*",
+    "event_2f_*",
+    "event_text_*",
+    "event_text_static_*",
+    "event_text_2u_*",
+];
 
 /// Adds the cases of one subscriber. `name` replaces the `*` in the names of [`KINDS`].
 pub fn add<'a>(cases: &mut Cases<'a>, name: &str, operations: u64, dispatch: Dispatch) {
@@ -39,6 +47,8 @@ fn run(kind: &str, operations: u64) -> Duration {
         }),
         "event_2f_*" => time(operations, |i| tracing::info!(id = black_box(i), name = "some text")),
         "event_text_*" => time(operations, |_| tracing::info!("some text")),
+        "event_text_static_*" => time(operations, |_| tracing::info!("some text that is always the same")),
+        "event_text_2u_*" => time(operations, |i| tracing::info!("order {} has {} lines", black_box(i), black_box(17_u64))),
         other => unreachable!("no case is named {other}"),
     }
 }
@@ -67,6 +77,10 @@ pub fn measure(rounds: usize) -> Medians {
     cases.add_batch("scope_0f", 4_000, |operations| time(operations, |_| drop(eventring::scope!("work"))));
     cases.add_batch("scope_2f", 4_000, |operations| {
         time(operations, |i| drop(eventring::scope!("work", id = black_box(i), bytes = black_box(17_u32))))
+    });
+    cases.add_batch("log_text", 4_000, |operations| time(operations, |_| eventring::log::info!("some text")));
+    cases.add_batch("log_text_2u", 4_000, |operations| {
+        time(operations, |i| eventring::log::info!("order {} has {} lines", black_box(i), black_box(17_u64)))
     });
     // These cases are floors. Each shows the least cost of one part of a recorder's work.
     add(&mut cases, "floor_nothing", 4_000, Dispatch::new(Floor(Nothing)));

@@ -55,7 +55,7 @@ fn each_closed_span_log_record_typed_event_and_mark_is_seen_with_its_fields() {
     let mut seen = Vec::new();
     read(&mut live, |observation| match observation {
         Observation::SpanClosed(span) => {
-            let user = span.fields().text("user").unwrap().to_owned();
+            let user = span.fields().text("user").unwrap().into_owned();
             let rows = span.fields().get("rows").map(|field| field.to_value());
             assert_eq!((span.fields().get("nothing"), span.fields().iter().count()), (None, 2));
             assert!(span.wall_nanos() > 0 && span.self_nanos() == Some(span.wall_nanos()) && span.thread().is_some());

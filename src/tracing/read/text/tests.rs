@@ -130,7 +130,10 @@ fn a_spec_that_is_applied_wrongly_is_found() {
 #[test]
 fn widths_and_precisions_come_before_their_values() {
     let mut bytes = Bytes::default();
-    (7_usize.put(&mut bytes), 2_usize.put(&mut bytes), 1.5_f64.put(&mut bytes), "x".put(&mut bytes));
+    7_usize.put(&mut bytes);
+    2_usize.put(&mut bytes);
+    1.5_f64.put(&mut bytes);
+    "x".put(&mut bytes);
     assert_eq!(text("{:w$.p$}|{}", &bytes.0), format!("{:7.2}|x", 1.5));
 }
 

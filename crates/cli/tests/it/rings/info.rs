@@ -182,7 +182,7 @@ fn empty_and_lapped_rings_are_described() {
     assert_eq!(
         events,
         json!({
-            "oldest_seqno": 0, "newest_seqno": 0, "count": 0, "lost": 0, "being_written": 0, "expired_payloads": 0,
+            "oldest_seqno": 0, "newest_seqno": 0, "count": 0, "lost": 0, "overwritten_before": 0, "being_written": 0, "expired_payloads": 0,
             "malformed_payloads": 0, "first_ts_ns": null, "last_ts_ns": null, "by_type": {},
         })
     );
@@ -195,6 +195,9 @@ fn empty_and_lapped_rings_are_described() {
     let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
     assert_eq!((&events["oldest_seqno"], &events["newest_seqno"]), (&json!(12), &json!(capacity + 11)));
     assert_eq!((&events["count"], &events["lost"]), (&json!(capacity), &json!(11)));
+    assert_eq!(events["overwritten_before"], 11);
+    let shown = run(&["info", argument(&path)]).out;
+    assert!(shown.contains("11 before them overwritten") && !shown.contains("missing between"), "{shown}");
     assert_eq!(events["by_type"]["1"]["name"], "RECORD_ERROR");
 }
 

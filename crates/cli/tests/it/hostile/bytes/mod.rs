@@ -34,6 +34,8 @@ pub const TARGETS: &[Target] = &[
     #[cfg(not(eventring_mutants))]
     ("condition", condition),
     #[cfg(not(eventring_mutants))]
+    ("log_text", log_text),
+    #[cfg(not(eventring_mutants))]
     ("change_limit", change_limit),
 ];
 
@@ -99,6 +101,29 @@ pub fn condition(data: &[u8]) {
     if printed.len() <= 16 << 10 {
         assert_eq!(printed.parse::<Condition>().as_ref(), Ok(&condition), "{printed}");
     }
+}
+
+/// Treats the bytes as a format string of a call site, and what comes after a zero byte as the arguments of a text.
+#[cfg(not(eventring_mutants))]
+pub fn log_text(data: &[u8]) {
+    use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, RawField, ValueType};
+    let (format, args) = data.split_at(data.iter().position(|byte| *byte == 0).unwrap_or(data.len()));
+    let view = CallSiteView {
+        kind: CallSiteKind::Event,
+        level: CallSiteLevel::Info,
+        name: "event".into(),
+        target: "".into(),
+        module: "".into(),
+        file: "".into(),
+        line: 0,
+        field_names: vec!["message".into()],
+    };
+    let mut catalog = Catalog::new();
+    assert!(catalog.learn_call_site(1, &view.with_format(&String::from_utf8_lossy(format)).encode()));
+    let value = args.get(1..).unwrap_or_default();
+    let field = RawField { index: 0, type_code: ValueType::Text as u8, value, cut: None };
+    // One argument may be as wide as `std` lets it be.
+    assert!(catalog.call_site(1).value_of(&field).to_string().len() <= 4 * (1 << 18));
 }
 
 /// Treats the bytes as the limit of a change. What a limit prints must parse to the same limit.

@@ -1,0 +1,23 @@
+//! A scope belongs to its thread, its fields have types that are recorded, and it is no scope of an async function.
+
+use eventring::{scope, scoped};
+
+struct Silent;
+
+fn must_be_send(_: impl Send) {}
+
+#[scoped]
+async fn asynchronous() {}
+
+#[scoped(level: "debug")]
+fn wrong_argument() {}
+
+fn main() {
+    must_be_send(scope!("sent"));
+    must_be_send(async {
+        let _scope = scope!("held");
+        std::future::ready(()).await;
+    });
+    let _scope = scope!("field", value = Silent);
+    let _scope = scope!("no field", 1 + 1);
+}
