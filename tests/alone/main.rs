@@ -29,6 +29,7 @@ mod tracing_many_threads;
 mod tracing_memory;
 mod tracing_panicking_children;
 mod tracing_switching;
+mod values_that_record;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;

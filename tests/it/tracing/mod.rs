@@ -1,4 +1,5 @@
 mod any_sequence;
+mod constant_texts;
 mod dispatchers;
 mod fields;
 mod filter;
