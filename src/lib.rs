@@ -54,6 +54,7 @@
 //! |---|---|---|
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
+//! | `log-to-tracing` | the macros of [`log`] are those of `tracing` | no |
 //! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | no |
 //! | `server` | a server in the program, through which others steer what it records: [`control`] | no |
 //! | `snapshot` | zstd snapshots of rings | no |
