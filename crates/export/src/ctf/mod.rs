@@ -155,9 +155,11 @@ impl ReplayConsumer for CtfWriter<'_> {
                 let class = events.encode(pid, descriptor, *payload, &mut self.metadata)?;
                 (descriptor.record_epoch_nanos, class, &events.content)
             }
-            // What had been overwritten before the capture began is the past, and nobody has discarded it.
-            EntryContent::Gap(gap) if gap.cause == GapCause::OverwrittenBefore => return Ok(()),
-            EntryContent::Gap(gap) => return self.streams[ring].lose(self.files, gap.count),
+            EntryContent::Gap(gap) => {
+                // What had been overwritten before the capture began is the past, and nobody has discarded it.
+                let discarded = if gap.cause == GapCause::OverwrittenBefore { 0 } else { gap.count };
+                return self.streams[ring].lose(self.files, discarded);
+            }
         };
         self.streams[ring].event(self.files, nanos, event_class, content)
     }
