@@ -196,6 +196,23 @@ fn the_filter_of_a_layer_decides_and_another_layer_does_not() {
 }
 
 #[test]
+fn a_subscriber_that_is_made_and_not_used_changes_nothing_and_one_that_comes_later_is_followed() {
+    alone!();
+    PERF.install(small().build().unwrap()).unwrap();
+    drop(RecorderSubscriber::global().with_filter("off".parse().unwrap()));
+    let outer = scope!("without a subscriber");
+    drop(scope!("inside"));
+    let filter = "warn".parse().unwrap();
+    tracing::subscriber::set_global_default(RecorderSubscriber::global().with_filter(filter)).unwrap();
+    drop(scope!("not wanted any more"));
+    let _warning = scope!(level: Level::WARN, "wanted");
+    std::mem::forget(scope!(level: Level::WARN, "forgotten"));
+    drop(outer);
+    let names = ["without a subscriber", "without a subscriber/inside", "wanted", "wanted/forgotten"];
+    assert_eq!(recorded().1, names);
+}
+
+#[test]
 fn a_panic_ends_scopes_and_one_in_a_value_begins_none() {
     alone!();
     struct Panics;

@@ -11,7 +11,7 @@ pub fn measure(rounds: usize) -> Medians {
     let global = Clock::global().init_once();
     let realtime = Clock::realtime();
     let mut cases = Cases::default();
-    cases.add("clock_ticks", 20_000, || _ = black_box(crate::floors::ticks()));
+    cases.add("rdtsc", 20_000, || _ = black_box(crate::floors::ticks()));
     cases.add("clock_now", 20_000, || _ = black_box(Clock::global().now_epoch_nanos()));
     // A recorder calls the clock in this way: it learns only at run time which clock to use.
     cases.add("clock_now_of_a_chosen_clock", 20_000, || _ = black_box(black_box(global).now_epoch_nanos()));

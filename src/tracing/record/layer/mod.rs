@@ -84,9 +84,7 @@ impl RecorderLayer {
     }
 
     fn to(sink: Sink) -> Self {
-        let owner = next_owner();
-        scope::set_owner(&sink, owner);
-        Self { sink, spans: SpanMap::new(), owner, stack: OnceLock::new(), filter: None }
+        Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new(), filter: None }
     }
 
     /// Returns the layer's recorder. Returns `None` if the layer records to [`PERF`](crate::tracing::PERF) and no recorder is
@@ -188,6 +186,7 @@ where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
     fn on_register_dispatch(&self, stack: &Dispatch) {
+        scope::set_owner(&self.sink, self.owner);
         // `tracing` calls this for each dispatcher that is made from the stack. The first dispatcher is kept. Any of
         // them would do, because the layer needs it only to reach the stack.
         if self.stack.set(stack.downgrade()).is_ok()

@@ -44,8 +44,10 @@ fn drop_handle_slow(thread: &ThreadState, span_id: u64) {
 #[inline(never)]
 fn end_slow(thread: &ThreadState, span_id: u64) {
     let _paused = thread.pause_count();
-    end_above(thread, scope_local_id(span_id), owner());
-    thread.exit(scope_local_id(span_id), owner());
+    // Another subscriber may have become the owner of scopes since this one began.
+    let owner = thread.span_stack.owner_of_scope(span_id).unwrap_or(owner());
+    end_above(thread, scope_local_id(span_id), owner);
+    thread.exit(scope_local_id(span_id), owner);
     close(thread, span_id, flags::CLOSED);
 }
 

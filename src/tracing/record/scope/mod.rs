@@ -48,7 +48,8 @@ mod not_send {
 /// none.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes a subscriber or layer that records to this sink the owner of scopes, if the sink is the one in `PERF`.
+/// Makes a subscriber or layer that records to this sink the owner of scopes, if the sink is the one in `PERF`. Call this
+/// when it comes into use.
 pub(super) fn set_owner(sink: &Sink, owner: u32) {
     if sink.is_of_perf() {
         site::note_sink();

@@ -253,6 +253,11 @@ impl SpanStack {
         self.last_where(SpanEntry::is_scope)
     }
 
+    /// Returns the owner of the entry of a scope, if the thread is in this scope.
+    pub(super) fn owner_of_scope(&self, span_id: u64) -> Option<u32> {
+        self.last_where(|entry| entry.is_scope() && entry.span_id == span_id).map(|entry| entry.owner())
+    }
+
     /// Returns true if the thread is in the span with this `local_id`, and has begun scopes since it entered it.
     pub(super) fn has_scope_above(&self, local_id: u64, owner: u32) -> bool {
         let innermost = self.last_where(|entry| entry.is_scope() || entry.is(local_id, owner));

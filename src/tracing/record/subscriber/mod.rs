@@ -75,9 +75,7 @@ impl RecorderSubscriber {
     fn to(sink: Sink) -> Self {
         let filter = FilterHandle::new(TargetFilter::all());
         filter.add_source(SpanSource { recorder: sink.own(), spans: SpanOwner::Subscriber });
-        let owner = next_owner();
-        scope::set_owner(&sink, owner);
-        Self { sink, filter, owner }
+        Self { sink, filter, owner: next_owner() }
     }
 
     /// Makes the subscriber record only the spans and events that `filter` accepts. Without this call it records all
@@ -156,6 +154,7 @@ fn recorded(id: &Id) -> Option<u64> {
 
 impl Subscriber for RecorderSubscriber {
     fn on_register_dispatch(&self, dispatch: &Dispatch) {
+        scope::set_owner(&self.sink, self.owner);
         self.filter.add_dispatch(dispatch);
     }
 
