@@ -48,7 +48,9 @@ fn run(kind: &str, operations: u64) -> Duration {
         "event_2f_*" => time(operations, |i| tracing::info!(id = black_box(i), name = "some text")),
         "event_text_*" => time(operations, |_| tracing::info!("some text")),
         "event_text_static_*" => time(operations, |_| tracing::info!("some text that is always the same")),
-        "event_text_2u_*" => time(operations, |i| tracing::info!("order {} has {} lines", black_box(i), black_box(17_u64))),
+        "event_text_2u_*" => {
+            time(operations, |i| tracing::info!("order {} has {} lines", black_box(i), black_box(17_u64)))
+        }
         other => unreachable!("no case is named {other}"),
     }
 }
