@@ -118,8 +118,11 @@ fn parse_condition(text: &str) -> Result<Condition, String> {
     let condition = Condition::for_events(text).map_err(|error| error.to_string())?;
     match condition.asks_for_durations() {
         false => Ok(condition),
-        true => Err("how long a span lasts is known at its end, and what is in it must be taken before: take all and select with                      `export --where`, or watch for such spans with `capture --on`"
-            .into()),
+        true => Err(
+            "how long a span lasts is known at its end, and what is in it must be taken before: take all and select \
+             with `export --where`, or watch for such spans with `capture --on`"
+                .into(),
+        ),
     }
 }
 

@@ -220,7 +220,10 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         assert_eq!(refused.code, Some(2), "{refused:?}");
         refused.err
     };
-    assert!(refused("span=query dur>5ms").contains("`export --where`, or watch for such spans with `capture --on`"));
+    assert!(
+        refused("span=query dur>5ms")
+            .contains("select with `export --where`, or watch for such spans with `capture --on`")
+    );
     assert!(refused("rate(event=PART)>5/s").contains("not about a single event"));
     let typed_only = run(&["capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink]);
     assert!(typed_only.code == Some(2) && typed_only.err.contains("no event has a field `prize`"), "{typed_only:?}");
