@@ -4,7 +4,7 @@ use crate::awaited::AwaitedRings;
 use crate::decoder::{Decoder, no_such_event};
 use crate::exit::{Exit, Failure};
 use crate::fields::{KnownFields, check_fields};
-use crate::format::events;
+use crate::format::{events, were};
 use crate::losses::report_problem;
 use crate::paint::DIM;
 use crate::selection::parse_level;
@@ -142,6 +142,6 @@ pub(crate) fn report_filtered(kept: u64, filtered: u64) {
     match (kept, filtered) {
         (_, 0) => {}
         (0, _) => report_problem(false, &format!("the filter has left out everything: {}", events(filtered))),
-        _ => anstream::eprintln!("{DIM}{} more were left out by the filter{DIM:#}", events(filtered)),
+        _ => anstream::eprintln!("{DIM}{} more {} left out by the filter{DIM:#}", events(filtered), were(filtered)),
     }
 }

@@ -43,6 +43,11 @@ pub(super) fn events(count: u64) -> String {
     if count == 0 { "no events".into() } else { counted(count, "event", "events") }
 }
 
+/// Returns the verb for a number of things of which something is said that happened to them.
+pub(super) fn were(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
 /// Returns the name of a ring's content type: the name in the ring's header, or else the name that this program knows.
 pub(super) fn content_name(info: &RingInfo) -> &str {
     info.content_name.as_deref().unwrap_or(content_type_name(info.content_type))

@@ -1,6 +1,6 @@
 //! Problems and losses of rings and captures, as all verbs report them.
 
-use super::format::{counted, events, grouped, one_line};
+use super::format::{counted, events, grouped, one_line, were};
 use super::paint::{DIM, ERROR, WARNING};
 use eventring::reader::GapCause;
 use eventring_capture::{CaptureStats, RingStats};
@@ -86,10 +86,10 @@ pub(crate) fn problem_line(is_error: bool, problem: &str) -> String {
 /// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
 /// large.
 pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u64; 3])> + Clone) {
-    for (kind, what) in [
-        "have lost their payload, which was overwritten before it could be copied",
-        "name a payload that their ring cannot have, which is left out",
-        "have a payload that is too large (more than 64 MiB, or half of a batch), which is left out",
+    for (kind, (one, many, what)) in [
+        ("event has lost its", "events have lost their", "which was overwritten before it could be copied"),
+        ("event names a", "events name a", "which the ring cannot have and which is left out"),
+        ("event has a", "events have a", "which is too large (more than 64 MiB, or half of a batch) and left out"),
     ]
     .into_iter()
     .enumerate()
@@ -99,8 +99,8 @@ pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u
             counts.clone().map(|(name, count)| format!("{} in {}", grouped(count), one_line(name))).collect();
         let remedy = [": larger rings hold more", ": the ring is damaged", ""][kind];
         if !by_ring.is_empty() {
-            let count = events(counts.map(|(_, count)| count).fold(0, u64::saturating_add));
-            anstream::eprintln!("{WARNING}{count} {what} ({}){remedy}{WARNING:#}", by_ring.join(", "));
+            let count = counted(counts.map(|(_, count)| count).fold(0, u64::saturating_add), one, many);
+            anstream::eprintln!("{WARNING}{count} payload, {what} ({}){remedy}{WARNING:#}", by_ring.join(", "));
         }
     }
 }
@@ -121,12 +121,12 @@ pub(crate) fn report_table_losses(stats: &CaptureStats) {
 pub(crate) fn report_never_opened(stats: &CaptureStats) {
     let count = stats.missing_by(GapCause::NeverOpened);
     if count > 0 {
-        anstream::eprintln!("{WARNING}{} {NEVER_OPENED}{WARNING:#}", events(count));
+        anstream::eprintln!("{WARNING}{} {} {NEVER_OPENED}{WARNING:#}", events(count), were(count));
     }
 }
 
 /// The words for events of shards that were not there when the capture looked for them.
-pub(crate) const NEVER_OPENED: &str = "were in shards that could not be opened";
+pub(crate) const NEVER_OPENED: &str = "in shards that could not be opened";
 
 /// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
 /// people.

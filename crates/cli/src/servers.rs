@@ -1,5 +1,6 @@
 //! The servers of running programs, as `eventring list` shows them.
 
+use super::format::counted;
 use super::processes::FileNumbers;
 use eventring::control::SharedPatience;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
@@ -119,7 +120,7 @@ impl ListedServer {
     /// Returns what the table shows: the number of clients, and what is switched on.
     pub(super) fn in_words(&self) -> String {
         let clients = self.process.other_clients();
-        let clients = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
+        let clients = counted(clients as u64, "client", "clients");
         let clients = match self.process.is_stranger() {
             true => format!("user {}, {clients}", self.process.user()),
             false => clients,

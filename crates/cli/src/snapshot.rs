@@ -1,7 +1,7 @@
 //! `eventring snapshot`.
 
 use super::exit::{Exit, Failure};
-use super::format::{bytes, content_name, counted, events, grouped, one_line};
+use super::format::{bytes, content_name, counted, events, grouped, one_line, were};
 use super::output;
 use super::paint::{DIM, WARNING};
 use super::patterns::is_pattern;
@@ -179,10 +179,11 @@ fn report(output: &Path, summary: &SnapshotSummary) {
     let gone = summary.lost - summary.being_written;
     if gone > 0 {
         anstream::eprintln!(
-            "{WARNING}{} of the sequence numbers {} to {} were not in the ring any more{WARNING:#}{}",
+            "{WARNING}{} of the sequence numbers {} to {} {} not in the ring any more{WARNING:#}{}",
             grouped(gone),
             grouped(summary.first_seqno),
             grouped(summary.last_seqno),
+            were(gone),
             match summary.expired {
                 0 => String::new(),
                 expired => format!("{DIM}; {} of them had lost their payload only{DIM:#}", grouped(expired)),

@@ -1,7 +1,7 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{TimeFormat, bytes, columns, events, grouped, one_line, rate};
+use super::format::{TimeFormat, bytes, columns, events, grouped, one_line, rate, were};
 use super::losses::MissingEvents;
 use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
@@ -98,7 +98,12 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out, "{words}")?;
     }
     if summary.removed > 0 {
-        writeln!(out, "{DIM}{} more were captured in files that were removed{DIM:#}", events(summary.removed))?;
+        writeln!(
+            out,
+            "{DIM}{} more {} captured in files that were removed{DIM:#}",
+            events(summary.removed),
+            were(summary.removed)
+        )?;
     }
     if part > 1 {
         writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;

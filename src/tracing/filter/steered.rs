@@ -58,8 +58,9 @@ impl Switchable for SteeredFilters {
         match unjudged_spans {
             0 => String::new(),
             count => format!(
-                "{count} open spans could not be judged: the values of their fields are no longer in the ring; spans \
-                 that are created from now on are judged"
+                "{count} open {} could not be judged: the values of fields are no longer in the ring; spans that are \
+                 created from now on are judged",
+                if count == 1 { "span" } else { "spans" }
             ),
         }
     }

@@ -1,6 +1,6 @@
 //! The progress and the result of a capture, for people and as JSON.
 
-use crate::format::{bytes, duration, events, grouped, one_line};
+use crate::format::{bytes, counted, duration, events, grouped, one_line, were};
 use crate::losses::{NEVER_OPENED, TABLE_LOSSES, report_payload_losses, report_problem, report_table_losses, sum};
 use crate::output::is_stdout;
 use crate::paint::{DIM, WARNING};
@@ -24,7 +24,7 @@ pub(crate) fn progress_line(progress: &CaptureProgress) -> String {
 }
 
 fn rings(count: usize) -> String {
-    if count == 1 { "1 ring".into() } else { format!("{} rings", grouped(count as u64)) }
+    counted(count as u64, "ring", "rings")
 }
 
 /// Returns the reason for the end of a capture as JSON names it.
@@ -139,37 +139,43 @@ pub(crate) fn print(summary: &CaptureSummary, is_of_now: bool, program: Option<&
         }
     );
     if summary.removed_files > 0 {
-        let files = if summary.removed_files == 1 { "file" } else { "files" };
+        let removed = summary.stats.removed();
+        let files = u64::from(summary.removed_files);
         anstream::eprintln!(
-            "{DIM}{} more were in {} {files} that were removed{DIM:#}",
-            events(summary.stats.removed()),
-            grouped(summary.removed_files.into())
+            "{DIM}{} more {} in {} that {} removed{DIM:#}",
+            events(removed),
+            were(removed),
+            counted(files, "file", "files"),
+            were(files)
         );
     }
     if summary.lower_level_events > 0 {
         anstream::eprintln!(
-            "{DIM}{} were compressed less than --compression says, so that they could be copied before they were overwritten{DIM:#}",
-            events(summary.lower_level_events)
+            "{DIM}{} {} compressed less than --compression says, to be copied before being overwritten{DIM:#}",
+            events(summary.lower_level_events),
+            were(summary.lower_level_events)
         );
     }
     let left_out = sum(&summary.stats, |ring| ring.unread);
     if summary.reason == EndReason::Size && left_out > 0 {
-        anstream::eprintln!("{WARNING}{} more were in the rings and did not fit the size{WARNING:#}", events(left_out));
+        let were = were(left_out);
+        anstream::eprintln!(
+            "{WARNING}{} more {were} in the rings and did not fit the size{WARNING:#}",
+            events(left_out)
+        );
     }
     for (cause, what) in [
-        (GapCause::OverwrittenBefore, "had been overwritten before the capture began: larger rings hold more"),
-        (
-            GapCause::Overwritten,
-            "were overwritten before they could be copied: larger rings, or a lower --compression, lose less",
-        ),
-        (GapCause::NeverCommitted, "were never committed by their program"),
+        (GapCause::OverwrittenBefore, "overwritten before the capture began: larger rings hold more"),
+        (GapCause::Overwritten, "overwritten before being copied: larger rings, or a lower --compression, lose less"),
+        (GapCause::NeverCommitted, "never committed by the program"),
         (GapCause::NeverOpened, NEVER_OPENED),
     ] {
         let count = summary.stats.missing_by(cause);
         // The past is no loss of this capture.
-        let style = if cause == GapCause::OverwrittenBefore { DIM } else { WARNING };
+        let (style, verb) =
+            if cause == GapCause::OverwrittenBefore { (DIM, "had been") } else { (WARNING, were(count)) };
         if count > 0 {
-            anstream::eprintln!("{style}{} {what}{style:#}", events(count));
+            anstream::eprintln!("{style}{} {verb} {what}{style:#}", events(count));
         }
     }
     let rings = summary.rings.iter().zip(&summary.stats.rings);

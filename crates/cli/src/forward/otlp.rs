@@ -6,7 +6,7 @@ use crate::advice;
 use crate::amounts::parse_duration;
 use crate::awaited::AwaitedRings;
 use crate::exit::{Exit, Failure};
-use crate::format::{counted, grouped, one_line};
+use crate::format::{counted, one_line};
 use crate::interrupt::Interrupt;
 use crate::losses::report_problem;
 use crate::paint::WARNING;
@@ -134,8 +134,8 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
     if args.json {
         let object = json!({
             "to": to, "spans": summary.spans, "open_spans": summary.open_spans, "log_records": summary.log_records,
-            "lost": summary.lost, "overwritten_before": summary.overwritten_before, "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links,
-            "apart": summary.apart, "requests": summary.requests,
+            "lost": summary.lost, "overwritten_before": summary.overwritten_before,
+            "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links, "apart": summary.apart, "requests": summary.requests,
             "retries": summary.retries, "rejected": summary.rejected, "unsent": summary.unsent,
             "bytes": summary.bytes, "last_error": summary.last_error,
         });
@@ -149,15 +149,30 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
         one_line(to)
     );
     let problems = [
-        (summary.lost.saturating_sub(summary.overwritten_before), "events were lost in the rings"),
-        (summary.not_tracked, "spans found no room, and were not sent"),
-        (summary.dropped_links, "links were dropped: their spans have more than 128"),
-        (summary.apart, "events and links of spans were sent as log records only: their spans do not show them"),
-        (summary.rejected, "spans and log records were refused by the collector"),
-        (summary.unsent, "spans and log records could not be sent"),
+        (
+            summary.lost.saturating_sub(summary.overwritten_before),
+            ["event was lost in the rings", "events were lost in the rings"],
+        ),
+        (summary.not_tracked, ["span found no room, and was not sent", "spans found no room, and were not sent"]),
+        (
+            summary.dropped_links,
+            ["link was dropped: its span has more than 128", "links were dropped: their spans have more than 128"],
+        ),
+        (
+            summary.apart,
+            [
+                "event or link of a span was sent as a log record only: its span does not show it",
+                "events and links of spans were sent as log records only: their spans do not show them",
+            ],
+        ),
+        (
+            summary.rejected,
+            ["span or log record was refused by the collector", "spans and log records were refused by the collector"],
+        ),
+        (summary.unsent, ["span or log record could not be sent", "spans and log records could not be sent"]),
     ];
-    for (count, problem) in problems.iter().filter(|(count, _)| *count > 0) {
-        anstream::eprintln!("{WARNING}{} {problem}{WARNING:#}", grouped(*count));
+    for (count, [one, many]) in problems.into_iter().filter(|(count, _)| *count > 0) {
+        anstream::eprintln!("{WARNING}{}{WARNING:#}", counted(count, one, many));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The output about forwarding: a line of progress, problems, the counts at the end.
 
 use crate::filter::report_filtered;
-use crate::format::{bytes, events, grouped};
+use crate::format::{bytes, counted, events, grouped};
 use crate::losses::report_problem;
 use crate::paint::{DIM, WARNING};
 use eventring_forward::{ForwardProgress, ForwardSummary};
@@ -159,8 +159,8 @@ impl ForwardersProgress {
         report_filtered(all, sum(|sent| sent.filtered));
         if lost > 0 {
             anstream::eprintln!(
-                "{WARNING}{} were lost before they could be sent; the batches say which{WARNING:#}",
-                events(lost)
+                "{WARNING}{} lost before being sent; the batches say which{WARNING:#}",
+                counted(lost, "event was", "events were")
             );
         }
         if before > 0 {
@@ -172,7 +172,7 @@ impl ForwardersProgress {
 
 /// Returns `1 batch` or `1,203 batches`.
 fn batches(count: u64) -> String {
-    if count == 1 { "1 batch".into() } else { format!("{} batches", grouped(count)) }
+    counted(count, "batch", "batches")
 }
 
 /// Returns the counts, and whose they are.

@@ -178,7 +178,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         });
         writeln!(anstream::stdout(), "{object}")?;
     } else {
-        let rings = if stats.rings.len() == 1 { "1 ring".into() } else { format!("{} rings", stats.rings.len()) };
+        let rings = counted(stats.rings.len() as u64, "ring", "rings");
         anstream::eprintln!(
             "{} of {rings} ({}) in {}",
             events(stats.events()),

@@ -1,7 +1,7 @@
 //! The result for people and for programs.
 
 use super::count::InstructionCount;
-use crate::format::{columns, counted, grouped, one_line};
+use crate::format::{columns, counted, one_line};
 use crate::paint::{DIM, WARNING};
 use crate::summary::instructions;
 use eventring_export::full_name;
@@ -42,7 +42,11 @@ pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::
     let table = instructions(&count.spans.iter().map(|(span, counted)| (span, counted)).collect::<Vec<_>>());
     let mut out = anstream::stdout();
     table.write(&mut out, columns(&io::stdout()))?;
-    writeln!(out, "{DIM}the whole run, with recording: {} instructions{DIM:#}", grouped(count.total))?;
+    writeln!(
+        out,
+        "{DIM}the whole run, with recording: {}{DIM:#}",
+        counted(count.total, "instruction", "instructions")
+    )?;
     let inexact = count.spans.iter().filter(|(_, counted)| !counted.is_exact());
     let inexact: Vec<String> = inexact.map(|(span, _)| full_name(&span.name, &span.target)).collect();
     if !inexact.is_empty() {

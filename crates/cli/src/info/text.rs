@@ -6,6 +6,7 @@ use crate::decoder::Decoder;
 use crate::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
 use crate::paint::{self, BOLD, DIM, WARNING};
 use crate::state::{end_in_words, writer};
+use crate::table::column_width;
 use eventring::exec::BlockInfo;
 use eventring::files::BLOCK_TABLE_ENTRIES;
 use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
@@ -198,22 +199,22 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) ->
         }
     }
     let counters = [
-        (count(|shard| shard.record_errors), "replaced by RECORD_ERROR"),
+        (count(|shard| shard.record_errors), ["replaced by RECORD_ERROR"; 2]),
         (
             count(|shard| shard.refused_claims.saturating_add(shard.lapped_claims)),
-            "sequence numbers given up to stalled writers",
+            ["sequence number given up to a stalled writer", "sequence numbers given up to stalled writers"],
         ),
-        (count(|shard| shard.skipped_chunks), "payload chunks skipped"),
-        (count(|shard| shard.table_overflows), "table entries without room"),
-        (count(|shard| shard.foreign_events), "events of another schema refused"),
-        (count(|shard| shard.snapshot_lost), "not in the snapshot"),
+        (count(|shard| shard.skipped_chunks), ["payload chunk skipped", "payload chunks skipped"]),
+        (count(|shard| shard.table_overflows), ["table entry without room", "table entries without room"]),
+        (count(|shard| shard.foreign_events), ["event of another schema refused", "events of another schema refused"]),
+        (count(|shard| shard.snapshot_lost), ["not in the snapshot"; 2]),
     ];
-    let counted: Vec<String> = counters
-        .iter()
+    let shown: Vec<String> = counters
+        .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{WARNING}{} {what}{WARNING:#}", grouped(*count)))
+        .map(|(count, [one, many])| format!("{WARNING}{}{WARNING:#}", counted(count, one, many)))
         .collect();
-    if counted.is_empty() { Ok(()) } else { line(out, "counters", &counted.join(", ")) }
+    if shown.is_empty() { Ok(()) } else { line(out, "counters", &shown.join(", ")) }
 }
 
 /// Returns how many blocks the block table holds, and the last of them.
@@ -297,7 +298,7 @@ fn table_of_shards(out: &mut impl Write, all: &ShardedSurvey) -> io::Result<()> 
 
 fn table(out: &mut impl Write, decoder: &Decoder, survey: &Survey) -> io::Result<()> {
     let names: Vec<String> = survey.by_type.keys().map(|code| decoder.name(*code).unwrap_or("–").to_owned()).collect();
-    let width = names.iter().map(|name| name.chars().count()).chain([4]).max().unwrap_or(4);
+    let width = column_width(names.iter().map(|name| name.chars().count()).chain([4]));
     let most = survey.by_type.values().map(|counts| counts.count).max().unwrap_or(1).max(1);
     writeln!(
         out,

@@ -2,6 +2,7 @@
 //! room.
 
 use super::rings::Rings;
+use crate::table::column_width;
 
 /// The smallest width of the column of event names. If all rings are perf rings, the column on a terminal starts with
 /// this width. Otherwise it starts as wide as the longest event name of the rings. When a longer name is shown, the
@@ -51,7 +52,8 @@ impl Columns {
         let has_perf = rings.iter().any(|ring| ring.perf.is_some());
         let names = rings.iter().map(|ring| ring.decoder.name_width());
         let labels = rings.iter().map(|ring| ring.label.chars().count());
-        let label = labels.chain([RING_HEADING.len()]).max().filter(|_| rings.has_several());
+        let label = labels.chain([RING_HEADING.len()]);
+        let label = Some(column_width(label)).filter(|_| rings.has_several());
         let all = Self {
             time_digits: 9,
             ring: label,
@@ -129,9 +131,9 @@ impl Columns {
     }
 }
 
-/// Widens a column if `text` needs more room, and returns the column's width. This line and the next ones are then
+/// Widens a column if `text` needs more room, up to the width that a column of a table has, and returns the column's width. This line and the next ones are then
 /// aligned.
 pub(super) fn fit(width: &mut usize, text: &str) -> usize {
-    *width = (*width).max(text.chars().count());
+    *width = (*width).max(column_width([text.chars().count()].into_iter()));
     *width
 }

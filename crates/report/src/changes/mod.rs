@@ -20,7 +20,7 @@ pub use basis::{Basis, BasisError};
 use crate::compare::Comparison;
 use crate::page::CaptureFigures;
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::numbers::grouped;
+use eventring_export::numbers::{counted, grouped};
 use eventring_export::{ExportOptions, SharedNames, Summary};
 
 /// One side of a report: a capture that was read.
@@ -53,9 +53,9 @@ impl<'c> ReportSide<'c> {
     fn lost(&self) -> Option<String> {
         let lost = self.figures.summary.lost_since();
         let all = self.figures.events().saturating_add(lost);
-        let events = (lost > 0).then(|| format!("{} of {} events", grouped(lost), grouped(all)));
+        let events = (lost > 0).then(|| format!("{} of {}", grouped(lost), counted(all, "event", "events")));
         let payloads = self.summary().lost_payloads();
-        let payloads = (payloads > 0).then(|| format!("the payloads of {} events", grouped(payloads)));
+        let payloads = (payloads > 0).then(|| counted(payloads, "payload", "payloads"));
         let lost: Vec<String> = events.into_iter().chain(payloads).collect();
         (!lost.is_empty()).then(|| lost.join(" and "))
     }

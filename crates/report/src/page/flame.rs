@@ -9,7 +9,7 @@
 
 use super::text::{escape, shortened};
 use eventring_export::Weight;
-use eventring_export::numbers::{grouped, percent_change, time};
+use eventring_export::numbers::{counted, percent_change, time};
 use eventring_export::stacks::Stacks;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -142,7 +142,7 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
         let name = escape(&shortened(if frame.name.is_empty() { "?" } else { frame.name }));
         let show = |value: f64| match self.weight {
             Weight::Time => time(value.round() as u64),
-            Weight::Instructions => format!("{} instructions", grouped(value.round() as u64)),
+            Weight::Instructions => counted(value.round() as u64, "instruction", "instructions"),
         };
         let values = self.values(frame);
         let (class, text, title) = match values[..] {

@@ -111,8 +111,8 @@ impl CaptureFigures<'_> {
             _ = write!(out, "<p class=\"cut\">{}</p>", escape(problem));
         }
         if self.summary.removed > 0 {
-            let removed = grouped(self.summary.removed);
-            _ = write!(out, "<p class=\"cut\">{removed} more events were in files that the capture has removed.</p>");
+            let removed = counted(self.summary.removed, "more event was", "more events were");
+            _ = write!(out, "<p class=\"cut\">{removed} in files that the capture has removed.</p>");
         }
         out
     }

@@ -6,7 +6,7 @@ use super::manifest::WrittenFile;
 use super::watch::Watch;
 use super::writer::WriterMessage;
 use crate::capture::result::reason;
-use crate::format::{bytes, duration, events, grouped, one_line};
+use crate::format::{bytes, counted, duration, events, grouped, one_line};
 use crate::history::History;
 use crate::losses::{problem_line, report_problem};
 use crate::paint::{DIM, WARNING};
@@ -169,10 +169,10 @@ impl Watch<'_> {
         let unseen = self.unseen();
         if unseen > 0 && !self.args.json {
             let why = match self.unread {
-                0 => "were overwritten before the watch read them",
-                _ => "were overwritten before the watch read them, or not read any more at its end",
+                0 => "overwritten before the watch read them",
+                _ => "overwritten before the watch read them, or not read any more at its end",
             };
-            let unseen = events(unseen);
+            let unseen = counted(unseen, "event was", "events were");
             anstream::eprintln!("{WARNING}{unseen} {why}: what they would have fulfilled is not known{WARNING:#}");
         }
     }
