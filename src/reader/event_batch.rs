@@ -193,10 +193,10 @@ impl EventBatch {
     }
 
     /// Removes the events for which `keeps` returns false. Their payloads stay in the memory of the batch.
-    pub fn retain(&mut self, mut keeps: impl FnMut(&Descriptor) -> bool) {
+    pub fn retain(&mut self, mut keeps: impl FnMut(&Descriptor, PayloadRead<'_>) -> bool) {
         let mut kept = 0;
         for index in 0..self.descriptors.len() {
-            if keeps(&self.descriptors[index]) {
+            if keeps(&self.descriptors[index], self.payload(index)) {
                 self.descriptors.swap(kept, index);
                 self.places.swap(kept, index);
                 kept += 1;

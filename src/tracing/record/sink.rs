@@ -4,7 +4,7 @@ use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::fields::{self, EncodedFields, Redactable};
+use crate::tracing::record::fields::{self, EncodedFields, MessageText, Redactable};
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::redact::Redacting;
@@ -123,7 +123,8 @@ impl PerfCore {
     /// `then` returns. If the formatting of a value panics, `then` is called with the fields encoded until then, and
     /// the panic continues.
     ///
-    /// `expected` is the constant text of the call site, if the event is a log record and the text is known.
+    /// `log_call_site_id` is the call site of a log record, whose message may be a constant text; [`NO_CALL_SITE`] for
+    /// any other event.
     ///
     /// The event goes to `ring`, and gets the time at which this call begins. The events of a thread must be in the
     /// order of time. So everything that may record another event must be done before this call: registering a new call
@@ -133,17 +134,17 @@ impl PerfCore {
         &self,
         thread: &ThreadState,
         ring: &Recorder,
-        expected: Option<&str>,
+        log_call_site_id: u32,
         visit: impl Fn(&mut dyn Visit),
         then: impl Fn(EncodedFields<'_>) -> R,
     ) -> R {
         let epoch_nanos = ring.core.try_now();
         if self.redacted.is_empty() {
-            fields::encode(thread, (&self.limits, expected), epoch_nanos, |encoder| visit(encoder), then)
+            fields::encode(thread, (&self.limits, log_call_site_id), epoch_nanos, |encoder| visit(encoder), then)
         } else {
             let redacted = &self.redacted;
             let visit = |encoder: &mut dyn Redactable| visit(&mut Redacting { encoder, redacted });
-            fields::encode(thread, (&self.limits, expected), epoch_nanos, visit, then)
+            fields::encode(thread, (&self.limits, log_call_site_id), epoch_nanos, visit, then)
         }
     }
 }
@@ -152,7 +153,10 @@ impl PerfCore {
 #[inline(always)]
 pub(super) fn record_log(ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) {
     let id = ext.call_site_id;
-    let texts = CALL_SITES.texts(id);
+    let texts = match fields.message {
+        MessageText::Other => None,
+        MessageText::Expected | MessageText::OnePiece(_) => CALL_SITES.texts(id),
+    };
     let call_site_id = texts.map_or(id, |texts| texts.call_site_id(id, fields.message));
     record_with_fields(ring, thread, PerfEvent::Event, PerfExt { call_site_id, ..ext }, fields);
     if let Some(texts) = texts {

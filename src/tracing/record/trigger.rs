@@ -2,6 +2,7 @@
 
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::recorder::PerfRecorder;
@@ -137,7 +138,7 @@ impl PerfCore {
             self.encode_fields(
                 thread,
                 ring,
-                None,
+                NO_CALL_SITE,
                 |visitor| values.record(visitor),
                 |fields| {
                     record_with_fields(ring, thread, PerfEvent::Event, ext, fields);

@@ -4,6 +4,7 @@ use super::{EncodedFields, FieldEncoder, FieldLimits, MessageText, Redactable};
 use crate::schema::perf::{
     ArgKind, Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags,
 };
+use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::log::{ArgSink, LogArgs};
 use crate::tracing::record::thread::{LastRing, ThreadState};
 use arrayvec::ArrayVec;
@@ -47,8 +48,8 @@ pub(in crate::tracing::record) struct Encoder<'t, const N: usize> {
     word: u64,
     limits: &'t FieldLimits,
     thread: &'t ThreadState,
-    /// The text that the message of the log record is expected to have.
-    expected: Option<&'t str>,
+    /// The call site of the log record, whose message may be a constant text; [`NO_CALL_SITE`] for a span.
+    log_call_site_id: u32,
     /// True if the last text that was formatted was written whole, in one piece.
     is_one_piece: bool,
     /// True if this text was the expected one.
@@ -79,7 +80,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
             word: 0,
             limits,
             thread,
-            expected: None,
+            log_call_site_id: NO_CALL_SITE,
             is_one_piece: false,
             is_expected: false,
             message: Message::Other,
@@ -173,12 +174,14 @@ impl<'t, const N: usize> Encoder<'t, N> {
         self.word += FIELD;
     }
 
-    /// Encodes the text that `write` formats. A text longer than `bytes_max` is cut.
+    /// Encodes the text that `write` formats. A text longer than `bytes_max` is cut. Notes whether the text is the
+    /// `expected` one.
     fn formatted(
         &mut self,
         index: usize,
         ty: ValueType,
         bytes_max: usize,
+        expected: Option<&str>,
         write: impl FnOnce(&mut CappedText<'_, N>) -> fmt::Result,
     ) {
         let Ok(index) = u8::try_from(index) else { return self.miss() };
@@ -193,14 +196,8 @@ impl<'t, const N: usize> Encoder<'t, N> {
         let room = self.end - self.bytes.len() - TRUNCATION_BYTES;
         let end = self.bytes.len() + room.min(bytes_max);
         self.formatting = start;
-        let mut text = CappedText {
-            bytes: &mut self.bytes,
-            end,
-            is_cut: false,
-            pieces: 0,
-            expected: self.expected,
-            is_expected: false,
-        };
+        let mut text =
+            CappedText { bytes: &mut self.bytes, end, is_cut: false, pieces: 0, expected, is_expected: false };
         let written = write(&mut text);
         let (is_cut, pieces, is_expected) = (text.is_cut, text.pieces, text.is_expected);
         self.formatting = NONE;
@@ -233,10 +230,11 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
     }
 
-    /// Expects the message of a log record to be this text. If it is, it is not encoded.
+    /// Says that this is a log record of that call site. Its message is not encoded if it is the call site's constant
+    /// text.
     #[inline(always)]
-    pub(in crate::tracing::record) fn expect_message(&mut self, text: Option<&'t str>) {
-        self.expected = text;
+    pub(in crate::tracing::record) fn set_log_call_site(&mut self, id: u32) {
+        self.log_call_site_id = id;
     }
 
     /// Returns the encoded fields. `epoch_nanos` is the time before the fields were visited, or `None` if the caller
@@ -311,7 +309,7 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
     }
 
     fn error(&mut self, index: usize, value: &(dyn Error + 'static)) {
-        self.formatted(index, ValueType::Error, self.limits.text_bytes_max, |text| {
+        self.formatted(index, ValueType::Error, self.limits.text_bytes_max, None, |text| {
             write!(text, "{value}")?;
             let mut source = value.source();
             while let Some(error) = source {
@@ -323,7 +321,7 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
     }
 
     fn debug(&mut self, index: usize, value: &dyn fmt::Debug) {
-        self.debug_text(index, value, self.limits.debug_bytes_max);
+        self.debug_text(index, value, self.limits.debug_bytes_max, None);
     }
 
     #[inline(always)]
@@ -406,11 +404,11 @@ impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
 
 impl<const N: usize> Encoder<'_, N> {
     /// Encodes what `Debug` writes, at most `bytes_max` bytes of it.
-    fn debug_text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize) {
+    fn debug_text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize, expected: Option<&str>) {
         if bytes_max == 0 {
             return self.fixed(index, ValueType::NotFormatted, [NotFormatted::SwitchedOff as u8]);
         }
-        self.formatted(index, ValueType::Debug, bytes_max, |text| write!(text, "{value:?}"));
+        self.formatted(index, ValueType::Debug, bytes_max, expected, |text| write!(text, "{value:?}"));
     }
 }
 
@@ -442,7 +440,8 @@ impl<const N: usize> Visit for Encoder<'_, N> {
         }
         let start = self.bytes.len();
         self.is_one_piece = false;
-        self.debug_text(field.index(), value, self.limits.text_bytes_max);
+        let expected = CALL_SITES.constant_text(self.log_call_site_id);
+        self.debug_text(field.index(), value, self.limits.text_bytes_max, expected);
         self.message = Message::Other;
         if !self.is_one_piece {
             return;

@@ -93,16 +93,16 @@ impl EncodedFields<'static> {
 #[inline(always)]
 pub(super) fn encode<R>(
     thread: &ThreadState,
-    (limits, expected): (&FieldLimits, Option<&str>),
+    (limits, log_call_site_id): (&FieldLimits, u32),
     epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     let mut small = SmallEncoder::new(thread, limits);
-    small.expect_message(expected);
+    small.set_log_call_site(log_call_site_id);
     visit_fields(&mut small, |encoder| visit(encoder), &then);
     if small.is_too_small() {
-        return encode_large(thread, (limits, expected), epoch_nanos, visit, then);
+        return encode_large(thread, (limits, log_call_site_id), epoch_nanos, visit, then);
     }
     then(small.encoded(epoch_nanos))
 }
@@ -113,15 +113,15 @@ pub(super) fn encode<R>(
 #[inline(never)]
 pub(super) fn encode_large<R>(
     thread: &ThreadState,
-    (limits, expected): (&FieldLimits, Option<&str>),
+    (limits, log_call_site_id): (&FieldLimits, u32),
     epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     if limits.need_the_large_buffer() {
-        encode_into::<LARGE_BYTES, R>(thread, (limits, expected), epoch_nanos, visit, then)
+        encode_into::<LARGE_BYTES, R>(thread, (limits, log_call_site_id), epoch_nanos, visit, then)
     } else {
-        encode_into::<MEDIUM_BYTES, R>(thread, (limits, expected), epoch_nanos, visit, then)
+        encode_into::<MEDIUM_BYTES, R>(thread, (limits, log_call_site_id), epoch_nanos, visit, then)
     }
 }
 
@@ -130,13 +130,13 @@ pub(super) fn encode_large<R>(
 #[inline(never)]
 fn encode_into<const N: usize, R>(
     thread: &ThreadState,
-    (limits, expected): (&FieldLimits, Option<&str>),
+    (limits, log_call_site_id): (&FieldLimits, u32),
     epoch_nanos: Option<u64>,
     visit: impl Fn(&mut dyn Redactable),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) -> R {
     let mut encoder = Encoder::<N>::new(thread, limits);
-    encoder.expect_message(expected);
+    encoder.set_log_call_site(log_call_site_id);
     visit_fields(&mut encoder, |encoder| visit(encoder), &then);
     then(encoder.encoded(epoch_nanos))
 }

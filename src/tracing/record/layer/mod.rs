@@ -8,7 +8,7 @@ use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::record::call_sites::CALL_SITES;
+use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
@@ -152,7 +152,7 @@ impl RecorderLayer {
             return record_empty(ring, thread, PerfEvent::SpanNew, ext);
         }
         let visit = |visitor: &mut dyn Visit| new.attributes.record(visitor);
-        core.encode_fields(thread, ring, None, visit, |fields| {
+        core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
             record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
             self.judge(MappedSpan { span_id: ext.span_id, call_site_id: ext.call_site_id }, fields.payload);
             if fields.has_panicked {
@@ -227,7 +227,7 @@ where
             let ext = PerfExt::of_span(span.span_id, span.call_site_id);
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
-            core.encode_fields(thread, ring, None, visit, |fields| {
+            core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
                 self.judge(span, fields.payload);
             });
@@ -253,8 +253,7 @@ where
             let (related, flags) = (thread.instructions(), parent.flags);
             let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
-            let expected = CALL_SITES.constant_text(call_site_id);
-            core.encode_fields(thread, ring, expected, visit, |fields| record_log(ring, thread, ext, fields));
+            core.encode_fields(thread, ring, call_site_id, visit, |fields| record_log(ring, thread, ext, fields));
         });
     }
 

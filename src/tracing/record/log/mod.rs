@@ -6,6 +6,7 @@ mod macros;
 
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
 use crate::tracing::record::global::PERF;
@@ -63,5 +64,5 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
     let record = |ring: &Recorder, fields: EncodedFields<'_>| {
         record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
     };
-    core.encode_fields(thread, ring, None, visit, |fields| record(ring, fields));
+    core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| record(ring, fields));
 }

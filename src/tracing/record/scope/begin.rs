@@ -5,6 +5,7 @@ use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::filter::wish::judging_filters;
+use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
@@ -97,7 +98,7 @@ pub(super) fn begin_slow(site: &'static MacroSite, thread: &ThreadState, values:
     // This may record that the thread has started, so it comes before the fields, which take the time of this event.
     let Some(ring) = thread.ring_of(core) else { return 0 };
     let visit = |visitor: &mut dyn Visit| visit_values(values, metadata, visitor);
-    core.encode_fields(thread, ring, None, visit, |fields| match fields.has_panicked {
+    core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| match fields.has_panicked {
         // The panic goes on, so there will be no guard.
         true => 0,
         false => begin_encoded(site, core, thread, fields),

@@ -8,7 +8,7 @@ use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::record::call_sites::CALL_SITES;
+use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::open_spans::{self, SpanOwner, SpanSource};
 use crate::tracing::record::recorder::PerfRecorder;
@@ -213,7 +213,7 @@ impl Subscriber for RecorderSubscriber {
             let _paused = thread.pause_count();
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
-            core.encode_fields(thread, ring, None, visit, |fields| {
+            core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
                 record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
                 self.judge(span_id, ext.call_site_id, fields.payload);
             });

@@ -3,7 +3,7 @@
 use super::{RecorderSubscriber, UNRECORDED, id_of, recorded};
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::{Dropped, SPAN_SLAB};
-use crate::tracing::record::call_sites::CALL_SITES;
+use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, encode_large};
 use crate::tracing::record::scope;
@@ -29,7 +29,7 @@ impl RecorderSubscriber {
         core.call_site_id(attributes.metadata());
         let Some(ring) = thread.ring_of(core) else { return id_of(UNRECORDED) };
         let visit = |visitor: &mut dyn Visit| attributes.record(visitor);
-        core.encode_fields(thread, ring, None, visit, |fields| self.encoded_span(thread, attributes, fields))
+        core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| self.encoded_span(thread, attributes, fields))
     }
 
     /// Creates a span whose fields need a larger buffer.
@@ -39,7 +39,7 @@ impl RecorderSubscriber {
         let Some(core) = self.recording() else { return id_of(UNRECORDED) };
         encode_large(
             thread,
-            (&core.limits, None),
+            (&core.limits, NO_CALL_SITE),
             Some(epoch_nanos),
             |encoder| attributes.record(encoder),
             |fields| self.encoded_span(thread, attributes, fields),
@@ -82,10 +82,10 @@ impl RecorderSubscriber {
         // The next two calls come before `encode_fields`, because they may record other events, and `encode_fields`
         // takes the time of this event. The first call records the call site if it is new. The second call records the
         // start of the thread if the thread has no ring yet.
-        let expected = CALL_SITES.constant_text(core.call_site_id(event.metadata()));
+        let call_site_id = core.call_site_id(event.metadata());
         let Some(ring) = thread.ring_of(core) else { return };
         let visit = |visitor: &mut dyn Visit| event.record(visitor);
-        core.encode_fields(thread, ring, expected, visit, |fields| self.encoded_event(thread, event, fields));
+        core.encode_fields(thread, ring, call_site_id, visit, |fields| self.encoded_event(thread, event, fields));
     }
 
     /// Records an event whose fields need a larger buffer.
@@ -94,7 +94,7 @@ impl RecorderSubscriber {
     pub(super) fn large_event(&self, thread: &ThreadState, event: &Event<'_>, epoch_nanos: u64) {
         let Some(core) = self.recording() else { return };
         let then = |fields: EncodedFields<'_>| self.encoded_event(thread, event, fields);
-        encode_large(thread, (&core.limits, None), Some(epoch_nanos), |encoder| event.record(encoder), then);
+        encode_large(thread, (&core.limits, NO_CALL_SITE), Some(epoch_nanos), |encoder| event.record(encoder), then);
     }
 
     /// Records an event whose fields are encoded.

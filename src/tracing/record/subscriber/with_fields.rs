@@ -76,7 +76,7 @@ impl RecorderSubscriber {
         };
         let Prepared { core, ring, call_site_id, current_id: span_id, epoch_nanos } = prepared;
         let mut encoder = SmallEncoder::new(thread, &core.limits);
-        encoder.expect_message(CALL_SITES.constant_text(call_site_id));
+        encoder.set_log_call_site(call_site_id);
         visit_fields(
             &mut encoder,
             |encoder| event.record(encoder),

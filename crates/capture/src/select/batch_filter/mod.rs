@@ -130,19 +130,14 @@ impl ContentFilter {
 impl BlockRecords {
     /// Removes the events that are not wanted. Their seqnos become gaps.
     pub(crate) fn filter(&mut self, mut keeps: impl FnMut(&Descriptor, PayloadRead<'_>) -> bool) {
-        let events = self.events.descriptors().iter().zip(0..);
-        let kept: Vec<bool> = events.map(|(event, index)| keeps(event, self.events.payload(index))).collect();
-        let mut kept = kept.into_iter();
-        let mut keeps = |_: &Descriptor| kept.next().unwrap_or(false);
-        let known = std::mem::take(&mut self.gaps);
-        let mut known = known.into_iter().peekable();
+        let mut known = std::mem::take(&mut self.gaps).into_iter().peekable();
         let (mut gaps, mut index, mut events_before) = (Vec::new(), 0, 0);
-        self.events.retain(|event| {
+        self.events.retain(|event, payload| {
             while let Some(placed) = known.next_if(|placed| placed.events_before <= index) {
                 gaps.push(PlacedGap { events_before, gap: placed.gap });
             }
             index += 1;
-            if keeps(event) {
+            if keeps(event, payload) {
                 events_before += 1;
                 return true;
             }

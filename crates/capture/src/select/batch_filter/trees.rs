@@ -28,30 +28,20 @@ struct TreeVerdict {
     has_level: bool,
 }
 
-/// A span of which the beginning was read.
-#[derive(Clone, Copy)]
+/// A span of which the beginning was read, in a block or further on in a shard.
 struct FoundSpan {
     parent: u64,
     call_site: u32,
-    /// True if the span fulfils the condition by itself.
-    fits: bool,
+    /// The beginning, if it is to be tested. That waits until the spans above are known: a condition may be about them.
+    begin: Option<Box<(Descriptor, Vec<u8>)>>,
 }
 
-/// The condition at work.
-struct Test(Option<Box<dyn EventTest>>);
-
-impl Test {
-    /// Describes a span that begins, in a block or further on in a shard.
-    fn found<'p>(&mut self, event: &Descriptor, payload: impl FnOnce() -> PayloadRead<'p>) -> (u64, FoundSpan) {
+impl FoundSpan {
+    /// Returns a span and its id.
+    fn new<'p>(event: &Descriptor, payload: Option<PayloadRead<'p>>) -> (u64, Self) {
         let ext = PerfExt::from_words(event.content_ext);
-        let fits = self.0.as_mut().is_some_and(|test| test.begins(event, payload()));
-        (ext.span_id, FoundSpan { parent: ext.related, call_site: ext.call_site_id, fits })
-    }
-
-    fn ends(&mut self, span: u64) {
-        if let Some(test) = &mut self.0 {
-            test.ends(span);
-        }
+        let begin = payload.map(|payload| Box::new((*event, payload.valid().unwrap_or_default().to_vec())));
+        (ext.span_id, Self { parent: ext.related, call_site: ext.call_site_id, begin })
     }
 }
 
@@ -64,7 +54,7 @@ struct Past {
 }
 
 impl Past {
-    fn see(&mut self, event: &Descriptor, test: &mut Test, cursor: &Cursor) {
+    fn see(&mut self, event: &Descriptor, is_tested: bool, cursor: &Cursor) {
         if self.spans.len().max(self.closed.len()) >= SPANS_MAX {
             let closed = std::mem::take(&mut self.closed);
             self.spans.retain(|span, _| !closed.contains(span));
@@ -73,7 +63,7 @@ impl Past {
             }
         }
         if event.event_type == PerfEvent::SpanNew.code() {
-            let (id, span) = test.found(event, || cursor.payload(event, &mut self.buffer));
+            let (id, span) = FoundSpan::new(event, is_tested.then(|| cursor.payload(event, &mut self.buffer)));
             self.spans.insert(id, span);
         } else {
             self.closed.insert(PerfExt::from_words(event.content_ext).span_id);
@@ -93,7 +83,8 @@ struct FilteredShard {
 /// stands for a shard that could not be opened.
 pub(crate) struct SpanTrees {
     rule: SpanRule,
-    test: Test,
+    /// The condition at work.
+    test: Option<Box<dyn EventTest>>,
     verdicts: HashMap<u64, TreeVerdict>,
     /// Spans that were read ahead and not judged yet.
     found: HashMap<u64, FoundSpan>,
@@ -109,7 +100,7 @@ impl SpanTrees {
     pub(crate) fn new(rule: SpanRule, test: Option<Box<dyn EventTest>>) -> Self {
         Self {
             rule,
-            test: Test(test),
+            test,
             verdicts: HashMap::new(),
             found: HashMap::new(),
             closed: VecDeque::new(),
@@ -123,7 +114,8 @@ impl SpanTrees {
     pub(crate) fn add_shard(&mut self, cursor: Option<&Cursor>) {
         self.shards.push(FilteredShard { scout: cursor.map(Scout::new), copied_in: self.pass });
         if let Some(cursor) = cursor.filter(|_| self.rule.is_about_trees()) {
-            read_past(cursor, |event, cursor| self.past.see(event, &mut self.test, cursor));
+            let is_tested = self.test.is_some();
+            read_past(cursor, |event, cursor| self.past.see(event, is_tested, cursor));
         }
     }
 
@@ -149,7 +141,9 @@ impl SpanTrees {
         {
             self.closed.pop_front();
             self.verdicts.remove(&span);
-            self.test.ends(span);
+            if let Some(test) = &mut self.test {
+                test.ends(span);
+            }
         }
         self.pass += 1;
     }
@@ -168,7 +162,7 @@ impl SpanTrees {
         let new =
             events.descriptors().iter().zip(0..).filter(|(event, _)| event.event_type == PerfEvent::SpanNew.code());
         for (event, index) in new {
-            let (id, span) = self.test.found(event, || events.payload(index));
+            let (id, span) = FoundSpan::new(event, self.test.is_some().then(|| events.payload(index)));
             let needs_parent = self.rule.is_about_trees() && span.parent != 0;
             if needs_parent && !self.verdicts.contains_key(&span.parent) {
                 self.found.insert(id, span);
@@ -210,7 +204,7 @@ impl SpanTrees {
                         (verdict.is_sampled && verdict.is_named, verdict.is_found)
                     }
                 };
-                let mut holds = || self.test.0.as_mut().is_some_and(|test| test.holds(event, payload));
+                let mut holds = || self.test.as_mut().is_some_and(|test| test.holds(event, payload));
                 let is_wanted = is_found || (kind != PerfEvent::Counter && holds());
                 is_in_tree && is_wanted && (kind != PerfEvent::Event || self.rule.has_level(ext.call_site_id))
             }
@@ -225,7 +219,7 @@ impl SpanTrees {
         match self.verdicts.contains_key(&ext.span_id) {
             true => verdict,
             // The beginning of the span was overwritten.
-            false => self.judge(ext.span_id, FoundSpan { parent: 0, call_site: ext.call_site_id, fits: false }),
+            false => self.judge(ext.span_id, FoundSpan { parent: 0, call_site: ext.call_site_id, begin: None }),
         }
     }
 
@@ -249,7 +243,11 @@ impl SpanTrees {
     }
 
     /// Judges a span by its parent and its call site, and remembers the verdict.
-    fn judge(&mut self, span: u64, FoundSpan { parent, call_site, fits }: FoundSpan) -> TreeVerdict {
+    fn judge(&mut self, span: u64, FoundSpan { parent, call_site, begin }: FoundSpan) -> TreeVerdict {
+        let fits = match (&mut self.test, begin.as_deref()) {
+            (Some(test), Some((event, payload))) => test.begins(event, PayloadRead::Valid(payload)),
+            _ => false,
+        };
         // The siblings of a span whose parent is not known get the same verdict.
         let above = match (parent, self.verdicts.get(&parent)) {
             (0, _) => self.as_root(span),
@@ -279,8 +277,9 @@ impl SpanTrees {
             // A span that names itself as its own ancestor is taken out of `found` at its first turn, so this ends.
             match self.found.remove(&next) {
                 Some(found) => {
+                    let parent = found.parent;
                     path.push((next, found));
-                    next = found.parent;
+                    next = parent;
                 }
                 None if std::mem::take(&mut may_scout) => self.scout(cursors),
                 None => break,
@@ -294,7 +293,7 @@ impl SpanTrees {
     /// Reads ahead in all shards, up to their present ends. A span that has been read before has all its ancestors
     /// before these ends.
     fn scout(&mut self, cursors: &[Option<&Cursor>]) {
-        let (found, test, mut buffer) = (&mut self.found, &mut self.test, Vec::new());
+        let (found, is_tested, mut buffer) = (&mut self.found, self.test.is_some(), Vec::new());
         for (shard, cursor) in self.shards.iter_mut().zip(cursors) {
             let (Some(scout), Some(cursor)) = (&mut shard.scout, cursor) else { continue };
             scout.read_on(cursor, |event, cursor| {
@@ -302,7 +301,7 @@ impl SpanTrees {
                 if found.len() >= SPANS_MAX {
                     found.clear();
                 }
-                let (id, span) = test.found(event, || cursor.payload(event, &mut buffer));
+                let (id, span) = FoundSpan::new(event, is_tested.then(|| cursor.payload(event, &mut buffer)));
                 found.insert(id, span);
             });
         }

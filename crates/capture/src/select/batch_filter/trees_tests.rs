@@ -2,11 +2,12 @@
 
 use super::rule::SpanRule;
 use super::trees::SpanTrees;
-use crate::BatchFilter;
-use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, Seek};
+use crate::{BatchFilter, EventCondition, EventTest};
+use eventring::reader::{Cursor, Descriptor, EventBatch, Next, PayloadRead, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
+use std::collections::HashSet;
 
 const TREES: u64 = 200;
 
@@ -48,7 +49,10 @@ impl Shards {
     }
 
     fn trees(&self, cursors: &[Option<Cursor>]) -> SpanTrees {
-        let mut trees = SpanTrees::new(self.rule(), None);
+        Self::begin(SpanTrees::new(self.rule(), None), cursors)
+    }
+
+    fn begin(mut trees: SpanTrees, cursors: &[Option<Cursor>]) -> SpanTrees {
         cursors.iter().for_each(|cursor| trees.add_shard(cursor.as_ref()));
         trees.judge_past(&seen(cursors));
         trees.begin_pass();
@@ -132,4 +136,47 @@ fn spans_that_were_open_before_are_judged_by_their_trees_and_forgotten_when_they
         trees.begin_pass();
     }
     assert_eq!(trees.known(), 3 * TREES as usize, "the innermost came, and those that have ended went");
+}
+
+/// A condition that a span fulfils if it was told after its parent.
+#[derive(Default)]
+struct AfterItsParent(HashSet<u64>);
+
+impl EventTest for AfterItsParent {
+    fn begins(&mut self, event: &Descriptor, _: PayloadRead<'_>) -> bool {
+        let ext = PerfExt::from_words(event.content_ext);
+        self.0.insert(ext.span_id);
+        ext.related != 0 && self.0.contains(&ext.related)
+    }
+
+    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> bool {
+        false
+    }
+
+    fn ends(&mut self, span_id: u64) {
+        self.0.remove(&span_id);
+    }
+}
+
+#[test]
+fn a_condition_is_told_of_the_spans_around_a_span_first_on_whatever_shards_they_are() {
+    let shards = Shards::new();
+    for tree in 0..TREES {
+        let [root, inner, _] = spans_of(tree);
+        shards.record(1, PerfEvent::SpanNew, root, 0);
+        shards.record(0, PerfEvent::SpanNew, inner, root);
+    }
+    let condition = EventCondition::new("after", |_| Box::<AfterItsParent>::default());
+    let rule = SpanRule::new(&BatchFilter::new().condition(condition), &shards.readers[0]);
+    let mut cursors = shards.cursors([0, 0]);
+    let mut trees = Shards::begin(SpanTrees::new(rule, Some(Box::<AfterItsParent>::default())), &cursors);
+    // The shard with the inner spans is copied first.
+    for (shard, is_kept) in [(0, true), (1, false)] {
+        let events = copy(&mut cursors[shard]);
+        let cursors = seen(&cursors);
+        trees.judge_new(&events, &cursors);
+        for event in events.descriptors() {
+            assert_eq!(trees.keeps(event, PayloadRead::Valid(&[]), &cursors), is_kept, "shard {shard}");
+        }
+    }
 }
