@@ -33,3 +33,36 @@ pub use tracing::{debug, error, info, trace, warn};
 pub use crate::{
     __log_debug as debug, __log_error as error, __log_info as info, __log_trace as trace, __log_warn as warn,
 };
+
+#[cfg(all(test, feature = "log-to-tracing"))]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// `.ci/run embedding` runs this test: the tests of the workspace are built without the feature.
+    #[test]
+    fn other_subscribers_see_the_records_with_the_feature_log_to_tracing() {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || writer.clone());
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            let orders = 17;
+            crate::log::warn!(target: "shop", orders, "{orders} wait, {:.1} %", 2.5);
+        });
+        let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(written, " WARN shop: 17 wait, 2.5 % orders=17\n");
+    }
+}

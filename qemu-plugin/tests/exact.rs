@@ -78,8 +78,10 @@ fn a_timer_that_interrupts_loops_adds_the_instructions_of_its_handler_and_no_oth
         let counts = counts(plugin, mode, &guest);
         let [empty, count, calls, rounds] = counts[..] else { panic!("{counts:?}") };
         assert!(calls >= 50, "{calls}");
-        // The last 5 instructions stop the timer, the first clears the number of rounds.
-        assert_eq!(count - empty, 1 + rounds * 100_002 + 5 + calls * 4, "mode {mode}: {counts:?}");
+        // The last 5 instructions stop the timer, the first clears the number of rounds. QEMU delivers a signal between
+        // two blocks, so the last one may come after the count has ended.
+        let expected = [calls, calls - 1].map(|calls| 1 + rounds * 100_002 + 5 + calls * 4);
+        assert!(expected.contains(&(count - empty)), "mode {mode}: {counts:?}");
     }
 }
 

@@ -16,6 +16,7 @@ mod domains;
 mod floors;
 mod interleave;
 mod ipc;
+mod percentiles;
 mod recording;
 mod reference;
 mod scan_floors;
@@ -68,6 +69,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("cross_core", cross_core::measure),
     ("spans", spans::measure),
     ("third_party", third_party::measure),
+    ("percentiles", percentiles::measure),
 ];
 
 fn print(medians: &Medians) {

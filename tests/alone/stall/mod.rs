@@ -107,7 +107,7 @@ fn install_handler() {
 
 /// For each writer, the kernel's id of the thread on which the writer records. If that thread has just ended, its id
 /// stays until the next thread runs. The id is 0 until the writer's first thread runs.
-type Threads = [AtomicI32];
+pub type Threads = [AtomicI32];
 
 /// The largest number of events that a thread records before another thread takes its place.
 const THREAD_EVENTS: u64 = 4000;
@@ -246,6 +246,29 @@ fn write_on_this_thread(
         last[count as usize % last.len()] = seqno;
     }
     counts.end
+}
+
+/// Runs one thread for each of the bodies, and stalls random ones of them for `time`. Returns the number of stalls.
+pub fn run_bodies(bodies: Vec<Box<dyn FnOnce(&AtomicBool) + Send + '_>>, time: Duration) -> u64 {
+    install_handler();
+    let alive = watchdog(time + Duration::from_secs(120));
+    let stop = AtomicBool::new(false);
+    let threads: Box<Threads> = bodies.iter().map(|_| AtomicI32::new(0)).collect();
+    std::thread::scope(|scope| {
+        for (body, thread) in bodies.into_iter().zip(&threads) {
+            let stop = &stop;
+            scope.spawn(move || {
+                // SAFETY: the call returns this thread's id.
+                thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+                body(stop);
+            });
+        }
+        control(threads.len(), Instant::now() + time, &threads);
+        stop.store(true, Ordering::Relaxed);
+        AWAKE.store(true, Ordering::Relaxed);
+    });
+    drop(alive);
+    STALLS.load(Ordering::Relaxed)
 }
 
 /// Stalls random writers until `end`, but never all of them at the same time.

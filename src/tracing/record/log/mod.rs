@@ -44,25 +44,59 @@ fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldVa
     let panicked = move |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
     visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), panicked);
     if encoder.is_too_small() {
-        return None;
+        log_as_text(site, thread, values);
+        return Some(());
     }
     record_with_fields(ring, thread, PerfEvent::Event, ext, encoder.encoded(Some(epoch_nanos)));
     Some(())
 }
 
-/// Handles every case. The text is formatted here if it is long, or if fields are redacted.
+/// Handles every case but a long text.
 #[cold]
 #[inline(never)]
 fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
-    let Some((core, call_site_id)) = site.wanted_id_slow() else { return };
-    // This may record that the thread has started, so it comes before the fields, which take the time of this event.
-    let Some(ring) = thread.ring_of(core) else { return };
-    let span_id = thread.span_stack.current_of(owner());
-    let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span_id, call_site_id) };
+    let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
+    if !core.redacted.is_empty() {
+        return log_as_text(site, thread, values);
+    }
+    let epoch_nanos = ring.core.try_now();
+    let record = |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let mut encoder = SmallEncoder::new(thread, &core.limits);
+    visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), record);
+    if encoder.is_too_small() {
+        return log_as_text(site, thread, values);
+    }
+    record(encoder.encoded(epoch_nanos));
+}
+
+/// Records the text as the program formats it: a text that is long, or one beside fields that are redacted.
+#[cold]
+#[inline(never)]
+fn log_as_text(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
+    let _paused = thread.pause_count();
+    let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
     let visit = |visitor: &mut dyn Visit| visit_values(values, site.metadata(), visitor);
-    let record = |ring: &Recorder, fields: EncodedFields<'_>| {
+    core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
         record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
-    };
-    core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| record(ring, fields));
+    });
+}
+
+/// Where a log record goes.
+struct LogPlace {
+    core: &'static Arc<PerfCore>,
+    ring: &'static Recorder,
+    ext: PerfExt,
+}
+
+impl LogPlace {
+    /// Returns the place, or `None` if nothing is to be recorded. This may record that the thread has started, so it
+    /// comes before the fields, which take the time of the log record.
+    fn of(site: &'static MacroSite, thread: &ThreadState) -> Option<Self> {
+        let (core, call_site_id) = site.wanted_id_slow()?;
+        let ring = thread.ring_of(core)?;
+        let span_id = thread.span_stack.current_of(owner());
+        let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span_id, call_site_id) };
+        Some(Self { core, ring, ext })
+    }
 }

@@ -145,7 +145,7 @@ impl BlockEncoder {
             first_nanos,
             events: part.events.len(),
             gaps: part.gaps.len(),
-            groups: self.groups.iter().map(|group| group.head(layout)).collect(),
+            groups: self.groups.iter().map(|group| group.head()).collect(),
         };
         block.head.clear();
         head.put(&mut block.head);

@@ -7,16 +7,19 @@ use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
 use std::io;
 
+/// The least number of events for which that pays.
+const EQUAL_PAYLOADS_MIN: usize = 32;
+/// The largest payload in which fields are looked for that the layout does not know.
+const EQUAL_PAYLOAD_BYTES_MAX: usize = 128;
+
 /// The events of one type.
 #[derive(Default)]
 pub(super) struct EventGroup {
     event_type: u16,
     /// The places of the events among the events of the block.
     pub(super) events: Vec<u32>,
-    /// The size of the fields that become columns.
-    fields_bytes: usize,
-    /// True if every event has a valid payload that has all fields. Otherwise no field becomes a column.
-    has_fields: bool,
+    /// The widths of the fields that become columns. Every event has a valid payload that has all of them.
+    fields: Vec<usize>,
 }
 
 /// The part of a block that its groups have in common.
@@ -74,22 +77,24 @@ impl EventGroup {
         self.events.clear();
     }
 
-    /// Finds out whether all events have the fields that the layout knows.
+    /// Finds the fields of the events: those that the layout knows, if all events have them, and otherwise what the
+    /// payloads show.
     pub(super) fn find_fields(&mut self, records: &BlockRecords, part: &RecordRange, layout: &RingLayout) {
-        self.fields_bytes = layout.fields(self.event_type).iter().sum();
-        self.has_fields = self.fields_bytes > 0
-            && self.events.iter().all(|event| {
-                let payload = records.events.payload(part.events.start + *event as usize);
-                payload.valid().is_some_and(|bytes| bytes.len() >= self.fields_bytes)
-            });
+        let payload = |event: &u32| records.events.payload(part.events.start + *event as usize).valid();
+        let known = layout.fields(self.event_type);
+        let bytes: usize = known.iter().sum();
+        let have_known = || self.events.iter().all(|event| payload(event).is_some_and(|it| it.len() >= bytes));
+        self.fields = if bytes > 0 && have_known() {
+            known.to_vec()
+        } else if self.events.len() >= EQUAL_PAYLOADS_MIN {
+            fields_of_equal_payloads(self.events.iter().map(payload)).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
     }
 
-    pub(super) fn head(&self, layout: &RingLayout) -> GroupHead {
-        GroupHead { event_type: self.event_type, events: self.events.len(), fields: self.fields(layout).to_vec() }
-    }
-
-    fn fields<'l>(&self, layout: &'l RingLayout) -> &'l [usize] {
-        if self.has_fields { layout.fields(self.event_type) } else { &[] }
+    pub(super) fn head(&self) -> GroupHead {
+        GroupHead { event_type: self.event_type, events: self.events.len(), fields: self.fields.clone() }
     }
 
     /// Makes the columns of the group.
@@ -134,9 +139,8 @@ impl EventGroup {
             let indices = self.events.iter().map(|event| part.events.start + *event as usize);
             indices.filter_map(|index| records.events.payload(index).valid())
         };
-        let fields_bytes = if self.has_fields { self.fields_bytes } else { 0 };
         let mut offset = 0;
-        for (field, width) in self.fields(layout).iter().copied().enumerate() {
+        for (field, width) in self.fields.iter().copied().enumerate() {
             let code = code::FIELDS + field as u64;
             let of_field = payloads().map(|payload| &payload[offset..][..width]);
             if width <= 8 {
@@ -151,6 +155,7 @@ impl EventGroup {
             }
             offset += width;
         }
+        let fields_bytes = offset;
         if payloads().any(|payload| payload.len() > fields_bytes) {
             columns.put_with(code::BYTES, number, |out, _| {
                 payloads().for_each(|payload| out.extend_from_slice(&payload[fields_bytes..]));
@@ -159,6 +164,25 @@ impl EventGroup {
         }
         Ok(())
     }
+}
+
+/// Returns the fields of payloads whose fields nobody knows: runs of bytes that are the same in all of them, and runs of
+/// bytes that are not. The log records of a hot loop are such payloads: what describes a number is always the same, and
+/// so are its high bytes. Returns `None` if the payloads have not the same size, or if one is missing or large.
+fn fields_of_equal_payloads<'p>(mut payloads: impl Iterator<Item = Option<&'p [u8]>>) -> Option<Vec<usize>> {
+    let first = payloads.next()??;
+    if first.is_empty() || first.len() > EQUAL_PAYLOAD_BYTES_MAX {
+        return None;
+    }
+    let mut differences = vec![0; first.len()];
+    for payload in payloads {
+        let payload = payload.filter(|payload| payload.len() == first.len())?;
+        differences.iter_mut().zip(first.iter().zip(payload)).for_each(|(seen, (first, this))| *seen |= first ^ this);
+    }
+    let runs = differences.chunk_by(|one, next| (*one == 0) == (*next == 0));
+    // A number that is always the same takes no bytes for each event, and has at most eight.
+    let widths = runs.flat_map(|run| run.chunks(if run[0] == 0 { 8 } else { run.len() }).map(<[u8]>::len));
+    Some(widths.collect())
 }
 
 /// Returns a field of at most eight bytes as a number, little endian.

@@ -177,3 +177,28 @@ fn a_block_that_states_another_size_of_its_columns_is_refused() {
     assert!(decode(&bytes, 0, column_bytes, PayloadsWanted::All).is_some());
     assert!(decode(&bytes, 0, column_bytes + 1, PayloadsWanted::All).is_none());
 }
+
+#[test]
+fn payloads_of_one_size_become_columns_of_the_bytes_that_change() {
+    let mut records = BlockRecords { ring: 0, events: batch(), gaps: Vec::new() };
+    for number in 0_u64..1000 {
+        // As a log record has them: what describes a number is always the same.
+        let numbers = [
+            &[0, 12, 27, 0, 6][..],
+            &number.to_le_bytes(),
+            &[6, 17, 0, 0, 0, 0, 0, 0, 0, 6],
+            &(number % 100).to_le_bytes(),
+        ]
+        .concat();
+        let event_type = PerfEvent::Event.code();
+        let payload_size = numbers.len() as u32;
+        let descriptor = Descriptor { seqno: number + 1, event_type, payload_size, ..Descriptor::default() };
+        records.events.push(&descriptor, PayloadRead::Valid(&numbers));
+    }
+    let part = RecordRange { events: 0..1000, gaps: 0..0 };
+    for layout in &layouts()[..2] {
+        let (block, column_bytes) = encoded(&records, &part, layout, 0);
+        assert_same(&decode(&block, 0, column_bytes, PayloadsWanted::All).unwrap(), &records, &part);
+        assert!(column_bytes < 2_000, "{column_bytes}");
+    }
+}

@@ -86,13 +86,13 @@ fn one_event_is_never_spoken_of_as_of_several() {
     for file in [ring, first, second] {
         say(&["summary", file]);
         say(&["info", file]);
-        say(&["watch", file, "--type", "Rare", "--last", "1"]);
+        say(&["watch", file, "--type", "RARE", "--last", "1"]);
         say(&["export", file, "-o", page, "--force"]);
         say(&["report", file, "-o", page, "--force"]);
         say(&["diff", file, first]);
     }
     say(&["summary", first, second]);
-    say(&["capture", ring, "--now", "--type", "Common", "-o", one]);
+    say(&["capture", ring, "--now", "--type", "COMMON", "-o", one]);
     say(&["snapshot", ring, "-o", saved]);
     say(&["watch", saved]);
     say(&["list", argument(dir.path())]);

@@ -145,7 +145,7 @@ fn events_that_were_refused_for_their_schema_are_reported() {
     let recorder = exec_ring(&path);
     let counter = TestCounter { writer_id: 1, counter: 2 };
     assert_eq!(eventring::record!(recorder => TestEvent::TestCounter, &counter), 0);
-    assert!(run(&["info", argument(&path)]).out.contains("1 events of another schema refused"));
+    assert!(run(&["info", argument(&path)]).out.contains("1 event of another schema refused"));
     let info = run(&["info", "--json", argument(&path)]).json();
     assert_eq!(info["extension"]["counters"]["foreign_events"], 1);
 }
