@@ -30,8 +30,7 @@ fn main() {
     if let Err(error) = eventring::tracing::try_init("scopes") {
         eprintln!("{error}");
     }
-    let lines: Vec<String> =
-        (0..100_000).map(|n| if n % 9_999 == 5 { format!("{n}x") } else { n.to_string() }).collect();
+    let lines: Vec<String> = (0..10_000).map(|n| if n % 999 == 5 { format!("{n}x") } else { n.to_string() }).collect();
     // A scope lasts until its guard is dropped. Scopes and spans that begin meanwhile are its children.
     let all = scope!("all", lines = lines.len());
     let sum: u64 = lines.iter().enumerate().filter_map(|(line, text)| parse(line, text).ok()).sum();

@@ -2,7 +2,7 @@
 
 use crate::paint::WARNING;
 use eventring::files::CONTENT_TYPE_PERF;
-use eventring::reader::Reader;
+use eventring::reader::{Reader, RingState};
 use eventring::schema::{ExtWords, SchemaModel, Shape};
 use eventring::tracing::Catalog;
 use eventring_live::Condition;
@@ -39,9 +39,14 @@ impl KnownFields {
         if ring.info().content_type == CONTENT_TYPE_PERF {
             let mut catalog = Catalog::new();
             catalog.update(ring);
-            return Self::of_perf(&catalog, true);
+            return Self::of_perf(&catalog, ring.state() == RingState::Live);
         }
         Self::of_typed(ring.schema().ok().as_deref(), &ring.ext_words())
+    }
+
+    /// Says that only what has been recorded until now is asked for.
+    pub(crate) fn until_now(self) -> Self {
+        Self { may_grow: false, ..self }
     }
 
     /// Returns the fields of the call sites of a perf recorder.

@@ -74,13 +74,14 @@ impl FilterArgs {
     }
 
     /// Checks that each field of the condition is one of some event of the rings. As long as other rings or call sites may
-    /// come, this is only said.
+    /// come, this is only said. `is_of_now`: only what has been recorded until now is taken.
     ///
     /// # Errors
     /// No event has such a field.
-    pub(crate) fn check_fields(&self, rings: &AwaitedRings) -> Result<(), Failure> {
+    pub(crate) fn check_fields(&self, rings: &AwaitedRings, is_of_now: bool) -> Result<(), Failure> {
         let Some(condition) = &self.condition else { return Ok(()) };
-        let known: Vec<KnownFields> = rings.opened().iter().map(KnownFields::of_reader).collect();
+        let known = rings.opened().iter().map(KnownFields::of_reader);
+        let known: Vec<KnownFields> = known.map(|known| if is_of_now { known.until_now() } else { known }).collect();
         if known.is_empty() {
             return Ok(());
         }

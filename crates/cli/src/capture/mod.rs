@@ -146,6 +146,11 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if !args.triggers.conditions.is_empty() {
+        if args.filter.is_any() {
+            let message = "a file of --on holds all that was recorded around the event: leave --type, --max-level, --span, \
+                           --sample and --where out, and select from the file with `export --where`";
+            return Err(Failure::new(Exit::Usage, message).into());
+        }
         return triggers::run(args);
     }
     let mut options = args.options()?;
@@ -176,7 +181,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // leaves out nothing, and what they have overwritten is lost.
     options = options.only_new(args.only_new && is_at_once).awaited(!is_at_once);
     args.filter.check_types(&rings)?;
-    args.filter.check_fields(&rings)?;
+    args.filter.check_fields(&rings, args.now)?;
     let enabled = enable(args, &rings)?;
     let rings = RefCell::new(rings);
     if target.is_none() {

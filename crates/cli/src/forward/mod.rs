@@ -95,7 +95,7 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
         rings.open_all()?;
     }
     args.filter.check_types(&rings)?;
-    args.filter.check_fields(&rings)?;
+    args.filter.check_fields(&rings, false)?;
     // What is switched on stays on as long as this value lives.
     let _enabled = args.process.enable(rings.names())?;
     match to {

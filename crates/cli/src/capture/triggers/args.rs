@@ -21,7 +21,7 @@ pub(in crate::capture) struct TriggerArgs {
     /// 'event=ORDER_REJECTED field.code=7', 'rate(span=request)<10/s', 'p99(span=request)>20ms', 'death', 'signal'; may
     /// be repeated
     #[arg(long = "on", value_name = "EXPR")]
-    #[arg(conflicts_with_all = ["now", "only_new", "max_size", "RotationArgs", "FilterArgs", "resume", "reopen"])]
+    #[arg(conflicts_with_all = ["now", "only_new", "max_size", "RotationArgs", "resume", "reopen"])]
     pub(in crate::capture) conditions: Vec<Condition>,
     /// The time before the event that a file holds. The event of a span is its close, or that it reaches an age: take
     /// more than such a span lasts

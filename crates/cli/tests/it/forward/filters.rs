@@ -6,7 +6,7 @@ use crate::program::{PROGRAM, program, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -184,6 +184,14 @@ fn contents(capture: &str, options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
     (spans, happened)
 }
 
+/// Returns what a capture with these options has.
+fn captured_contents(place: &Place, rings: &[&str], options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
+    let file = place.path("alone.evc");
+    let options = if options[0] == "--rotate-size" { &[] } else { options };
+    assert_eq!(run(&[&["capture", "-o", &file, "-f"], options, rings].concat()).code, Some(0));
+    contents(&file, &[])
+}
+
 #[test]
 fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_it_later() {
     let Some(place) = Place::new() else { return };
@@ -194,9 +202,15 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     let rings = [sink.as_str(), &service];
     assert_eq!(run(&[&["capture"], &rings[..], &["-o", &all, "-f"]].concat()).code, Some(0));
     let mut host = 0;
-    for condition in
-        ["span=request", "field.customer=1", "span=sqlite or level>=WARN or event=PART", "not span=customer"]
-    {
+    for condition in [
+        "span=request",
+        "field.customer=1",
+        "span=sqlite or level>=WARN or event=PART",
+        "not span=customer",
+        // An extension word has two names.
+        "field.line=3 or span=request",
+        "field.line_index=3 or span=request",
+    ] {
         let expected = contents(&all, &["--where", condition]);
         let capture = ["capture", "-o", &taken, "-f", "--json", "--where", condition];
         let made = run(&[&capture[..], &rings].concat());
@@ -206,6 +220,10 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
             |key: &str| made["rings"].as_array().unwrap().iter().map(|ring| ring[key].as_u64().unwrap()).sum::<u64>();
         assert!(sum("events") < sum("last_seqno"), "{condition}: {made:#}");
         assert_eq!(contents(&taken, &[]), expected, "{condition}");
+        if condition.contains("field.line") {
+            // Only the other ring has this field, and it is not forwarded.
+            continue;
+        }
         host += 1;
         let host = format!("host-{host}");
         let sent = ["forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition];
@@ -214,6 +232,33 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         place.receive(&received, &["--host", &host]);
         let only = contents(&all, &["--ring", "shop", "--where", condition]);
         assert_eq!(contents(&received, &[]), only, "{condition}, forwarded");
+    }
+    // The other options leave out more. A row of files has what one file has.
+    let row = place.path("row.evc");
+    for options in [["--span", "request"], ["--type", "PART"], ["--rotate-size", "16k"]] {
+        let condition = ["--where", "span=request or span=sqlite or field.line=3"];
+        let captured = run(&[&["capture", "-o", &row, "-f"], &condition[..], &options, &rings].concat());
+        assert_eq!(captured.code, Some(0), "{captured:?}");
+        let files = std::fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        let is_of_row = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with("row.");
+        let files: Vec<PathBuf> = files.filter(is_of_row).collect();
+        let mut found = (BTreeSet::new(), Vec::new());
+        for file in &files {
+            let (spans, happened) = contents(file.to_str().unwrap(), &[]);
+            found.0.extend(spans);
+            found.1.extend(happened);
+            std::fs::remove_file(file).unwrap();
+        }
+        found.1.sort();
+        let alone = captured_contents(&place, &rings, &options);
+        let (spans, happened) = contents(&all, &condition);
+        let both = (
+            spans.intersection(&alone.0).copied().collect::<BTreeSet<u64>>(),
+            happened.into_iter().filter(|line| alone.1.contains(line)).collect::<Vec<_>>(),
+        );
+        assert!(options[0] != "--rotate-size" || files.len() > 1, "{files:?}");
+        assert!(!both.1.is_empty() || options[0] != "--type");
+        assert_eq!(found, both, "{options:?}");
     }
     let refused = |condition: &str| {
         let refused = run(&[&["capture", "-o", &taken, "-f", "--where", condition], &rings[..]].concat());
@@ -225,6 +270,14 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
             .contains("select with `export --where`, or watch for such spans with `capture --on`")
     );
     assert!(refused("rate(event=PART)>5/s").contains("not about a single event"));
+    // The programs have ended, so no event will ever have the field.
+    assert!(refused("field.custumer=1 or span=request").contains("no event has a field `custumer`; there are"));
+    let unknown = ["forward", &service, "--to", &address, "--stream", "S", "--where", "field.custumer=1"];
+    assert!(run(&unknown).err.contains("no event has a field `custumer`; there are"));
+    let collector = run(&["forward", &service, "--to", "http://127.0.0.1:1", "--where", "span=request"]);
+    assert!(collector.err.contains("an OpenTelemetry collector has no --type"), "{collector:?}");
+    let on = ["capture", &service, "--on", "span=request", "-o", "{n}.evc", "--where", "span=request"];
+    assert!(run(&on).err.contains("select from the file with `export --where`"));
     let typed_only = run(&["capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink]);
     assert!(typed_only.code == Some(2) && typed_only.err.contains("no event has a field `prize`"), "{typed_only:?}");
 }

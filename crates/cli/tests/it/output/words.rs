@@ -51,7 +51,9 @@ fn plural_of_one(text: &str) -> Option<String> {
     let is_wrong = |at: usize| {
         let next = |by: usize| words.get(at + by).copied().unwrap_or_default();
         let is_plural = next(1).len() > 1 && next(1).ends_with('s') && next(1) != "was";
-        words[at] == "1" && (is_plural || [2, 3].into_iter().any(|by| ["were", "are", "have"].contains(&next(by))))
+        words[at] == "1"
+            && next(1) != "to"
+            && (is_plural || [2, 3].into_iter().any(|by| ["were", "are", "have"].contains(&next(by))))
     };
     (0..words.len())
         .find(|at| is_wrong(*at))
