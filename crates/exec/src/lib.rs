@@ -1,0 +1,43 @@
+//! Blocks, transactions and commit states from the execution events of event rings.
+//!
+//! A node that executes blocks records some thousand events for each: the header, every transaction, receipt, log, call
+//! frame and access, and later what consensus has decided. [`BlockBuilder`] puts [`Block`]s together, [`CommitTracker`]
+//! follows them until they are final, and [`Blocks`] does both for a ring or a file.
+//!
+//! What is wrong with the events is a value, a [`Problem`], and never a panic. A block of which something is missing is
+//! delivered, and is not called complete.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `values/` | what a block is |
+//! | `builder/` | from events to blocks |
+//! | `wanted`, `problem`, `names` | what is read, what can be wrong, names of codes |
+//! | `dialect` | schemas of other days |
+//! | `computed` | cumulative gas, blooms, prices, addresses |
+//! | `commit` | proposed, voted, finalized, verified, abandoned |
+//! | `blocks` | blocks of a ring or a file |
+//! | `json` | a block as JSON |
+
+#![forbid(unsafe_code)]
+
+mod blocks;
+mod builder;
+mod commit;
+mod computed;
+mod dialect;
+pub mod json;
+mod names;
+mod problem;
+mod values;
+mod wanted;
+
+pub use blocks::{BlockUpdate, Blocks, NextUpdate, Start};
+pub use builder::{BlockBuilder, Found};
+pub use commit::{CommitState, CommitTracker, Update};
+pub use dialect::{Dialect, UnknownSchema};
+pub use names::{reject_reason, txn_reject_reason};
+pub use problem::{Part, Problem};
+pub use values::{
+    AccessListEntry, AccountAccess, Block, CallFrame, Log, Outcome, PROBLEMS_MAX, Receipt, StorageAccess, Txn, TxnStart,
+};
+pub use wanted::Wanted;

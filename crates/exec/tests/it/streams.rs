@@ -1,0 +1,1 @@
+//! Blocks of live rings, captures and snapshots.
