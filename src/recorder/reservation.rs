@@ -131,8 +131,9 @@ impl Reservation<'_> {
         room as usize
     }
 
-    /// Gives the event another time than that of its reservation: that of an event that is recorded once more.
-    pub(crate) fn set_epoch_nanos(&mut self, epoch_nanos: u64) {
+    /// Sets the time of the event, in nanoseconds since the epoch. Without this call it is the time of the reservation.
+    /// This is for a program that records once more what was recorded elsewhere.
+    pub fn set_epoch_nanos(&mut self, epoch_nanos: u64) {
         self.fields.epoch_nanos = epoch_nanos;
     }
 

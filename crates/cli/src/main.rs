@@ -13,6 +13,7 @@ mod advice;
 mod amounts;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod awaited;
+mod blocks;
 #[cfg(test)]
 mod bombs;
 mod budget;
@@ -62,6 +63,8 @@ mod processes;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod program;
 mod reading;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod replay;
 mod report;
 mod ring_args;
 mod rotation;
@@ -106,6 +109,7 @@ enum Verb {
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     List(list::Args),
     Info(info::Args),
+    Blocks(blocks::BlocksArgs),
     Watch(watch::Args),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Snapshot(snapshot::Args),
@@ -133,6 +137,8 @@ enum Verb {
     Levels(control::levels::LevelsArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Serve(control::serve::ServeArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Replay(replay::ReplayArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Clean(clean::Args),
     Completions(completions::Args),
@@ -166,6 +172,7 @@ fn main() -> ExitCode {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::List(args) => list::run(args),
         Verb::Info(args) => info::run(args),
+        Verb::Blocks(args) => blocks::run(args),
         Verb::Watch(args) => watch::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Snapshot(args) => snapshot::run(args),
@@ -193,6 +200,8 @@ fn main() -> ExitCode {
         Verb::Levels(args) => control::levels::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Serve(args) => control::serve::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Replay(args) => replay::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Clean(args) => clean::run(args),
         #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]

@@ -4,8 +4,10 @@ use super::exit::{Exit, Failure};
 use std::ffi::OsString;
 
 /// The verbs that need rings.
-const OF_RINGS: [&str; 11] =
-    ["capture", "clean", "disable", "enable", "forward", "icount", "levels", "list", "receive", "serve", "snapshot"];
+const OF_RINGS: [&str; 12] = [
+    "capture", "clean", "disable", "enable", "forward", "icount", "levels", "list", "receive", "replay", "serve",
+    "snapshot",
+];
 
 /// Returns the error of a verb that this program does not have.
 pub(super) fn failure(words: &[OsString]) -> Failure {

@@ -1,16 +1,18 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{TimeFormat, bytes, columns, events, grouped, one_line, rate, were};
+use super::format::{TimeFormat, bytes, columns, counted, events, grouped, one_line, rate, were};
 use super::losses::MissingEvents;
 use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::state::end_in_words;
 use super::table::NumberTable;
-use eventring_capture::EndReason;
+use eventring_capture::{CapturedRing, EndReason};
+use eventring_exec::{Blocks, ChainSummary, Wanted};
 use eventring_export::full_name;
 pub(super) use eventring_export::numbers::time;
 use eventring_export::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
+use serde_json::{Map, Value};
 use std::io::{self, Write};
 
 /// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
@@ -35,17 +37,73 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let summary = summarize(&saved.capture);
     saved.reading.end();
     let summary = summary?;
+    let chain = chain(&saved);
     let mut out = anstream::stdout();
     if args.json {
-        writeln!(out, "{}", summary.to_json())?;
+        match &chain {
+            None => writeln!(out, "{}", summary.to_json())?,
+            Some(chain) => {
+                let [mut object, chain]: [Map<String, Value>; 2] =
+                    [serde_json::from_str(&summary.to_json())?, serde_json::from_value(chain.to_json())?];
+                object.extend(chain);
+                writeln!(out, "{}", Value::Object(object))?;
+            }
+        }
     } else {
         write(&mut out, &summary, &saved)?;
+        if let Some(chain) = &chain {
+            write_chain(&mut out, chain)?;
+        }
     }
     out.flush()?;
     match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
         Exit::Done if args.strict && MissingEvents::from(&summary).is_loss() => Ok(Exit::Lost),
         exit => Ok(exit),
     }
+}
+
+/// Returns the figures of the blocks, if a ring of the capture has execution events and all of it is wanted.
+fn chain(saved: &Saved) -> Option<ChainSummary> {
+    let has_blocks = saved.capture.rings().iter().any(CapturedRing::is_exec);
+    let blocks = Blocks::of_capture(&saved.capture, Wanted::ALL).ok();
+    blocks.filter(|_| has_blocks && !saved.is_part).map(ChainSummary::of).filter(|chain| chain.blocks > 0)
+}
+
+fn write_chain(out: &mut impl Write, chain: &ChainSummary) -> io::Result<()> {
+    let per_second = |number: u64| chain.per_second(number).map_or("–".to_owned(), rate);
+    writeln!(
+        out,
+        "\n{}, {}, {} gas; {} transactions and {} gas a second",
+        counted(chain.blocks, "block", "blocks"),
+        counted(chain.transactions, "transaction", "transactions"),
+        grouped(chain.gas_used),
+        per_second(chain.transactions),
+        per_second(chain.gas_used),
+    )?;
+    let mut table = NumberTable::new(["", "count", "p50", "p90", "p99", "max"]);
+    for (name, nanos) in [("blocks", &chain.block_nanos), ("transactions", &chain.txn_nanos)] {
+        let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|quantile| time(nanos.value_at_quantile(quantile)));
+        table.row([name.to_owned(), grouped(nanos.len()), p50, p90, p99, time(nanos.max())], PLAIN);
+    }
+    table.write(out, columns(&io::stdout()))?;
+    if let Some((number, most)) = chain.largest {
+        let transactions = counted(most, "transaction", "transactions");
+        writeln!(
+            out,
+            "{DIM}the largest is {number} with {transactions}; {} touched what an earlier one of their block had changed{DIM:#}",
+            grouped(chain.conflicts)
+        )?;
+    }
+    for (count, what) in [
+        (chain.blocks - chain.complete, "not complete"),
+        (chain.rejected, "rejected"),
+        (chain.reexecuted, "executed again"),
+    ] {
+        if count > 0 {
+            writeln!(out, "{WARNING}{} {what}{WARNING:#}", counted(count, "block is", "blocks are"))?;
+        }
+    }
+    Ok(())
 }
 
 fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<()> {

@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 pub enum BlockUpdate {
     /// A block was executed, or consensus has decided about one.
     Changed(Update),
-    /// A block was executed that had been executed before: the node was started again. Unless the earlier execution was
-    /// incomplete, this is no news.
+    /// A block was executed that had been executed before, and of which everything is known: the node was started again.
     Reexecuted(Arc<Block>),
     /// Something is wrong outside of any block.
     Problem(Problem),
@@ -218,7 +217,11 @@ impl Blocks {
     fn track(&mut self) {
         while let Some(found) = self.builder.pop() {
             let updates = match found {
-                Found::Block(block) if block.is_reexecution => {
+                // The earlier execution may have been cut off, by the end of the node or by a loss.
+                Found::Block(block)
+                    if block.is_reexecution
+                        && self.tracker.block(block.tag()).is_some_and(|earlier| earlier.is_complete) =>
+                {
                     self.updates.push_back(BlockUpdate::Reexecuted(block));
                     continue;
                 }

@@ -135,6 +135,13 @@ impl CommitTracker {
         proposals.iter().find(|proposal| proposal.id == tag.id).map(|proposal| proposal.state)
     }
 
+    /// Returns a block as it was executed, if it is remembered.
+    #[must_use]
+    pub fn block(&self, tag: BlockTag) -> Option<&Arc<Block>> {
+        let proposals = self.numbers.get(&tag.block_number)?;
+        proposals.iter().find(|proposal| proposal.id == tag.id)?.block.as_ref()
+    }
+
     /// Takes a block that was executed. If consensus has spoken of it before, its state is what consensus said.
     pub fn propose(&mut self, block: Arc<Block>) -> Vec<Update> {
         let tag = block.tag();

@@ -16,7 +16,8 @@
 //! | `computed` | cumulative gas, blooms, prices, addresses |
 //! | `commit` | proposed, voted, finalized, verified, abandoned |
 //! | `blocks` | blocks of a ring or a file |
-//! | `json` | a block as JSON |
+//! | `replay` | recorded events, recorded once more: a node's stand-in |
+//! | `json`, `summary` | a block as JSON, and the figures of many |
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,8 @@ mod dialect;
 pub mod json;
 mod names;
 mod problem;
+mod replay;
+mod summary;
 mod values;
 mod wanted;
 
@@ -37,6 +40,8 @@ pub use commit::{CommitState, CommitTracker, Update};
 pub use dialect::{Dialect, UnknownSchema};
 pub use names::{reject_reason, txn_reject_reason};
 pub use problem::{Part, Problem};
+pub use replay::Replay;
+pub use summary::ChainSummary;
 pub use values::{
     AccessListEntry, AccountAccess, Block, CallFrame, Log, Outcome, PROBLEMS_MAX, Receipt, StorageAccess, Txn, TxnStart,
 };

@@ -1,6 +1,7 @@
 //! The program `eventring`, run as its users run it, by verbs.
 
 mod babeltrace;
+mod blocks;
 mod broker;
 mod capture;
 mod certificates;

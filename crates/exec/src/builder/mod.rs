@@ -226,6 +226,9 @@ impl BlockBuilder {
             _ => return self.report(Problem::Expired { seqno: event.seqno }),
         };
         let mut open = OpenBlock::new(event, start, self.wanted, self.bytes_max, self.dialect.has_header_end());
+        if flow_tag(event) != event.seqno {
+            open.report(Problem::Malformed { seqno: event.seqno });
+        }
         let id = start.block_tag.id.0;
         match self.executed.insert(id, event.seqno) {
             Some(earlier_seqno) => open.is_executed_again(earlier_seqno),

@@ -124,6 +124,11 @@ fn mutate(inputs: &mut Vec<Input>, dice: &mut Dice) -> bool {
         1 => inputs.insert(at, inputs[at].clone()),
         2 => {
             let other = dice.below(inputs.len());
+            // Two starts that change places are two other blocks, if nothing else tells.
+            let is_start = |input: &Input| matches!(input, Input::Event((event, _)) if event.event_type == 2);
+            if is_start(&inputs[at]) && is_start(&inputs[other]) {
+                return false;
+            }
             inputs.swap(at, other);
         }
         3 => inputs[at] = Input::Expired((event, payload)),

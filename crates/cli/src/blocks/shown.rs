@@ -1,0 +1,77 @@
+//! A block as a line for people, or for programs.
+
+use crate::format::{counted, duration, grouped};
+use crate::paint::{BOLD, DIM, WARNING};
+use eventring::schema::exec::{Address, Bytes32};
+use eventring_exec::{Block, CommitState, Txn, json};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// The number of problems of a block that people see.
+const PROBLEMS_SHOWN: usize = 3;
+
+/// What is shown.
+pub(super) struct Shown<'a> {
+    is_json: bool,
+    addresses: &'a [Address],
+    topics: &'a [Bytes32],
+    pub(super) written: u64,
+    pub(super) incomplete: u64,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(is_json: bool, addresses: &'a [Address], topics: &'a [Bytes32]) -> Self {
+        Self { is_json, addresses, topics, written: 0, incomplete: 0 }
+    }
+
+    pub(super) fn write(&mut self, out: &mut impl Write, block: &Block, state: CommitState) -> io::Result<()> {
+        let is_part = !self.addresses.is_empty() || !self.topics.is_empty();
+        let kept: Vec<&Txn> = block.transactions.iter().filter(|txn| self.wants(txn)).collect();
+        if is_part && kept.is_empty() {
+            return Ok(());
+        }
+        self.written += 1;
+        self.incomplete += u64::from(!block.is_complete);
+        if self.is_json {
+            let mut object = json::block(block, Some(state));
+            if is_part && let Some(all) = object["transactions"].as_array_mut() {
+                let mut kept = block.transactions.iter().map(|txn| self.wants(txn));
+                all.retain(|_| kept.next().unwrap_or(false));
+            }
+            return writeln!(out, "{object}");
+        }
+        let logs: usize = kept.iter().map(|txn| txn.logs.len()).sum();
+        let gas = block.end().map_or_else(|| "–".to_owned(), |end| grouped(end.gas_used));
+        let took = Duration::from_nanos(block.end_epoch_nanos.saturating_sub(block.start_epoch_nanos));
+        let again = if block.is_reexecution { " again" } else { "" };
+        writeln!(
+            out,
+            "{BOLD}{}{BOLD:#} {state}{again}  {}  {}  {gas} gas  {}  {DIM}{}{DIM:#}",
+            block.number(),
+            counted(kept.len() as u64, "transaction", "transactions"),
+            counted(logs as u64, "log", "logs"),
+            duration(took),
+            block.tag().id
+        )?;
+        for problem in block.problems.iter().take(PROBLEMS_SHOWN) {
+            writeln!(out, "    {WARNING}{problem}{WARNING:#}")?;
+        }
+        match block.problems.len().saturating_sub(PROBLEMS_SHOWN) {
+            0 => Ok(()),
+            more => writeln!(out, "    {WARNING}{} more{WARNING:#}", counted(more as u64, "problem", "problems")),
+        }
+    }
+
+    /// Returns true if a transaction is of a wanted address, and has a wanted topic.
+    fn wants(&self, txn: &Txn) -> bool {
+        let start = txn.start.as_ref();
+        let is_of = |address: &Address| {
+            start.is_some_and(|start| start.sender == *address || start.header.to == *address)
+                || txn.receipt.is_some_and(|receipt| receipt.contract_address == Some(*address))
+                || txn.logs.iter().any(|log| log.address == *address)
+        };
+        let has = |topic: &Bytes32| txn.logs.iter().any(|log| log.topics.contains(topic));
+        (self.addresses.is_empty() || self.addresses.iter().any(is_of))
+            && (self.topics.is_empty() || self.topics.iter().any(has))
+    }
+}
