@@ -9,11 +9,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// The published libraries, each with the most public items that it may have.
-const LIBRARIES: [(&str, usize); 8] = [
+const LIBRARIES: [(&str, usize); 9] = [
     ("eventring", 300),
     ("eventring_capture", 60),
     ("eventring_export", 20),
     ("eventring_live", 40),
+    ("eventring_exec", 40),
     ("eventring_parquet", 15),
     ("eventring_otlp", 15),
     ("eventring_forward", 20),

@@ -36,6 +36,8 @@ pub const TARGETS: &[Target] = &[
     #[cfg(not(eventring_mutants))]
     ("log_text", log_text),
     #[cfg(not(eventring_mutants))]
+    ("exec_blocks", exec_blocks),
+    #[cfg(not(eventring_mutants))]
     ("change_limit", change_limit),
 ];
 
@@ -332,4 +334,72 @@ fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog
             Next::NotReady => return,
         }
     }
+}
+
+/// Gives execution events to a builder of blocks. Each event is its type, what happens to it, its transaction, the length
+/// of its payload, and its payload.
+#[cfg(not(eventring_mutants))]
+pub fn exec_blocks(data: &[u8]) {
+    use eventring::reader::{Descriptor, Gap, GapCause};
+    use eventring_exec::{BlockBuilder, CommitTracker, Dialect, Found, Wanted, json};
+    let Some(([kind, wanted], mut rest)) = data.split_first_chunk::<2>() else { return };
+    let hash = match kind % 3 {
+        0 => None,
+        1 => Some(([0xdd, 0xc5, 0x8d, 0x9a], [0x01, 0x6b])),
+        _ => Some(([0x51, 0xbe, 0x78, 0xe0], [0xf2, 0x76])),
+    };
+    let dialect = hash.map_or(Dialect::TODAY, |(start, end)| {
+        let mut hash = [0; 32];
+        hash[..4].copy_from_slice(&start);
+        hash[30..].copy_from_slice(&end);
+        Dialect::of(2, hash).unwrap()
+    });
+    let wanted = [Wanted::ALL, Wanted::TRANSACTIONS, Wanted::HEADERS][usize::from(wanted % 3)];
+    let mut builder = BlockBuilder::new(dialect, wanted).bytes_max(1 << 20);
+    let mut tracker = CommitTracker::new().numbers_max(4);
+    let (mut seqno, mut tag) = (0_u64, 0_u64);
+    while let Some(([code, how, txn, length], after)) = rest.split_first_chunk::<4>() {
+        let length = usize::from(*length) * if how & 1 == 0 { 1 } else { 4 };
+        let (payload, after) = after.split_at(length.min(after.len()));
+        rest = after;
+        seqno = seqno.wrapping_add(match how >> 5 {
+            0 => 0,
+            1 => u64::MAX,
+            2 => 7,
+            _ => 1,
+        });
+        if *code == if dialect == Dialect::TODAY { 2 } else { 1 + kind % 3 - 1 } {
+            tag = seqno;
+        }
+        let event = Descriptor {
+            seqno,
+            event_type: u16::from(*code),
+            payload_size: payload.len() as u32,
+            content_ext: [if how & 2 == 0 { tag } else { u64::from(*txn) }, u64::from(*txn), u64::from(how & 3), 0],
+            ..Descriptor::default()
+        };
+        match how & 28 {
+            4 => builder.push(&event, || PayloadRead::Expired),
+            8 => {
+                builder.push_gap(Gap { first_seqno: seqno, count: u64::from(*txn) << 56, cause: GapCause::Overwritten })
+            }
+            12 => builder.next_ring(),
+            _ => builder.push(&event, || PayloadRead::Valid(payload)),
+        }
+        while let Some(found) = builder.pop() {
+            let updates = match found {
+                Found::Block(block) => {
+                    assert!(block.is_complete || !block.problems.is_empty());
+                    let _ = json::block(&block, None);
+                    tracker.propose(block)
+                }
+                Found::Voted(qc) => tracker.vote(qc.block_tag),
+                Found::Finalized(tag) => tracker.finalize(tag),
+                Found::Verified(number) => tracker.verify(number),
+                _ => Vec::new(),
+            };
+            assert!(updates.len() <= 64);
+        }
+    }
+    builder.end();
 }
