@@ -5,7 +5,13 @@
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
-    not(all(feature = "forward", feature = "view", target_os = "linux", not(eventring_unsupported))),
+    not(all(
+        feature = "forward",
+        feature = "gateway",
+        feature = "view",
+        target_os = "linux",
+        not(eventring_unsupported)
+    )),
     allow(dead_code, reason = "only the verbs that are left out need it")
 )]
 
@@ -38,6 +44,8 @@ mod formats;
 #[cfg_attr(not(feature = "forward"), path = "left_out/forward.rs")]
 mod forward;
 mod found;
+#[cfg_attr(not(feature = "gateway"), path = "left_out/gateway.rs")]
+mod gateway;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod held;
 mod history;
@@ -110,6 +118,7 @@ enum Verb {
     List(list::Args),
     Info(info::Args),
     Blocks(blocks::BlocksArgs),
+    Gateway(gateway::GatewayArgs),
     Watch(watch::Args),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Snapshot(snapshot::Args),
@@ -173,6 +182,7 @@ fn main() -> ExitCode {
         Verb::List(args) => list::run(args),
         Verb::Info(args) => info::run(args),
         Verb::Blocks(args) => blocks::run(args),
+        Verb::Gateway(args) => gateway::run(args),
         Verb::Watch(args) => watch::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Snapshot(args) => snapshot::run(args),

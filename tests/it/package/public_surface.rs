@@ -9,12 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// The published libraries, each with the most public items that it may have.
-const LIBRARIES: [(&str, usize); 9] = [
+const LIBRARIES: [(&str, usize); 10] = [
     ("eventring", 300),
     ("eventring_capture", 60),
     ("eventring_export", 20),
     ("eventring_live", 40),
     ("eventring_exec", 40),
+    ("eventring_gateway", 5),
     ("eventring_parquet", 15),
     ("eventring_otlp", 15),
     ("eventring_forward", 20),

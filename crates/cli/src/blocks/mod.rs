@@ -102,7 +102,7 @@ pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
     show(args, blocks.map_err(|error| Failure::new(Exit::WrongContentType, format!("{name}: {error}")))?)
 }
 
-fn refused(ring: &Reader, error: &UnknownSchema) -> Failure {
+pub(super) fn refused(ring: &Reader, error: &UnknownSchema) -> Failure {
     let is_other_content = ring.info().content_type != eventring::files::CONTENT_TYPE_EXEC;
     let exit = if is_other_content { Exit::WrongContentType } else { Exit::WrongSchema };
     let name = ring.path().map_or_else(String::new, |path| format!("{}: ", path.display()));

@@ -12,6 +12,7 @@ mod counted;
 mod every_kind;
 mod export;
 mod forward;
+mod gateway;
 mod hostile;
 mod http;
 mod icount;

@@ -45,6 +45,7 @@ pub fn script(script: &str) -> Option<Command> {
         "span_figures.py" | "parquet_queries.py" => "import duckdb",
         "parquet_rows.py" => "import duckdb, polars, pyarrow",
         "otlp_collector.py" => "import rotel, opentelemetry.proto.collector.logs.v1.logs_service_pb2",
+        "gateway_client.py" => "import websockets",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
         _ => "import json",
     };

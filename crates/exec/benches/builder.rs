@@ -1,0 +1,40 @@
+//! How many events a second become blocks: with everything wanted, and with headers only.
+//!
+//! `cargo bench -p eventring-exec -- FILE` reads a snapshot of execution events; without a file, the one that is kept with the
+//! project, many times.
+
+use eventring::reader::{Next, PayloadRead, Reader, Seek};
+use eventring_exec::{BlockBuilder, Wanted};
+use std::time::Instant;
+
+fn main() {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-exec-events.snapshot.zst");
+    let file = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or(kept.into());
+    let reader = Reader::open(&file).expect("a snapshot");
+    let (mut cursor, mut events, mut buffer) = (reader.cursor(), Vec::new(), Vec::new());
+    cursor.seek(Seek::Oldest);
+    while let Next::Event(event) = cursor.next() {
+        let payload = cursor.payload(&event, &mut buffer).valid().unwrap_or_default().to_vec();
+        events.push((event, payload));
+    }
+    let rounds = 3_000_000_usize.div_ceil(events.len().max(1));
+    for (name, wanted) in
+        [("everything", Wanted::ALL), ("transactions", Wanted::TRANSACTIONS), ("headers", Wanted::HEADERS)]
+    {
+        let mut fastest = f64::MAX;
+        let mut blocks = 0;
+        for _ in 0..rounds {
+            let mut builder = BlockBuilder::for_ring(&reader, wanted).expect("execution events");
+            let start = Instant::now();
+            for (event, payload) in &events {
+                builder.push(event, || PayloadRead::Valid(payload));
+                while builder.pop().is_some() {
+                    blocks += 1;
+                }
+            }
+            fastest = fastest.min(start.elapsed().as_secs_f64());
+        }
+        let rate = events.len() as f64 / fastest / 1e6;
+        println!("{name:<13} {rate:>7.1} M events/s ({} events, {blocks} blocks and states)", events.len());
+    }
+}
