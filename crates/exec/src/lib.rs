@@ -15,7 +15,7 @@
 //! | `dialect` | schemas of other days |
 //! | `computed` | cumulative gas, blooms, prices, addresses |
 //! | `commit` | proposed, voted, finalized, verified, abandoned |
-//! | `blocks` | blocks of a ring or a file |
+//! | `blocks`, `pending` | blocks of a ring or a file, and their last states |
 //! | `replay` | recorded events, recorded once more: a node's stand-in |
 //! | `json`, `summary` | a block as JSON, and the figures of many |
 
@@ -28,6 +28,7 @@ mod computed;
 mod dialect;
 pub mod json;
 mod names;
+mod pending;
 mod problem;
 mod replay;
 mod summary;
@@ -39,6 +40,7 @@ pub use builder::{BlockBuilder, Found};
 pub use commit::{CommitState, CommitTracker, Update};
 pub use dialect::{Dialect, UnknownSchema};
 pub use names::{reject_reason, txn_reject_reason};
+pub use pending::PendingBlocks;
 pub use problem::{Part, Problem};
 pub use replay::Replay;
 pub use summary::ChainSummary;

@@ -45,6 +45,7 @@ pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Res
     let counts = replay_capture(&recording, &mut tables)?;
     let rings = std::mem::take(&mut tables.seqno_counts);
     tables.finish().map_err(write_error)?;
+    crate::chain::write(capture, &mut out).map_err(write_error)?;
     let problems = [counts.problems.as_slice(), &capture.left_out(), capture.problems()].concat();
     Ok(ArrowSummary { rings, problems })
 }

@@ -7,6 +7,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `tables` | the second pass over a capture: which table gets which row |
+//! | `chain` | execution events as blocks, transactions, logs, call frames, accesses |
 //! | `typed_tables` | the tables of typed events: which have a table of their own |
 //! | `table_names` | the names of those tables |
 //! | `table_sink` | the interface of whoever takes the rows |
@@ -28,6 +29,7 @@
 
 mod arrow;
 mod arrow_tail;
+mod chain;
 mod column_names;
 mod columns;
 mod field_types;
@@ -102,7 +104,8 @@ fn write_rows(
 ) -> Result<ExportSummary, CaptureError> {
     let mut tables = ParquetTables::new(recording, types, None, out).map_err(write_error)?;
     let counts = replay_capture(recording, &mut tables)?;
-    tables.finish().map(|()| counts).map_err(write_error)
+    tables.finish().map_err(write_error)?;
+    chain::write(recording.capture, out).map(|()| counts).map_err(write_error)
 }
 
 #[cfg(test)]

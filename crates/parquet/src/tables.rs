@@ -1,5 +1,6 @@
 //! The second pass over a capture: each span, record, event and loss becomes a row of its table.
 
+use super::chain;
 use super::field_types::FieldTypes;
 use super::logs::LogColumns;
 use super::losses::{self, LossColumns};
@@ -70,6 +71,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         out: &'f mut dyn TableSink,
     ) -> io::Result<Self> {
         let is_tail = batch.is_some();
+        let logs = if is_tail { "logs" } else { chain::names_of_logs(recording.capture).0 };
         let state = batch.unwrap_or_default();
         let mut rings = ParquetTable::create(RingColumns::default(), "rings", rings::TIME, out)?;
         for ring in recording.capture.rings() {
@@ -80,7 +82,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         Ok(Self {
             recording,
             spans: ParquetTable::create(SpanColumns::new(&types.spans), "spans", spans::TIME, out)?,
-            logs: ParquetTable::create(LogColumns::new(&types.logs), "logs", TIME, out)?,
+            logs: ParquetTable::create(LogColumns::new(&types.logs), logs, TIME, out)?,
             losses: ParquetTable::create(LossColumns::default(), "losses", losses::TIME, out)?,
             samples: [const { None }; SAMPLES.len()],
             typed: TypedTables::new(recording, state.known, is_tail),

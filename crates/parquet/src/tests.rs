@@ -63,8 +63,9 @@ proptest! {
         let (files, lines) = (exported(&capture), lines(&capture));
         let of_lines = |kind: &str| lines.get(kind).copied().unwrap_or_default();
         let of_file = |name: &str| files.get(&format!("{name}.parquet")).map_or(0, |batches| rows(batches));
+        let logs = if files.contains_key("log_records.parquet") { "log_records" } else { "logs" };
         let tables = [
-            ("span", "spans"), ("event", "logs"), ("loss", "losses"), ("counter", "counters"), ("marker", "markers"),
+            ("span", "spans"), ("event", logs), ("loss", "losses"), ("counter", "counters"), ("marker", "markers"),
             ("not_recorded", "not_recorded"), ("unknown", "unknown"),
         ];
         for (kind, name) in tables {

@@ -1,6 +1,5 @@
 //! `eventring blocks`.
 
-mod pending;
 mod shown;
 
 use super::exit::{Exit, Failure};
@@ -12,8 +11,9 @@ use super::ring_args::RingArgs;
 use super::saved;
 use eventring::reader::Reader;
 use eventring::schema::exec::{Address, Bytes32};
-use eventring_exec::{BlockUpdate, Blocks, CommitState, NextUpdate, Start, UnknownSchema, Update, Wanted};
-use pending::Pending;
+use eventring_exec::{
+    BlockUpdate, Blocks, CommitState, NextUpdate, PendingBlocks, Start, UnknownSchema, Update, Wanted,
+};
 use shown::Shown;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -125,7 +125,7 @@ fn show(args: &BlocksArgs, mut blocks: Blocks) -> anyhow::Result<Exit> {
             "--from: the ring has no such block, or not any more; `eventring blocks` without it shows which it has";
         return Err(Failure::new(Exit::NotFound, message).into());
     }
-    let mut pending = Pending::new(args.min_stage, args.follow);
+    let mut pending = PendingBlocks::new(args.min_stage, args.follow);
     let mut shown = Shown::new(args.json, &args.addresses, &args.topics);
     let mut problems: BTreeMap<&'static str, (u64, String)> = BTreeMap::new();
     let mut out = anstream::stdout();

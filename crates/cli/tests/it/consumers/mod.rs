@@ -42,7 +42,7 @@ pub fn script(script: &str) -> Option<Command> {
         "html_page.py" => {
             "import playwright.sync_api, os; assert os.path.exists(os.environ.get('EVENTRING_CHROMIUM', '/usr/bin/chromium'))"
         }
-        "span_figures.py" | "parquet_queries.py" => "import duckdb",
+        "span_figures.py" | "parquet_queries.py" | "parquet_blocks.py" => "import duckdb",
         "parquet_rows.py" => "import duckdb, polars, pyarrow",
         "otlp_collector.py" => "import rotel, opentelemetry.proto.collector.logs.v1.logs_service_pb2",
         "gateway_client.py" => "import websockets",

@@ -2,6 +2,7 @@ mod agrees;
 mod ctf_babeltrace;
 mod fields_of_one_name;
 mod open_after_a_switch;
+mod parquet_blocks;
 mod parquet_queries;
 mod parquet_rows;
 mod parquet_typed_tables;
