@@ -8,6 +8,8 @@ mod placeholder;
 use placeholder::{Argument, placeholders};
 use proc_macro2::{Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
+use syn::ext::IdentExt as _;
+use syn::parse::Parser as _;
 use syn::{Error, LitStr, Result};
 
 /// Expands a call: the level, a comma, and what the user wrote.
@@ -47,14 +49,12 @@ fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
     };
     let reference = |argument: &Argument| match argument {
         Argument::Number(at) => (*at < given.len()).then(|| number(*at)),
-        Argument::Name(name) => match named.iter().position(|it| it.as_ref().is_some_and(|(known, _)| known == name)) {
-            Some(at) => Some(number(at)),
-            None => {
-                let mut variable: Ident = syn::parse_str(name).ok()?;
-                variable.set_span(literal.span());
-                Some(quote!((&#variable)))
+        Argument::Name(name) => {
+            match named.iter().position(|it| it.as_ref().is_some_and(|(known, _)| known.unraw() == name)) {
+                Some(at) => Some(number(at)),
+                None => variable(name, literal.span()).map(|variable| quote!((&#variable))),
             }
-        },
+        }
     };
     let mut encoded = Vec::new();
     for it in placeholders(&literal.value()) {
@@ -87,13 +87,35 @@ fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
     }
 }
 
-/// Splits a call at its commas. The commas of generic arguments are not told from others, as in `format_args!`'s own
-/// macros by example; a caller puts such an expression into parentheses.
+/// Returns the variable of the caller that a placeholder names. A name that is a keyword means the raw variable, as in
+/// `format_args!`, or `self`.
+fn variable(name: &str, span: Span) -> Option<Ident> {
+    let parsed = Ident::parse_any.parse_str(name).ok()?;
+    let is_keyword = syn::parse_str::<Ident>(name).is_err();
+    let has_no_raw_form = ["self", "Self", "super", "crate"].contains(&name);
+    Some(if is_keyword && !has_no_raw_form {
+        Ident::new_raw(name, span)
+    } else {
+        Ident::new(&parsed.to_string(), span)
+    })
+}
+
+/// Splits a call at its commas, but not at those of generic arguments: after `::<`, or after a `<` with which an item
+/// begins.
 fn split(input: TokenStream) -> Vec<TokenStream> {
     let mut items = vec![TokenStream::new()];
+    let (mut depth, mut before) = (0_usize, None);
     for token in input {
-        match &token {
-            TokenTree::Punct(punct) if punct.as_char() == ',' => items.push(TokenStream::new()),
+        let sign = if let TokenTree::Punct(punct) = &token { Some(punct.as_char()) } else { None };
+        let begins_item = items.last().is_some_and(TokenStream::is_empty);
+        match sign {
+            Some('<') if depth > 0 || begins_item || before == Some(':') => depth += 1,
+            Some('>') if before != Some('-') && before != Some('=') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        before = sign;
+        match sign {
+            Some(',') if depth == 0 => items.push(TokenStream::new()),
             _ => items.last_mut().into_iter().for_each(|item| item.extend([token.clone()])),
         }
     }

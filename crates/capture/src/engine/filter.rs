@@ -2,9 +2,10 @@
 
 use crate::engine::sources::{CopiedRing, Sources};
 use crate::format::columns::BlockRecords;
+use crate::format::ring::process_key;
 use crate::select::batch_filter::{BatchFilter, ContentFilter};
 use eventring::reader::Cursor;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A filter at work on the rings of a capture.
 pub(crate) struct RunningFilter {
@@ -27,6 +28,8 @@ struct RecorderFilter {
     /// The indices of the rings.
     shards: Vec<usize>,
     content: ContentFilter,
+    /// A number that tells its program from others; 0 if there is none.
+    process_key: u64,
 }
 
 impl RunningFilter {
@@ -44,7 +47,7 @@ impl RunningFilter {
         }
         // A recorder whose rings were all let go is over.
         self.recorders.retain(|_, recorder| recorder.shards.iter().any(|ring| rings[*ring].input.is_some()));
-        for RecorderFilter { shards, content } in self.recorders.values_mut() {
+        for RecorderFilter { shards, content, .. } in self.recorders.values_mut() {
             if let ContentFilter::Spans(trees) = content {
                 if shards.iter().any(|ring| *ring >= first_new) {
                     trees.judge_past(&cursors(shards, rings));
@@ -57,10 +60,11 @@ impl RunningFilter {
     fn add_ring(&mut self, index: usize, recorder: usize, rings: &[CopiedRing]) {
         if let Some(shard0) = rings[recorder].input.as_ref().filter(|_| recorder == index) {
             let content = ContentFilter::new(&self.filter, &shard0.reader);
-            self.recorders.insert(index, RecorderFilter { shards: Vec::new(), content });
+            let process_key = process_key(&shard0.reader);
+            self.recorders.insert(index, RecorderFilter { shards: Vec::new(), content, process_key });
         }
         let mut shard = 0;
-        if let Some(RecorderFilter { shards, content }) = self.recorders.get_mut(&recorder) {
+        if let Some(RecorderFilter { shards, content, .. }) = self.recorders.get_mut(&recorder) {
             shard = shards.len();
             shards.push(index);
             if let ContentFilter::Spans(trees) = content {
@@ -81,19 +85,39 @@ impl RunningFilter {
     /// Removes the unwanted events of a block. `rings` are all rings of the capture.
     pub(crate) fn apply(&mut self, records: &mut BlockRecords, rings: &[CopiedRing]) {
         let place = self.places.get(records.ring as usize);
-        let Some(recorder) = place.and_then(|place| self.recorders.get_mut(&place.recorder)) else { return };
+        let Some(key) = place.map(|place| place.recorder) else { return };
+        let wanted_spans = self.wanted_spans(key, records, rings);
+        let Some(recorder) = self.recorders.get_mut(&key) else { return };
         match &mut recorder.content {
-            ContentFilter::Typed(None, None) => {}
-            ContentFilter::Typed(codes, test) => records.filter(|event, payload| {
-                codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type))
-                    && test.as_mut().is_none_or(|test| test.holds(event, payload))
-            }),
+            ContentFilter::Typed(typed) if typed.keeps_all() => {}
+            ContentFilter::Typed(typed) => records.filter(|event, payload| typed.keeps(event, payload, &wanted_spans)),
             ContentFilter::Spans(trees) => {
                 let cursors = cursors(&recorder.shards, rings);
                 trees.judge_new(&records.events, &cursors);
                 records.filter(|event, payload| trees.keeps(event, payload, &cursors));
             }
         }
+    }
+}
+
+impl RunningFilter {
+    /// Returns the spans that fulfil the condition, or are in one that does, of those in which typed events of a block were
+    /// recorded. The spans are those of the same program.
+    fn wanted_spans(&mut self, key: usize, records: &BlockRecords, rings: &[CopiedRing]) -> HashSet<u64> {
+        let mut wanted = HashSet::new();
+        let Some(RecorderFilter { content: ContentFilter::Typed(typed), process_key, .. }) = self.recorders.get(&key)
+        else {
+            return wanted;
+        };
+        let mut spans: HashSet<u64> =
+            records.events.descriptors().iter().filter_map(|event| typed.span_of(event)).collect();
+        let program = *process_key;
+        for recorder in self.recorders.values_mut().filter(|other| other.process_key == program && program != 0) {
+            let ContentFilter::Spans(trees) = &mut recorder.content else { continue };
+            let cursors = cursors(&recorder.shards, rings);
+            wanted.extend(spans.extract_if(|span| trees.is_found(*span, &cursors)));
+        }
+        wanted
     }
 }
 

@@ -6,38 +6,50 @@ use super::tested::Tested;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring_capture::{EventCondition, EventTest};
 use eventring_live::Condition;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The test of one recorder's events.
 struct Taken {
     condition: Condition,
     ring: Ring,
-    /// The spans that the recorder has open.
-    known: KnownSpans,
+    /// The spans that all recorders have open: typed events ask for those of the same program.
+    known: Arc<Mutex<KnownSpans>>,
+}
+
+impl Taken {
+    /// A panic of another thread leaves no span half known.
+    fn known(&self) -> MutexGuard<'_, KnownSpans> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Returns the condition for a capture.
 pub(crate) fn taken_by(condition: &Condition) -> EventCondition {
     let by_recorder = condition.clone();
+    let all_known = Arc::<Mutex<KnownSpans>>::default();
     EventCondition::new(condition.to_string(), move |shard0: &Reader| -> Box<dyn EventTest> {
         let (condition, ring) = (by_recorder.clone(), Ring::named(shard0));
-        Box::new(Taken { condition, ring, known: KnownSpans::default() })
+        Box::new(Taken { condition, ring, known: all_known.clone() })
     })
 }
 
 impl EventTest for Taken {
     fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
-        if let Some(record) = self.ring.perf.as_ref().map(|perf| perf.record(event, payload)) {
-            self.known.learn(&self.ring, event, &record);
+        let record = self.ring.perf.as_ref().map(|perf| perf.record(event, payload));
+        let mut known = self.known();
+        if let Some(record) = &record {
+            known.learn(&self.ring, event, record);
         }
-        self.holds(event, payload)
+        let tested = Tested::new(&known, &self.ring, event, record.as_ref(), payload.valid());
+        self.condition.holds(&tested.by_itself())
     }
 
     fn holds(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
         let record = self.ring.perf.as_ref().map(|perf| perf.record(event, payload));
-        self.condition.holds(&Tested::new(&self.known, &self.ring, event, record.as_ref(), payload.valid()))
+        self.condition.holds(&Tested::new(&self.known(), &self.ring, event, record.as_ref(), payload.valid()))
     }
 
     fn ends(&mut self, span_id: u64) {
-        self.known.forget(&self.ring, span_id);
+        self.known().forget(&self.ring, span_id);
     }
 }

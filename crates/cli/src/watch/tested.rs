@@ -19,6 +19,8 @@ pub(super) struct Tested<'a> {
     span: u64,
     /// The event of a perf ring; `None` if it is a typed one.
     record: Option<&'a PerfRecord>,
+    /// True if only the name of the span itself is asked for, and not of those around it.
+    is_by_itself: bool,
     payload: Option<&'a [u8]>,
     /// The decoded payload of a typed event.
     value: OnceCell<Option<Value<'a>>>,
@@ -32,7 +34,21 @@ impl<'a> Tested<'a> {
         record: Option<&'a PerfRecord>,
         payload: Option<&'a [u8]>,
     ) -> Self {
-        Self { known, ring, event, span: ring.span_id(event), record, payload, value: OnceCell::new() }
+        Self {
+            known,
+            ring,
+            event,
+            span: ring.span_id(event),
+            record,
+            is_by_itself: false,
+            payload,
+            value: OnceCell::new(),
+        }
+    }
+
+    /// Tests the span that the event begins, as a span of a file is tested: by its own name.
+    pub(super) fn by_itself(self) -> Self {
+        Self { is_by_itself: true, ..self }
     }
 
     pub(super) fn call_site(&self) -> Option<&'a CallSite> {
@@ -72,7 +88,7 @@ impl Subject for Tested<'_> {
                 return true;
             }
             // In a damaged ring a span can be its own ancestor.
-            (span, rest) = (known.parent, rest - 1);
+            (span, rest) = (known.parent, if self.is_by_itself { 0 } else { rest - 1 });
         }
         false
     }

@@ -22,6 +22,7 @@ use crate::format::ring::ALL_PER_MILLION;
 pub use event_test::{EventCondition, EventTest};
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, Reader};
+use eventring::schema::ExtWords;
 use eventring::schema::perf::CallSiteLevel;
 use rule::SpanRule;
 use std::collections::HashSet;
@@ -106,9 +107,36 @@ impl std::fmt::Display for BatchFilter {
 
 /// The meaning of the filter for the events of a recorder.
 pub(crate) enum ContentFilter {
-    /// The codes of the wanted types; `None` if all are wanted. And what the events must fulfil.
-    Typed(Option<HashSet<u16>>, Option<Box<dyn EventTest>>),
+    Typed(TypedFilter),
     Spans(Box<SpanTrees>),
+}
+
+/// The meaning of the filter for typed events.
+pub(crate) struct TypedFilter {
+    /// The codes of the wanted types; `None` if all are wanted.
+    codes: Option<HashSet<u16>>,
+    /// What the events must fulfil, unless the span does in which they were recorded.
+    test: Option<Box<dyn EventTest>>,
+    /// True if events say in which span they were recorded.
+    has_span: bool,
+}
+
+impl TypedFilter {
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.codes.is_none() && self.test.is_none()
+    }
+
+    /// Returns the span in which an event was recorded, if the filter asks for it.
+    pub(crate) fn span_of(&self, event: &Descriptor) -> Option<u64> {
+        let span = event.content_ext[ExtWords::SPAN_INDEX];
+        (self.test.is_some() && self.has_span && span != 0).then_some(span)
+    }
+
+    pub(crate) fn keeps(&mut self, event: &Descriptor, payload: PayloadRead<'_>, wanted_spans: &HashSet<u64>) -> bool {
+        let is_in_wanted = self.span_of(event).is_some_and(|span| wanted_spans.contains(&span));
+        self.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type))
+            && (is_in_wanted || self.test.as_mut().is_none_or(|test| test.holds(event, payload)))
+    }
 }
 
 impl ContentFilter {
@@ -123,7 +151,8 @@ impl ContentFilter {
         // A number stands for a type that the schema does not name.
         let codes = filter.types.iter().filter_map(|name| code(name).or(name.parse().ok())).collect();
         let test = filter.condition.as_ref().map(|condition| condition.test(ring));
-        Self::Typed((!filter.types.is_empty()).then_some(codes), test)
+        let codes = (!filter.types.is_empty()).then_some(codes);
+        Self::Typed(TypedFilter { codes, test, has_span: ring.ext_words().has_span() })
     }
 }
 

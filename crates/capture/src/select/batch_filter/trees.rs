@@ -223,6 +223,11 @@ impl SpanTrees {
         }
     }
 
+    /// Returns true if a span, in which an event of another ring was recorded, fulfils the condition, or one above it.
+    pub(crate) fn is_found(&mut self, span: u64, cursors: &[Option<&Cursor>]) -> bool {
+        self.verdict_by_id(span, cursors).is_found
+    }
+
     /// Returns the number of spans whose verdict is known.
     #[cfg(test)]
     pub(crate) fn known(&self) -> usize {

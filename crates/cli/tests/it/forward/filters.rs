@@ -282,6 +282,63 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     assert!(typed_only.code == Some(2) && typed_only.err.contains("no event has a field `prize`"), "{typed_only:?}");
 }
 
+#[derive(eventring::EventType, Clone, Copy)]
+#[event(content_type = 979, name = "INSIDE")]
+#[repr(u16)]
+enum Inside {
+    Step = 2,
+}
+
+#[test]
+fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_does() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (spans, typed, all, taken) = (path("spans"), path("typed"), path("all.evc"), path("taken.evc"));
+    let perf = PerfRecorder::builder().config(&spans).keep(true).prefault(false).build().unwrap();
+    let description = eventring::recorder::ContentDescription::of::<Inside>();
+    let events = eventring::recorder::Recorder::builder(description).config(&typed).keep(true).build().unwrap();
+    let step = || _ = eventring::record!(&events => Inside::Step);
+    dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(perf.clone())), || {
+        step();
+        for number in 0..20_u64 {
+            let job = info_span!("job", number).entered();
+            step();
+            info_span!(target: "inner", "part", number).in_scope(|| {
+                step();
+                tracing::info!(target: "inner", "said");
+                info_span!("leaf").in_scope(step);
+            });
+            // A span that outlives the one in which it was created.
+            let later = info_span!("later");
+            drop(job);
+            later.in_scope(|| {
+                step();
+                tracing::info!("after the job");
+            });
+        }
+    });
+    drop((perf, events));
+    let rings = [spans.as_str(), typed.as_str()];
+    assert_eq!(run(&[&["capture"], &rings[..], &["-o", &all]].concat()).code, Some(0));
+    for condition in [
+        "span=job",
+        "span=part",
+        "not span=job",
+        "span=leaf and not span=job",
+        "span=job or target=inner",
+        "span=part and not field.number=3",
+        "field.number=3",
+        "event=STEP",
+        "not event=STEP",
+    ] {
+        let made = run(&[&["capture", "-o", &taken, "-f", "--where", condition], &rings[..]].concat());
+        assert_eq!(made.code, Some(0), "{made:?}");
+        assert_eq!(contents(&taken, &[]), contents(&all, &["--where", condition]), "{condition}");
+    }
+    let in_jobs = contents(&all, &["--where", "span=job"]).1;
+    assert_eq!(in_jobs.iter().filter(|line| line.contains("typed_event")).count(), 80);
+}
+
 /// Records trees of spans on three threads until it is told to end. Some trees are open from the beginning to the end.
 fn record_trees(recorder: &PerfRecorder, is_over: &AtomicBool) {
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
