@@ -46,7 +46,7 @@ pub mod for_macros {
     pub use super::record::fields::{
         AnyOf, DebugOf, DisplayOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs,
     };
-    pub use super::record::log::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogText, log};
+    pub use super::record::log::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogText, checked, log};
     pub use super::record::site::MacroSite;
     #[cfg(feature = "macros")]
     pub use eventring_macros::__log_text;

@@ -39,6 +39,22 @@ impl fmt::Display for Shown {
     }
 }
 
+struct Named(u8);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "number {}", self.0)
+    }
+}
+
+impl Named {
+    /// `self` in a text is the variable.
+    fn log(&self) -> Option<String> {
+        log::info!("{self} {self:>3} {}", self.0);
+        Some(format!("message={self} {self:>3} {}", self.0))
+    }
+}
+
 /// Records each text by a macro, and keeps what `format!` makes of it.
 macro_rules! both {
     ($expected:ident: $($format:literal $(, $arg:expr)*;)*) => {
@@ -56,6 +72,7 @@ fn the_text_that_readers_show_is_that_of_format() {
     let mut expected = Vec::new();
     let (width, name, precision) = (9, "ada", 2);
     let words = vec!["one".to_owned(), "two".to_owned()];
+    let (r#type, r#fn) = (3, 6);
     both! { expected:
         "plain {{braces}}";
         "{} {} {}", 1_u8, -2_i64, "text";
@@ -71,7 +88,11 @@ fn the_text_that_readers_show_is_that_of_format() {
         "{}", String::new();
         "{:}>5}|", 1;
         "{:-^width$}", "é";
+        "{type} {:fn$} {}", 1, Ok::<u8, String>(3).unwrap();
+        "{} {}", std::collections::HashMap::<u32, u64>::new().len(), <Vec<(u8, u8)> as Default>::default().len();
+        "{} {}", std::sync::Arc::new(std::sync::Mutex::new(4)).lock().unwrap(), std::cell::RefCell::new(5).borrow();
     }
+    expected.extend(Named(6).log());
     assert_eq!(recorded(), expected);
 }
 
@@ -122,6 +143,9 @@ fn long_texts_are_cut_redacted_fields_are_left_out_and_values_may_record_fail_an
     struct Odd(u32);
     impl fmt::Display for Odd {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            if self.0 > 0 {
+                f.write_str("half")?;
+            }
             match self.0 {
                 0 => log::info!("inside"),
                 1 => return Err(fmt::Error),
@@ -139,13 +163,13 @@ fn long_texts_are_cut_redacted_fields_are_left_out_and_values_may_record_fail_an
     assert_eq!(redacted[1], format!("message={}|after", "x".repeat(1500)));
     assert_eq!(redacted[2].len(), "message=".len() + 2048);
     log::info!("before {} after", Odd(0));
-    log::info!("failed {} after", Odd(1));
-    let panics = || log::info!("panicked {} after", Odd(2));
+    log::info!("failed {} after {}", Odd(1), 8);
+    let panics = || log::info!("panicked {} {} after", 7, Odd(2));
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     log::info!("at the end");
     let after = recorded().split_off(3);
     assert_eq!(after[0], "message=inside");
     assert_eq!(after[1], "message=before shown after");
-    assert!(after[2].starts_with("message=failed "), "{after:?}");
+    assert_eq!(after[2..4], ["message=failed half", "message=panicked 7 half"]);
     assert_eq!(after.last().unwrap(), "message=at the end");
 }

@@ -213,7 +213,7 @@ fn a_subscriber_that_is_made_and_not_used_changes_nothing_and_one_that_comes_lat
 }
 
 #[test]
-fn a_panic_ends_scopes_and_one_in_a_value_begins_none() {
+fn a_panic_ends_scopes_and_also_the_one_whose_value_panics() {
     alone!();
     struct Panics;
     impl std::fmt::Debug for Panics {
@@ -229,11 +229,11 @@ fn a_panic_ends_scopes_and_one_in_a_value_begins_none() {
             let _inner = scope!("inner");
             panic!("inside");
         });
-        panics(&|| drop(scope!("never", value = ?Panics)));
+        panics(&|| drop(scope!("valued", value = ?Panics)));
     }
     drop(scope!("after"));
     let (tree, names) = recorded();
-    assert_eq!(names, ["outer", "outer/inner", "outer", "outer/inner", "after"]);
+    assert_eq!(names, ["outer", "outer/inner", "valued", "outer", "outer/inner", "valued", "after"]);
     assert!(all(&tree).iter().all(|span| !span.is_open()));
 }
 
@@ -297,4 +297,27 @@ fn many_nested_scopes_of_many_threads_are_counted_exactly() {
     assert!(spans.iter().all(|span| !span.is_open() && !span.has_ended_with_parent()));
     assert_eq!(tree.roots().count(), 400);
     assert!(spans.iter().all(|span| tree.children(span.id).count() == usize::from(fields(span) != "depth=0")));
+}
+
+#[test]
+fn a_scope_whose_field_panics_is_recorded_with_what_was_written_and_has_ended() {
+    alone!();
+    struct Panics;
+    impl std::fmt::Debug for Panics {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("half")?;
+            panic!("in Debug");
+        }
+    }
+    PERF.install(small().build().unwrap()).unwrap();
+    let begin = || drop(scope!("panics", a = 1, p = ?Panics, b = 2));
+    drop(scope!("before"));
+    assert!(catch_unwind(AssertUnwindSafe(begin)).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(begin)).is_err());
+    drop(scope!("after"));
+    let (tree, names) = recorded();
+    assert_eq!(names, ["before", "panics", "panics", "after"]);
+    let spans = all(&tree);
+    assert!(spans.iter().all(|span| !span.is_open()));
+    assert_eq!((fields(spans[1]), fields(spans[2])), ("a=1 p=half".into(), "a=1 p=half".into()));
 }

@@ -82,7 +82,7 @@ fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
     });
     let whole = quote!(|f: &mut ::core::fmt::Formatter<'_>| ::core::write!(f, #literal #(, #again)*));
     quote! {
-        #literal, { _ = ::core::format_args!(#literal #(, #given)*); }, (#((&(#values)),)*), #tuple,
+        #literal, { ::eventring::__private::checked(::core::format_args!(#literal #(, #given)*)); }, (#((&(#values)),)*), #tuple,
         ::eventring::__private::LogText(#encoded, #whole)
     }
 }

@@ -338,7 +338,9 @@ impl CallSite {
     #[must_use]
     pub fn value_of(&self, field: &RawField<'_>) -> FieldValue {
         match &self.format {
-            Some(format) if field.type_code == ValueType::Text as u8 => FieldValue::Debug(text(format, field.value)),
+            Some(format) if field.type_code == ValueType::Text as u8 => {
+                FieldValue::Debug(text(format, field.value, field.cut.is_some()))
+            }
             _ => field.to_value(),
         }
     }

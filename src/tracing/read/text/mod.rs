@@ -23,8 +23,9 @@ const TEXT_BYTES_MAX: usize = 1 << 16;
 const DAMAGED: &str = "<damaged>";
 
 /// Returns the text that a format string and its encoded arguments stand for. For each placeholder there are: the width
-/// and the precision, if they are arguments, and the value.
-pub(super) fn text(format: &str, args: &[u8]) -> String {
+/// and the precision, if they are arguments, and the value. The text of a value that has failed or panicked is cut, and ends
+/// with what the value had written.
+pub(super) fn text(format: &str, args: &[u8], is_cut: bool) -> String {
     let (mut out, mut args) = (String::new(), Args::new(args));
     for piece in Pieces::new(format) {
         match piece {
@@ -39,7 +40,11 @@ pub(super) fn text(format: &str, args: &[u8]) -> String {
                 spec.precision = count(spec.precision).into();
                 match args.next() {
                     Some(value) => apply::apply(&mut out, &spec, &value),
+                    None if is_cut => break,
                     None => out.push_str(DAMAGED),
+                }
+                if is_cut && args.has_ended() {
+                    break;
                 }
             }
         }

@@ -82,6 +82,10 @@ impl<'a> Args<'a> {
         Self(bytes)
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn next(&mut self) -> Option<Value<'a>> {
         let value = self.value(0);
         if value.is_none() {

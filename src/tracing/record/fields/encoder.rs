@@ -43,6 +43,8 @@ pub(in crate::tracing::record) struct Encoder<'t, const N: usize> {
     /// The index in `bytes` of the first byte of the field that is being formatted. [`NONE`] if no field is being
     /// formatted.
     formatting: usize,
+    /// The index of the first byte of the text that an argument is just writing, behind its length. [`NONE`] if none is.
+    writing: usize,
     /// The flags and counts of the event's descriptor, and [`FORMATTED`], all in one word. If each of them were stored
     /// separately, a load of the whole word soon after would have to wait for the stores.
     word: u64,
@@ -77,6 +79,7 @@ impl<'t, const N: usize> Encoder<'t, N> {
             bytes: ArrayVec::new(),
             end,
             formatting: NONE,
+            writing: NONE,
             word: 0,
             limits,
             thread,
@@ -226,7 +229,19 @@ impl<'t, const N: usize> Encoder<'t, N> {
     pub(super) fn panicked(&mut self) {
         match std::mem::replace(&mut self.formatting, NONE) {
             NONE => self.miss(),
-            start => self.end_formatted(start, Some(Cut::Panicked)),
+            start => {
+                self.end_argument();
+                self.end_formatted(start, Some(Cut::Panicked));
+            }
+        }
+    }
+
+    /// Writes the length of the text that an argument has written, if one was writing.
+    fn end_argument(&mut self) {
+        let start = std::mem::replace(&mut self.writing, NONE);
+        if start != NONE {
+            let bytes = (self.bytes.len() - start) as u16;
+            self.bytes[start - 2..start].copy_from_slice(&bytes.to_le_bytes());
         }
     }
 
@@ -334,9 +349,9 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
         self.append(&[index, ValueType::Text as u8, 0, 0]);
         // If an argument panics, what was encoded until then stays.
         self.formatting = start;
-        let mut sink = TextArgs { encoder: self, has_overflowed: false };
+        let mut sink = TextArgs { encoder: self, has_overflowed: false, has_failed: false };
         args.put_all(&mut sink);
-        let has_overflowed = sink.has_overflowed;
+        let (has_overflowed, has_failed) = (sink.has_overflowed, sink.has_failed);
         self.formatting = NONE;
         if has_overflowed {
             // The text is formatted as a whole, and cut if it is too long for the larger buffers.
@@ -344,7 +359,7 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
             self.end = 0;
             return;
         }
-        self.end_formatted(start, None);
+        self.end_formatted(start, has_failed.then_some(Cut::Failed));
     }
 }
 
@@ -352,6 +367,8 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
 struct TextArgs<'e, 't, const N: usize> {
     encoder: &'e mut Encoder<'t, N>,
     has_overflowed: bool,
+    /// True if the `Display` or `Debug` of an argument has failed. The text ends there.
+    has_failed: bool,
 }
 
 impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
@@ -359,6 +376,7 @@ impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
     fn put(&mut self, bytes: &[u8]) {
         // Room for the mark of a cut text is left, as everywhere.
         match self.encoder.has_room_for(bytes.len() + TRUNCATION_BYTES) {
+            _ if self.has_failed => {}
             true => self.encoder.append(bytes),
             false => self.has_overflowed = true,
         }
@@ -368,6 +386,9 @@ impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
     fn put_text(&mut self, kind: u8, text: &str) {
         // A text that fits the buffer has less than 64 KiB.
         let [low, high] = (text.len() as u16).to_le_bytes();
+        if self.has_failed {
+            return;
+        }
         if self.encoder.has_room_for(3 + text.len() + TRUNCATION_BYTES) {
             self.encoder.append(&[kind, low, high]);
             self.encoder.append(text.as_bytes());
@@ -377,6 +398,9 @@ impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
     }
 
     fn put_formatted(&mut self, write: &mut dyn FnMut(&mut dyn fmt::Write) -> fmt::Result) {
+        if self.has_failed {
+            return;
+        }
         let encoder = &mut *self.encoder;
         let Some(depth) = FormattingDepth::enter(encoder.thread) else {
             return self.put_text(ArgKind::Formatted as u8, "<not formatted>");
@@ -386,19 +410,19 @@ impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
             return;
         }
         encoder.append(&[ArgKind::Formatted as u8, 0, 0]);
-        let start = encoder.bytes.len();
+        encoder.writing = encoder.bytes.len();
         let end = encoder.end - TRUNCATION_BYTES;
         let mut text =
             CappedText { bytes: &mut encoder.bytes, end, is_cut: false, pieces: 0, expected: None, is_expected: false };
-        // An error of a value ends its text, as in a message of `tracing`.
-        let _ = write(&mut text);
+        // An error of a value ends the text, as in a message of `tracing`.
+        let has_failed = write(&mut text).is_err();
         self.has_overflowed |= text.is_cut;
+        self.has_failed = has_failed && !text.is_cut;
         if depth.has_recorded() {
             encoder.word |= FORMATTED;
         }
         drop(depth);
-        let bytes = (encoder.bytes.len() - start) as u16;
-        encoder.bytes[start - 2..start].copy_from_slice(&bytes.to_le_bytes());
+        encoder.end_argument();
     }
 }
 

@@ -26,10 +26,10 @@ macro_rules! __log {
         if !site.is_off() {
             #[allow(unused_imports, reason = "a text without arguments needs none of them")]
             use $crate::__private::{ArgAsIs as _, ArgFormatted as _};
-            // The arguments live as long as the call.
+            // The arguments live as long as the call, and temporaries among them end with it.
             match $references {
                 $args => $crate::__private::log(site, &($text, $crate::__values!($($values)*))),
-            }
+            };
         }
     }};
 }

@@ -1,5 +1,6 @@
 //! The begin of a scope.
 
+use super::end::end;
 use super::owner;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
@@ -60,7 +61,8 @@ pub(super) fn begin_with_fields(site: &'static MacroSite, thread: &ThreadState, 
     let Some((core, ring, call_site_id)) = try_prepare(site, thread) else { return begin_slow(site, thread, values) };
     let Some(epoch_nanos) = ring.core.try_now() else { return begin_slow(site, thread, values) };
     let mut encoder = SmallEncoder::new(thread, &core.limits);
-    visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), |_| {});
+    let panicked = |fields: EncodedFields<'_>| begin_and_end(site, core, thread, fields);
+    visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), panicked);
     if encoder.is_too_small() {
         return begin_slow(site, thread, values);
     }
@@ -100,9 +102,22 @@ pub(super) fn begin_slow(site: &'static MacroSite, thread: &ThreadState, values:
     let visit = |visitor: &mut dyn Visit| visit_values(values, metadata, visitor);
     core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| match fields.has_panicked {
         // The panic goes on, so there will be no guard.
-        true => 0,
+        true => {
+            begin_and_end(site, core, thread, fields);
+            0
+        }
         false => begin_encoded(site, core, thread, fields),
     })
+}
+
+/// Records a scope whose fields have panicked: it ends at once.
+#[cold]
+#[inline(never)]
+fn begin_and_end(site: &'static MacroSite, core: &Arc<PerfCore>, thread: &ThreadState, fields: EncodedFields<'_>) {
+    let span_id = begin_encoded(site, core, thread, fields);
+    if span_id != 0 {
+        end(span_id);
+    }
 }
 
 /// Begins a scope whose fields are encoded.
