@@ -88,7 +88,7 @@ fn the_text_that_readers_show_is_that_of_format() {
         "{}", String::new();
         "{:}>5}|", 1;
         "{:-^width$}", "é";
-        "{type} {:fn$} {}", 1, Ok::<u8, String>(3).unwrap();
+        "{type} {:fn$} {:?}", 1, Ok::<u8, u8>(3);
         "{} {}", std::collections::HashMap::<u32, u64>::new().len(), <Vec<(u8, u8)> as Default>::default().len();
         "{} {}", std::sync::Arc::new(std::sync::Mutex::new(4)).lock().unwrap(), std::cell::RefCell::new(5).borrow();
     }

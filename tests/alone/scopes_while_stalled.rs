@@ -37,7 +37,7 @@ fn scopes_and_texts_of_threads_that_are_stalled_anywhere_are_whole() {
     let recorder = PerfRecorder::builder().anonymous().shifts(18, 25).prefault(false);
     try_init_with(recorder, "info".parse().unwrap()).unwrap();
     let rounds: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
-    let body = |thread: u64| -> Box<dyn FnOnce(&AtomicBool) + Send + '_> {
+    let body = |thread: u64| -> stall::Body<'_> {
         let rounds = &rounds[thread as usize];
         Box::new(move |stop| work(thread, rounds, stop))
     };

@@ -248,8 +248,11 @@ fn write_on_this_thread(
     counts.end
 }
 
+/// What a thread does until its argument is set.
+pub type Body<'b> = Box<dyn FnOnce(&AtomicBool) + Send + 'b>;
+
 /// Runs one thread for each of the bodies, and stalls random ones of them for `time`. Returns the number of stalls.
-pub fn run_bodies(bodies: Vec<Box<dyn FnOnce(&AtomicBool) + Send + '_>>, time: Duration) -> u64 {
+pub fn run_bodies(bodies: Vec<Body<'_>>, time: Duration) -> u64 {
     install_handler();
     let alive = watchdog(time + Duration::from_secs(120));
     let stop = AtomicBool::new(false);

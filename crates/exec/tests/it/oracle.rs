@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A block, and the last state to which it came.
+type LastState = (Arc<Block>, CommitState);
+
 /// The states to which blocks came, by name, and the blocks with their last state, in the order of their execution.
-fn read(blocks: Blocks) -> (BTreeMap<&'static str, u64>, Vec<(Arc<Block>, CommitState)>) {
-    let (mut states, mut all) = (BTreeMap::new(), Vec::<(Arc<Block>, CommitState)>::new());
+fn read(blocks: Blocks) -> (BTreeMap<&'static str, u64>, Vec<LastState>) {
+    let (mut states, mut all) = (BTreeMap::new(), Vec::<LastState>::new());
     for update in blocks {
         let BlockUpdate::Changed(update) = update else { panic!("{update:?}") };
         let Some(block) = update.block else { panic!("nothing is known of {:?}", update.tag) };
