@@ -1,6 +1,6 @@
 //! Blocks and logs for WebSocket clients: `eth_subscribe` of JSON-RPC, from execution events.
 //!
-//! [`Gateway`] listens, and passes what [`Blocks`](eventring_exec::Blocks) tells on to each subscription. A gap is
+//! [`Gateway`] listens, and passes what [`Blocks`] tells on to each subscription. A gap is
 //! announced, and the connection stays. Each client has a bounded queue of its own, so one that is slow loses news, is told
 //! how many, and delays nobody.
 //!
