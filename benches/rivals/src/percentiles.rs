@@ -36,8 +36,8 @@ pub fn measure(rounds: usize) -> Medians {
         for (threads, label) in [(1, "1thread"), (4, "4threads")] {
             let mut all = run(threads, rounds, call);
             all.sort_unstable();
-            for (percent, percentile) in [(500, "p50"), (990, "p99"), (999, "p999")] {
-                let at = (all.len() * percent / 1000).min(all.len() - 1);
+            for (permille, percentile) in [(500, "p50"), (990, "p99"), (999, "p999")] {
+                let at = (all.len() * permille / 1000).min(all.len() - 1);
                 let nanos = all[at] as f64 * nanos_per_tick / CALLS as f64;
                 found.insert(format!("{name}_{label}_{percentile}"), nanos);
             }

@@ -61,7 +61,7 @@ fn parse_rate(text: &str) -> Result<Rate, &'static str> {
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let saved = saved::open(std::slice::from_ref(&args.file), false)?;
     let rings = saved.capture.rings();
-    let Some((ring, recorded)) = (0..).zip(rings).find(|(_, ring)| ring.content_type == CONTENT_TYPE_EXEC) else {
+    let Some((ring, recorded)) = (0..).zip(rings).find(|(_, ring)| ring.is_exec()) else {
         let message = format!("{}: there are no execution events, and only these can be replayed", args.file.display());
         return Err(Failure::new(Exit::WrongContentType, message).into());
     };
@@ -102,7 +102,7 @@ fn recorder(args: &ReplayArgs, recorded: &CapturedRing) -> anyhow::Result<Record
     Ok(builder.build()?)
 }
 
-/// What was replayed.
+/// The counts of a replay.
 #[derive(Default)]
 struct Done {
     recorded: u64,

@@ -7,7 +7,7 @@ use super::paint::{DIM, PLAIN, WARNING};
 use super::saved::{Saved, SavedArgs};
 use super::state::end_in_words;
 use super::table::NumberTable;
-use eventring_capture::{CapturedRing, EndReason};
+use eventring_capture::EndReason;
 use eventring_exec::{Blocks, ChainSummary, Wanted};
 use eventring_export::full_name;
 pub(super) use eventring_export::numbers::time;
@@ -62,11 +62,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
 }
 
-/// Returns the figures of the blocks, if a ring of the capture has execution events and all of it is wanted.
+/// Returns the figures of the blocks, if the capture has execution events and all of it is wanted.
 fn chain(saved: &Saved) -> Option<ChainSummary> {
-    let has_blocks = saved.capture.rings().iter().any(CapturedRing::is_exec);
-    let blocks = Blocks::of_capture(&saved.capture, Wanted::ALL).ok();
-    blocks.filter(|_| has_blocks && !saved.is_part).map(ChainSummary::of).filter(|chain| chain.blocks > 0)
+    if saved.is_part {
+        return None;
+    }
+    let blocks = Blocks::of_capture(&saved.capture, Wanted::ALL).ok()?;
+    Some(ChainSummary::of(blocks)).filter(|chain| chain.blocks > 0)
 }
 
 fn write_chain(out: &mut impl Write, chain: &ChainSummary) -> io::Result<()> {

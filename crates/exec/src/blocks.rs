@@ -1,7 +1,6 @@
 //! The blocks of a ring or a file.
 
 use crate::{Block, BlockBuilder, CommitTracker, Dialect, Found, Problem, UnknownSchema, Update, Wanted};
-use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{Cursor, Followed, Follower, Gap, Next, PayloadRead, Reader, Seek, WaitStrategy};
 use eventring::schema::exec::{Bytes32, ExecEvent};
 use eventring_capture::{CaptureEvents, CaptureFile, CapturedContent, CapturedPayload};
@@ -90,7 +89,7 @@ impl Blocks {
     pub fn of_capture(file: &CaptureFile, wanted: Wanted) -> Result<Self, UnknownSchema> {
         let (ring, found) = (0..)
             .zip(file.rings())
-            .find(|(_, ring)| ring.content_type == CONTENT_TYPE_EXEC)
+            .find(|(_, ring)| ring.is_exec())
             .or_else(|| (0..).zip(file.rings()).next())
             .map_or((0, None), |(at, ring)| (at, Some(ring)));
         let (content_type, hash) = found.map_or((0, [0; 32]), |ring| (ring.content_type, ring.schema_hash));

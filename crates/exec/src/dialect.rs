@@ -8,7 +8,7 @@
 
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::schema::exec::{BlockStart, ExecEvent, ExecPayload};
-use eventring::schema::{DecodeError, EventPayload as _, EventType as _};
+use eventring::schema::{DecodeError, EventPayload as _, EventType as _, Hex};
 use std::fmt;
 
 /// A schema of execution events.
@@ -155,12 +155,12 @@ impl fmt::Display for UnknownSchema {
                  a ring of execution events"
             );
         }
-        let hash: String = schema_hash.iter().map(|byte| format!("{byte:02x}")).collect();
         write!(
             f,
-            "the schema of the execution events is not known: found the hash {hash}, expected {} or one of August 2025; a \
+            "the schema of the execution events is not known: found the hash {}, expected {} or one of August 2025; a \
              newer version of eventring may know it",
-            ExecEvent::schema_hash().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+            Hex(schema_hash),
+            Hex(&ExecEvent::schema_hash())
         )
     }
 }

@@ -4,6 +4,7 @@
 use crate::problem::Problem;
 use crate::values::{AccountAccess, Block, CallFrame, Log, Outcome, StorageAccess, Txn};
 use crate::{CommitState, reject_reason, txn_reject_reason};
+use eventring::schema::Hex;
 use eventring::schema::exec::U256;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
@@ -15,7 +16,6 @@ const EXACT_MAX: u64 = 1 << 53;
 pub fn block(block: &Block, state: Option<CommitState>) -> Value {
     let (start, input) = (&block.start, &block.start.eth_block_input);
     let end = block.end();
-    let extra_data = &input.extra_data.0[..input.extra_data_length.min(32) as usize];
     let mut object = json!({
         "number": number(block.number()), "id": text(&block.tag().id), "hash": end.map(|end| text(&end.eth_block_hash)),
         "round": number(start.round), "epoch": number(start.epoch), "timestamp": number(input.timestamp),
@@ -26,7 +26,7 @@ pub fn block(block: &Block, state: Option<CommitState>) -> Value {
         "chain_id": wide(start.chain_id), "parent_hash": text(&start.parent_eth_hash),
         "ommers_hash": text(&input.ommers_hash), "beneficiary": text(&input.beneficiary),
         "transactions_root": text(&input.transactions_root), "withdrawals_root": text(&input.withdrawals_root),
-        "difficulty": number(input.difficulty), "gas_limit": number(input.gas_limit), "extra_data": hex(extra_data),
+        "difficulty": number(input.difficulty), "gas_limit": number(input.gas_limit), "extra_data": hex(block.extra_data()),
         "prev_randao": text(&input.prev_randao), "nonce": text(&input.nonce),
         "base_fee_per_gas": wide(input.base_fee_per_gas),
         "state_root": end.map(|end| text(&end.state_root)), "receipts_root": end.map(|end| text(&end.receipts_root)),
@@ -206,11 +206,7 @@ fn text(value: &impl Display) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> Value {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(2 + 2 * bytes.len());
-    text.push_str("0x");
-    bytes.iter().for_each(|byte| _ = write!(text, "{byte:02x}"));
-    text.into()
+    format!("0x{}", Hex(bytes)).into()
 }
 
 /// Returns a number, as a text if a double does not hold it.

@@ -72,7 +72,7 @@ impl PendingBlocks {
                 return None;
             }
             let (block, state) = self.blocks.pop_front()?;
-            if self.wants(state) {
+            if is_wanted(self.min_stage, state) {
                 return Some((block, state));
             }
         }
@@ -82,10 +82,6 @@ impl PendingBlocks {
     pub fn rest(self) -> impl Iterator<Item = (Arc<Block>, CommitState)> {
         let min_stage = self.min_stage;
         self.blocks.into_iter().filter(move |(_, state)| is_wanted(min_stage, *state))
-    }
-
-    fn wants(&self, state: CommitState) -> bool {
-        is_wanted(self.min_stage, state)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Headers and logs as Ethereum nodes write them: names in camel case, numbers as hex.
 
+use eventring::schema::Hex;
 use eventring::schema::exec::Bytes32;
 use eventring_exec::{Block, CommitState, Log, Txn};
 use serde_json::{Map, Value, json};
@@ -23,7 +24,7 @@ pub(crate) fn header(block: &Block, state: Option<CommitState>) -> Value {
     put("gasLimit", number(input.gas_limit));
     put("gasUsed", end.map(|end| number(end.gas_used)).into());
     put("timestamp", number(input.timestamp));
-    put("extraData", hex(&input.extra_data.0[..input.extra_data_length.min(32) as usize]));
+    put("extraData", hex(block.extra_data()));
     put("mixHash", text(&input.prev_randao));
     put("nonce", text(&input.nonce));
     put("baseFeePerGas", format!("{:#x}", input.base_fee_per_gas).into());
@@ -75,6 +76,5 @@ fn text(value: &impl Display) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> Value {
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("0x{digits}").into()
+    format!("0x{}", Hex(bytes)).into()
 }

@@ -7,6 +7,7 @@ use crate::table::{ParquetTable, RowColumns};
 use crate::table_sink::TableSink;
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
+use eventring::schema::Hex;
 use eventring_capture::{CaptureFile, CapturedRing};
 use eventring_exec::{
     AccountAccess, Block, BlockUpdate, Blocks, CommitState, PendingBlocks, StorageAccess, Txn, Update, Wanted,
@@ -54,8 +55,7 @@ impl Cell {
     }
 
     fn hex(bytes: &[u8]) -> Self {
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self::Text(format!("0x{digits}"))
+        Self::Text(format!("0x{}", Hex(bytes)))
     }
 }
 

@@ -98,9 +98,7 @@ impl RunningFilter {
             }
         }
     }
-}
 
-impl RunningFilter {
     /// Returns the spans that fulfil the condition, or are in one that does, of those in which typed events of a block were
     /// recorded. The spans are those of the same program.
     fn wanted_spans(&mut self, key: usize, records: &BlockRecords, rings: &[CopiedRing]) -> HashSet<u64> {

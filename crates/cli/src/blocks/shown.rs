@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The number of problems of a block that people see.
 const PROBLEMS_SHOWN: usize = 3;
 
-/// What is shown.
+/// The choice of transactions, and the counts of what was written.
 pub(super) struct Shown<'a> {
     is_json: bool,
     addresses: &'a [Address],
@@ -26,8 +26,8 @@ impl<'a> Shown<'a> {
 
     pub(super) fn write(&mut self, out: &mut impl Write, block: &Block, state: CommitState) -> io::Result<()> {
         let is_part = !self.addresses.is_empty() || !self.topics.is_empty();
-        let kept: Vec<&Txn> = block.transactions.iter().filter(|txn| self.wants(txn)).collect();
-        if is_part && kept.is_empty() {
+        let wanted: Vec<bool> = block.transactions.iter().map(|txn| self.wants(txn)).collect();
+        if is_part && !wanted.contains(&true) {
             return Ok(());
         }
         self.written += 1;
@@ -35,11 +35,13 @@ impl<'a> Shown<'a> {
         if self.is_json {
             let mut object = json::block(block, Some(state));
             if is_part && let Some(all) = object["transactions"].as_array_mut() {
-                let mut kept = block.transactions.iter().map(|txn| self.wants(txn));
-                all.retain(|_| kept.next().unwrap_or(false));
+                let mut wanted = wanted.iter();
+                all.retain(|_| wanted.next() == Some(&true));
             }
             return writeln!(out, "{object}");
         }
+        let kept: Vec<&Txn> =
+            block.transactions.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted).map(|(txn, _)| txn).collect();
         let logs: usize = kept.iter().map(|txn| txn.logs.len()).sum();
         let gas = block.end().map_or_else(|| "–".to_owned(), |end| grouped(end.gas_used));
         let took = Duration::from_nanos(block.end_epoch_nanos.saturating_sub(block.start_epoch_nanos));

@@ -84,6 +84,13 @@ impl Block {
         self.start.block_tag.block_number
     }
 
+    /// Returns the extra data of the header, without the zeros that fill its field.
+    #[must_use]
+    pub fn extra_data(&self) -> &[u8] {
+        let input = &self.start.eth_block_input;
+        &input.extra_data.0[..input.extra_data_length.min(32) as usize]
+    }
+
     /// Returns what came out of the execution; `None` unless the block was executed to its end.
     #[must_use]
     pub fn end(&self) -> Option<&BlockEnd> {

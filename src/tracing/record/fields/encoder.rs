@@ -1,15 +1,16 @@
 //! The encoder of fields: a visitor that fills a buffer on the stack.
 
+mod text_args;
+
 use super::{EncodedFields, FieldEncoder, FieldLimits, MessageText, Redactable};
-use crate::schema::perf::{
-    ArgKind, Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags,
-};
+use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
 use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
-use crate::tracing::record::log::{ArgSink, LogArgs};
+use crate::tracing::record::log::LogArgs;
 use crate::tracing::record::thread::{LastRing, ThreadState};
 use arrayvec::ArrayVec;
 use std::error::Error;
 use std::fmt::{self, Write as _};
+use text_args::TextArgs;
 use tracing_core::field::{Field, Visit};
 
 /// Limit of nested formatting. The `Debug` code of a value may record an event, which formats another value. Without a
@@ -349,9 +350,9 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
         self.append(&[index, ValueType::Text as u8, 0, 0]);
         // If an argument panics, what was encoded until then stays.
         self.formatting = start;
-        let mut sink = TextArgs { encoder: self, has_overflowed: false, has_failed: false };
+        let mut sink = TextArgs::of(self);
         args.put_all(&mut sink);
-        let (has_overflowed, has_failed) = (sink.has_overflowed, sink.has_failed);
+        let TextArgs { has_overflowed, has_failed, .. } = sink;
         self.formatting = NONE;
         if has_overflowed {
             // The text is formatted as a whole, and cut if it is too long for the larger buffers.
@@ -360,69 +361,6 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
             return;
         }
         self.end_formatted(start, has_failed.then_some(Cut::Failed));
-    }
-}
-
-/// The arguments of a text, on their way into the buffer.
-struct TextArgs<'e, 't, const N: usize> {
-    encoder: &'e mut Encoder<'t, N>,
-    has_overflowed: bool,
-    /// True if the `Display` or `Debug` of an argument has failed. The text ends there.
-    has_failed: bool,
-}
-
-impl<const N: usize> ArgSink for TextArgs<'_, '_, N> {
-    #[inline(always)]
-    fn put(&mut self, bytes: &[u8]) {
-        // Room for the mark of a cut text is left, as everywhere.
-        match self.encoder.has_room_for(bytes.len() + TRUNCATION_BYTES) {
-            _ if self.has_failed => {}
-            true => self.encoder.append(bytes),
-            false => self.has_overflowed = true,
-        }
-    }
-
-    #[inline(always)]
-    fn put_text(&mut self, kind: u8, text: &str) {
-        // A text that fits the buffer has less than 64 KiB.
-        let [low, high] = (text.len() as u16).to_le_bytes();
-        if self.has_failed {
-            return;
-        }
-        if self.encoder.has_room_for(3 + text.len() + TRUNCATION_BYTES) {
-            self.encoder.append(&[kind, low, high]);
-            self.encoder.append(text.as_bytes());
-        } else {
-            self.has_overflowed = true;
-        }
-    }
-
-    fn put_formatted(&mut self, write: &mut dyn FnMut(&mut dyn fmt::Write) -> fmt::Result) {
-        if self.has_failed {
-            return;
-        }
-        let encoder = &mut *self.encoder;
-        let Some(depth) = FormattingDepth::enter(encoder.thread) else {
-            return self.put_text(ArgKind::Formatted as u8, "<not formatted>");
-        };
-        if !encoder.has_room_for(3 + TRUNCATION_BYTES) {
-            self.has_overflowed = true;
-            return;
-        }
-        encoder.append(&[ArgKind::Formatted as u8, 0, 0]);
-        encoder.writing = encoder.bytes.len();
-        let end = encoder.end - TRUNCATION_BYTES;
-        let mut text =
-            CappedText { bytes: &mut encoder.bytes, end, is_cut: false, pieces: 0, expected: None, is_expected: false };
-        // An error of a value ends the text, as in a message of `tracing`.
-        let has_failed = write(&mut text).is_err();
-        self.has_overflowed |= text.is_cut;
-        self.has_failed = has_failed && !text.is_cut;
-        if depth.has_recorded() {
-            encoder.word |= FORMATTED;
-        }
-        drop(depth);
-        encoder.end_argument();
     }
 }
 

@@ -33,17 +33,20 @@ struct FoundSpan {
     parent: u64,
     call_site: u32,
     /// The beginning, if it is to be tested. That waits until the spans above are known: a condition may be about them.
-    begin: Option<Box<(Descriptor, Vec<u8>)>>,
+    begin: Option<Box<(Descriptor, Option<Vec<u8>>)>>,
 }
 
 impl FoundSpan {
-    /// Returns a span and its id.
-    fn new<'p>(event: &Descriptor, payload: Option<PayloadRead<'p>>) -> (u64, Self) {
+    /// Returns a span and its id. `payload` is that of its beginning, if it is to be tested.
+    fn new(event: &Descriptor, payload: Option<PayloadRead<'_>>) -> (u64, Self) {
         let ext = PerfExt::from_words(event.content_ext);
-        let begin = payload.map(|payload| Box::new((*event, payload.valid().unwrap_or_default().to_vec())));
+        let begin = payload.map(|payload| Box::new((*event, payload.valid().map(<[u8]>::to_vec))));
         (ext.span_id, Self { parent: ext.related, call_site: ext.call_site_id, begin })
     }
 }
+
+/// The beginning of a span that is tested now.
+type Begin<'b> = Option<(&'b Descriptor, PayloadRead<'b>)>;
 
 /// The knowledge of the time before the copying began, from the shards.
 #[derive(Default)]
@@ -162,14 +165,15 @@ impl SpanTrees {
         let new =
             events.descriptors().iter().zip(0..).filter(|(event, _)| event.event_type == PerfEvent::SpanNew.code());
         for (event, index) in new {
-            let (id, span) = FoundSpan::new(event, self.test.is_some().then(|| events.payload(index)));
-            let needs_parent = self.rule.is_about_trees() && span.parent != 0;
-            if needs_parent && !self.verdicts.contains_key(&span.parent) {
+            let payload = self.test.is_some().then(|| events.payload(index));
+            let PerfExt { span_id, related: parent, call_site_id, .. } = PerfExt::from_words(event.content_ext);
+            if self.rule.is_about_trees() && parent != 0 && !self.verdicts.contains_key(&parent) {
+                let (id, span) = FoundSpan::new(event, payload);
                 self.found.insert(id, span);
                 awaiting_parent.push(id);
             } else {
-                self.found.remove(&id);
-                self.judge(id, span);
+                self.found.remove(&span_id);
+                self.judge(span_id, parent, call_site_id, payload.map(|payload| (event, payload)));
             }
         }
         awaiting_parent.into_iter().for_each(|span| self.judge_found(span, cursors));
@@ -219,7 +223,7 @@ impl SpanTrees {
         match self.verdicts.contains_key(&ext.span_id) {
             true => verdict,
             // The beginning of the span was overwritten.
-            false => self.judge(ext.span_id, FoundSpan { parent: 0, call_site: ext.call_site_id, begin: None }),
+            false => self.judge(ext.span_id, 0, ext.call_site_id, None),
         }
     }
 
@@ -248,9 +252,9 @@ impl SpanTrees {
     }
 
     /// Judges a span by its parent and its call site, and remembers the verdict.
-    fn judge(&mut self, span: u64, FoundSpan { parent, call_site, begin }: FoundSpan) -> TreeVerdict {
-        let fits = match (&mut self.test, begin.as_deref()) {
-            (Some(test), Some((event, payload))) => test.begins(event, PayloadRead::Valid(payload)),
+    fn judge(&mut self, span: u64, parent: u64, call_site: u32, begin: Begin<'_>) -> TreeVerdict {
+        let fits = match (&mut self.test, begin) {
+            (Some(test), Some((event, payload))) => test.begins(event, payload),
             _ => false,
         };
         // The siblings of a span whose parent is not known get the same verdict.
@@ -291,7 +295,11 @@ impl SpanTrees {
             }
         }
         while let Some((span, found)) = path.pop() {
-            self.judge(span, found);
+            let begin = found
+                .begin
+                .as_deref()
+                .map(|(event, payload)| (event, payload.as_deref().map_or(PayloadRead::Expired, PayloadRead::Valid)));
+            self.judge(span, found.parent, found.call_site, begin);
         }
     }
 
