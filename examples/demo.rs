@@ -33,16 +33,14 @@ const LINES: u32 = 8;
 /// The time between two reports of the writing process.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// A line of an order was filled by some trades.
+/// A line of an order was filled by some trades. Its extension words say which one.
 #[derive(EventPayload, Clone, Copy, PartialEq)]
 struct LineFilled {
-    order: u64,
-    line: u32,
-    trade_count: u32,
+    trade_count: u64,
 }
 
 #[derive(EventType, Clone, Copy)]
-#[event(content_type = 303, name = "DEMO", recorder = DEMO)]
+#[event(content_type = 303, name = "DEMO", recorder = DEMO, ext(0 = order, 1 = line))]
 #[repr(u16)]
 enum Demo {
     // The payload is the struct, followed by a number for each trade.
@@ -77,7 +75,7 @@ fn noise(number: u64) -> u64 {
 fn line_filled(order: u64, line: u32) -> (LineFilled, [[u8; 8]; 16]) {
     let seed = noise(order ^ u64::from(line) << 56);
     let trades = std::array::from_fn(|trade| noise(seed ^ trade as u64).to_le_bytes());
-    (LineFilled { order, line, trade_count: (seed % 17) as u32 }, trades)
+    (LineFilled { trade_count: seed % 17 }, trades)
 }
 
 /// The writing process. First it prints the paths of its rings. Then it reports again and again the [`numbers`] of its
@@ -130,7 +128,7 @@ fn take_orders(thread: u64, start: Instant, time: Duration, rate: f64) -> u64 {
         for line in 0..LINES {
             let (fixed, trades) = line_filled(order, line);
             let trades = trades[..fixed.trade_count as usize].as_flattened();
-            lines += u64::from(0 < recordv!(Demo::LineFilled, &fixed, [trades]; ext[0] = order, ext[1] = line.into()));
+            lines += u64::from(0 < recordv!(Demo::LineFilled, &fixed, [trades]; order = order, line = line.into()));
         }
         info!(order, check = noise(order), "filled");
     }

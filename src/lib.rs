@@ -55,6 +55,8 @@
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
 //! | `log-to-tracing` | the macros of [`log`] are those of `tracing` | no |
+//! | `context` | contexts of remote callers, stored with spans and written into headers: [`tracing::context`] | no |
+//! | `otel-context` | the trace and span of each thread are shown to profilers of OpenTelemetry | no |
 //! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | no |
 //! | `server` | a server in the program, through which others steer what it records: [`control`] | no |
 //! | `snapshot` | zstd snapshots of rings | no |

@@ -10,7 +10,10 @@
 //! $ eventring export shop.evc --view span      # shop.perfetto-trace, for https://ui.perfetto.dev
 //! ```
 //!
-//! `--slow-every 1000 --slow-ms 50` makes every 1,000th request slow: it sleeps 50 ms inside its span `request`.
+//! `--tasks` records the tasks of customers and queries, too ([TOKIO](../../docs/TOKIO.md)).
+//! `--slow-every 1000 --slow-ms 50` makes every 1,000th request slow: it sleeps 50 ms inside its span `request`,
+//! whose field `number` is a multiple of 1,000.
+//! `--slow-how` says what it does instead of waiting for a timer; `eventring why` finds it out.
 
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
@@ -25,7 +28,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,8 +38,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The number of items that the shop has.
 const ITEMS: u64 = 100;
-/// The number of customers who buy at the same time.
-const CUSTOMERS: u64 = 16;
+static RECORDS_TASKS: AtomicBool = AtomicBool::new(false);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse()?;
@@ -94,7 +96,7 @@ async fn compare(options: &Options, switch: &dyn Fn(bool)) -> Result<(), Box<dyn
         for is_on in [round % 2 == 0, round % 2 == 1] {
             switch(is_on);
             let started = Instant::now();
-            visit(address, options.requests).await?;
+            visit(address, options).await?;
             per_second[usize::from(is_on)] = options.requests as f64 / started.elapsed().as_secs_f64();
         }
         // The first round warms up.
@@ -119,7 +121,7 @@ async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let slow = Arc::new(options.slow_requests());
     let address = open(&slow).await?;
     let started = Instant::now();
-    let failed = visit(address, options.requests).await?;
+    let failed = visit(address, options).await?;
     let seconds = started.elapsed().as_secs_f64();
     let per_second = options.requests as f64 / seconds;
     let planted = slow.planted.load(Ordering::Relaxed);
@@ -140,6 +142,8 @@ async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 /// The options of the command line.
 struct Options {
     requests: u64,
+    /// The number of customers who buy at the same time.
+    customers: u64,
     ring: String,
     subscriber: String,
     keep: bool,
@@ -152,13 +156,16 @@ struct Options {
     slow_every: u64,
     /// Time in milliseconds that a slow request sleeps.
     slow_ms: u64,
+    /// What a slow request does in this time.
+    slow_how: String,
 }
 
 impl Options {
     fn parse() -> Result<Self, Box<dyn Error>> {
-        const USAGE: &str = "options: --requests N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json  --server  --rounds N  --slow-every N  --slow-ms MS";
+        const USAGE: &str = "options: --requests N  --customers N  --ring NAME  --subscriber recorder|layer|registry|nothing|none  --keep  --json  --server  --tasks  --rounds N  --slow-every N  --slow-ms MS  --slow-how waiting|computing|lock|sleeping|child|executor";
         let mut options = Self {
             requests: 20_000,
+            customers: 16,
             ring: "shop".into(),
             subscriber: "recorder".into(),
             keep: false,
@@ -167,20 +174,24 @@ impl Options {
             rounds: 0,
             slow_every: 0,
             slow_ms: 100,
+            slow_how: "waiting".into(),
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value; {USAGE}"));
             match argument.as_str() {
                 "--requests" => options.requests = value()?.parse()?,
+                "--customers" => options.customers = value()?.parse()?,
                 "--ring" => options.ring = value()?,
                 "--subscriber" => options.subscriber = value()?,
                 "--keep" => options.keep = true,
                 "--json" => options.json = true,
                 "--server" => options.server = true,
+                "--tasks" => RECORDS_TASKS.store(true, Ordering::Relaxed),
                 "--rounds" => options.rounds = value()?.parse()?,
                 "--slow-every" => options.slow_every = value()?.parse()?,
                 "--slow-ms" => options.slow_ms = value()?.parse()?,
+                "--slow-how" => options.slow_how = value()?,
                 _ => return Err(format!("{argument} is not known; {USAGE}").into()),
             }
         }
@@ -192,7 +203,8 @@ impl Options {
 
     fn slow_requests(&self) -> SlowRequests {
         let pause = Duration::from_millis(self.slow_ms);
-        SlowRequests { every: self.slow_every, pause, requests: AtomicU64::new(0), planted: AtomicU64::new(0) }
+        let how = self.slow_how.clone();
+        SlowRequests { every: self.slow_every, pause, how, requests: AtomicU64::new(0), planted: AtomicU64::new(0) }
     }
 
     /// Starts the server, through which `eventring enable shop 'http_service=debug'` switches on what the service
@@ -257,6 +269,7 @@ type Database = Arc<Mutex<Connection>>;
 struct SlowRequests {
     every: u64,
     pause: Duration,
+    how: String,
     /// Number of requests so far, of the whole process.
     requests: AtomicU64,
     /// Number of slow requests so far.
@@ -264,13 +277,61 @@ struct SlowRequests {
 }
 
 impl SlowRequests {
-    /// Counts a request, and sleeps if it is a slow one.
-    async fn wait(&self) {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+    /// Returns the number of the next request, from 1.
+    fn next(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Is slow if it is the turn of the request with this number.
+    async fn wait(&self, number: u64) {
         if self.every > 0 && number.is_multiple_of(self.every) {
             self.planted.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(self.pause).await;
+            self.be_slow().await;
         }
+    }
+
+    async fn be_slow(&self) {
+        let pause = self.pause;
+        match self.how.as_str() {
+            "computing" => compute(pause),
+            "sleeping" => std::thread::sleep(pause),
+            "child" => tokio::time::sleep(pause).instrument(info_span!("retry")).await,
+            "lock" => {
+                let (lock, begun) = (Arc::new(Mutex::new(())), Arc::new(Barrier::new(2)));
+                let (held, has_begun) = (lock.clone(), begun.clone());
+                std::thread::spawn(move || {
+                    let _guard = held.lock();
+                    has_begun.wait();
+                    std::thread::sleep(pause);
+                });
+                begun.wait();
+                drop(lock.lock());
+            }
+            "executor" => {
+                // Two tasks for each thread of the executor, and none of them gives its thread back before it is done.
+                (0..2 * tokio::runtime::Handle::current().metrics().num_workers()).for_each(|_| {
+                    tokio::spawn(async move { compute(pause) });
+                });
+                // This task is behind them. (It is woken at once, and not when its thread has nothing to do.)
+                let mut was_polled = false;
+                std::future::poll_fn(|context| {
+                    if std::mem::replace(&mut was_polled, true) {
+                        return std::task::Poll::Ready(());
+                    }
+                    context.waker().wake_by_ref();
+                    std::task::Poll::Pending
+                })
+                .await;
+            }
+            _ => tokio::time::sleep(pause).await,
+        }
+    }
+}
+
+fn compute(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
     }
 }
 
@@ -292,9 +353,10 @@ fn shop(slow: Arc<SlowRequests>) -> Result<Router, rusqlite::Error> {
 
 /// Makes a span of each request. A slow request sleeps inside its span.
 async fn in_span(State(slow): State<Arc<SlowRequests>>, request: Request, next: Next) -> Response {
-    let span = info_span!("request", method = %request.method(), path = request.uri().path(), status = field::Empty);
+    let (number, path) = (slow.next(), request.uri().path());
+    let span = info_span!("request", number, method = %request.method(), path, status = field::Empty);
     let answer = async {
-        slow.wait().await;
+        slow.wait(number).await;
         next.run(request).await
     };
     let response = answer.instrument(span.clone()).await;
@@ -362,18 +424,28 @@ async fn query<T: Send + 'static>(
         warn!(error, "query failed");
         (StatusCode::INTERNAL_SERVER_ERROR, error)
     };
-    let rows = tokio::task::spawn_blocking(work).await.map_err(|error| failed(error.to_string()))?;
+    let rows = match records_tasks() {
+        true => eventring_tokio::spawn_blocking_named("query", work),
+        false => tokio::task::spawn_blocking(work),
+    };
+    let rows = rows.await.map_err(|error| failed(error.to_string()))?;
     rows.map_err(|error| failed(error.to_string()))
 }
 
+/// Returns true if the tasks of customers and queries are recorded, too (`--tasks`).
+fn records_tasks() -> bool {
+    RECORDS_TASKS.load(Ordering::Relaxed)
+}
+
 /// Sends the requests, and returns how many of them failed. A request for a product that is sold out has not failed.
-async fn visit(address: SocketAddr, requests: u64) -> Result<u64, Box<dyn Error>> {
+async fn visit(address: SocketAddr, options: &Options) -> Result<u64, Box<dyn Error>> {
     let next = Arc::new(AtomicU64::new(0));
-    let customers: Vec<_> = (0..CUSTOMERS)
+    let customers: Vec<_> = (0..options.customers)
         .map(|customer| {
             let next = next.clone();
             let span = info_span!("customer", customer);
-            tokio::spawn(customer_visits(address, requests, next).instrument(span))
+            let visits = customer_visits(address, options.requests, next).instrument(span);
+            if records_tasks() { eventring_tokio::spawn_named("customer", visits) } else { tokio::spawn(visits) }
         })
         .collect();
     let mut failed = 0;

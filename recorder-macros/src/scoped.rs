@@ -5,6 +5,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
+use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, LitStr, Result, Token};
 
@@ -87,10 +88,11 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
     }
     for name in names_of(parameters.stream()).into_iter().filter(|_| !args.skips_all) {
         if !args.skipped.contains(&name) {
-            fields.extend(quote!(#name = (&::eventring::__private::AnyOf(&#name)).recorded(),));
+            let field = LitStr::new(&name.unraw().to_string(), name.span());
+            fields.extend(quote!(#field = (&::eventring::__private::AnyOf(&#name)).recorded(),));
         }
     }
-    let name = args.name.unwrap_or_else(|| LitStr::new(&function.to_string(), function.span()));
+    let name = args.name.unwrap_or_else(|| LitStr::new(&function.unraw().to_string(), function.span()));
     let target = args.target.unwrap_or_else(|| quote!(::core::module_path!()));
     let level = args.level.unwrap_or_else(|| quote!(::eventring::tracing::Level::INFO));
     let statements = body.stream();

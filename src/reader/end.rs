@@ -55,19 +55,24 @@ impl RingEnd {
 
 /// The last time at which a reader saw that the writer lives.
 #[derive(Default)]
-pub(super) struct SignOfLife(Mutex<u64>);
+pub(super) struct SignOfLife {
+    pub(super) seen_epoch_nanos: Mutex<u64>,
+    /// The time by which the file was copied, if it is a copy of a running program's memory. It was over by then.
+    pub(super) copied_epoch_nanos: Option<u64>,
+}
 
 impl SignOfLife {
     /// Notes that the writer lived at this time, in nanoseconds since the epoch.
     pub(super) fn see(&self, epoch_nanos: u64) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen_epoch_nanos.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = epoch_nanos.max(*seen);
     }
 
     /// Returns the end that was noticed now.
     pub(super) fn end_now(&self, has_died: bool) -> RingEnd {
-        let after_epoch_nanos = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before_epoch_nanos = Clock::global().now_epoch_nanos().max(after_epoch_nanos);
+        let after_epoch_nanos = *self.seen_epoch_nanos.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Clock::global().now_epoch_nanos();
+        let before_epoch_nanos = self.copied_epoch_nanos.map_or(now, |copied| copied.min(now)).max(after_epoch_nanos);
         RingEnd { has_died, after_epoch_nanos, before_epoch_nanos }
     }
 }

@@ -14,6 +14,7 @@ mod filter;
 mod follow;
 mod gap;
 mod handle;
+mod in_memory;
 mod info;
 mod named_event;
 mod open;
@@ -44,6 +45,8 @@ pub use filter::EventFilter;
 pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};
 pub use handle::Reader;
+#[doc(hidden)]
+pub use in_memory::{START_BYTES, parts_in_memory};
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;

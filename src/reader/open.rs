@@ -28,6 +28,7 @@ pub struct ReaderOptions {
     snapshot_bytes_max: Option<u64>,
     is_header_enough: bool,
     wait: Option<Duration>,
+    copied_epoch_nanos: Option<u64>,
 }
 
 /// Default of [`ReaderOptions::snapshot_bytes_max`].
@@ -132,6 +133,15 @@ impl ReaderOptions {
     #[must_use]
     pub fn header_only(mut self) -> Self {
         self.is_header_enough = true;
+        self
+    }
+
+    /// Says that the file is a copy that was made by this time, in nanoseconds since the epoch: if its writer is dead
+    /// now, it was dead then.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn copied_by(mut self, epoch_nanos: u64) -> Self {
+        self.copied_epoch_nanos = Some(epoch_nanos);
         self
     }
 
@@ -304,7 +314,7 @@ impl ReaderOptions {
             held_by: None,
             was_awaited: false,
             finished,
-            sign_of_life: SignOfLife::default(),
+            sign_of_life: SignOfLife { copied_epoch_nanos: self.copied_epoch_nanos, ..SignOfLife::default() },
         };
         source.state();
         Ok(source)
@@ -323,7 +333,7 @@ impl ReaderOptions {
 }
 
 /// Bytes from the start of a file, up to the version of the extension.
-type StartOfFile = [u8; ext::VERSION_OFFSET + 8];
+pub(super) type StartOfFile = [u8; ext::VERSION_OFFSET + 8];
 
 /// Reads the fixed part of the header with `read` calls, before anything is mapped. The last value is true if the file
 /// has eventring's extension of the header.
@@ -337,7 +347,7 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, Geometry, bool), Re
     decode_header(&start, bytes).map_err(refused)
 }
 
-fn decode_header(start: &StartOfFile, bytes: usize) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
+pub(super) fn decode_header(start: &StartOfFile, bytes: usize) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
     if bytes < FIXED_BYTES && bytes >= MAGIC.len() && start[..MAGIC.len()] == MAGIC {
         return Err(ReaderError::new(
             ReaderErrorKind::Truncated,

@@ -32,6 +32,11 @@ pub(crate) use sizes::too_little_memory;
 /// ignores it, too.
 pub const KEEP_VARIABLE: &str = "EVENTRING_KEEP";
 
+/// Name of the environment variable that puts rings with a name into core files (`EVENTRING_CORE=1`), as
+/// [`RecorderBuilder::in_core_files`] does. The functions that obey [`KEEP_VARIABLE`] obey this variable, and the same
+/// values count as not set.
+pub const CORE_VARIABLE: &str = "EVENTRING_CORE";
+
 /// Configuration of a new recorder. [`Recorder::builder`] makes the configuration; [`Self::build`] makes the ring.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `build`"]
@@ -55,6 +60,7 @@ pub struct RecorderBuilder {
     shard: Shard,
     served_name: Option<String>,
     is_numbered: bool,
+    is_in_core_files: bool,
     options: shm::CreateOptions,
 }
 
@@ -76,6 +82,7 @@ impl RecorderBuilder {
             shard: Shard::default(),
             served_name: None,
             is_numbered: false,
+            is_in_core_files: false,
             options: shm::CreateOptions { replace_prefix: &MAGIC, ..shm::CreateOptions::default() },
         }
     }
@@ -182,12 +189,23 @@ impl RecorderBuilder {
         self
     }
 
-    /// Makes the file stay if the environment variable [`KEEP_VARIABLE`] says so. Otherwise this function changes
-    /// nothing.
-    pub(crate) fn keep_from_env(self) -> Self {
-        let value = std::env::var_os(KEEP_VARIABLE).unwrap_or_default();
-        let says_no = ["", "0", "no", "false", "off"].iter().any(|no| value.eq_ignore_ascii_case(no));
-        if says_no { self } else { self.keep(true) }
+    /// Puts the ring into core files of this process, so that `eventring core` finds it there. Default: false. A ring
+    /// in anonymous memory, or whose file was removed, is in a core file by default; a ring with a name is not.
+    ///
+    /// The setting is one of the process, and stays: `build` sets the bits 3 and 6 of `/proc/self/coredump_filter`. So
+    /// core files also have all other shared mappings of files, and shared huge pages. If the system refuses it, the
+    /// ring is made all the same; `eventring check` tells.
+    pub fn in_core_files(mut self, in_core_files: bool) -> Self {
+        self.is_in_core_files = in_core_files;
+        self
+    }
+
+    /// Makes the file stay, and puts the ring into core files, if the environment variables [`KEEP_VARIABLE`] and
+    /// [`CORE_VARIABLE`] say so. Otherwise this function changes nothing.
+    pub(crate) fn keep_from_env(mut self) -> Self {
+        self.options.keep |= says_yes(KEEP_VARIABLE);
+        self.is_in_core_files |= says_yes(CORE_VARIABLE);
+        self
     }
 
     /// Sets the permission bits of the file. Default: 0640 (the owner may write, the group may read).
@@ -286,6 +304,9 @@ impl RecorderBuilder {
             }
             Some(name) => self.make_file(&name, geometry, clock)?,
         };
+        if self.is_in_core_files {
+            shm::put_named_files_into_cores();
+        }
         let export = super::served::serve(&file, &self.description, self.shard, self.served_name.as_deref());
         let mut core = Core::new(memory, file, fork_guard, clock, self.description, switch);
         core.export = export;
@@ -356,6 +377,12 @@ fn check_context_shift(shift: u32) -> Result<(), RecorderError> {
         RecorderErrorKind::BadConfig,
         format_args!("the context shift is {shift}, expected {} to {}", ALLOWED.start(), ALLOWED.end()),
     ))
+}
+
+/// Returns true if the environment variable is set to something else than a no.
+fn says_yes(variable: &str) -> bool {
+    let value = std::env::var_os(variable).unwrap_or_default();
+    !["", "0", "no", "false", "off"].iter().any(|no| value.eq_ignore_ascii_case(no))
 }
 
 #[cfg(test)]

@@ -147,6 +147,14 @@ impl Core {
         self.writer.memory().control(ControlWord::RecordErrors).fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Returns the process id that the header names, and the time at which the ring was made, in nanoseconds since the
+    /// epoch.
+    #[cfg(feature = "context")]
+    pub(crate) fn writer_and_creation(&self) -> (u32, u64) {
+        let word = |offset: usize| self.writer.memory().header_word(offset).load(Ordering::Relaxed);
+        (word(extension::WRITER_PID) as u32, word(extension::CREATED_EPOCH_NANOS))
+    }
+
     /// Adds to one of the extension's counters.
     pub(crate) fn add_to_counter(&self, offset: usize, value: u64) {
         if self.may_record() {

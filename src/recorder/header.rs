@@ -70,10 +70,15 @@ pub(super) fn write(
         word(ext::SCHEMA_TEXT_BYTES, description.schema_text.len() as u64);
     }
     memory.store_header_bytes(ext::CONTENT_NAME, description.content_name.as_bytes());
+    memory.store_header_bytes(ext::PROGRAM_NAME, recorded_program_name().as_bytes());
+    word(ext::MAGIC_OFFSET, ext::MAGIC);
+}
+
+/// Returns the name of this program, as the headers of its rings have it.
+pub(crate) fn recorded_program_name() -> String {
     let mut program = shm::program_name();
     truncate_at_char(&mut program, ext::PROGRAM_NAME_BYTES);
-    memory.store_header_bytes(ext::PROGRAM_NAME, program.as_bytes());
-    word(ext::MAGIC_OFFSET, ext::MAGIC);
+    program
 }
 
 /// Stores the clock's calibration.

@@ -23,7 +23,7 @@ pub use crate::clock::{Calibration, Clock, ClockKind, TickCounter};
 pub use crate::layout::Geometry;
 pub use crate::shm::HugePageWarning;
 pub(crate) use build::too_little_memory;
-pub use build::{KEEP_VARIABLE, RecorderBuilder};
+pub use build::{CORE_VARIABLE, KEEP_VARIABLE, RecorderBuilder};
 pub use config::ContentDescription;
 pub use domain_switch::DomainState;
 pub use domains::{DOMAINS_VARIABLE, UnknownDomain};
@@ -31,4 +31,6 @@ pub use error::{RecorderError, RecorderErrorKind};
 pub(crate) use events::EventsIdentity;
 pub use handle::{Recorder, RecorderStats};
 pub(crate) use header::Shard;
+#[cfg(feature = "context")]
+pub(crate) use header::recorded_program_name;
 pub use reservation::Reservation;

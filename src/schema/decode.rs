@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::describe::Scalar;
 use super::field::PayloadField;
-use super::model::{CountModel, EventModel, SchemaModel, TypeModel};
+use super::model::{CountModel, EventModel, SchemaModel, TrailingModel, TypeModel};
 use super::record_error::RECORD_ERROR_CODE;
 use super::trailing::read_count;
 use super::value::Value;
@@ -32,9 +32,24 @@ impl SchemaModel {
         match self.event(code) {
             // A RECORD_ERROR has no payload if the ring had no payload memory left to hold the reason of the error.
             Some(_) if code == RECORD_ERROR_CODE && payload.is_empty() => Value::Struct(Vec::new()),
-            Some(event) => PayloadDecoder { model: self, values_left: MAX_VALUES }.event(event, payload),
+            Some(event) => PayloadDecoder::new(self).event(event, payload),
             None => malformed(format!("event type {code} is not in schema {}", self.name), payload),
         }
+    }
+}
+
+impl SchemaModel {
+    /// Returns the number of elements of a trailing array and their size in bytes, as the fixed struct says or as `rest`,
+    /// what is left of the payload, has room for them.
+    pub(super) fn size_of_array(&self, array: &TrailingModel, fixed: &[u8], rest: &[u8]) -> (u64, u64) {
+        let element_bytes = self.bytes_of(&array.element);
+        let count = match array.count {
+            CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
+            // The parser refuses an array whose elements have 0 bytes, so `element_bytes` is not 0 here. `max(1)` only
+            // makes sure that the division cannot panic.
+            CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
+        };
+        (count, count.saturating_mul(element_bytes as u64))
     }
 }
 
@@ -47,12 +62,16 @@ fn malformed(problem: impl Into<String>, rest: &[u8]) -> Value<'_> {
     Value::Malformed { problem: problem.into(), rest }
 }
 
-struct PayloadDecoder<'a> {
+pub(super) struct PayloadDecoder<'a> {
     model: &'a SchemaModel,
     values_left: usize,
 }
 
 impl<'a> PayloadDecoder<'a> {
+    pub(super) fn new(model: &'a SchemaModel) -> Self {
+        Self { model, values_left: MAX_VALUES }
+    }
+
     fn event(mut self, event: &'a EventModel, payload: &'a [u8]) -> Value<'a> {
         let fixed_bytes = event.payload.map_or(0, |index| self.model.structs[index].bytes);
         let Some((fixed, mut rest)) = payload.split_at_checked(fixed_bytes) else {
@@ -65,14 +84,7 @@ impl<'a> PayloadDecoder<'a> {
             None => Vec::new(),
         };
         for array in &event.trailing {
-            let element_bytes = self.model.bytes_of(&array.element);
-            let count = match array.count {
-                CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
-                // The parser refuses an array whose elements have 0 bytes, so `element_bytes` is not 0 here. `max(1)`
-                // only makes sure that the division cannot panic.
-                CountModel::Rest => (rest.len() / element_bytes.max(1)) as u64,
-            };
-            let wanted = count.saturating_mul(element_bytes as u64);
+            let (count, wanted) = self.model.size_of_array(array, fixed, rest);
             let Some((bytes, after)) = usize::try_from(wanted).ok().and_then(|wanted| rest.split_at_checked(wanted))
             else {
                 let left = counted(rest.len() as u64, "byte");
@@ -107,7 +119,7 @@ impl<'a> PayloadDecoder<'a> {
         values
     }
 
-    fn value(&mut self, ty: &'a TypeModel, bytes: &'a [u8]) -> Value<'a> {
+    pub(super) fn value(&mut self, ty: &'a TypeModel, bytes: &'a [u8]) -> Value<'a> {
         let Some(values_left) = self.values_left.checked_sub(1) else {
             return malformed("too many values to show", bytes);
         };
@@ -135,7 +147,7 @@ impl<'a> PayloadDecoder<'a> {
         }
     }
 
-    fn array(&mut self, element: &'a TypeModel, count: u64, bytes: &'a [u8]) -> Value<'a> {
+    pub(super) fn array(&mut self, element: &'a TypeModel, count: u64, bytes: &'a [u8]) -> Value<'a> {
         match element {
             TypeModel::Scalar(Scalar::U8) => return Value::Bytes(bytes),
             TypeModel::Scalar(Scalar::Utf8) => return Value::Text(String::from_utf8_lossy(bytes)),

@@ -22,6 +22,7 @@ mod model;
 mod of_ring;
 mod parse;
 mod payload;
+mod places;
 mod record_error;
 mod resolution;
 #[cfg(feature = "serde")]
@@ -55,9 +56,12 @@ pub use self::model::{EventModel, SchemaModel, SchemaTextError, SchemaTextErrorK
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use self::of_ring::decode_event;
+pub use self::of_ring::give_schema;
 #[doc(hidden)]
 pub use self::of_ring::{ext_words, published_schema};
 pub use self::payload::{EventPayload, EventType, PayloadOf};
+#[doc(hidden)]
+pub use self::places::{FieldPlace, PayloadPlaces};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
 #[doc(hidden)]
 pub use self::resolution::Resolution;

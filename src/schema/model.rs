@@ -28,6 +28,8 @@ pub struct SchemaModel {
     pub(super) version: u32,
     /// The hash that the text states. If it states none, the hash of the text without its comment lines.
     pub(super) schema_hash: [u8; 32],
+    /// True if the text states the hash.
+    pub(super) states_hash: bool,
     pub(super) ext_words: ExtWords,
     /// The domains, by ascending number.
     pub(super) domains: Vec<DomainModel>,
@@ -95,10 +97,15 @@ impl SchemaModel {
         self.events.binary_search_by_key(&code, |event| event.code).ok().map(|i| &self.events[i])
     }
 
-    /// Returns the event of that name (`ORDER_FILLED`).
+    /// Returns the event of that name, as the schema names it (`ORDER_FILLED`) or as the program's source does
+    /// (`OrderFilled`). Upper and lower case never matter. An event of just that name comes first.
     #[must_use]
     pub fn event_by_name(&self, name: &str) -> Option<&EventModel> {
-        self.events.iter().find(|event| event.name == name)
+        let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+        let find = |is_it: &dyn Fn(&str) -> bool| self.events.iter().find(|event| is_it(&event.name));
+        find(&|known| known == name)
+            .or_else(|| find(&|known| known.eq_ignore_ascii_case(name)))
+            .or_else(|| find(&|known| plain(known) == plain(name)))
     }
 
     pub(super) fn bytes_of(&self, ty: &TypeModel) -> usize {

@@ -1,6 +1,7 @@
 //! The schema of a ring file.
 
 use std::borrow::Cow;
+use std::sync::{PoisonError, RwLock};
 
 use super::ext_words::ExtWords;
 use super::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
@@ -23,6 +24,27 @@ fn published_schemas() -> impl Iterator<Item = &'static Schema> {
         super::exec::ExecEvent::schema,
     ];
     schemas.iter().map(|schema| schema())
+}
+
+/// The schemas that this process was given for rings that carry none.
+static GIVEN: RwLock<Vec<SchemaModel>> = RwLock::new(Vec::new());
+
+/// Gives this process a schema for rings that carry none and have none of the published schemas: rings of other
+/// implementations, whose schema is newer than this crate. From now on [`SchemaModel::of_ring`], and so
+/// [`Reader::schema`](crate::reader::Reader::schema), returns it for rings of its content type and hash. If the text of
+/// the schema states no hash, it is taken for all such rings of its content type. Of two schemas for a ring, the one that
+/// was given last counts.
+pub fn give_schema(model: SchemaModel) {
+    GIVEN.write().unwrap_or_else(PoisonError::into_inner).push(model);
+}
+
+fn given_schema(content_type: u16, schema_hash: [u8; 32]) -> Option<SchemaModel> {
+    let given = GIVEN.read().unwrap_or_else(PoisonError::into_inner);
+    let is_it = |model: &&SchemaModel| {
+        model.content_type == content_type && (!model.states_hash || model.schema_hash == schema_hash)
+    };
+    let model = given.iter().rev().find(is_it)?.clone();
+    Some(SchemaModel { schema_hash, ..model })
 }
 
 /// Returns the names of the extension words of a ring. `model` is the ring's schema, or `None` if it is not known.
@@ -62,7 +84,7 @@ fn is_record_error(payload: &[u8]) -> bool {
 
 impl SchemaModel {
     /// Returns the schema of a ring file. If the header names a published schema, returns that schema and ignores
-    /// `text`. (Files of other implementations have no schema text.) Otherwise parses `text`, the schema text in the
+    /// `text`. (Files of other implementations have no schema text; for these, [`give_schema`] adds schemas.) Otherwise parses `text`, the schema text in the
     /// file. The content type and the hash of this text must be those of the header.
     ///
     /// # Errors
@@ -79,6 +101,9 @@ impl SchemaModel {
         let not_of_this_ring =
             |problem: String| SchemaTextError { kind: SchemaTextErrorKind::NotOfThisRing, line: 0, problem };
         let Some(text) = text else {
+            if let Some(model) = given_schema(content_type, schema_hash) {
+                return Ok(Cow::Owned(model));
+            }
             let problem =
                 format!("the ring of content type {content_type} carries none, and its schema is not published");
             return Err(not_of_this_ring(problem));

@@ -78,6 +78,7 @@ impl Parser {
             name: String::new(),
             version: 0,
             schema_hash: schema_text_hash(text),
+            states_hash: false,
             ext_words: ExtWords::NONE,
             domains: Vec::new(),
             structs: Vec::new(),
@@ -165,6 +166,7 @@ impl Parser {
         let Some(()) = read_hex(hex, &mut self.model.schema_hash).filter(|()| is_lower) else {
             return syntax("expected 64 lower-case hex digits");
         };
+        self.model.states_hash = true;
         Ok(())
     }
 

@@ -57,6 +57,7 @@ pub use system::host_name;
 pub(crate) use system::memory_file;
 pub use system::nameless_file;
 pub use system::nameless_memory;
+pub(crate) use system::put_named_files_into_cores;
 pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
     lock_state,
@@ -67,6 +68,8 @@ pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::HeldFile;
+#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+pub(crate) use linux::publish_process_context;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -11,6 +11,9 @@ pub(super) struct SpanCell {
     /// which is never 0. In a free cell of the shared free list: a [`link`] to the next free cells. In any other free
     /// cell: any value.
     pub(super) state: AtomicU64,
+    /// The trace of the cell's span.
+    #[cfg(feature = "context")]
+    pub(super) trace: super::trace::CellTrace,
 }
 
 /// Makes the state of a free cell of the shared free list, in which free cells form chains. `next_cell` is the next
@@ -24,7 +27,12 @@ const LINK: u64 = 1 << 63;
 
 impl SpanCell {
     pub(super) const fn new() -> Self {
-        Self { id: AtomicU64::new(0), state: AtomicU64::new(0) }
+        Self {
+            id: AtomicU64::new(0),
+            state: AtomicU64::new(0),
+            #[cfg(feature = "context")]
+            trace: super::trace::CellTrace::new(),
+        }
     }
 
     /// Returns the call site of the span with this id. Returns `None` if this cell does not belong to that span, or the

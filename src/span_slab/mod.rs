@@ -1,4 +1,4 @@
-//! The span slab: one cell of 16 bytes for each open span.
+//! The span slab: one cell of 16 bytes for each open span; with the feature `context`, 48 bytes.
 //!
 //! A cell says whether its span is open, because a closed span is nobody's current span, even if some thread has not
 //! exited it. It also holds the call site, and the number of handles of the span. The call site is needed for
@@ -13,17 +13,21 @@
 //! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
 //! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
-//! Free cells are in free lists ([`free_list`]).
+//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`.
 
 mod cell;
 mod free_list;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "context")]
+mod trace;
 
 use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(crate) use free_list::FreeList;
+#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+pub(crate) use trace::TraceKey;
 
 /// Number of bits of an id that hold the index of the cell. So nearly 2^24 spans can be open at the same time, and
 /// their cells take 256 MiB.
@@ -118,6 +122,15 @@ impl SpanSlab {
         };
         free.release_if_ended(self);
         Some(self.cell(index)?.begin::<LAYER>(index, call_site_id))
+    }
+
+    /// Gives a new span the trace of its parent, if traces are kept. A `parent` of 0 means that there is none.
+    #[inline(always)]
+    pub(crate) fn set_parent(&self, id: u64, parent: u64) {
+        #[cfg(feature = "context")]
+        self.inherit_trace(id, parent);
+        #[cfg(not(feature = "context"))]
+        let _ = (self, id, parent);
     }
 
     /// Returns the call site of an open span. Returns `None` if no open span has this id, or if the span's cell is

@@ -36,6 +36,7 @@
 //! [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] does the same for
 //! a whole recording and holds all of its spans.
 
+pub mod context;
 mod filter;
 mod read;
 mod record;
@@ -78,6 +79,10 @@ pub use record::init::{
 pub use record::instruction_count::InstructionSource;
 pub use record::layer::RecorderLayer;
 pub use record::log::LogValue;
+#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+pub use record::otel::publish as publish_otel_context;
+#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+pub(crate) use record::otel::show_span;
 pub use record::recorder::{PerfRecorder, PerfStats};
 #[doc(hidden)]
 pub use record::replayed::{ReplayedRecorder, ring_with_tables};

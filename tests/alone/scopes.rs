@@ -54,6 +54,11 @@ fn work(count: u32, name: &str, what: Option<&[char]>, secret: &str) -> usize {
     count as usize + name.len() + what.map_or(0, <[char]>::len) + secret.len()
 }
 
+#[scoped]
+fn r#match(r#type: u32) {
+    assert!(r#type > 0);
+}
+
 struct Stack(Vec<u8>);
 
 impl Stack {
@@ -80,6 +85,7 @@ fn mixed() -> Vec<&'static str> {
         let _sibling = scope!("sibling");
     }
     assert_eq!(work(3, "abc", Some(&['x']), "secret"), 13);
+    r#match(4);
     assert!(Stack(vec![]).push((1, 2)).is_ok() && Stack(vec![]).push((2, 1)).is_err());
     vec![
         "outer",
@@ -89,6 +95,7 @@ fn mixed() -> Vec<&'static str> {
         "outer/sibling",
         "work",
         "work/inner",
+        "match",
         "push",
         "push",
     ]
@@ -103,14 +110,15 @@ fn scopes_and_spans_are_each_others_parents_with_a_subscriber() {
     assert_eq!(names, expected);
     let spans = all(&tree);
     let is_scope: Vec<bool> = spans.iter().map(|span| span.is_scope()).collect();
-    assert_eq!(is_scope, [true, false, true, true, true, true, true, true, true]);
+    assert_eq!(is_scope, [true, false, true, true, true, true, true, true, true, true]);
     assert!(spans.iter().all(|span| !span.is_open() && !span.may_have_losses && !span.has_ended_with_parent()));
     assert!(spans.iter().all(|span| span.slices.len() == 1 && span.slices[0].exited_epoch_nanos.is_some()));
     assert_eq!(fields(spans[2]), "bytes=3 kind=Some(1) of what=x of.whole=0.5");
+    assert_eq!(fields(spans[7]), "type=4");
     assert_eq!(fields(spans[3]), "name=ada name#2=\"ada\"");
     assert_eq!(fields(spans[5]), "twice=6 count=3 name=abc what=Some(['x'])");
     let target = |at: usize| spans[at].call_site.as_ref().unwrap().target.clone();
-    assert_eq!((target(3).as_str(), target(7).as_str()), ("elsewhere", "stack"));
+    assert_eq!((target(3).as_str(), target(8).as_str()), ("elsewhere", "stack"));
     assert!(spans[4].call_site.as_ref().unwrap().file.as_deref().is_some_and(|file| file.ends_with("scopes.rs")));
 }
 

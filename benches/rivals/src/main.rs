@@ -22,6 +22,8 @@ mod reference;
 mod scan_floors;
 mod scanning;
 mod spans;
+#[cfg(feature = "tasks")]
+mod tasks;
 mod third_party;
 #[path = "../../threads/mod.rs"]
 mod threads;
@@ -68,6 +70,8 @@ const PARTS: &[(&str, Measure)] = &[
     ("scanning", scanning::measure),
     ("cross_core", cross_core::measure),
     ("spans", spans::measure),
+    #[cfg(feature = "tasks")]
+    ("tasks", tasks::measure),
     ("third_party", third_party::measure),
     ("percentiles", percentiles::measure),
 ];
@@ -104,6 +108,8 @@ const NANOS_TARGETS: &[(&str, f64)] = &[
     ("record_disabled_over_empty", 1.0),
     ("record_domain_off_over_empty", 1.0),
     ("span_layer_0f_over_registry", 30.0),
+    ("task_poll_eventring", 40.0),
+    ("task_wake_eventring", 25.0),
 ];
 
 /// Upper limits of ratios.

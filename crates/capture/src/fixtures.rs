@@ -6,6 +6,8 @@ use crate::format::header::FileHeader;
 use crate::format::record::SortKey;
 use crate::format::ring::{CapturedRing, RingRole};
 use crate::format::stats::{CaptureStats, RingStats};
+use crate::format::tables;
+use crate::format::values::tables::RecorderTables;
 use crate::format::write::CaptureWriter;
 use crate::read::file::CaptureFile;
 use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
@@ -13,7 +15,9 @@ use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::EventType;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
+use eventring::tracing::Catalog;
 use std::fs::File;
+use std::io::Write;
 
 /// A capture that a test makes. Ring 0 is a perf ring, and ring 1 is an exec ring of the same process. Ring 2, if
 /// there is one, is another shard of the recorder of ring 0.
@@ -25,6 +29,7 @@ pub struct CaptureFixture {
     perf_ring: usize,
     pid: u32,
     program: &'static str,
+    level: i32,
 }
 
 /// A ring of a fixture: the records that wait to be written, and the counts.
@@ -102,6 +107,11 @@ impl CaptureFixture {
         Self::made(PerfEvent::schema_hash(), pid, "shop")
     }
 
+    /// Makes a capture that `write` writes, and that is read from `file`.
+    pub fn written(file: File, write: Box<dyn Write>) -> Self {
+        Self::made_in(file, write, PerfEvent::schema_hash(), 4711, "shop")
+    }
+
     pub fn with_schema(perf_schema_hash: [u8; 32]) -> Self {
         Self::made(perf_schema_hash, 4711, "shop")
     }
@@ -113,11 +123,16 @@ impl CaptureFixture {
 
     fn made(perf_schema_hash: [u8; 32], pid: u32, program: &'static str) -> Self {
         let file = tempfile::tempfile().unwrap();
+        let write = Box::new(file.try_clone().unwrap());
+        Self::made_in(file, write, perf_schema_hash, pid, program)
+    }
+
+    fn made_in(file: File, write: Box<dyn Write>, perf_schema_hash: [u8; 32], pid: u32, program: &'static str) -> Self {
         let header =
             FileHeader { part: 0, started_epoch_nanos: 900, started_boot_nanos: 100, started_monotonic_nanos: 90 };
-        let writer = CaptureWriter::new(Box::new(file.try_clone().unwrap()), &header).unwrap();
+        let writer = CaptureWriter::new(write, &header).unwrap();
         let shard = RingRole::Shard { recorder: 0, shard: 0 };
-        let mut made = Self { writer, file, rings: Vec::new(), perf_ring: 0, pid, program };
+        let mut made = Self { writer, file, rings: Vec::new(), perf_ring: 0, pid, program, level: 3 };
         made.add_ring(&ring("shop", CONTENT_TYPE_PERF, perf_schema_hash, shard));
         made.add_ring(&ring("shop-exec", CONTENT_TYPE_EXEC, ExecEvent::schema_hash(), RingRole::Single));
         made
@@ -142,6 +157,15 @@ impl CaptureFixture {
         let mut made = Self::new();
         made.add_ring(&ring("other", CONTENT_TYPE_PERF, [9; 32], RingRole::Single));
         made
+    }
+
+    /// Adds a ring with events of a schema. Returns its number.
+    pub fn ring_of<E: EventType>(&mut self, name: &str) -> usize {
+        let schema = E::schema();
+        let ring = ring(name, E::CONTENT_TYPE, schema.hash(), RingRole::Single);
+        let (content_name, schema_text) = (E::CONTENT_NAME.into(), schema.text().to_owned());
+        self.add_ring(&CapturedRing { content_name, schema_text, ..ring });
+        self.rings.len() - 1
     }
 
     /// Records the next events of spans into this ring.
@@ -201,15 +225,27 @@ impl CaptureFixture {
         &mut self,
         nanos: u64,
         call_site_id: u32,
-        (kind, level): (CallSiteKind, CallSiteLevel),
+        kind: (CallSiteKind, CallSiteLevel),
         name: &str,
+        fields: &[&str],
+    ) {
+        self.call_site_in(nanos, call_site_id, kind, ("shop::web", name), fields);
+    }
+
+    /// Records a call site of this target.
+    pub fn call_site_in(
+        &mut self,
+        nanos: u64,
+        call_site_id: u32,
+        (kind, level): (CallSiteKind, CallSiteLevel),
+        (target, name): (&str, &str),
         fields: &[&str],
     ) {
         let view = CallSiteView {
             kind,
             level,
             name: name.into(),
-            target: "shop::web".into(),
+            target: target.into(),
             module: "shop::web".into(),
             file: "src/web.rs".into(),
             line: 10 + call_site_id,
@@ -226,6 +262,36 @@ impl CaptureFixture {
         records.gaps.push(PlacedGap { events_before: records.events.len(), gap });
     }
 
+    /// Adds a ring of typed events, and returns its index.
+    pub fn add_typed<E: EventType>(&mut self, name: &str) -> usize {
+        let ring = ring(name, E::CONTENT_TYPE, E::schema_hash(), RingRole::Single);
+        self.add_ring(&CapturedRing { schema_text: E::schema().text().to_owned(), ..ring });
+        self.rings.len() - 1
+    }
+
+    /// Writes call sites and threads into the tables, as recorders do.
+    pub fn describe(&mut self, catalog: &Catalog) {
+        let mut bytes = Vec::new();
+        let mut count = 0;
+        for site in catalog.call_sites() {
+            tables::put_entry(&mut bytes, 0, tables::CALL_SITE, site.id, &site.encode());
+            count += 1;
+        }
+        for thread in catalog.threads() {
+            tables::put_entry(&mut bytes, 0, tables::THREAD, thread.id, &thread.encode());
+            count += 1;
+        }
+        self.tables(&bytes, count);
+        for ring in &mut self.rings {
+            ring.layout = std::mem::take(&mut ring.layout).with_tables(|| RecorderTables::new(catalog.clone(), None));
+        }
+    }
+
+    /// Sets the level of compression; 0 for none.
+    pub fn set_level(&mut self, level: i32) {
+        self.level = level;
+    }
+
     /// Adds a block of entries of tables, as they stand in a file.
     pub fn tables(&mut self, bytes: &[u8], entries: u64) {
         self.writer.tables(bytes, entries).unwrap();
@@ -234,7 +300,7 @@ impl CaptureFixture {
     /// Writes the records that wait as blocks, one for each ring.
     pub fn end_block(&mut self) {
         let mut encoder = BlockEncoder::new();
-        encoder.set_level(3).unwrap();
+        encoder.set_level(self.level).unwrap();
         for FixtureRing { records, key, layout, .. } in &mut self.rings {
             let mut block = EncodedBlock::default();
             if records.all().len() > 0 {

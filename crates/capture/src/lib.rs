@@ -23,6 +23,7 @@
 //! | `sinks/` | where captures go: files, the last seconds, batches |
 //! | `received/` | a capture file that grows by batches |
 //! | `recording/` | what a recording is, whether it is a capture or rings |
+//! | `numbers` | numbers for people |
 //!
 //! Each folder uses those above it in this table, and none below.
 
@@ -33,6 +34,8 @@ mod engine;
 mod error;
 mod files;
 mod format;
+#[doc(hidden)]
+pub mod numbers;
 mod read;
 #[doc(hidden)]
 pub mod received;
@@ -65,13 +68,23 @@ pub use files::output_entry::{OutputEntry, OutputKind, UnfinishedFile};
 #[doc(hidden)]
 pub use files::read_files::ReadFiles;
 #[doc(hidden)]
+pub use format::values::integer::Integer;
+#[doc(hidden)]
+pub use format::values::key::{NameKey, NameKind};
+#[doc(hidden)]
+pub use format::values::operand::Operand;
+#[doc(hidden)]
 pub use read::events::{ContentRef, RecordRef};
+#[doc(hidden)]
+pub use read::kept::{KeptBlocks, RingLoss};
 #[doc(hidden)]
 pub use read::process_end::CapturedLife;
 #[doc(hidden)]
 pub use read::workers::worker_threads;
 #[doc(hidden)]
 pub use select::batch_filter::{BatchFilter, EventCondition, EventTest};
+#[doc(hidden)]
+pub use select::block_test::BlockTest;
 #[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! Tests with "bombs": small captures that decompress to very large ones. An export of a bomb must not take more
 //! memory than [`export`] promises.
 
-use crate::formats::{Format, export, export_files};
+use crate::output::formats::{Format, export, export_files};
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_capture::{CaptureError, CaptureFile};
@@ -166,7 +166,7 @@ fn export_alone(path: &Path) {
         let others: &[&dyn Fn() -> Result<(), CaptureError>] = &[
             &|| to_file(Format::Chrome, View::Thread),
             &|| to_file(Format::Chrome, View::Span),
-            &|| eventring_report::page::write(&capture, View::Span.into(), &mut std::io::sink()).map(|_| ()),
+            &|| eventring_report::page::write(&capture, View::Span.into(), None, &mut std::io::sink()).map(|_| ()),
             &|| to_file(Format::OtlpJson, View::Span),
             &|| to_files(Format::Ctf),
         ];

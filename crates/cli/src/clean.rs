@@ -1,11 +1,11 @@
 //! `eventring clean`.
 
-use super::directories::{self, ShardRole};
 use super::exit::{Exit, Failure};
-use super::format::{bytes, counted, one_line};
-use super::paint::{DIM, GOOD};
-use super::state::writer;
-use super::table::column_width;
+use crate::input::directories::{self, ShardRole};
+use crate::input::state::writer;
+use crate::text::format::{bytes, counted, one_line};
+use crate::text::paint::{DIM, GOOD};
+use crate::text::table::column_width;
 use eventring::files::{ShmError, ShmErrorKind, StaleFile};
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ impl Args {
     /// Removes the file if a dead program has left it. Returns the file's entry in the report, or `None` if the report
     /// does not mention the file.
     fn clean_file(&self, path: &Path) -> Option<CleanedFile> {
-        if super::servers::is_dead_socket(path) {
+        if crate::input::servers::is_dead_socket(path) {
             if !self.dry_run {
                 std::fs::remove_file(path).ok()?;
             }

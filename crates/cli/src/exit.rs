@@ -31,10 +31,11 @@ pub(super) enum Exit {
     Lost = 16,
     Unreadable = 17,
     Exceeded = 18,
+    NothingFound = 19,
 }
 
 /// The meaning of each exit code, as `--help` shows it.
-const MEANINGS: [(Exit, &str); 19] = [
+const MEANINGS: [(Exit, &str); 20] = [
     (Exit::Done, "done; also if ended by Ctrl-C, or because the reader of its output has ended"),
     (Exit::Failed, "anything else went wrong"),
     (Exit::Usage, "the command line is wrong"),
@@ -57,6 +58,7 @@ const MEANINGS: [(Exit, &str); 19] = [
     ),
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
     (Exit::Exceeded, "a span has changed more than --fail-if allows, or is not within its budget"),
+    (Exit::NothingFound, "`find` has found nothing in captures that are whole"),
 ];
 
 /// Returns the table for `--help`.

@@ -1,12 +1,13 @@
 //! `eventring export`.
 
 use super::exit::{Exit, Failure};
-use super::format::{counted, one_line};
-use super::losses::MissingEvents;
 use super::output;
-use super::output_directory;
-use super::saved::{Saved, SavedArgs, output_stem, stdout_twice};
-use crate::formats::{Format, FormatParser, export, export_files};
+use crate::input::saved::{Saved, SavedArgs, output_stem, stdout_twice};
+use crate::output::directory;
+use crate::output::formats::{Format, FormatParser, export, export_files};
+use crate::text::format::{counted, one_line};
+use crate::text::losses::MissingEvents;
+use clap::ValueEnum as _;
 use eventring::reader::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
@@ -28,7 +29,8 @@ pub(super) struct Args {
     /// Names of spans in traces and stacks: the name, or the target and the name
     #[arg(long = "names", value_name = "NAMES", default_value = "name")]
     span_names: Names,
-    /// Numbers of folded stacks: times in nanoseconds, or instructions, if they were counted
+    /// Numbers of folded stacks: times in nanoseconds, or instructions, if they were counted; of captures of `eventring
+    /// profile` also what threads did in the spans, with the stacks of the program
     #[arg(long, value_name = "WEIGHT", default_value = "time")]
     weight: Weight,
     /// Where to write; `-` for stdout; a directory for ctf and parquet [default: the input's name with the extension
@@ -73,7 +75,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
         return Err(Failure::new(Exit::Usage, message).into());
     }
-    if args.weight == Weight::Instructions && args.format != Format::Folded {
+    if args.weight != Weight::Time && args.format != Format::Folded {
         let message =
             "--weight is the number behind each stack of --format folded; name that format, or leave --weight out";
         return Err(Failure::new(Exit::Usage, message).into());
@@ -112,9 +114,9 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
         let message = "this format has several files, and stdout takes only one; name a directory with --output";
         return Err(Failure::new(Exit::Usage, message).into());
     }
-    output_directory::look(output, args.format, args.force, &ReadFiles::default())?;
+    directory::look(output, args.format, args.force, &ReadFiles::default())?;
     let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
-    let write = |directory: &mut output_directory::OutputDirectory<'_>| {
+    let write = |directory: &mut directory::OutputDirectory<'_>| {
         let written = export_files(&saved.capture, args.format, directory);
         saved.reading.end();
         written.map_err(|error| match error.io_error() {
@@ -122,7 +124,7 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
             None => anyhow::Error::new(error),
         })
     };
-    let summary = output_directory::write_whole(output, args.format, args.force, &saved.read, write)?;
+    let summary = directory::write_whole(output, args.format, args.force, &saved.read, write)?;
     conclude(args, output, &saved, &summary)
 }
 
@@ -135,13 +137,21 @@ fn conclude(args: &Args, output: &Path, saved: &Saved, summary: &ExportSummary) 
     }
 }
 
-/// Checks that stacks of instructions are not empty: a flame graph of nothing is no result.
+/// Checks that stacks of a weight that was counted are not empty: a flame graph of nothing is no result.
 fn check_counted(args: &Args, bytes: u64) -> Result<(), Failure> {
-    if args.weight != Weight::Instructions || bytes > 0 {
-        return Ok(());
-    }
-    let message = "no instructions were counted, expected those of at least one span; make the capture with `eventring \
-                   icount`, or leave out --weight instructions";
+    let (found, with) = match args.weight {
+        _ if bytes > 0 => return Ok(()),
+        Weight::Time => return Ok(()),
+        Weight::Instructions => {
+            ("no instructions were counted, expected those of at least one span", "eventring icount")
+        }
+        Weight::Cpu => ("there are no samples, expected at least one", "eventring profile --stacks"),
+        Weight::Blocked | Weight::Runnable => {
+            ("there is no such time, expected switches of at least one thread", "eventring profile --sched --stacks")
+        }
+    };
+    let weight = args.weight.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let message = format!("{found}; make the capture with `{with}`, or leave out --weight {weight}");
     Err(Failure::new(Exit::Failed, message))
 }
 

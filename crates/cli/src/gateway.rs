@@ -1,15 +1,16 @@
 //! `eventring gateway`.
 
 use super::exit::{Exit, Failure};
-use super::format::{counted, grouped};
 use super::interrupt::Interrupt;
-use super::paint::{DIM, WARNING};
-use super::ring_args::RingArgs;
-use eventring_exec::{Blocks, Start, Wanted};
+use crate::args::ring_args::RingArgs;
+use crate::text::format::{counted, grouped};
+use crate::text::paint::{DIM, WARNING};
+use eventring_exec::{BlockArchive, Blocks, Start, Wanted};
 use eventring_gateway::Gateway;
 use serde_json::json;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Serve the blocks and logs of a ring of execution events to WebSocket clients: `eth_subscribe`
 ///
@@ -25,8 +26,18 @@ pub(super) struct GatewayArgs {
     /// Begin with the oldest event in the ring, not with the block that is executed next
     #[arg(long)]
     from_oldest: bool,
+    /// Origin of web pages that may connect, like https://example.org; several times for several; * for all. Without it no
+    /// page may, because a browser lets every page connect to this host
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    allow_origins: Vec<String>,
+    /// An archive of final blocks: blocks of which the ring has lost events are taken from there
+    #[arg(long, value_name = "DIR")]
+    archive: Option<PathBuf>,
+    /// How long to wait for the archive to get a block, while later blocks are kept back
+    #[arg(long, value_name = "TIME", requires = "archive", value_parser = crate::args::amounts::parse_duration, default_value = "30s")]
+    archive_wait: Duration,
     /// End this long after the ring has ended and no other one has come [default: never]
-    #[arg(long, value_name = "TIME", value_parser = super::amounts::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::args::amounts::parse_duration)]
     linger: Option<Duration>,
     /// Print one JSON object when the gateway listens, and one at the end
     #[arg(long)]
@@ -38,8 +49,12 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
     let ring = args.ring.open()?;
     let mut wanted = Wanted::TRANSACTIONS;
     wanted.input = false;
-    let blocks = Blocks::of_ring(&ring, wanted).map_err(|error| super::blocks::refused(&ring, &error))?;
+    let blocks =
+        Blocks::of_ring(&ring, wanted).map_err(|error| super::blocks::input::refused(args.ring.name(), &error))?;
     let mut blocks = blocks.follow_restarts();
+    if let Some(directory) = &args.archive {
+        blocks = blocks.with_archive(BlockArchive::open(directory)?, args.archive_wait);
+    }
     blocks.seek(if args.from_oldest { Start::Oldest } else { Start::Newest });
     let refused = |error: std::io::Error| {
         let message = format!(
@@ -48,7 +63,11 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
         );
         Failure::new(Exit::Failed, message)
     };
-    let gateway = Gateway::listen(args.listen.as_str()).map_err(refused)?;
+    let mut gateway = Gateway::listen(args.listen.as_str()).map_err(refused)?;
+    gateway = gateway.allow_origins(args.allow_origins.clone());
+    if let Some(limit) = args.linger {
+        gateway = gateway.linger(limit);
+    }
     let address = gateway.local_address()?;
     if args.json {
         writeln!(anstream::stdout(), "{}", json!({ "listening": address.to_string() }))?;
@@ -56,14 +75,12 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
     } else {
         anstream::eprintln!("listening at ws://{address}");
     }
-    let ended = std::cell::Cell::new(None);
-    let stats = gateway.serve(blocks, || {
-        let is_finished = ring.is_finished();
-        let since = ended.get().filter(|_| is_finished).or_else(|| is_finished.then(Instant::now));
-        ended.set(since);
-        let has_lingered = args.linger.zip(since).is_some_and(|(limit, since)| since.elapsed() >= limit);
-        has_lingered || interrupt.came()
-    });
+    let stats =
+        gateway.serve(&mut blocks, || interrupt.came()).map_err(|error| Failure::io("cannot serve clients", &error))?;
+    // The node's next ring has events of another kind.
+    if let Some(error) = blocks.refused() {
+        return Err(super::blocks::input::refused(args.ring.name(), error).into());
+    }
     if args.json {
         let object =
             json!({ "clients": stats.clients, "refused": stats.refused, "news": stats.news, "lost": stats.lost });

@@ -1,18 +1,21 @@
 //! `eventring list`.
 
-use super::directories::{self, ShardRole, is_unfinished};
 use super::exit::Exit;
-use super::format::{bytes, content_name, counted, duration, grouped, one_line};
-use super::held;
-use super::history::History;
-use super::paint::{DIM, WARNING};
-use super::servers::{self, ListedServer, SilentServer};
-use super::state::{add_end, json_name, short_word, writer};
-use super::table::column_width;
+use crate::args::limit::LimitArgs;
+use crate::input::directories::{self, ShardRole, is_unfinished};
+use crate::input::held;
+use crate::input::history::History;
+use crate::input::servers::{self, ListedServer, SilentServer};
+use crate::input::state::{add_end, json_name, short_word, writer};
+use crate::text::format::{bytes, columns, content_name, counted, duration, grouped, one_line};
+use crate::text::paint::{DIM, WARNING};
+use crate::text::table::{column_width, shortened, shortened_end};
 use eventring::reader::{Reader, ReaderErrorKind, RingEnd, RingState, shard_path};
 use eventring::tracing::CatalogLosses;
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::iter;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +30,8 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
 }
 
 /// The largest width of the last column, which shows what is switched on. `eventring levels` shows all of it.
@@ -105,9 +110,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let may_be_more = directories.iter().any(is_closed);
     let mut out = anstream::stdout().lock();
     if args.json {
-        let rings: Vec<Value> = found.iter().map(object).collect();
         let notes: Vec<Value> = notes.iter().map(|(pid, text)| json!({ "pid": pid, "note": text })).collect();
-        writeln!(out, "{}", json!({ "directories": directories, "rings": rings, "notes": notes }))?;
+        let rest = json!({ "directories": directories, "notes": notes });
+        // Rings without a file are those of one process.
+        let id = |ring: &Value| {
+            format!("{}:{}", ring["writer"]["pid"], ring["file"].as_str().or(ring["name"].as_str()).unwrap_or_default())
+        };
+        args.limit.write(&mut out, &rest, "rings", found.iter().map(object), id)?;
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         let who_knows = if may_be_more { ", as far as this user may look" } else { "" };
@@ -130,7 +139,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// Returns the name that a program asked for, if it got another because other instances of it ran: `shop` for `shop~2`.
-fn instance_of(name: &str) -> Option<&str> {
+pub(super) fn instance_of(name: &str) -> Option<&str> {
     let (of, number) = name.rsplit_once('~').filter(|(of, _)| !of.is_empty())?;
     let is_plain = number.starts_with(|first| matches!(first, '1'..='9'));
     number.parse::<u32>().is_ok_and(|number| is_plain && number >= 2).then_some(of)
@@ -270,16 +279,8 @@ fn object(found: &ListedRing) -> Value {
     object
 }
 
-/// Cuts a text that is too long for its column.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SERVER_CHARS_MAX) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(SERVER_CHARS_MAX - 1).chain(['…']).collect(),
-    }
-}
-
 fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
-    let rows: Vec<[String; 8]> = found
+    let mut rows: Vec<[String; HEADS.len()]> = found
         .iter()
         .map(|found| {
             let instance = instance_of(&found.name).map(|of| format!("instance of {}", one_line(of)));
@@ -307,27 +308,85 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
                 0.0 => "–".to_owned(),
                 seconds => format!("{} ({:.0} %)", duration(Duration::from_secs_f64(seconds)), fill * 100.0),
             };
-            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |(_, words)| shortened(&one_line(words)));
+            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |(_, words)| one_line(words));
             let (recorded, bytes) = (grouped(found.recorded), bytes(found.file_bytes));
-            [name, one_line(&found.content_name), by, recorded, bytes, rate, past, server]
+            let state = short_word(found.state).1.to_owned();
+            [name, one_line(&found.content_name), by, state, recorded, bytes, rate, past, server]
         })
         .collect();
-    let width = |column: usize, heading: &str| {
-        column_width(rows.iter().map(|row| row[column].chars().count()).chain([heading.len()]))
-    };
-    let [name, content, by] = [width(0, "NAME"), width(1, "CONTENT"), width(2, "WRITER")];
-    writeln!(
-        out,
-        "{DIM}{:<name$}  {:<content$}  {:<by$}  {:<8}  {:>15}  {:>10}  {:>11}  {:>17}  SERVER{DIM:#}",
-        "NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE", "RATE", "PAST"
-    )?;
-    for (row, found) in rows.iter().zip(found) {
-        let (style, state) = short_word(found.state);
-        writeln!(
-            out,
-            "{:<name$}  {:<content$}  {:<by$}  {style}{state:<8}{style:#}  {:>15}  {:>10}  {:>11}  {:>17}  {}",
-            row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7]
-        )?;
+    rows.insert(0, HEADS.map(str::to_owned));
+    let widths = fitted_widths(&rows, columns(&io::stdout()));
+    for (row, found) in rows.iter().zip(iter::once(None).chain(found.iter().map(Some))) {
+        let style = found.map_or(DIM, |found| short_word(found.state).0);
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0) {
+            let cell = if column == WRITER { shortened(cell, width) } else { shortened_end(cell, width) };
+            let padding = " ".repeat(width - cell.chars().count().min(width));
+            line += if line.is_empty() { "" } else { "  " };
+            match column {
+                STATE if found.is_some() => line += &format!("{style}{cell}{style:#}{padding}"),
+                column if NUMBERS.contains(&column) => line += &(padding + &cell),
+                _ => line += &(cell + &padding),
+            }
+        }
+        let line = line.trim_end();
+        if found.is_some() { writeln!(out, "{line}")? } else { writeln!(out, "{DIM}{line}{DIM:#}")? }
     }
     Ok(())
+}
+
+const HEADS: [&str; 9] = ["NAME", "CONTENT", "WRITER", "STATE", "RECORDED", "SIZE", "RATE", "PAST", "SERVER"];
+const NAME: usize = 0;
+const WRITER: usize = 2;
+const STATE: usize = 3;
+/// The columns of numbers.
+const NUMBERS: Range<usize> = 4..8;
+/// The columns that are shortened if the terminal is too narrow, and those that are left out if that does not help: the
+/// first one first.
+const SHORTENED: [usize; 4] = [8, 1, 2, NAME];
+const LEFT_OUT: [usize; 7] = [8, 1, 5, 6, 2, 4, 7];
+/// The width to which columns are shortened.
+const SHORT_CHARS: usize = 12;
+
+/// Returns the widths of the columns in a terminal with so many `columns`, in which no line may take two. A column of the
+/// width 0 is left out.
+fn fitted_widths(rows: &[[String; HEADS.len()]], columns: Option<usize>) -> [usize; HEADS.len()] {
+    let width = |column: usize| column_width(rows.iter().map(|row| row[column].chars().count()));
+    let mut widths: [usize; HEADS.len()] = std::array::from_fn(width);
+    widths[8] = widths[8].min(SERVER_CHARS_MAX);
+    let Some(columns) = columns else { return widths };
+    let all = |widths: &[usize]| widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>() - 2;
+    for column in SHORTENED {
+        let over = all(&widths).saturating_sub(columns);
+        widths[column] = widths[column].saturating_sub(over).max(SHORT_CHARS.min(widths[column]));
+    }
+    for column in LEFT_OUT {
+        if all(&widths) > columns {
+            widths[column] = 0;
+        }
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let row = ["shop-of-a-very-long-name (6 shards)", "EXEC", "http_service_with_a_long_name 12345", "live"];
+        let numbers = ["1,234,567,890", "64 MiB", "121,579/s", "1.2 s (100 %)", "INFO, http_service=trace, and more"];
+        let row: Vec<String> = row.iter().chain(&numbers).map(ToString::to_string).collect();
+        let rows = [HEADS.map(str::to_owned), row.try_into().unwrap()];
+        let all =
+            |widths: [usize; 9]| widths.iter().map(|width| if *width > 0 { width + 2 } else { 0 }).sum::<usize>() - 2;
+        let whole = all(fitted_widths(&rows, None));
+        assert!(whole > 150, "{whole}");
+        for columns in 24..whole + 10 {
+            let widths = fitted_widths(&rows, Some(columns));
+            assert!(all(widths) <= columns && widths[NAME] >= SHORT_CHARS, "{columns}: {widths:?}");
+            // Nothing is left out of a usual terminal.
+            assert!(columns < 120 || widths.iter().all(|width| *width > 0), "{columns}: {widths:?}");
+        }
+    }
 }

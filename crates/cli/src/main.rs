@@ -8,6 +8,7 @@
     not(all(
         feature = "forward",
         feature = "gateway",
+        feature = "profile",
         feature = "view",
         target_os = "linux",
         not(eventring_unsupported)
@@ -15,10 +16,10 @@
     allow(dead_code, reason = "only the verbs that are left out need it")
 )]
 
-mod advice;
-mod amounts;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod awaited;
+mod archive;
+mod args;
+mod ask;
 mod blocks;
 #[cfg(test)]
 mod bombs;
@@ -26,82 +27,73 @@ mod budget;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod capture;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod check;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod clean;
 mod completions;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod control;
-mod decoder;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+mod core;
 mod diff;
-mod directories;
 mod exit;
 mod export;
-mod fields;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod filter;
-mod format;
-mod formats;
+mod find;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 #[cfg_attr(not(feature = "forward"), path = "left_out/forward.rs")]
 mod forward;
-mod found;
 #[cfg_attr(not(feature = "gateway"), path = "left_out/gateway.rs")]
 mod gateway;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod held;
-mod history;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod icount;
 mod info;
+mod input;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod interrupt;
+mod json_schema;
 mod left_out;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod list;
-mod losses;
-mod measured;
+mod mcp;
 mod open;
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 mod other_systems;
 mod output;
-mod output_directory;
-mod paint;
-mod patterns;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod processes;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod program;
-mod reading;
+#[cfg_attr(
+    not(all(feature = "profile", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    path = "left_out/profile.rs"
+)]
+mod profile;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod replay;
 mod report;
-mod ring_args;
-mod rotation;
-mod saved;
-mod selection;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-mod servers;
-mod silence;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod snapshot;
-mod state;
 mod summary;
-mod table;
+mod tasks;
+mod text;
 mod top;
 #[cfg_attr(not(feature = "view"), path = "left_out/view.rs")]
 mod view;
 mod watch;
+mod why;
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-use other_systems::{interrupt, processes};
+use other_systems::interrupt;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use eventring::schema::SchemaModel;
 use eventring_capture::secret::without_secrets_of;
-use exit::Exit;
-#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+use exit::{Exit, Failure};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Shows event rings: shared-memory files that programs record events into.
+/// Shows event rings: shared-memory files that programs record events into
+///
+/// `list` says which rings there are, `watch NAME` follows one, `top NAME` shows what its program does, and `capture NAME
+/// -o FILE` keeps everything. `eventring VERB --help` explains a verb.
 #[derive(Parser)]
 #[command(name = "eventring", version, max_term_width = 120, after_help = exit::help())]
 struct Cli {
@@ -110,6 +102,24 @@ struct Cli {
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     color: clap::ColorChoice,
+    /// The schema text of rings that carry none and whose schema is not known here, for example of a node that is newer
+    /// than this program; may be repeated
+    #[arg(long, global = true, value_name = "FILE")]
+    schema: Vec<PathBuf>,
+    /// Print the JSON Schema of what --json prints, and end
+    #[arg(long, global = true)]
+    json_schema: bool,
+}
+
+/// Makes the schemas of `--schema` known.
+fn give_schemas(files: &[PathBuf]) -> anyhow::Result<()> {
+    for file in files {
+        let name = file.display();
+        let failed = |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("--schema {name}: {why}"));
+        let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+        eventring::schema::give_schema(SchemaModel::parse(&text).map_err(|error| failed(&error))?);
+    }
+    Ok(())
 }
 
 #[derive(Subcommand)]
@@ -118,8 +128,11 @@ enum Verb {
     List(list::Args),
     Info(info::Args),
     Blocks(blocks::BlocksArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Archive(archive::ArchiveArgs),
     Gateway(gateway::GatewayArgs),
     Watch(watch::Args),
+    Find(find::FindArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Snapshot(snapshot::Args),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -135,9 +148,15 @@ enum Verb {
     Report(report::ReportArgs),
     Budget(budget::BudgetArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Profile(profile::ProfileArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Icount(icount::IcountArgs),
     Open(open::OpenArgs),
     Top(top::TopArgs),
+    Why(why::WhyArgs),
+    Ask(ask::AskArgs),
+    Mcp(mcp::McpArgs),
+    Tasks(tasks::TasksArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Enable(control::enable::EnableArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -148,6 +167,10 @@ enum Verb {
     Serve(control::serve::ServeArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Replay(replay::ReplayArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Check(check::CheckArgs),
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    Core(core::CoreArgs),
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     Clean(clean::Args),
     Completions(completions::Args),
@@ -175,15 +198,41 @@ fn without_secrets(message: &str) -> String {
 
 /// Runs the program.
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| report_usage(&error));
-    paint::choose(cli.color);
-    let done = match &cli.verb {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let done = match json_schema::asked(&Cli::command(), &arguments) {
+        Some(verb) => json_schema::print(&verb),
+        None => {
+            let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| report_usage(&error));
+            text::paint::choose(cli.color);
+            give_schemas(&cli.schema).and_then(|()| run(&cli.verb))
+        }
+    };
+    let exit = done.map_err(text::advice::on).unwrap_or_else(|error| {
+        let exit = Exit::from_error(&error);
+        if exit != Exit::Done {
+            anstream::eprintln!(
+                "{}error:{:#} {}",
+                text::paint::ERROR,
+                text::paint::ERROR,
+                text::format::one_line(&without_secrets(&error.to_string()))
+            );
+        }
+        exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+fn run(verb: &Verb) -> anyhow::Result<Exit> {
+    match verb {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::List(args) => list::run(args),
         Verb::Info(args) => info::run(args),
         Verb::Blocks(args) => blocks::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Archive(args) => archive::run(args),
         Verb::Gateway(args) => gateway::run(args),
         Verb::Watch(args) => watch::run(args),
+        Verb::Find(args) => find::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Snapshot(args) => snapshot::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -199,9 +248,15 @@ fn main() -> ExitCode {
         Verb::Report(args) => report::run(args),
         Verb::Budget(args) => budget::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Profile(args) => profile::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Icount(args) => icount::run(args),
         Verb::Open(args) => open::run(args),
         Verb::Top(args) => top::run(args),
+        Verb::Why(args) => why::run(args),
+        Verb::Ask(args) => ask::run(args),
+        Verb::Mcp(args) => mcp::run(args),
+        Verb::Tasks(args) => tasks::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Enable(args) => control::enable::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -213,22 +268,13 @@ fn main() -> ExitCode {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Replay(args) => replay::run(args),
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Check(args) => check::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+        Verb::Core(args) => core::run(args),
+        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Verb::Clean(args) => clean::run(args),
         #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
         Verb::Other(words) => Err(other_systems::failure(words).into()),
         Verb::Completions(args) => completions::run(args, &mut Cli::command()),
-    };
-    let exit = done.map_err(advice::on).unwrap_or_else(|error| {
-        let exit = Exit::from_error(&error);
-        if exit != Exit::Done {
-            anstream::eprintln!(
-                "{}error:{:#} {}",
-                paint::ERROR,
-                paint::ERROR,
-                format::one_line(&without_secrets(&error.to_string()))
-            );
-        }
-        exit
-    });
-    ExitCode::from(exit as u8)
+    }
 }

@@ -4,9 +4,9 @@ use super::exit::{Exit, Failure};
 use std::ffi::OsString;
 
 /// The verbs that need rings.
-const OF_RINGS: [&str; 12] = [
-    "capture", "clean", "disable", "enable", "forward", "icount", "levels", "list", "receive", "replay", "serve",
-    "snapshot",
+const OF_RINGS: [&str; 15] = [
+    "capture", "check", "clean", "core", "disable", "enable", "forward", "icount", "levels", "list", "profile",
+    "receive", "replay", "serve", "snapshot",
 ];
 
 /// Returns the error of a verb that this program does not have.
@@ -59,7 +59,7 @@ pub(super) mod processes {
     use std::path::{Path, PathBuf};
 
     /// No options: there are no programs whose rings could be read.
-    #[derive(clap::Args)]
+    #[derive(clap::Args, Default)]
     pub(crate) struct ProcessArgs {}
 
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "they are called like the others")]
@@ -109,7 +109,7 @@ pub(super) mod processes {
 
 /// What `output_directory` does without the calls of Linux.
 pub(super) mod directory {
-    use crate::formats::Format;
+    use crate::output::formats::Format;
     use std::fs::{self, File};
     use std::io;
     use std::path::Path;

@@ -1,34 +1,33 @@
 //! `eventring replay`.
 
-use super::exit::{Exit, Failure};
-use super::format::{counted, events};
+use super::blocks::input::{Input, InputArgs};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
-use super::losses::report_problem;
-use super::paint::DIM;
-use super::saved;
+use crate::text::format::{counted, events};
+use crate::text::losses::report_problem;
+use crate::text::paint::DIM;
 use eventring::files::CONTENT_TYPE_EXEC;
+use eventring::reader::PayloadRead;
 use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing};
-use eventring_exec::Replay;
+use eventring_exec::{ExecEvents, NextEvent, Replay};
 use serde_json::json;
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Record the execution events of a snapshot or capture again, into a live ring: a stand-in for a node
+/// Record the execution events of a snapshot, capture, EVCAP_01 file or archive again, into a live ring: a stand-in for a
+/// node
 ///
 /// The events have their own times, words and payloads, and their own sequence numbers if the file begins with number 1
 /// and has no gap. Programs that read a node's ring read this one. The ring stays when this program ends, until another one
 /// takes the name or `eventring clean --ended` removes it.
 #[derive(clap::Args)]
 pub(super) struct ReplayArgs {
-    /// A snapshot or a capture; or a ring
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
     /// Name or path of the ring to make, and its size if it is not to have that of the recorded one: `node`, `node:256MiB`
     #[arg(long, value_name = "NAME")]
     ring: OsString,
@@ -59,17 +58,21 @@ fn parse_rate(text: &str) -> Result<Rate, &'static str> {
 }
 
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
-    let saved = saved::open(std::slice::from_ref(&args.file), false)?;
-    let rings = saved.capture.rings();
-    let Some((ring, recorded)) = (0..).zip(rings).find(|(_, ring)| ring.is_exec()) else {
-        let message = format!("{}: there are no execution events, and only these can be replayed", args.file.display());
-        return Err(Failure::new(Exit::WrongContentType, message).into());
+    let input = args.input.open()?;
+    input.describe(args.json);
+    // A ring that is still written is replayed up to its present end.
+    let end = match &input {
+        Input::Ring(ring) => ring.info().last_seqno,
+        _ => u64::MAX,
     };
-    let recorder = recorder(args, recorded)?;
+    let mut events_read = input.events(args.input.name())?;
+    let recorder = recorder(args, &input, &events_read)?;
     let interrupt = Interrupt::listen()?;
     let mut done = Done::default();
     let began = Instant::now();
-    while play(args.rate, &saved.capture, ring, &recorder, &interrupt, &mut done) && args.again {}
+    while play(args.rate, &mut events_read, end, &recorder, &interrupt, &mut done) && args.again {
+        events_read = input.events(args.input.name())?;
+    }
     let seconds = began.elapsed().as_secs_f64();
     if done.left_out > 0 {
         let text = format!("{} had no payload in the file, and are left out", events(done.left_out));
@@ -85,19 +88,31 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         let rounds = counted(done.rounds, "round", "rounds");
         anstream::eprintln!("{DIM}{} in {rounds}, {seconds:.1} s{DIM:#}", events(done.recorded));
     }
-    Ok(Exit::Done)
+    Ok(input.report(&args.input.names, events_read.problems()))
 }
 
 /// Makes the ring, with the size of the recorded one unless the name says another.
-fn recorder(args: &ReplayArgs, recorded: &CapturedRing) -> anyhow::Result<Recorder> {
-    let description = ContentDescription::new(CONTENT_TYPE_EXEC, recorded.content_name.clone())
-        .schema_hash(recorded.schema_hash)
-        .schema_text(recorded.schema_text.clone());
+fn recorder(args: &ReplayArgs, input: &Input, events: &ExecEvents) -> anyhow::Result<Recorder> {
+    let description = ContentDescription::new(CONTENT_TYPE_EXEC, "EXEC")
+        .schema_hash(events.schema_hash())
+        .schema_text(events.schema_text());
     let builder = Recorder::builder(description).config(&args.ring).keep(true).prefault(false);
     let shift = |size: u64| size.max(1).ilog2();
-    let builder = match args.ring.to_string_lossy().contains(':') {
-        true => builder,
-        false => builder.shifts(shift(recorded.descriptor_capacity), shift(recorded.payload_buf_bytes)),
+    let sizes = match input {
+        Input::Ring(ring) => {
+            let geometry = ring.info().geometry;
+            Some((geometry.descriptor_capacity(), geometry.payload_buf_bytes()))
+        }
+        Input::Saved(saved) => {
+            let recorded = saved.capture.rings().iter().find(|ring| ring.is_exec());
+            recorded.map(|ring| (ring.descriptor_capacity, ring.payload_buf_bytes))
+        }
+        Input::Stored(_) => None,
+    };
+    let builder = match sizes.filter(|_| !args.ring.to_string_lossy().contains(':')) {
+        // The recorded ring may be smaller than the published ones are.
+        Some((descriptors, bytes)) => builder.compact(true).shifts(shift(descriptors), shift(bytes)),
+        None => builder,
     };
     Ok(builder.build()?)
 }
@@ -111,11 +126,11 @@ struct Done {
     rounds: u64,
 }
 
-/// Replays the ring of the capture once. Returns false if the user has ended it.
+/// Replays the events once. Returns false if the user has ended it.
 fn play(
     rate: Rate,
-    capture: &CaptureFile,
-    ring: u32,
+    events: &mut ExecEvents,
+    end: u64,
     recorder: &Recorder,
     interrupt: &Interrupt,
     done: &mut Done,
@@ -124,17 +139,22 @@ fn play(
     let began = Instant::now();
     let mut first_nanos = None;
     done.rounds += 1;
-    for record in capture.events().filter(|record| record.ring == ring) {
-        let (descriptor, payload) = match record.content {
-            CapturedContent::Event { descriptor, payload: CapturedPayload::Valid(payload) } => (descriptor, payload),
-            CapturedContent::Event { .. } => {
-                done.left_out += 1;
+    loop {
+        let (descriptor, payload) = match events.next_timeout(Duration::ZERO) {
+            NextEvent::Event(descriptor, _) if descriptor.seqno > end => return true,
+            NextEvent::Event(descriptor, payload) => match payload.read() {
+                PayloadRead::Valid(payload) => (descriptor, payload),
+                _ => {
+                    done.left_out += 1;
+                    continue;
+                }
+            },
+            NextEvent::Gap(gap) => {
+                done.gaps += u64::from(gap.is_loss());
                 continue;
             }
-            CapturedContent::Gap { .. } => {
-                done.gaps += 1;
-                continue;
-            }
+            NextEvent::NewRing => continue,
+            NextEvent::TimedOut | NextEvent::Ended => return true,
         };
         if let Rate::Times(times) = rate {
             let first = *first_nanos.get_or_insert(descriptor.record_epoch_nanos);
@@ -147,11 +167,10 @@ fn play(
                 }
             }
         }
-        replay.record(&descriptor, &payload);
+        replay.record(&descriptor, payload);
         done.recorded += 1;
         if done.recorded.is_multiple_of(1024) && interrupt.came() {
             return false;
         }
     }
-    true
 }

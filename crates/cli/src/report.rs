@@ -2,11 +2,13 @@
 
 use super::diff::parse_rate;
 use super::exit::{Exit, Failure};
-use super::format::{counted, grouped, one_line};
-use super::losses::MissingEvents;
-use super::measured::captures;
 use super::output;
-use super::saved::{PartArgs, Saved, output_stem, stdout_twice};
+use crate::input::measured::captures;
+use crate::input::saved::{PartArgs, Saved, output_stem, stdout_twice};
+use crate::text::format::{counted, grouped, one_line};
+use crate::text::losses::MissingEvents;
+use eventring::files::CONTENT_TYPE_EXEC;
+use eventring::reader::Reader;
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureError, ReadFiles};
 use eventring_export::{ExportOptions, Names, View};
@@ -33,6 +35,10 @@ pub(super) struct ReportArgs {
     /// Names of spans in flame graphs: the name, or the target and the name
     #[arg(long = "names", value_name = "NAMES", default_value = "name")]
     span_names: Names,
+    /// Name of the spans, or target and name, whose flame graphs on and off the processor are shown, for a capture of
+    /// `eventring profile` [default: those that took most time]
+    #[arg(long, value_name = "SPAN")]
+    flame: Option<String>,
     /// For two captures: show times and instructions for a call of this span, or for a `second`, and not for a call of
     /// each span itself
     #[arg(long, value_name = "SPAN")]
@@ -73,6 +79,10 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
         let message = "--per is for two captures, found one; name a second capture, or leave out --per";
         return Err(Failure::new(Exit::Usage, message).into());
     }
+    if args.flame.is_some() && sides.len() > 1 {
+        let message = "--flame is for one capture, found two; name one capture, or leave out --flame";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
     let output = args.output(&sides);
     let is_stdout = output::is_stdout(&output);
     if is_stdout && args.json {
@@ -82,7 +92,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let mut read = ReadFiles::default();
     let mut opened = Vec::new();
     for names in &sides {
-        let saved = args.part.open(names, sides.len() > 1, args.json);
+        let saved = args.part.open(names, sides.len() > 1 && !has_blocks(names), args.json);
         let saved = saved.map_err(|error| if sides.len() > 1 { on_side(&names[0], error) } else { error })?;
         read.add_capture(&saved.capture);
         opened.push(saved);
@@ -151,6 +161,12 @@ impl ReportArgs {
     }
 }
 
+/// Returns true if one of these is a ring of execution events, which has blocks in place of spans.
+fn has_blocks(names: &[PathBuf]) -> bool {
+    let is_exec = |ring: Reader| ring.info().content_type == CONTENT_TYPE_EXEC;
+    names.iter().any(|name| name.is_file() && Reader::open(name).is_ok_and(is_exec))
+}
+
 /// Puts the name of one of two captures before an error, unless the error has it.
 fn on_side(name: &Path, error: anyhow::Error) -> anyhow::Error {
     let (name, message) = (name.display().to_string(), error.to_string());
@@ -164,7 +180,7 @@ fn on_side(name: &Path, error: anyhow::Error) -> anyhow::Error {
 /// Makes the page about one capture.
 fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
     let mut html = Vec::new();
-    let summary = page::write(&saved.capture, args.options(), &mut html)?;
+    let summary = page::write(&saved.capture, args.options(), args.flame.as_deref(), &mut html)?;
     let capture = ReadCapture {
         missing: MissingEvents::from(&summary),
         problems: summary.problems,

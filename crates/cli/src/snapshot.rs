@@ -1,11 +1,11 @@
 //! `eventring snapshot`.
 
 use super::exit::{Exit, Failure};
-use super::format::{bytes, content_name, counted, events, grouped, one_line, were};
 use super::output;
-use super::paint::{DIM, WARNING};
-use super::patterns::is_pattern;
-use super::ring_args::RingArgs;
+use crate::args::patterns::is_pattern;
+use crate::args::ring_args::RingArgs;
+use crate::text::format::{bytes, content_name, counted, events, grouped, one_line, were};
+use crate::text::paint::{DIM, WARNING};
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring_capture::ReadFiles;
 use serde_json::json;

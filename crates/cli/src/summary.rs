@@ -1,24 +1,26 @@
 //! `eventring summary`.
 
 use super::exit::Exit;
-use super::format::{TimeFormat, bytes, columns, counted, events, grouped, one_line, rate, were};
-use super::losses::MissingEvents;
-use super::paint::{DIM, PLAIN, WARNING};
-use super::saved::{Saved, SavedArgs};
-use super::state::end_in_words;
-use super::table::NumberTable;
+use crate::args::limit::{self, LimitArgs};
+use crate::input::saved::{Saved, SavedArgs};
+use crate::input::state::end_in_words;
+use crate::text::format::{TimeFormat, bytes, columns, counted, events, grouped, one_line, rate, were};
+use crate::text::losses::MissingEvents;
+use crate::text::paint::{DIM, PLAIN, WARNING};
+use crate::text::table::NumberTable;
 use eventring_capture::EndReason;
 use eventring_exec::{Blocks, ChainSummary, Wanted};
 use eventring_export::full_name;
 pub(super) use eventring_export::numbers::time;
-use eventring_export::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
-use serde_json::{Map, Value};
+use eventring_export::{EventSummary, InstructionSummary, SharedNames, SpanSummary, Summary, summarize};
+use serde_json::Value;
 use std::io::{self, Write};
 
 /// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
 ///
 /// `total` is the time from creation to close, `self` that without the time of children, `busy` and `idle` that with and
-/// without a thread in the span. The percentiles are those of single spans, to three digits. Spans that were open, or of
+/// without a thread in the span. Captures of `eventring profile` also have `cpu`, `runnable` and `blocked`: what the threads
+/// did in the spans, and in those around which they are; `self` without the latter. The percentiles are those of single spans, to three digits. Spans that were open, or of
 /// which an end may be lost, are counted beside them.
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -27,6 +29,8 @@ pub(super) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
@@ -40,15 +44,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let chain = chain(&saved);
     let mut out = anstream::stdout();
     if args.json {
-        match &chain {
-            None => writeln!(out, "{}", summary.to_json())?,
-            Some(chain) => {
-                let [mut object, chain]: [Map<String, Value>; 2] =
-                    [serde_json::from_str(&summary.to_json())?, serde_json::from_value(chain.to_json())?];
-                object.extend(chain);
-                writeln!(out, "{}", Value::Object(object))?;
-            }
+        let mut answer = summary.to_json();
+        if let (Some(Value::Object(chain)), Some(answer)) =
+            (chain.as_ref().map(ChainSummary::to_json), answer.as_object_mut())
+        {
+            answer.extend(chain);
         }
+        args.limit.write_whole(&mut out, answer, "spans", limit::full_name)?;
     } else {
         write(&mut out, &summary, &saved)?;
         if let Some(chain) = &chain {
@@ -83,9 +85,13 @@ fn write_chain(out: &mut impl Write, chain: &ChainSummary) -> io::Result<()> {
         per_second(chain.gas_used),
     )?;
     let mut table = NumberTable::new(["", "count", "p50", "p90", "p99", "max"]);
-    for (name, nanos) in [("blocks", &chain.block_nanos), ("transactions", &chain.txn_nanos)] {
+    let times = [
+        ("blocks", &chain.block_nanos, chain.block_nanos_max),
+        ("transactions", &chain.txn_nanos, chain.txn_nanos_max),
+    ];
+    for (name, nanos, max) in times {
         let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|quantile| time(nanos.value_at_quantile(quantile)));
-        table.row([name.to_owned(), grouped(nanos.len()), p50, p90, p99, time(nanos.max())], PLAIN);
+        table.row([name.to_owned(), grouped(nanos.len()), p50, p90, p99, time(max)], PLAIN);
     }
     table.write(out, columns(&io::stdout()))?;
     if let Some((number, most)) = chain.largest {
@@ -128,12 +134,15 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         (false, Some(_)) if have_died => "open when the program died",
         (false, Some(_)) => "open",
     };
-    let mut table = NumberTable::new(["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max"]);
+    let table = NumberTable::new(["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max"]);
+    // `idle` is the rest of `total` beside `busy`.
+    let mut table = table.leaving_out(&[5, 7, 4]);
     for span in &summary.spans {
         table.row_with_note(times(span), PLAIN, note(span, beginning, open));
     }
     match (summary.spans.is_empty(), summary.events.is_empty()) {
         (false, _) => table.write(out, columns(&io::stdout()))?,
+        (true, true) if summary.log_records > 0 => {}
         (true, true) => writeln!(out, "{DIM}no spans and no typed events{DIM:#}")?,
         (true, false) => {}
     }
@@ -143,10 +152,18 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         }
         typed(&summary.events).write(out, columns(&io::stdout()))?;
     }
-    let counted = counted_spans(&summary.spans);
-    if !counted.is_empty() {
+    let with_instructions = counted_spans(&summary.spans);
+    if !with_instructions.is_empty() {
         writeln!(out)?;
-        instructions(&counted).write(out, columns(&io::stdout()))?;
+        instructions(&with_instructions).write(out, columns(&io::stdout()))?;
+    }
+    if summary.log_records > 0 {
+        writeln!(out, "{}", counted(summary.log_records, "log record", "log records"))?;
+    }
+    let kernel = kernel_times(&summary.spans);
+    if let Some(kernel) = kernel {
+        writeln!(out)?;
+        kernel.write(out, columns(&io::stdout()))?;
     }
     let time = TimeFormat::new(false);
     for program in summary.programs.iter().filter(|program| program.state() == "died") {
@@ -174,10 +191,12 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
 /// Returns a table of typed events.
 fn typed(events: &[EventSummary]) -> NumberTable<5> {
     let mut table = NumberTable::new(["typed event", "count", "a second", "payload", "each"]);
+    let shared = SharedNames::of(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     for event in events {
         let per_second = event.per_second().map_or("–".to_owned(), rate);
         let [payload, each] = [event.payload_bytes, event.payload_bytes / event.count.max(1)].map(bytes);
-        table.row([one_line(&event.name), grouped(event.count), per_second, payload, each], PLAIN);
+        let name = one_line(&shared.shown(&event.name, &event.content));
+        table.row([name, grouped(event.count), per_second, payload, each], PLAIN);
     }
     table
 }
@@ -211,6 +230,25 @@ pub(super) fn instructions(spans: &[(&SpanSummary, &InstructionSummary)]) -> Num
     table
 }
 
+/// Returns a table of what the kernel says of the threads in spans, if it says something.
+fn kernel_times(spans: &[SpanSummary]) -> Option<NumberTable<8>> {
+    let spans: Vec<_> = spans.iter().filter_map(|span| Some((span, span.kernel?))).collect();
+    let has_unknown = spans.iter().any(|(_, times)| times.all.unknown > 0);
+    // A column without a head and cells is left out.
+    let if_unknown = |text: String| if has_unknown { text } else { String::new() };
+    let heads = ["span", "cpu", "runnable", "blocked", "not known", "self cpu", "self runnable", "self blocked"];
+    let table = NumberTable::new(heads.map(|head| if head == "not known" && !has_unknown { "" } else { head }));
+    let mut table = table.leaving_out(&[7, 6, 5]);
+    for (span, times) in &spans {
+        let [cpu, runnable, blocked] = [times.all.cpu, times.all.runnable, times.all.blocked].map(time);
+        let [own_cpu, own_runnable, own_blocked] = [times.own.cpu, times.own.runnable, times.own.blocked].map(time);
+        let name = one_line(&full_name(&span.name, &span.target));
+        let unknown = if_unknown(time(times.all.unknown));
+        table.row([name, cpu, runnable, blocked, unknown, own_cpu, own_runnable, own_blocked], PLAIN);
+    }
+    (!spans.is_empty()).then_some(table)
+}
+
 /// Returns the name of a span, its number and its times.
 fn times(span: &SpanSummary) -> [String; 10] {
     // Without a closed span, no duration is known. Then the cells of durations show `open` if there are open spans,
@@ -227,6 +265,12 @@ fn times(span: &SpanSummary) -> [String; 10] {
 /// seen, and `open` of spans without a close.
 fn note(span: &SpanSummary, beginning: &str, open: &str) -> String {
     let mut more = Vec::new();
+    if span.ended_with_parent > 0 {
+        more.push(format!(
+            "{} ended with what was around them, and not by their guard",
+            grouped(span.ended_with_parent)
+        ));
+    }
     if span.open > 0 {
         more.push(format!("+ {} {open}", grouped(span.open)));
     }

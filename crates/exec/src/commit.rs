@@ -1,6 +1,6 @@
 //! What consensus decides about blocks.
 
-use crate::Block;
+use crate::{Block, Found};
 use eventring::schema::exec::{BlockTag, Bytes32};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +66,8 @@ pub struct Update {
     pub state: CommitState,
     /// The block as it was executed; `None` if its execution was not seen, or too long ago.
     pub block: Option<Arc<Block>>,
+    /// True if the block is told for the first time: it has just been executed.
+    pub is_new: bool,
 }
 
 /// Follows blocks from their execution to their end. It does no input or output, and its memory is bounded: it remembers
@@ -122,6 +124,18 @@ impl CommitTracker {
         Self { numbers_max: numbers_max.max(1), ..self }
     }
 
+    /// Returns the number of blocks that are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.numbers.values().map(Vec::len).sum()
+    }
+
+    /// Returns true if no block is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
     /// Returns how often consensus has said what it had said before. That is no error.
     #[must_use]
     pub fn repeated(&self) -> u64 {
@@ -142,6 +156,17 @@ impl CommitTracker {
         proposals.iter().find(|proposal| proposal.id == tag.id)?.block.as_ref()
     }
 
+    /// Takes what a builder has found. A problem changes nothing.
+    pub fn take(&mut self, found: Found) -> Vec<Update> {
+        match found {
+            Found::Block(block) => self.propose(block),
+            Found::Voted(qc) => self.vote(qc.block_tag),
+            Found::Finalized(tag) => self.finalize(tag),
+            Found::Verified(number) => self.verify(number),
+            Found::Problem(_) => Vec::new(),
+        }
+    }
+
     /// Takes a block that was executed. If consensus has spoken of it before, its state is what consensus said.
     pub fn propose(&mut self, block: Arc<Block>) -> Vec<Update> {
         let tag = block.tag();
@@ -150,7 +175,7 @@ impl CommitTracker {
         let first = if another_is_final { CommitState::Abandoned } else { CommitState::Proposed };
         let proposal = find_or_add(proposals, tag.id, first);
         proposal.block = Some(block.clone());
-        vec![Update { tag, state: proposal.state, block: Some(block) }]
+        vec![Update { tag, state: proposal.state, block: Some(block), is_new: true }]
     }
 
     /// Takes a quorum certificate for a block.
@@ -193,7 +218,7 @@ impl CommitTracker {
             }
             None => {
                 let tag = BlockTag { id: Bytes32::ZERO, block_number: number };
-                vec![Update { tag, state: CommitState::Verified, block: None }]
+                vec![Update { tag, state: CommitState::Verified, block: None, is_new: false }]
             }
         }
     }
@@ -209,7 +234,7 @@ impl CommitTracker {
 impl Proposal {
     fn come_to(&mut self, tag: BlockTag, state: CommitState) -> Update {
         self.state = state;
-        Update { tag, state, block: self.block.clone() }
+        Update { tag, state, block: self.block.clone(), is_new: false }
     }
 }
 

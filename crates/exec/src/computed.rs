@@ -1,19 +1,11 @@
 //! What no event says, and what follows from what they say.
 
+use crate::rlp::{RlpList, keccak};
 use crate::values::{Block, Log, Receipt, TxnStart};
 use eventring::schema::exec::{Address, Bloom256, U256};
-use tiny_keccak::{Hasher as _, Keccak};
 
 /// The types of transactions that name one price for gas, and no tip.
 const ONE_PRICE_TYPES: [u8; 2] = [0, 1];
-
-fn keccak(bytes: &[u8]) -> [u8; 32] {
-    let mut hash = [0; 32];
-    let mut keccak = Keccak::v256();
-    keccak.update(bytes);
-    keccak.finalize(&mut hash);
-    hash
-}
 
 /// Fills in what is computed, in the order of the transactions.
 pub(crate) fn fill_in(block: &mut Block) {
@@ -47,7 +39,7 @@ pub(crate) fn fill_in(block: &mut Block) {
 fn bloom(logs: &[Log]) -> Bloom256 {
     let mut bloom = Bloom256::ZERO;
     let mut add = |bytes: &[u8]| {
-        let hash = keccak(bytes);
+        let hash = keccak(&[bytes]);
         for pair in hash[..6].chunks_exact(2) {
             let bit = usize::from(u16::from_be_bytes([pair[0], pair[1]]) & 2047);
             bloom.0[255 - bit / 8] |= 1 << (bit % 8);
@@ -85,19 +77,8 @@ fn contract_address(start: &TxnStart, receipt: &Receipt) -> Option<Address> {
     if !start.header.is_contract_creation || !receipt.status {
         return None;
     }
-    let nonce = start.header.nonce.to_be_bytes();
-    let nonce = &nonce[(start.header.nonce.leading_zeros() / 8) as usize..];
-    let mut list = vec![0, 0x80 + 20];
-    list.extend(start.sender.0);
-    match nonce {
-        [small] if *small < 0x80 => list.push(*small),
-        bytes => {
-            list.push(0x80 + bytes.len() as u8);
-            list.extend(bytes);
-        }
-    }
-    list[0] = 0xc0 + (list.len() - 1) as u8;
-    keccak(&list).last_chunk().map(|end| Address(*end))
+    let list = RlpList::default().bytes(&start.sender.0).number(&start.header.nonce.to_be_bytes());
+    list.hash().last_chunk().map(|end| Address(*end))
 }
 
 #[cfg(test)]

@@ -93,6 +93,10 @@ pub fn problem(problem: &Problem) -> Value {
             put("domain", number(domain));
             put("status", status.into());
         }
+        Problem::Unfilled { first_number, last_number } => {
+            put("first_number", number(first_number));
+            put("last_number", number(last_number));
+        }
         Problem::Reexecuted { earlier_seqno } => put("earlier_seqno", number(earlier_seqno)),
         Problem::Unknown { seqno, code } => {
             put("seqno", number(seqno));

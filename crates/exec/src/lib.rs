@@ -14,23 +14,36 @@
 //! | `wanted`, `problem`, `names` | what is read, what can be wrong, names of codes |
 //! | `dialect` | schemas of other days |
 //! | `computed` | cumulative gas, blooms, prices, addresses |
+//! | `later_fields`, `rlp` | fields of a header that its hash proves |
 //! | `commit` | proposed, voted, finalized, verified, abandoned |
-//! | `blocks`, `pending` | blocks of a ring or a file, and their last states |
+//! | `source` | where events come from |
+//! | `stream` | the same for async programs (feature `stream`) |
+//! | `blocks/`, `pending` | blocks of a ring or a file, and their last states |
+//! | `history/` | files of the published system: EVCAP_01, archives of blocks |
 //! | `replay` | recorded events, recorded once more: a node's stand-in |
 //! | `json`, `summary` | a block as JSON, and the figures of many |
+//! | `alloy/` | blocks as types of the alloy crates; with the feature `alloy` |
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "alloy")]
+pub mod alloy;
 mod blocks;
 mod builder;
 mod commit;
 mod computed;
 mod dialect;
+mod history;
 pub mod json;
+mod later_fields;
 mod names;
 mod pending;
 mod problem;
 mod replay;
+mod rlp;
+mod source;
+#[cfg(feature = "stream")]
+mod stream;
 mod summary;
 mod values;
 mod wanted;
@@ -39,10 +52,15 @@ pub use blocks::{BlockUpdate, Blocks, NextUpdate, Start};
 pub use builder::{BlockBuilder, Found};
 pub use commit::{CommitState, CommitTracker, Update};
 pub use dialect::{Dialect, UnknownSchema};
+pub use history::{Archived, Archiver, BlockArchive, Bundle, BundleEvents, EventcapFile, EventcapHeader, write_bundle};
+pub use later_fields::LaterFields;
 pub use names::{reject_reason, txn_reject_reason};
-pub use pending::PendingBlocks;
+pub use pending::{LastStates, PendingBlocks};
 pub use problem::{Part, Problem};
 pub use replay::Replay;
+pub use source::{EventPayload, ExecEvents, NextEvent, is_stored, stored_events};
+#[cfg(feature = "stream")]
+pub use stream::BlockStream;
 pub use summary::ChainSummary;
 pub use values::{
     AccessListEntry, AccountAccess, Block, CallFrame, Log, Outcome, PROBLEMS_MAX, Receipt, StorageAccess, Txn, TxnStart,

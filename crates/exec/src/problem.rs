@@ -19,7 +19,8 @@ pub enum Problem {
         /// The event.
         seqno: u64,
     },
-    /// The payload of an event does not fit its type: the file is damaged, or the schema is another one.
+    /// The payload or the extension words of an event do not fit its type: the file is damaged, or the schema is another
+    /// one.
     Malformed {
         /// The event.
         seqno: u64,
@@ -93,6 +94,13 @@ pub enum Problem {
         seqno: u64,
         /// The flow tag of the block.
         block_seqno: u64,
+    },
+    /// Blocks of which the ring has lost events, and which the archive did not get in time.
+    Unfilled {
+        /// The first number.
+        first_number: u64,
+        /// The last number.
+        last_number: u64,
     },
     /// The block has more bytes than the builder keeps of one ([`BlockBuilder::bytes_max`](crate::BlockBuilder)).
     TooLarge {
@@ -172,8 +180,15 @@ impl Problem {
             Self::Reexecuted { .. } => "reexecuted",
             Self::Unknown { .. } => "unknown",
             Self::NoStart { .. } => "no_start",
+            Self::Unfilled { .. } => "unfilled",
             Self::TooLarge { .. } => "too_large",
         }
+    }
+
+    /// Returns true if events are missing, or payloads of them.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::Gap { .. } | Self::Expired { .. })
     }
 
     /// Returns true if a block with this problem can be complete all the same.
@@ -193,7 +208,7 @@ impl fmt::Display for Problem {
                 write!(f, "the events {first_seqno} to {last} are missing")
             }
             Self::Expired { seqno } => write!(f, "the payload of the event {seqno} was overwritten before it was read"),
-            Self::Malformed { seqno } => write!(f, "the payload of the event {seqno} does not fit its type"),
+            Self::Malformed { seqno } => write!(f, "the payload or the words of the event {seqno} do not fit its type"),
             Self::Duplicate { seqno } => write!(f, "the event {seqno} says what an earlier one has said"),
             Self::OutOfRange { seqno, what, index } => {
                 write!(f, "the event {seqno} is of {} number {index}, which cannot be", what.name())
@@ -219,7 +234,10 @@ impl fmt::Display for Problem {
             }
             Self::Unknown { seqno, code } => write!(f, "the event {seqno} has the unknown type {code}"),
             Self::NoStart { seqno, block_seqno } => {
-                write!(f, "the event {seqno} is of the block {block_seqno}, whose BLOCK_START was not read")
+                write!(f, "the event {seqno} is of the block that began with event {block_seqno}, which was not read")
+            }
+            Self::Unfilled { first_number, last_number } => {
+                write!(f, "the blocks {first_number} to {last_number} are neither in the ring nor in the archive")
             }
             Self::TooLarge { seqno } => {
                 write!(f, "the block is too large: no room for the event {seqno} and later ones")

@@ -2,7 +2,7 @@
 
 use eventring::schema::Value;
 use eventring::schema::perf::{Cut, FieldValue};
-use eventring::tracing::{Field, FieldsProblem, SpanInstructions};
+use eventring::tracing::{Field, FieldsProblem, Span, SpanInstructions};
 use serde_json::{Map, Number, json};
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -86,6 +86,13 @@ impl Args {
         if let Some(SpanInstructions { all, own, .. }) = instructions {
             self.push("instructions", ArgValue::Uint(all));
             self.push("self_instructions", ArgValue::Uint(own));
+        }
+    }
+
+    /// Says of a scope that its guard did not end it, if it is one.
+    pub(crate) fn push_scope_end(&mut self, span: Option<&Span>) {
+        if span.is_some_and(Span::has_ended_with_parent) {
+            self.push("end", ArgValue::Text("with its parent".into()));
         }
     }
 

@@ -16,8 +16,9 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// The first of the numbers that this writer makes up. In a Chrome trace every track needs a thread number, even a
-/// track that is not a thread. The numbers of the system's threads and processes are smaller.
-const FIRST_FREE_TID: u64 = 1 << 32;
+/// track that is not a thread. The numbers of Linux' threads and processes are smaller, at most 2^22. Perfetto reads
+/// numbers of 32 bits, and takes all larger ones for 0.
+const FIRST_FREE_TID: u64 = 1 << 30;
 
 /// The name of the argument with the place in the program's source.
 const SOURCE: &str = "source";
@@ -161,6 +162,15 @@ impl<'o> ChromeWriter<'o> {
         Ok(())
     }
 
+    /// Returns a number that no thread of the process has had so far. A damaged recording can have any numbers.
+    fn free_tid(&self, pid: u64, id: TrackId) -> u64 {
+        let mut tid = FIRST_FREE_TID + id.0;
+        while self.used.contains(&(pid, tid)) {
+            tid += FIRST_FREE_TID;
+        }
+        tid
+    }
+
     fn name_row(&mut self, what: &str, track: TrackId, name: &str) -> io::Result<()> {
         self.begin_event("M", track)?;
         self.text.member("name", what)?;
@@ -242,9 +252,9 @@ impl TraceWriter for ChromeWriter<'_> {
                 let tid = u64::from(os_thread_id);
                 // The system may have given the number of an ended thread to a new thread. The new thread then gets
                 // another number here.
-                (pid, if self.used.contains(&(pid, tid)) { FIRST_FREE_TID + id.0 } else { tid })
+                (pid, if self.used.contains(&(pid, tid)) { self.free_tid(pid, id) } else { tid })
             }
-            TrackKind::Plain { parent } => (in_process(parent), FIRST_FREE_TID + id.0),
+            TrackKind::Plain { parent } => (in_process(parent), self.free_tid(in_process(parent), id)),
             TrackKind::Counter { process } => (in_process(process), 0),
         };
         self.used.insert((pid, tid));

@@ -1,13 +1,16 @@
 //! Flows: the arrows between slices that a viewer cannot know by itself.
 //!
 //! An arrow goes from a span to a span that follows from it. In thread view, an arrow also goes from a parent to a
-//! child whose first slice is on another thread. No arrow begins at a span that was closed more than 5 milliseconds
+//! child whose first slice is on another thread, and from the slice in which a task was woken to its next poll. An arrow
+//! goes from a span to one of another process whose remote parent it is. No arrow begins at a span that was closed more
+//! than 5 milliseconds
 //! before its end.
 
 use super::View;
 use super::trace_writer::{FlowEnds, FlowId};
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{IdMap, OpenSlice, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring::tracing::{Catalog, IdMap, OpenSlice, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring_tasks::TARGET;
 
 /// The flows between the drawn slices of one process. In thread view, a drawn slice is a span slice, and its number is
 /// the id of this. In span view it is a span.
@@ -19,6 +22,16 @@ pub(super) struct Flows {
     ends: Vec<(u32, u32)>,
     /// The number of flows of other processes, which come before these.
     before: u64,
+    /// The flows from or to slices of other processes, in the order of the slices of this one.
+    joined: Vec<JoinedFlow>,
+}
+
+/// The end of a flow between processes that is at a slice of one of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct JoinedFlow {
+    slice: u32,
+    begins_here: bool,
+    id: FlowId,
 }
 
 impl Flows {
@@ -37,7 +50,24 @@ impl Flows {
                 found.ends.push(FlowId(self.before + u64::from(*flow) + 1));
             }
         }
+        while let Some(joined) = self.joined.get(place.joined).filter(|joined| u64::from(joined.slice) <= slice) {
+            place.joined += 1;
+            if u64::from(joined.slice) == slice {
+                let side = if joined.begins_here { &mut found.begins } else { &mut found.ends };
+                side.push(joined.id);
+            }
+        }
         found
+    }
+
+    /// Takes an end of a flow between processes.
+    pub(super) fn join(&mut self, slice: u32, begins_here: bool, id: FlowId) {
+        self.joined.push(JoinedFlow { slice, begins_here, id });
+    }
+
+    /// Puts the flows between processes into the order of their slices.
+    pub(super) fn sort_joined(&mut self) {
+        self.joined.sort_unstable();
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -50,6 +80,7 @@ impl Flows {
 pub(super) struct FlowPlace {
     begins: usize,
     ends: usize,
+    joined: usize,
 }
 
 /// The flows of one slice.
@@ -78,6 +109,18 @@ pub(super) struct FlowFinder {
     spans: IdMap<SpanId, FlowSpan>,
     /// The slices between which each flow goes.
     found: Vec<(u32, u32)>,
+    /// The place at which the arrow from a remote parent ends, until somebody takes it.
+    called: Option<ArrowEnd>,
+}
+
+/// The place of a slice at which an arrow from or to another process ends.
+#[derive(Clone, Copy)]
+pub(super) struct ArrowEnd {
+    /// The number of the slice.
+    pub(super) slice: u64,
+    /// The span of the slice.
+    pub(super) span: SpanId,
+    pub(super) start_nanos: u64,
 }
 
 #[derive(Default)]
@@ -86,6 +129,8 @@ struct FlowSpan {
     last: Option<FlowSlice>,
     /// The slice of the parent in which the span was created.
     created_in: Option<FlowSlice>,
+    /// The slice in which a task was first woken since its last poll.
+    woken_in: Option<u64>,
 }
 
 /// A slice of a span.
@@ -102,15 +147,24 @@ impl FlowFinder {
     /// Makes a finder. In a trace with both views, the flows go between the slices of threads.
     pub(super) fn new(view: View) -> Self {
         let view = if view.has_threads() { View::Thread } else { View::Span };
-        Self { view, spans: IdMap::default(), found: Vec::new() }
+        Self { view, spans: IdMap::default(), found: Vec::new(), called: None }
     }
 
     /// Notes a record and its effect on the replay of its process.
-    pub(crate) fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
+    pub(crate) fn record(
+        &mut self,
+        record: &RawRecord<'_>,
+        (catalog, thread): (&Catalog, ThreadKey),
+        step: &SpanStep,
+        replay: &SpanReplay,
+    ) {
         let spans = (record.span(), record.related());
         // The replay drops the links of a span that has very many.
         if record.event == Some(PerfEvent::SpanFollowsFrom) && matches!(step, SpanStep::None) {
             return;
+        }
+        if record.event == Some(PerfEvent::SpanRecord) {
+            self.note_caller(spans.0, replay);
         }
         match (record.event, self.view, spans) {
             (Some(PerfEvent::SpanFollowsFrom), View::Span, (Some(later), Some(earlier))) => {
@@ -130,6 +184,12 @@ impl FlowFinder {
                     self.spans.entry(child).or_default().created_in = created_in;
                 }
             }
+            (Some(PerfEvent::Event), View::Thread, (Some(task), _)) => {
+                let site = catalog.known_call_site(record.ext.call_site_id);
+                if site.is_some_and(|site| site.target == TARGET && site.name == "woken") {
+                    self.wake(task, replay.stack(thread));
+                }
+            }
             (_, View::Thread, _) => match step {
                 SpanStep::SliceBegun(slice) => self.begin(slice, replay),
                 SpanStep::SliceEnded(taken) => self.end(&taken.slice, record.epoch_nanos()),
@@ -140,6 +200,28 @@ impl FlowFinder {
             },
             _ => {}
         }
+    }
+
+    /// Takes the place at which the arrow from a remote parent ends, if the last record has shown such a place.
+    pub(super) fn take_called(&mut self) -> Option<ArrowEnd> {
+        self.called.take()
+    }
+
+    /// Returns the place at which an arrow to another process begins at this span of the replay.
+    pub(super) fn caller(&self, span: &Span) -> Option<ArrowEnd> {
+        let (slice, start_nanos) = match self.view {
+            View::Span => (span.number, span.start_epoch_nanos()),
+            _ => self.spans.get(&span.id).and_then(|span| span.last).map(|last| (last.id, last.start_nanos))?,
+        };
+        Some(ArrowEnd { slice, span: span.id, start_nanos })
+    }
+
+    /// Notes that a span has got a remote parent after its first slice has begun, or that spans are drawn whole.
+    fn note_caller(&mut self, id: Option<SpanId>, replay: &SpanReplay) {
+        let Some(span) = id.and_then(|id| replay.get(id)).filter(|span| span.remote_parent.is_some()) else { return };
+        let first = self.spans.get(&span.id).and_then(|span| span.first).map(|first| (first.id, first.start_nanos));
+        let place = if self.view == View::Span { Some((span.number, span.start_epoch_nanos())) } else { first };
+        self.called = place.map(|(slice, start_nanos)| ArrowEnd { slice, span: span.id, start_nanos });
     }
 
     /// Forgets a span that is over.
@@ -157,7 +239,8 @@ impl FlowFinder {
         self.found.sort_unstable();
         let mut ends: Vec<(u32, u32)> = self.found.iter().zip(0..).map(|((_, end), flow)| (*end, flow)).collect();
         ends.sort_unstable();
-        Flows { begins: self.found.into_iter().map(|(begin, _)| begin).collect(), ends, before }
+        let begins = self.found.into_iter().map(|(begin, _)| begin).collect();
+        Flows { begins, ends, before, joined: Vec::new() }
     }
 
     fn begin(&mut self, slice: &OpenSlice, replay: &SpanReplay) {
@@ -165,11 +248,17 @@ impl FlowFinder {
             FlowSlice { id: slice.id, thread: slice.thread, start_nanos: slice.entered_epoch_nanos, end_nanos: None };
         let span = self.spans.entry(slice.span).or_default();
         span.last = Some(begun);
+        if let Some(woken_in) = span.woken_in.take() {
+            self.found.extend(u32::try_from(woken_in).ok().zip(u32::try_from(begun.id).ok()));
+        }
         if span.first.is_some() {
             return;
         }
         span.first = Some(begun);
         let Some((replayed, created_in)) = replay.get(slice.span).zip(Some(span.created_in)) else { return };
+        if replayed.remote_parent.is_some() {
+            self.called = Some(ArrowEnd { slice: begun.id, span: slice.span, start_nanos: begun.start_nanos });
+        }
         replayed.follows_from.iter().for_each(|earlier| self.follow(*earlier, begun));
         if let Some(parent) = replayed.parent {
             // The parent may have been idle when the child was created.
@@ -178,6 +267,13 @@ impl FlowFinder {
             if let Some(from) = from.filter(|from| from.thread != begun.thread) {
                 self.add(from.id, begun.id);
             }
+        }
+    }
+
+    /// Notes a wake of a task by a thread that is in these slices. A task that wakes itself gets no arrow.
+    fn wake(&mut self, task: SpanId, waker: &[OpenSlice]) {
+        if let Some(slice) = waker.last().filter(|slice| slice.span != task) {
+            self.spans.entry(task).or_default().woken_in.get_or_insert(slice.id);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
 //! 1234`. The number may also be that of the instructions.
 
+use super::kernel_sums::KernelSums;
 use super::stacks::{StackId, StackSums, Stacks};
 use super::{ExportOptions, ExportSummary, Names, SharedNames, View};
 use eventring::reader::{Gap, GapCause};
@@ -22,6 +23,9 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let mut folder = SpanFolder::new(recording, view, names);
+    if weight.is_of_kernel() {
+        folder = folder.with_kernel(recording, true);
+    }
     let counts = replay_capture(recording, &mut folder)?;
     let lines = folder.finish().lines(&programs(recording), weight);
     lines.iter().try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}")).map_err(write_error)?;
@@ -42,6 +46,10 @@ pub struct SpanFolder {
     view: View,
     stacks: Stacks,
     processes: Vec<FoldedProcess>,
+    /// What the kernel says; `None` if nobody asks for it, or if it says nothing.
+    kernel: Option<KernelSums>,
+    /// The processes, as the system numbers them.
+    process_ids: Vec<u32>,
 }
 
 /// The spans of one process that are not over.
@@ -68,6 +76,8 @@ struct Innermost {
     /// The id of the first slice that began after the last loss. Earlier slices do not count, because their exits may
     /// be lost.
     first_counted: u64,
+    /// The thread, as the system numbers it; `None` if that is not known, or if nobody asks.
+    os_thread_id: Option<u32>,
 }
 
 impl ReplayConsumer for SpanFolder {
@@ -78,12 +88,20 @@ impl ReplayConsumer for SpanFolder {
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let replay = &state.replays[entry.process_index];
         let process = &mut self.processes[entry.process_index];
-        let record = match &entry.content {
-            EntryContent::Perf { record, .. } => record,
+        if let Some(kernel) = &mut self.kernel {
+            kernel.entry(entry, state.now_nanos);
+        }
+        let (record, catalog) = match &entry.content {
+            EntryContent::Perf { record, catalog, .. } => (record, catalog),
             // The cause `NeverCommitted` means that the thread never finished recording the lost event. The thread did
             // not leave its spans after that, so their time goes on.
             EntryContent::Gap(Gap { cause, .. }) if *cause != GapCause::NeverCommitted => {
-                process.forget(state.tables.rings.losing_shard(entry.ring, *cause), replay);
+                let shard = state.tables.rings.losing_shard(entry.ring, *cause);
+                process.forget(shard, replay, |thread| {
+                    if let Some(kernel) = &mut self.kernel {
+                        kernel.enter(thread, state.now_nanos, None);
+                    }
+                });
                 return Ok(());
             }
             _ => return Ok(()),
@@ -97,20 +115,24 @@ impl ReplayConsumer for SpanFolder {
                 process.stack_of(&mut self.stacks, entry.process_index, span.id, replay, PARENTS_MAX);
             }
         }
-        if self.view == View::Span {
+        if self.view == View::Span && self.kernel.is_none() {
             return Ok(());
         }
-        match step {
-            SpanStep::SliceBegun(slice) => {
-                process.spans.entry(slice.span).or_default();
-                process.change(slice.thread, replay, record.epoch_nanos());
-            }
-            SpanStep::SliceEnded(taken) => process.change(taken.slice.thread, replay, record.epoch_nanos()),
-            SpanStep::Closed { cut, .. } => {
-                cut.iter().for_each(|taken| process.change(taken.slice.thread, replay, record.epoch_nanos()));
-            }
-            _ => {}
+        // The creation of the span may be lost.
+        if let SpanStep::SliceBegun(slice) = step {
+            process.spans.entry(slice.span).or_default();
         }
+        let nanos = record.epoch_nanos();
+        let change = |thread: ThreadKey| {
+            let innermost = process.change(thread, replay, nanos);
+            let Some(kernel) = &mut self.kernel else { return };
+            let Some(os_thread_id) = catalog.thread(thread.thread_id).os_thread_id else { return };
+            process.threads.entry(thread).or_default().os_thread_id = Some(os_thread_id);
+            let stack = innermost
+                .and_then(|span| process.stack_of(&mut self.stacks, entry.process_index, span, replay, PARENTS_MAX));
+            kernel.enter(os_thread_id, nanos, stack);
+        };
+        step.each_changed_thread(change);
         Ok(())
     }
 
@@ -134,23 +156,42 @@ impl ReplayConsumer for SpanFolder {
             process.count_all(end_nanos[process_index]);
             process.find_stacks(&mut self.stacks, process_index, replay);
         }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.end(state.now_nanos);
+        }
         Ok(())
     }
 
     fn kept_bytes(&self) -> u64 {
         let of_processes = self.processes.iter().map(FoldedProcess::kept_bytes).fold(0, u64::saturating_add);
-        of_processes.saturating_add(self.stacks.kept_bytes())
+        let of_kernel = self.kernel.as_ref().map_or(0, KernelSums::kept_bytes);
+        of_processes.saturating_add(self.stacks.kept_bytes()).saturating_add(of_kernel)
     }
 }
 
 impl SpanFolder {
     pub fn new(recording: &CaptureRecording<'_>, view: View, names: Names) -> Self {
         let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
-        Self { view, stacks: Stacks::new(names), processes }
+        let process_ids = recording.rings().programs().iter().map(|program| program.pid).collect();
+        Self { view, stacks: Stacks::new(names), processes, kernel: None, process_ids }
+    }
+
+    /// Also sums what the kernel says, if the recording has it; with `has_code`, by the stacks of the program.
+    #[must_use]
+    pub fn with_kernel(self, recording: &CaptureRecording<'_>, has_code: bool) -> Self {
+        Self { kernel: KernelSums::new(recording.rings(), has_code), ..self }
+    }
+
+    /// Returns true if the kernel has its say.
+    pub(super) fn has_kernel(&self) -> bool {
+        self.kernel.is_some()
     }
 
     /// Returns the stacks. Names that spans of several targets share have their targets.
     pub fn finish(mut self) -> Stacks {
+        if let Some(kernel) = self.kernel {
+            kernel.add_to(&mut self.stacks, &self.process_ids);
+        }
         let shared = SharedNames::of(self.stacks.names_and_targets());
         self.stacks.name_frames(&shared);
         self.stacks
@@ -163,7 +204,8 @@ impl SpanFolder {
             View::Span => self_nanos.unwrap_or(0),
             View::Thread | View::Both => folded.nanos,
         };
-        let sums = StackSums { nanos, instructions: span.instructions.map_or(0, |instructions| instructions.own) };
+        let instructions = span.instructions.map_or(0, |instructions| instructions.own);
+        let sums = StackSums { nanos, instructions, ..StackSums::default() };
         if sums != StackSums::default() {
             let stack = folded.stack.unwrap_or_else(|| self.stacks.stack_of(process_index, None, span));
             self.stacks.add(stack, sums);
@@ -203,23 +245,25 @@ impl FoldedProcess {
     }
 
     /// Adds the time until `nanos` to the span that was the thread's innermost one until now. Then looks up the span
-    /// that is the innermost one from now on.
-    fn change(&mut self, thread: ThreadKey, replay: &SpanReplay, nanos: u64) {
+    /// that is the innermost one from now on, and returns it.
+    fn change(&mut self, thread: ThreadKey, replay: &SpanReplay, nanos: u64) -> Option<SpanId> {
         let innermost = self.threads.entry(thread).or_default();
         innermost.count(nanos, &mut self.spans);
         let slice = replay.stack(thread).last().filter(|slice| slice.id >= innermost.first_counted);
         innermost.span = slice.map(|slice| slice.span);
         innermost.since_nanos = nanos;
+        innermost.span
     }
 
     /// Stops counting the time of each thread that may have recorded some of the lost events. The thread may have left
     /// its spans meanwhile. `shard` names the perf ring that lost the events; it is `None` if another kind of ring lost
-    /// them.
-    fn forget(&mut self, shard: Option<(u32, u32)>, replay: &SpanReplay) {
+    /// them. Calls `each` with the threads that are asked for.
+    fn forget(&mut self, shard: Option<(u32, u32)>, replay: &SpanReplay, mut each: impl FnMut(u32)) {
         for (thread, innermost) in &mut self.threads {
             if replay.losses().concerns(shard, *thread) {
                 innermost.span = None;
                 innermost.first_counted = replay.slices_begun();
+                innermost.os_thread_id.into_iter().for_each(&mut each);
             }
         }
     }

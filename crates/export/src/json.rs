@@ -5,7 +5,7 @@ use eventring::schema::perf::{RawField, RawFields, ValueType};
 use eventring::tracing::{CallSite, Fields, RawRecord, Thread, is_log_record};
 use serde::{Serialize, Serializer};
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 
 /// Text of JSON objects.
 #[derive(Default)]
@@ -21,6 +21,15 @@ impl JsonText {
 
     pub(super) fn end(&mut self) {
         self.0.push(b'}');
+    }
+
+    /// Adds a member with a text that needs no escaping, or with null.
+    pub(super) fn plain_member(&mut self, name: &str, text: Option<impl fmt::Display>) -> io::Result<()> {
+        self.key(name);
+        match text {
+            Some(text) => write!(self.0, "\"{text}\""),
+            None => write!(self.0, "null"),
+        }
     }
 
     /// Begins a member. `name` needs no escaping.
@@ -143,7 +152,10 @@ impl JsonText {
                 return Ok(false);
             };
             self.raw_members(key);
-            self.raw_value(&field, site)?;
+            if !self.try_raw_value(&field, site)? {
+                self.0.truncate(start);
+                return Ok(false);
+            }
             (count, next_index) = (count + 1, usize::from(field.index) + 1);
         }
         if count != record.ext.field_count {
@@ -154,15 +166,20 @@ impl JsonText {
         Ok(true)
     }
 
-    fn raw_value(&mut self, field: &RawField<'_>, site: &SiteText) -> io::Result<()> {
+    /// Writes the value of a field. Returns false, and writes nothing, if it is not whole.
+    fn try_raw_value(&mut self, field: &RawField<'_>, site: &SiteText) -> io::Result<bool> {
         match ValueType::from_code(field.type_code) {
             Some(ValueType::Str | ValueType::Error | ValueType::Debug) => match std::str::from_utf8(field.value) {
                 Ok(text) => self.value(text),
                 Err(_) => self.value(&field.to_value()),
             },
-            Some(ValueType::Text) => self.value(&site.call_site.value_of(field)),
+            Some(ValueType::Text) => match site.call_site.value_and_cut(field) {
+                (value, None) => self.value(&value),
+                (_, Some(_)) => return Ok(false),
+            },
             _ => self.value(&field.to_value()),
-        }
+        }?;
+        Ok(true)
     }
 
     pub(super) fn thread(&mut self, thread: &Thread) -> io::Result<()> {

@@ -7,6 +7,7 @@ use super::ring_blocks::RingBlocks;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::decode_event;
 use eventring::schema::perf::PerfEvent;
+use eventring::tracing::context::SpanIdText;
 use eventring::tracing::{CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanInstructions, SpanStep, Thread};
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
@@ -173,6 +174,10 @@ impl LineWriter<'_> {
         self.text.member("process", &process)?;
         self.text.member("id", &span.id.get())?;
         self.text.member("parent", &span.parent.map(SpanId::get))?;
+        let ids = self.recording.rings().ids(process_index).of(span);
+        self.text.plain_member("trace_id", Some(ids.trace_id))?;
+        self.text.plain_member("span_id", Some(SpanIdText(ids.span_id)))?;
+        self.text.plain_member("parent_span_id", ids.parent_span_id.map(SpanIdText))?;
         match &span.call_site {
             Some(call_site) => self.call_site(call_site)?,
             None => {

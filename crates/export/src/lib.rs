@@ -14,7 +14,7 @@
 //! | `wall_times` | durations and their percentiles |
 //! | `json` | JSON text |
 //! | `track_rows` | rows for slices that overlap without nesting |
-//! | `flows` | the arrows between slices |
+//! | `flows`, `joins` | the arrows between slices of a process, and of several |
 //! | `names` | the names under which spans are shown |
 //! | `losses` | the times in which events were lost |
 //! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
@@ -23,10 +23,10 @@
 //! | `perfetto/`, `chrome` | traces as files |
 //! | `line_slices` | the slices of open spans, in little memory |
 //! | `folded`, `jsonl` | stacks, lines |
+//! | `kernel_sums` | what the kernel says about threads, by stack |
 //! | `files` | the interface for the files of a format that is a directory |
 //! | `ctf/` | traces of the Common Trace Format |
 //! | `summary` | counts and percentiles |
-//! | `numbers` | numbers for people |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
@@ -40,15 +40,20 @@ pub mod chrome;
 #[doc(hidden)]
 pub mod ctf;
 #[doc(hidden)]
+pub mod exec_rings;
+mod exec_states;
+#[doc(hidden)]
 pub mod files;
 #[doc(hidden)]
 pub mod flows;
 #[doc(hidden)]
 pub mod folded;
+mod joins;
 #[doc(hidden)]
 pub mod json;
 #[doc(hidden)]
 pub mod jsonl;
+mod kernel_sums;
 #[doc(hidden)]
 pub mod line_slices;
 #[doc(hidden)]
@@ -56,7 +61,7 @@ pub mod losses;
 #[doc(hidden)]
 pub mod names;
 #[doc(hidden)]
-pub mod numbers;
+pub use eventring_capture::numbers;
 #[doc(hidden)]
 pub mod outline;
 #[doc(hidden)]
@@ -81,7 +86,8 @@ pub mod wall_times;
 pub use files::ExportFiles;
 pub use names::{Names, SharedNames, full_name};
 pub use programs::ProgramSummary;
-pub use summary::{EventSummary, InstructionSummary, SpanSummary, Summary, summarize};
+pub use stacks::KernelNanos;
+pub use summary::{EventSummary, InstructionSummary, SpanKernelTimes, SpanSummary, Summary, summarize};
 
 pub use eventring_capture::recording::ReplayCounts as ExportSummary;
 use eventring_capture::recording::{CaptureRecording, write_error};
@@ -198,6 +204,20 @@ pub enum Weight {
     Time,
     /// The instructions that the program executed while a thread was in the span, and in no span inside it
     Instructions,
+    /// The time in nanoseconds that threads ran, as samples say, with the program's stacks
+    Cpu,
+    /// The time in nanoseconds that threads waited in the kernel, with the stacks at which they left their processors
+    Blocked,
+    /// The time in nanoseconds that threads could have run and others did, with the same stacks
+    Runnable,
+}
+
+impl Weight {
+    /// Returns true if the numbers are those of the kernel, and the stacks go on with those of the program.
+    #[must_use]
+    pub fn is_of_kernel(self) -> bool {
+        matches!(self, Self::Cpu | Self::Blocked | Self::Runnable)
+    }
 }
 
 /// The way in which an export shows a capture. A [`View`] alone is options, too.

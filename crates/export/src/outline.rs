@@ -4,17 +4,22 @@
 //! It keeps at most one bit for each span slice or span, and the exceptions.
 
 use super::bits::BitSet;
+use super::exec_states::{ExecStates, StatePass};
 use super::flows::{FlowFinder, Flows};
+use super::joins::Joins;
 use super::losses::{Loss, LossCollector};
 use super::{ExportSummary, View};
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{CallSite, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, TakenSlice};
+use eventring::tracing::{
+    CallSite, Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, TakenSlice, Thread, ThreadKey,
+};
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanOver, SpanParts,
     replay_capture,
 };
-use std::collections::HashSet;
+use eventring_profile::by_span::{CodeStacks, KernelRing, KernelView};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -26,6 +31,45 @@ pub struct Outline {
     pub counts: ExportSummary,
     /// The last time at which each process is known to have lived.
     pub(super) end_nanos: Vec<u64>,
+    /// What became of the blocks of execution events.
+    pub(super) states: ExecStates,
+    /// What must be known before what the kernel says is drawn; `None` if it says nothing.
+    pub(super) kernel: Option<KernelOutline>,
+}
+
+/// What must be known before what the kernel says is drawn.
+pub(super) struct KernelOutline {
+    view: KernelView<()>,
+    /// The threads of the programs, as the system numbers them, with the numbers of their processes.
+    pub(super) threads: HashMap<u32, (u32, ThreadKey, Arc<Thread>)>,
+}
+
+impl KernelOutline {
+    fn new(recording: &CaptureRecording<'_>) -> Option<Self> {
+        KernelRing::are_in(recording.rings()).then(|| Self { view: KernelView::new(true), threads: HashMap::new() })
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, now_nanos: u64) {
+        match (&entry.content, step) {
+            (EntryContent::Perf { catalog, .. }, SpanStep::SliceBegun(slice)) => {
+                let thread = catalog.thread(slice.thread.thread_id);
+                if let Some(os_thread_id) = thread.os_thread_id {
+                    // The number may have been that of an earlier thread.
+                    let known = self.threads.get(&os_thread_id).is_some_and(|(_, key, _)| *key == slice.thread);
+                    if !known {
+                        self.threads.insert(os_thread_id, (entry.process, slice.thread, thread));
+                    }
+                }
+            }
+            (EntryContent::Typed { .. }, _) => _ = self.view.entry(entry, now_nanos, &mut |_| ()),
+            _ => {}
+        }
+    }
+
+    /// Returns the stacks of the program.
+    pub(super) fn code(&self) -> Option<&CodeStacks> {
+        self.view.code.as_ref()
+    }
 }
 
 /// The facts about one process. Span slices have the ids and spans the numbers that a replay gives them.
@@ -73,7 +117,7 @@ impl Outline {
     /// # Errors
     /// The export would take more memory than any capture of this size from a real program needs.
     pub(super) fn read(recording: &CaptureRecording<'_>, view: View) -> Result<Self, CaptureError> {
-        let mut finder = OutlinePass::new(recording, view);
+        let mut finder = OutlinePass::new(recording, view).with_kernel(recording);
         let counts = replay_capture(recording, &mut finder)?;
         Ok(finder.finish(recording, counts))
     }
@@ -87,6 +131,9 @@ pub struct OutlinePass {
     /// The spans of each process that had not ended long before the end of the pass.
     remaining: Vec<Vec<Span>>,
     end_nanos: Vec<u64>,
+    states: StatePass,
+    kernel: Option<KernelOutline>,
+    joins: Joins,
 }
 
 impl OutlinePass {
@@ -94,7 +141,15 @@ impl OutlinePass {
         let processes = recording.processes().iter().map(|_| ProcessPass::new(view)).collect();
         let losses = LossCollector::new(recording.capture.rings().len());
         let remaining = recording.processes().iter().map(|_| Vec::new()).collect();
-        Self { view, processes, losses, remaining, end_nanos: Vec::new() }
+        let states = StatePass::new(recording);
+        let (end_nanos, joins) = (Vec::new(), Joins::default());
+        Self { view, processes, losses, remaining, end_nanos, states, kernel: None, joins }
+    }
+
+    /// Also notes what must be known before what the kernel says is drawn.
+    #[must_use]
+    fn with_kernel(self, recording: &CaptureRecording<'_>) -> Self {
+        Self { kernel: KernelOutline::new(recording), ..self }
     }
 
     pub fn finish(mut self, recording: &CaptureRecording<'_>, counts: ExportSummary) -> Outline {
@@ -107,9 +162,14 @@ impl OutlinePass {
             flows += finished.flows.count();
             finished
         };
-        let processes = self.processes.into_iter().map(finished).collect();
+        let mut processes: Vec<ProcessOutline> = self.processes.into_iter().map(finished).collect();
+        self.joins.finish(&mut processes, flows);
         let losses = self.losses.finish(recording, counts.first_nanos, counts.last_nanos);
-        Outline { processes, losses, counts, end_nanos: self.end_nanos }
+        let (mut kernel, states) = (self.kernel, self.states.finish());
+        if let Some(code) = kernel.as_mut().and_then(|kernel| kernel.view.code.as_mut()) {
+            code.resolve();
+        }
+        Outline { processes, losses, counts, end_nanos: self.end_nanos, states, kernel }
     }
 }
 
@@ -125,13 +185,23 @@ impl ReplayConsumer for OutlinePass {
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.entry(entry, step, state.now_nanos);
+        }
         match &entry.content {
-            EntryContent::Perf { record, .. } => {
+            EntryContent::Perf { recorder, record, catalog } => {
                 self.losses.event(entry.ring, record.epoch_nanos());
                 let process = entry.process_index;
-                self.processes[process].record(record, step, &state.replays[process]);
+                let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
+                self.processes[process].record(record, (catalog, thread), step, &state.replays[process]);
+                if let Some(called) = self.processes[process].flows.take_called() {
+                    self.joins.add((process, called), state, |process| &self.processes[process].flows);
+                }
             }
-            EntryContent::Typed { descriptor, .. } => self.losses.event(entry.ring, descriptor.record_epoch_nanos),
+            EntryContent::Typed { descriptor, .. } => {
+                self.losses.event(entry.ring, descriptor.record_epoch_nanos);
+                self.states.event(entry);
+            }
             EntryContent::Gap(gap) => self.losses.gap(entry.ring, *gap),
         }
         Ok(())
@@ -155,7 +225,9 @@ impl ReplayConsumer for OutlinePass {
 
     fn kept_bytes(&self) -> u64 {
         let of_processes = self.processes.iter().map(ProcessPass::kept_bytes).fold(0, u64::saturating_add);
-        of_processes.saturating_add(self.losses.kept_bytes())
+        let of_kernel = self.kernel.as_ref().map_or(0, |kernel| kernel.view.kept_bytes());
+        let more = [self.losses.kept_bytes(), self.states.kept_bytes(), self.joins.kept_bytes(), of_kernel];
+        more.into_iter().fold(of_processes, u64::saturating_add)
     }
 }
 
@@ -164,7 +236,7 @@ impl ProcessPass {
         Self { outline: ProcessOutline::default(), flows: FlowFinder::new(view), spans_seen: 0 }
     }
 
-    fn record(&mut self, record: &RawRecord<'_>, step: &SpanStep, replay: &SpanReplay) {
+    fn record(&mut self, record: &RawRecord<'_>, of: (&Catalog, ThreadKey), step: &SpanStep, replay: &SpanReplay) {
         if replay.spans_seen() != self.spans_seen {
             self.spans_seen = replay.spans_seen();
             if record.event != Some(PerfEvent::SpanNew) {
@@ -176,7 +248,7 @@ impl ProcessPass {
             SpanStep::Closed { cut, .. } => cut.iter().for_each(|taken| self.take_slice(taken)),
             _ => {}
         }
-        self.flows.record(record, step, replay);
+        self.flows.record(record, of, step, replay);
     }
 
     fn take_slice(&mut self, taken: &TakenSlice) {

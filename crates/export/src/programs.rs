@@ -20,7 +20,8 @@ pub struct ProgramSummary {
 
 impl ProgramSummary {
     /// Returns the programs in the order of their first rings.
-    pub(crate) fn all(capture: &CaptureFile) -> Vec<Self> {
+    #[must_use]
+    pub fn all(capture: &CaptureFile) -> Vec<Self> {
         let mut processes: Vec<u32> = Vec::new();
         let mut programs = Vec::new();
         for ring in capture.rings() {
@@ -50,7 +51,9 @@ impl ProgramSummary {
         }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// Returns the program as JSON: `program`, `pid`, `state`, `ended_after_ns`, `ended_before_ns`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
         json!({
             "program": self.name, "pid": self.pid, "state": self.state(),
             "ended_after_ns": self.end.map(|end| end.after_epoch_nanos),

@@ -3,13 +3,13 @@
 use super::{Names, SharedNames, Weight, full_name};
 use eventring::tracing::{CallSite, IdMap, Span};
 use eventring_capture::recording::PerDescription;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The largest number of spans in a stack. From a deeper stack, only the innermost spans are written.
 const DEPTH_MAX: u32 = 256;
 
 /// The number of a stack.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StackId(u32);
 
 /// The number of a name.
@@ -23,13 +23,21 @@ pub struct Stacks {
     stacks: Vec<Stack>,
     /// The stacks by the stack around them, or by the process for an outermost one, and by their name.
     known: IdMap<(Outer, NameId), StackId>,
-    /// The name and the target of each.
-    names: Vec<(String, String)>,
-    known_names: IdMap<(String, String), NameId>,
+    names: Vec<FrameName>,
+    known_names: IdMap<FrameName, NameId>,
     /// The names as they are shown; empty until [`Self::name_frames`].
     frames: Vec<String>,
     of_call_sites: PerDescription<CallSite, NameId>,
     name_bytes: u64,
+}
+
+/// The name of a frame.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum FrameName {
+    /// A span: its name and its target.
+    Span(String, String),
+    /// A function of the program, or a remark.
+    Code(String),
 }
 
 /// The stack around a stack, or the index of the process.
@@ -51,6 +59,37 @@ struct Stack {
 pub struct StackSums {
     pub(super) nanos: u64,
     pub(super) instructions: u64,
+    pub(super) kernel: KernelNanos,
+}
+
+/// What the kernel says about the time of threads, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct KernelNanos {
+    /// The number of samples of threads that ran, times the time between two samples.
+    pub sampled: u64,
+    /// Threads ran, as the scheduler says.
+    pub cpu: u64,
+    /// Threads could have run, and others did.
+    pub runnable: u64,
+    /// Threads waited in the kernel.
+    pub blocked: u64,
+    /// The scheduler says nothing.
+    pub unknown: u64,
+}
+
+impl KernelNanos {
+    pub(super) fn add(&mut self, more: Self) {
+        for (sum, more) in [
+            (&mut self.sampled, more.sampled),
+            (&mut self.cpu, more.cpu),
+            (&mut self.runnable, more.runnable),
+            (&mut self.blocked, more.blocked),
+            (&mut self.unknown, more.unknown),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
 }
 
 impl StackSums {
@@ -58,6 +97,9 @@ impl StackSums {
         match weight {
             Weight::Time => self.nanos,
             Weight::Instructions => self.instructions,
+            Weight::Cpu => self.kernel.sampled,
+            Weight::Runnable => self.kernel.runnable,
+            Weight::Blocked => self.kernel.blocked,
         }
     }
 }
@@ -87,6 +129,68 @@ impl Stacks {
         let sums = &mut self.stacks[stack.0 as usize].sums;
         sums.nanos = sums.nanos.saturating_add(more.nanos);
         sums.instructions = sums.instructions.saturating_add(more.instructions);
+        sums.kernel.add(more.kernel);
+    }
+
+    /// Returns the stack of a function, or of a remark, in another stack, or outermost in the process.
+    pub(super) fn stack_of_code(&mut self, outer: Result<StackId, usize>, function: &str) -> StackId {
+        let name = self.name(FrameName::Code(function.to_owned()));
+        let outer = outer.map(|outer| self.shortened(outer));
+        self.inside(outer.map_or_else(Outer::Process, Outer::Stack), name)
+    }
+
+    /// Returns what the kernel says of the spans of each name and target: of their own time, and of all of it. A span
+    /// inside of a span of the same name counts once.
+    pub(super) fn kernel_by_name(&self) -> HashMap<(&str, &str), [KernelNanos; 2]> {
+        let mut by_name: HashMap<(&str, &str), [KernelNanos; 2]> = HashMap::new();
+        for (stack, id) in self.stacks.iter().zip(0..).filter(|(stack, _)| stack.sums.kernel != KernelNanos::default())
+        {
+            let (_, names) = self.names(StackId(id));
+            let spans = names.iter().rev().filter_map(|name| match &self.names[name.0 as usize] {
+                FrameName::Span(name, target) => Some((name.as_str(), target.as_str())),
+                FrameName::Code(_) => None,
+            });
+            let mut seen: Vec<(&str, &str)> = Vec::new();
+            for span in spans {
+                if seen.contains(&span) {
+                    continue;
+                }
+                let sums = by_name.entry(span).or_default();
+                if seen.is_empty() {
+                    sums[0].add(stack.sums.kernel);
+                }
+                sums[1].add(stack.sums.kernel);
+                seen.push(span);
+            }
+        }
+        by_name
+    }
+
+    /// Returns the stacks inside of spans of this name, or target and name, as stacks of their own: the outermost such
+    /// span is the outermost frame.
+    #[must_use]
+    pub fn of_span(&self, wanted: &str) -> Self {
+        let is_wanted = |name: &FrameName| match name {
+            FrameName::Span(name, target) => name == wanted || full_name(name, target) == wanted,
+            FrameName::Code(_) => false,
+        };
+        let are_wanted: Vec<bool> = self.names.iter().map(is_wanted).collect();
+        let mut found =
+            Self { shown: self.shown, names: self.names.clone(), frames: self.frames.clone(), ..Self::default() };
+        let mut places: Vec<Option<StackId>> = Vec::with_capacity(self.stacks.len());
+        for stack in &self.stacks {
+            let outer = match stack.outer {
+                Outer::Stack(outer) => places[outer.0 as usize].map(Outer::Stack),
+                Outer::Process(_) => None,
+            };
+            let outer = outer.or_else(|| are_wanted[stack.name.0 as usize].then_some(Outer::Process(0)));
+            let place = outer.map(|outer| found.inside(outer, stack.name));
+            if let Some(place) = place {
+                found.add(place, stack.sums);
+            }
+            places.push(place);
+        }
+        found
     }
 
     /// Returns all stacks in the order of their numbers.
@@ -164,29 +268,36 @@ impl Stacks {
         inner
     }
 
-    /// Returns the names and targets of all frames.
+    /// Returns the names and targets of all spans.
     pub fn names_and_targets(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.names.iter().map(|(name, target)| (name.as_str(), target.as_str()))
+        self.names.iter().filter_map(|name| match name {
+            FrameName::Span(name, target) => Some((name.as_str(), target.as_str())),
+            FrameName::Code(_) => None,
+        })
     }
 
     /// Gives each frame the name under which it is shown. Names in `shared` get their targets.
     pub fn name_frames(&mut self, shared: &SharedNames) {
-        let frame_of = |(name, target): &(String, String)| match self.shown {
-            Names::Target => frame(&full_name(name, target)),
-            Names::Name => frame(&shared.shown(name, target)),
+        let frame_of = |name: &FrameName| match (name, self.shown) {
+            (FrameName::Span(name, target), Names::Target) => frame(&full_name(name, target)),
+            (FrameName::Span(name, target), Names::Name) => frame(&shared.shown(name, target)),
+            (FrameName::Code(name), _) => frame(name),
         };
         self.frames = self.names.iter().map(frame_of).collect();
     }
 
-    fn name(&mut self, name: String, target: String) -> NameId {
-        let key = (name, target);
-        if let Some(id) = self.known_names.get(&key) {
+    fn name(&mut self, name: FrameName) -> NameId {
+        if let Some(id) = self.known_names.get(&name) {
             return *id;
         }
         let id = NameId(self.names.len() as u32);
-        self.name_bytes += 192 + 4 * (key.0.len() + key.1.len()) as u64;
-        self.names.push(key.clone());
-        self.known_names.insert(key, id);
+        let bytes = match &name {
+            FrameName::Span(name, target) => name.len() + target.len(),
+            FrameName::Code(name) => name.len(),
+        };
+        self.name_bytes += 192 + 4 * bytes as u64;
+        self.names.push(name.clone());
+        self.known_names.insert(name, id);
         id
     }
 
@@ -196,7 +307,7 @@ impl Stacks {
             return *name;
         }
         let target = span.call_site.as_ref().map(|call_site| call_site.target.clone()).unwrap_or_default();
-        let id = self.name(span.name(), target);
+        let id = self.name(FrameName::Span(span.name(), target));
         if let Some(call_site) = known {
             self.of_call_sites.insert(call_site, id);
         }
@@ -221,11 +332,11 @@ mod tests {
         let mut stacks = Stacks::default();
         let mut outer = Outer::Process(0);
         for depth in 0..100_000_u64 {
-            let name = stacks.name(format!("span {}", depth % 3), String::new());
+            let name = stacks.name(FrameName::Span(format!("span {}", depth % 3), String::new()));
             let stack = stacks.inside(outer, name);
             outer = Outer::Stack(stacks.shortened(stack));
             if depth == 99_999 {
-                stacks.add(stack, StackSums { nanos: 7, instructions: 0 });
+                stacks.add(stack, StackSums { nanos: 7, ..StackSums::default() });
             }
         }
         stacks.name_frames(&SharedNames::default());

@@ -1,9 +1,11 @@
 //! Counts and durations of spans, by name, and counts of typed events.
 
+use super::folded::SpanFolder;
+use super::stacks::{KernelNanos, Stacks};
 pub use super::typed_counts::EventSummary;
 use super::typed_counts::TypedCounts;
 use super::wall_times::WallTimes;
-use super::{ExportSummary, ProgramSummary};
+use super::{ExportSummary, Names, ProgramSummary, View};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
 use eventring_capture::recording::payloads::{self, PayloadLosses};
@@ -26,6 +28,8 @@ pub struct Summary {
     pub programs: Vec<ProgramSummary>,
     /// The typed events, those types with the most events first.
     pub events: Vec<EventSummary>,
+    /// The number of log records.
+    pub log_records: u64,
     /// The number of events that were lost, whatever the cause.
     pub lost: u64,
     /// Those of `lost` that had been overwritten before the capture began.
@@ -87,6 +91,18 @@ pub struct SpanSummary {
     pub block_medians: Vec<u64>,
     /// The instructions that the program executed in these spans; `None` if they were counted in none of them.
     pub instructions: Option<InstructionSummary>,
+    /// What the kernel says of the threads in these spans; `None` if no switches were recorded.
+    pub kernel: Option<SpanKernelTimes>,
+}
+
+/// What the kernel says of the threads that were in the spans of one name and target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SpanKernelTimes {
+    /// While these were the innermost spans of their threads.
+    pub own: KernelNanos,
+    /// Also while threads were in spans inside of these, their own threads or others.
+    pub all: KernelNanos,
 }
 
 /// The instructions that the program executed in all spans of one name and target.
@@ -135,12 +151,29 @@ impl InstructionSummary {
 /// All rings are perf rings with a schema of another version, or the capture would take too much memory.
 pub fn summarize(capture: &CaptureFile) -> Result<Summary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    let mut counter = SpanCounter::default();
+    let folder = SpanFolder::new(&recording, View::Thread, Names::Name).with_kernel(&recording, false);
+    let mut counter = SpanCounter { folder: folder.has_kernel().then_some(folder), ..SpanCounter::default() };
     let counts = replay_capture(&recording, &mut counter)?;
-    Ok(counter.finish(capture, &counts, 0).0)
+    let folder = counter.folder.take();
+    let (mut summary, _) = counter.finish(capture, &counts, 0);
+    if let Some(folder) = folder {
+        summary.add_kernel(&folder.finish());
+    }
+    Ok(summary)
 }
 
 impl Summary {
+    /// Adds what the kernel says, if switches were recorded.
+    #[doc(hidden)]
+    pub fn add_kernel(&mut self, stacks: &Stacks) {
+        let by_name = stacks.kernel_by_name();
+        let has_switches = by_name.values().any(|[_, all]| (all.cpu, all.runnable, all.blocked) != (0, 0, 0));
+        for span in self.spans.iter_mut().filter(|_| has_switches) {
+            let [own, all] = by_name.get(&(span.name.as_str(), span.target.as_str())).copied().unwrap_or_default();
+            span.kernel = Some(SpanKernelTimes { own, all });
+        }
+    }
+
     /// Returns the number of events that were lost while they were captured, or later.
     #[must_use]
     pub fn lost_since(&self) -> u64 {
@@ -155,11 +188,12 @@ impl Summary {
 
     /// Returns the summary as JSON: `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …],
     /// "spans": [{"name", "target", "kind", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
-    /// "ended_with_parent", "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}}, …],
-    /// "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "lost", "overwritten_before",
+    /// "ended_with_parent", "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"},
+    /// "cpu_ns", "runnable_ns", "blocked_ns", "unknown_ns", and the same with "self_" before them}, …],
+    /// "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "log_records", "lost", "overwritten_before",
     /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
-    pub fn to_json(&self) -> String {
+    pub fn to_json(&self) -> serde_json::Value {
         let spans: Vec<serde_json::Value> = self
             .spans
             .iter()
@@ -177,17 +211,25 @@ impl Summary {
                         "max": counted.max, "exact": counted.is_exact(),
                     });
                 }
+                if let Some(times) = &span.kernel {
+                    for (prefix, KernelNanos { cpu, runnable, blocked, unknown, .. }) in
+                        [("", times.all), ("self_", times.own)]
+                    {
+                        let values = [("cpu", cpu), ("runnable", runnable), ("blocked", blocked), ("unknown", unknown)];
+                        values.iter().for_each(|(name, nanos)| object[format!("{prefix}{name}_ns")] = (*nanos).into());
+                    }
+                }
                 object
             })
             .collect();
         let events: Vec<serde_json::Value> = self.events.iter().map(EventSummary::to_json).collect();
         json!({
             "programs": self.programs.iter().map(ProgramSummary::to_json).collect::<Vec<_>>(),
-            "spans": spans, "events": events, "lost": self.lost, "overwritten_before": self.overwritten_before,
+            "spans": spans, "events": events, "log_records": self.log_records, "lost": self.lost,
+            "overwritten_before": self.overwritten_before,
             "lost_payloads": self.lost_payloads(),
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
         })
-        .to_string()
     }
 }
 
@@ -221,6 +263,8 @@ pub struct SpanCounter {
     typed: TypedCounts,
     /// An estimate of the bytes that all groups take.
     kept_bytes: u64,
+    /// What the kernel says, by stack; `None` if it says nothing.
+    folder: Option<SpanFolder>,
 }
 
 /// The estimated size of a group in bytes, beside its name and its durations.
@@ -236,6 +280,9 @@ impl ReplayConsumer for SpanCounter {
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        if let Some(folder) = &mut self.folder {
+            folder.entry(entry, step, state)?;
+        }
         if let SpanStep::SliceEnded(taken) = step
             && let Some(span) = state.span(entry.process_index, taken.slice.span)
             && span.instructions.is_some_and(|counted| counted.slices == 2)
@@ -256,12 +303,11 @@ impl ReplayConsumer for SpanCounter {
         Ok(())
     }
 
-    fn span(
-        &mut self,
-        _: usize,
-        OverSpan { span, self_nanos, .. }: &OverSpan<'_>,
-        _: ReplayState<'_>,
-    ) -> io::Result<()> {
+    fn span(&mut self, process: usize, over: &OverSpan<'_>, state: ReplayState<'_>) -> io::Result<()> {
+        if let Some(folder) = &mut self.folder {
+            folder.span(process, over, state)?;
+        }
+        let OverSpan { span, self_nanos, .. } = over;
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.group_of(span);
         group.summary.scopes += u64::from(span.is_scope());
@@ -280,8 +326,12 @@ impl ReplayConsumer for SpanCounter {
         Ok(())
     }
 
+    fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
+        self.folder.as_mut().map_or(Ok(()), |folder| folder.end(state, end_nanos))
+    }
+
     fn kept_bytes(&self) -> u64 {
-        self.kept_bytes
+        self.kept_bytes.saturating_add(self.folder.as_ref().map_or(0, ReplayConsumer::kept_bytes))
     }
 }
 
@@ -308,9 +358,20 @@ impl SpanCounter {
         let removed = capture.end().map_or(0, |end| end.stats.removed());
         let payload_losses = counts.payload_losses.clone();
         let events = self.typed.finish();
-        let ExportSummary { lost, overwritten_before, .. } = *counts;
+        let ExportSummary { events: log_records, lost, overwritten_before, .. } = *counts;
         let programs = ProgramSummary::all(capture);
-        (Summary { programs, spans, events, lost, overwritten_before, payload_losses, removed, problems }, wall_times)
+        let summary = Summary {
+            programs,
+            spans,
+            events,
+            log_records,
+            lost,
+            overwritten_before,
+            payload_losses,
+            removed,
+            problems,
+        };
+        (summary, wall_times)
     }
 
     /// Notes for the spans around a span that it was entered a second time.

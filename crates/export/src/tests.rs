@@ -11,6 +11,7 @@ use eventring_capture::recording::{
 };
 
 mod damaged;
+mod kernel;
 mod other_schemas;
 
 pub(super) fn exported(capture: &CaptureFile, format: Format, view: View) -> String {

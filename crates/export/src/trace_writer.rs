@@ -3,6 +3,7 @@
 use super::args::Args;
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
 use eventring::tracing::CallSite;
+use eventring_profile::by_span::{CodeStacks, StackKey};
 use std::io;
 
 /// Number of a track of a trace.
@@ -49,7 +50,7 @@ pub enum TrackKind {
 }
 
 /// The number of a flow: an arrow from a slice or instant to a later one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FlowId(pub u64);
 
 /// The flows that begin and that end at a slice or instant.
@@ -110,6 +111,22 @@ impl<'a> Label<'a> {
     }
 }
 
+/// A thread was at a stack of the program while it ran.
+pub struct StackSample<'a> {
+    /// When, in nanoseconds since the epoch.
+    pub nanos: u64,
+    /// The process, as the system numbers it.
+    pub pid: u32,
+    /// The thread, as the system numbers it.
+    pub tid: u32,
+    /// The processor.
+    pub cpu: u16,
+    /// The stack, which is the same for each sample at it.
+    pub stack: StackKey,
+    /// The frames of the stack.
+    pub code: &'a CodeStacks,
+}
+
 /// A writer of a trace in some format. Its caller makes sure that two slices of a track either nest or do not overlap.
 pub trait TraceWriter {
     /// Declares a track, before anything is on it.
@@ -122,6 +139,10 @@ pub trait TraceWriter {
     fn instant(&mut self, track: TrackId, nanos: u64, label: Label<'_>, args: &Args) -> io::Result<()>;
     /// Gives a counter its value from a time on.
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()>;
+    /// Writes a sample, if the format has a place for it.
+    fn sample(&mut self, _: &StackSample<'_>) -> io::Result<()> {
+        Ok(())
+    }
     /// Writes the rest of the trace.
     fn finish(&mut self) -> io::Result<()>;
 }

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 pub struct EventSummary {
     /// The name of the type; `event 7` if the schema of its ring is not known.
     pub name: String,
+    /// The name of its content type; empty if the schema of its ring is not known.
+    pub content: String,
     /// The code of the type.
     pub code: u16,
     /// The number of events.
@@ -34,7 +36,7 @@ impl EventSummary {
 
     pub(crate) fn to_json(&self) -> Value {
         json!({
-            "name": self.name, "code": self.code, "count": self.count, "payload_bytes": self.payload_bytes,
+            "name": self.name, "content": self.content, "code": self.code, "count": self.count, "payload_bytes": self.payload_bytes,
             "per_second": self.per_second(),
         })
     }
@@ -44,7 +46,8 @@ impl EventSummary {
 #[derive(Default)]
 pub(crate) struct TypedCounts {
     types: Vec<EventSummary>,
-    by_name: HashMap<(String, u16), usize>,
+    /// By content, name and code.
+    by_name: HashMap<(String, String, u16), usize>,
     /// The index of the type of each ring and code.
     known: HashMap<(u32, u16), usize>,
 }
@@ -67,12 +70,13 @@ impl TypedCounts {
     #[cold]
     fn find(&mut self, rings: &RecordedRings, ring: u32, event: &Descriptor) -> (usize, u64) {
         let code = event.event_type;
-        let name = rings.event_name(ring, code).into_owned();
-        let kept_bytes = 256 + 2 * name.len() as u64;
+        let (name, content) = (rings.event_name(ring, code).into_owned(), rings.content_name(ring).to_owned());
+        let kept_bytes = 256 + 2 * (name.len() + content.len()) as u64;
         let types = &mut self.types;
-        let index = *self.by_name.entry((name, code)).or_insert_with_key(|(name, code)| {
+        let index = *self.by_name.entry((content, name, code)).or_insert_with_key(|(content, name, code)| {
             types.push(EventSummary {
                 name: name.clone(),
+                content: content.clone(),
                 code: *code,
                 first_nanos: u64::MAX,
                 ..EventSummary::default()
@@ -85,7 +89,9 @@ impl TypedCounts {
 
     /// Returns the types, those with the most events first.
     pub(crate) fn finish(mut self) -> Vec<EventSummary> {
-        self.types.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.name, a.code).cmp(&(&b.name, b.code))));
+        self.types.sort_by(|a, b| {
+            b.count.cmp(&a.count).then_with(|| (&a.name, &a.content, a.code).cmp(&(&b.name, &b.content, b.code)))
+        });
         self.types
     }
 }

@@ -1,145 +1,195 @@
-//! One connection: requests in, notifications out.
+//! One client: requests in, messages out.
 
-use crate::hub::{Hub, News, Queue};
+use crate::hub::{At, Hub, Seat, room};
+use crate::line::{Line, PIECE_BYTES, REQUEST_BYTES_MAX};
+use crate::messages::{failure, notification, success};
+use crate::params::Params;
 use crate::subscription::Subscription;
 use serde_json::{Value, json};
-use std::io::ErrorKind;
-use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tungstenite::protocol::WebSocketConfig;
-use tungstenite::{Error, Message, WebSocket};
+use std::time::Instant;
+use tungstenite::error::ProtocolError;
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::{Error, Message};
 
-/// The longest request.
-const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// The number of subscriptions of a client.
 const SUBSCRIPTIONS_MAX: usize = 64;
-/// How long news may take from the queue to the client at most, while the client says nothing.
-const READ_WAIT: Duration = Duration::from_millis(1);
-const NEWS_WAIT: Duration = Duration::from_millis(20);
-/// A client that takes nothing for so long is gone.
-const WRITE_LIMIT: Duration = Duration::from_secs(30);
+/// The number of addresses and topics that all of them compare.
+const WANTED_MAX: usize = 4096;
+/// The number of requests, and of looks at news, until it is another client's turn.
+const REQUESTS_OF_TURN: usize = 16;
+const STEPS_OF_TURN: usize = 16;
 
-/// Serves a connection to its end.
-pub(crate) fn serve(stream: TcpStream, hub: &Hub, queue: &Queue, has_ended: &AtomicBool) {
-    let _ = Client::accept(stream).map(|mut client| client.run(hub, queue, has_ended));
-}
-
-struct Client {
-    socket: WebSocket<TcpStream>,
+/// A client with its subscriptions.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) line: Line,
     subscriptions: Vec<Subscription>,
     next_id: u64,
+    _seat: Seat,
+}
+
+/// What comes of a client after its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// There is more to do for it.
+    Busy,
+    /// It has everything.
+    Idle,
+    /// It does not take more now.
+    Full,
+    Gone,
 }
 
 impl Client {
-    fn accept(stream: TcpStream) -> Option<Self> {
-        stream.set_nonblocking(false).ok()?;
-        stream.set_nodelay(true).ok()?;
-        stream.set_read_timeout(Some(WRITE_LIMIT)).ok()?;
-        stream.set_write_timeout(Some(WRITE_LIMIT)).ok()?;
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(REQUEST_BYTES_MAX))
-            .max_frame_size(Some(REQUEST_BYTES_MAX));
-        let socket = tungstenite::accept_with_config(stream, Some(config)).ok()?;
-        socket.get_ref().set_read_timeout(Some(READ_WAIT)).ok()?;
-        Some(Self { socket, subscriptions: Vec::new(), next_id: 1 })
+    pub(crate) fn new(line: Line, seat: Seat) -> Self {
+        Self { line, subscriptions: Vec::new(), next_id: 1, _seat: seat }
     }
 
-    fn run(&mut self, hub: &Hub, queue: &Queue, has_ended: &AtomicBool) -> Result<(), Error> {
-        loop {
-            let (news, lost) = queue.take(NEWS_WAIT);
-            self.tell(&news)?;
-            if lost > 0 {
-                for at in 0..self.subscriptions.len() {
-                    self.notify(at, &json!({ "lost": lost }))?;
-                }
-            }
-            if has_ended.load(Ordering::Relaxed) {
-                self.socket.close(None)?;
-                return self.socket.flush();
-            }
-            match self.socket.read() {
-                Ok(Message::Text(text)) => self.request(text.as_str(), hub, queue)?,
-                Ok(Message::Close(_)) => return Ok(()),
-                Ok(_) => {}
-                Err(Error::Io(error)) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {}
-                Err(error) => return Err(error),
-            }
+    /// Does some of what there is to do for the client. Never waits for it.
+    pub(crate) fn turn(&mut self, hub: &Arc<Hub>, now: Instant) -> Turn {
+        let turn = if self.line.is_closing() { Ok(Turn::Full) } else { self.advance(hub, now) };
+        if let Err(error) = &turn
+            && !self.fail(error, now)
+        {
+            return Turn::Gone;
+        }
+        match self.line.is_closing() {
+            true if self.line.is_closed(now) => Turn::Gone,
+            true => Turn::Full,
+            false if self.line.is_stalled(now) => Turn::Gone,
+            false => turn.unwrap_or(Turn::Full),
         }
     }
 
-    fn tell(&mut self, news: &[Arc<News>]) -> Result<(), Error> {
-        for news in news {
-            for at in 0..self.subscriptions.len() {
-                for result in self.subscriptions[at].results(news) {
-                    self.notify(at, &result)?;
+    fn advance(&mut self, hub: &Arc<Hub>, now: Instant) -> Result<Turn, Error> {
+        self.line.flush()?;
+        for _ in 0..REQUESTS_OF_TURN {
+            // Who does not take answers is not asked for requests.
+            if !self.line.has_room() {
+                break;
+            }
+            match self.line.read()? {
+                None => break,
+                Some(Message::Text(text)) => self.request(text.as_str(), hub)?,
+                Some(Message::Binary(_)) => {
+                    self.line
+                        .send(failure(&Value::Null, -32600, "expected a text message, found a binary one"), None)?;
                 }
+                Some(Message::Close(_)) => {
+                    self.line.is_closed_by_client(now);
+                    return Ok(Turn::Full);
+                }
+                Some(_) => {}
             }
         }
-        Ok(())
+        let mut has_all = false;
+        for _ in 0..STEPS_OF_TURN {
+            if has_all || !self.line.has_room() {
+                break;
+            }
+            has_all = self.step(hub)?;
+        }
+        self.line.flush()?;
+        Ok(match self.line.has_room() {
+            false => Turn::Full,
+            true if has_all && !self.line.can_read => Turn::Idle,
+            true => Turn::Busy,
+        })
     }
 
-    fn notify(&mut self, subscription: usize, result: &Value) -> Result<(), Error> {
-        let id = format!("{:#x}", self.subscriptions[subscription].id);
-        let params = json!({ "subscription": id, "result": result });
-        self.send(&json!({ "jsonrpc": "2.0", "method": "eth_subscription", "params": params }))
+    /// Tells the next thing to the subscription that is furthest behind. Returns true if none is behind.
+    fn step(&mut self, hub: &Arc<Hub>) -> Result<bool, Error> {
+        let furthest = self.subscriptions.iter_mut().min_by_key(|subscription| subscription.next);
+        let Some(subscription) = furthest else { return Ok(true) };
+        let news = match hub.at(subscription.next) {
+            At::End => return Ok(true),
+            At::Lost(lost) => {
+                subscription.pass(lost);
+                hub.lose(lost);
+                self.line.send(notification(subscription.id, &json!({ "lost": lost })), None)?;
+                return Ok(false);
+            }
+            At::News(news) => news,
+        };
+        let Some(message) = subscription.message(&news) else {
+            subscription.pass(1);
+            return Ok(false);
+        };
+        let len = message.len();
+        let room = room(hub, if len > PIECE_BYTES { len } else { 0 });
+        if room.is_none() {
+            hub.lose(1);
+            self.line.send(notification(subscription.id, &json!({ "lost": 1 })), None)?;
+            return Ok(false);
+        }
+        self.line.send(notification(subscription.id, &message.render()), room)?;
+        Ok(false)
     }
 
-    fn send(&mut self, message: &Value) -> Result<(), Error> {
-        self.socket.send(Message::text(message.to_string()))
-    }
-
-    fn request(&mut self, text: &str, hub: &Hub, queue: &Queue) -> Result<(), Error> {
+    fn request(&mut self, text: &str, hub: &Arc<Hub>) -> Result<(), Error> {
         let request: Value = match serde_json::from_str(text) {
             Ok(request) => request,
-            Err(error) => return self.send(&failure(&Value::Null, -32700, &format!("not JSON: {error}"))),
+            Err(error) => return self.line.send(failure(&Value::Null, -32700, &format!("not JSON: {error}")), None),
         };
         let (id, params) = (&request["id"], &request["params"]);
-        match request["method"].as_str() {
-            Some("eth_subscribe") if self.subscriptions.len() >= SUBSCRIPTIONS_MAX => {
-                self.send(&failure(id, -32000, "a connection has at most 64 subscriptions: end one, or open another"))
-            }
-            Some("eth_subscribe") => match Subscription::new(self.next_id, params) {
-                Err(why) => self.send(&failure(id, -32602, &why)),
-                Ok(subscription) => {
-                    self.next_id += 1;
-                    self.send(&success(id, format!("{:#x}", subscription.id).into()))?;
-                    self.subscribe(subscription, hub, queue)
-                }
-            },
+        let answer = match request["method"].as_str() {
+            Some("eth_subscribe") => return self.subscribe(id, params, hub),
             Some("eth_unsubscribe") => {
                 let before = self.subscriptions.len();
-                let ended = params[0].as_str().unwrap_or_default().to_owned();
+                let ended = params[0].as_str().unwrap_or_default();
                 self.subscriptions.retain(|subscription| format!("{:#x}", subscription.id) != ended);
-                self.send(&success(id, (self.subscriptions.len() < before).into()))
+                success(id, (self.subscriptions.len() < before).into())
             }
             Some(other) => {
                 let why = format!("there is no method {other}; there are eth_subscribe and eth_unsubscribe");
-                self.send(&failure(id, -32601, &why))
+                failure(id, -32601, &why)
             }
-            None => self.send(&failure(id, -32600, "expected an object with `method`")),
-        }
+            None => failure(id, -32600, "expected an object with `method`"),
+        };
+        self.line.send(answer, None)
     }
 
     /// Begins a subscription. If it goes on from a place, what was told since is told first.
-    fn subscribe(&mut self, mut subscription: Subscription, hub: &Hub, queue: &Queue) -> Result<(), Error> {
-        let mut results = Vec::new();
-        if subscription.resumes() {
-            let (history, waiting) = hub.history(queue);
-            self.tell(&waiting)?;
-            results = subscription.resume(&history);
+    fn subscribe(&mut self, id: &Value, params: &Value, hub: &Arc<Hub>) -> Result<(), Error> {
+        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
+            let why = "a connection has at most 64 subscriptions: end one, or open another";
+            return self.line.send(failure(id, -32000, why), None);
+        }
+        let wanted: usize = self.subscriptions.iter().map(Subscription::wanted_len).sum();
+        let made = Params::read(params).and_then(|params| {
+            if wanted + params.wanted_len() > WANTED_MAX {
+                return Err("a connection has at most 4,096 addresses and topics: open another one".to_owned());
+            }
+            let resumes = params.resume_from.is_some();
+            let mut subscription = Subscription::new(self.next_id, params, hub.end());
+            let (first, history) = if resumes { hub.history() } else { (0, Vec::new()) };
+            let gap = subscription.resume(first, &history)?;
+            Ok((subscription, gap))
+        });
+        let (subscription, gap) = match made {
+            Ok(made) => made,
+            Err(why) => return self.line.send(failure(id, -32602, &why), None),
+        };
+        self.next_id += 1;
+        self.line.send(success(id, format!("{:#x}", subscription.id).into()), None)?;
+        if let Some(gap) = gap {
+            self.line.send(notification(subscription.id, &gap), None)?;
         }
         self.subscriptions.push(subscription);
-        let at = self.subscriptions.len() - 1;
-        results.iter().try_for_each(|result| self.notify(at, result))
+        Ok(())
     }
-}
 
-fn success(id: &Value, result: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "result": result })
-}
-
-fn failure(id: &Value, code: i64, message: &str) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+    /// Begins to close the connection because of an error. Returns false if there is no connection any more.
+    fn fail(&mut self, error: &Error, now: Instant) -> bool {
+        let (code, reason) = match error {
+            Error::Capacity(_) => (CloseCode::Size, format!("a request has at most {REQUEST_BYTES_MAX} bytes")),
+            Error::Utf8(_) => (CloseCode::Invalid, "a text message is not UTF-8".to_owned()),
+            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => return false,
+            Error::Protocol(error) => (CloseCode::Protocol, error.to_string()),
+            _ => return false,
+        };
+        self.line.close(code, reason, now);
+        true
+    }
 }

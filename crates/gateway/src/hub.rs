@@ -1,120 +1,177 @@
-//! What was told lately, and who is to be told.
+//! What was told lately, and what all connections share.
 
+use crate::news::{News, Standings, Told, gap_in};
 use eventring_exec::{Problem, Update};
+use mio::Waker;
+use serde_json::json;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-/// The number of news that are remembered, so that a client can go on where it was.
+/// The number of news that are remembered. A client may be so far behind, and can go on where it was.
 const HISTORY_MAX: usize = 1024;
-/// The number of news that wait for one client at most. Each keeps its block in memory.
-const QUEUE_MAX: usize = 256;
+/// The number of bytes that long messages of all clients may take, beside the buffer that each client has.
+const LONG_BYTES_MAX: usize = 256 << 20;
 
-/// News for clients.
-#[derive(Clone, Debug)]
-pub(crate) enum News {
-    /// A block has come to another state.
-    State(Update),
-    /// Events are missing, outside of any block.
-    Gap(Problem),
-}
-
-/// What waits for one client.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
-    has_news: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    news: VecDeque<Arc<News>>,
-    lost: u64,
-}
-
-/// All clients, and what they were told.
-#[derive(Debug, Default)]
+/// The news, and the counts of all connections.
+#[derive(Debug)]
 pub(crate) struct Hub {
-    shared: Mutex<Shared>,
+    history: RwLock<History>,
+    /// The place of the next news.
+    end: AtomicU64,
+    wakers: Vec<Waker>,
+    has_ended: AtomicBool,
+    clients: AtomicUsize,
     lost: AtomicU64,
+    long_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    history: VecDeque<Arc<News>>,
-    queues: Vec<Arc<Queue>>,
+struct History {
+    /// The place of the first one in `news`.
+    first: u64,
+    news: VecDeque<Arc<News>>,
+    standings: Standings,
 }
 
-/// A panic of another thread leaves nothing half done here: each change is one call.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// What is at a place of the history.
+#[derive(Debug)]
+pub(crate) enum At {
+    News(Arc<News>),
+    /// So many news are not remembered any more.
+    Lost(u64),
+    /// Nothing yet.
+    End,
 }
+
+/// The right to be a client; there is a number of them.
+#[derive(Debug)]
+pub(crate) struct Seat(Arc<Hub>);
+
+/// The right to keep a long message.
+#[derive(Debug)]
+pub(crate) struct Room(Arc<Hub>, usize);
 
 impl Hub {
-    pub(crate) fn clients(&self) -> usize {
-        lock(&self.shared).queues.len()
+    /// Makes a hub without news. The wakers wake those who pass news on.
+    pub(crate) fn new(wakers: Vec<Waker>) -> Arc<Self> {
+        Arc::new(Self {
+            history: RwLock::default(),
+            end: AtomicU64::new(0),
+            wakers,
+            has_ended: AtomicBool::new(false),
+            clients: AtomicUsize::new(0),
+            lost: AtomicU64::new(0),
+            long_bytes: AtomicUsize::new(0),
+        })
+    }
+
+    /// Passes on that a block has come to another state. Never waits for a client.
+    pub(crate) fn changed(&self, update: Update) {
+        let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
+        if update.is_new
+            && let Some(gap) = update.block.as_deref().and_then(gap_in)
+        {
+            history.push(News::Gap(gap));
+        }
+        let place = history.end();
+        let earlier = history.standings.learn(&update, place);
+        history.push(News::State(Told { update, earlier }));
+        self.end.store(history.end(), Ordering::Release);
+        drop(history);
+        self.wake();
+    }
+
+    /// Passes on that something is wrong outside of any block.
+    pub(crate) fn problem(&self, problem: &Problem) {
+        let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
+        history.push(News::Gap(json!({ "gap": eventring_exec::json::problem(problem) })));
+        self.end.store(history.end(), Ordering::Release);
+        drop(history);
+        self.wake();
+    }
+
+    /// Returns the place of the next news.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn at(&self, place: u64) -> At {
+        if place >= self.end() {
+            return At::End;
+        }
+        let history = self.history.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = place.checked_sub(history.first) else { return At::Lost(history.first - place) };
+        history.news.get(index as usize).map_or(At::End, |news| At::News(news.clone()))
+    }
+
+    /// Returns what is remembered, and the place of the first one.
+    pub(crate) fn history(&self) -> (u64, Vec<Arc<News>>) {
+        let history = self.history.read().unwrap_or_else(PoisonError::into_inner);
+        (history.first, history.news.iter().cloned().collect())
+    }
+
+    /// Says that no more news will come.
+    pub(crate) fn set_ended(&self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// Wakes those who pass news on.
+    pub(crate) fn wake(&self) {
+        // Without it they look after a while.
+        self.wakers.iter().for_each(|waker| _ = waker.wake());
+    }
+
+    pub(crate) fn lose(&self, news: u64) {
+        self.lost.fetch_add(news, Ordering::Relaxed);
     }
 
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
+}
 
-    pub(crate) fn join(&self) -> Arc<Queue> {
-        let queue = Arc::<Queue>::default();
-        lock(&self.shared).queues.push(queue.clone());
-        queue
-    }
+/// Returns a seat, unless so many are taken.
+pub(crate) fn seat(hub: &Arc<Hub>, seats_max: usize) -> Option<Seat> {
+    let taken = hub.clients.fetch_add(1, Ordering::Relaxed);
+    let seat = Seat(hub.clone());
+    (taken < seats_max).then_some(seat)
+}
 
-    pub(crate) fn leave(&self, queue: &Arc<Queue>) {
-        lock(&self.shared).queues.retain(|other| !Arc::ptr_eq(other, queue));
-    }
+/// Returns room for a long message, unless those of all clients take too much already.
+pub(crate) fn room(hub: &Arc<Hub>, bytes: usize) -> Option<Room> {
+    let taken = hub.long_bytes.fetch_add(bytes, Ordering::Relaxed);
+    let room = Room(hub.clone(), bytes);
+    (taken.saturating_add(bytes) <= LONG_BYTES_MAX).then_some(room)
+}
 
-    /// Passes news on. Never waits for a client.
-    pub(crate) fn tell(&self, news: News) {
-        let news = Arc::new(news);
-        let mut shared = lock(&self.shared);
-        shared.history.push_back(news.clone());
-        if shared.history.len() > HISTORY_MAX {
-            shared.history.pop_front();
-        }
-        for queue in &shared.queues {
-            let mut waiting = lock(&queue.waiting);
-            if waiting.news.len() < QUEUE_MAX {
-                waiting.news.push_back(news.clone());
-            } else {
-                waiting.lost += 1;
-                self.lost.fetch_add(1, Ordering::Relaxed);
-            }
-            queue.has_news.notify_one();
-        }
-    }
-
-    /// Returns what was told lately, oldest first, and the end of it that waits for this client. Nothing waits any more
-    /// then.
-    pub(crate) fn history(&self, queue: &Queue) -> (Vec<Arc<News>>, Vec<Arc<News>>) {
-        let shared = lock(&self.shared);
-        let waiting = lock(&queue.waiting).news.drain(..).collect();
-        (shared.history.iter().cloned().collect(), waiting)
-    }
-
-    /// Waits until all clients have been told everything, but not for longer than that.
-    pub(crate) fn drain(&self, limit: Duration) {
-        let end = Instant::now() + limit;
-        let are_waiting = || lock(&self.shared).queues.iter().any(|queue| !lock(&queue.waiting).news.is_empty());
-        while Instant::now() < end && are_waiting() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Queue {
-    /// Returns what waits, and how many news were lost. Waits for something as long as that.
-    pub(crate) fn take(&self, limit: Duration) -> (Vec<Arc<News>>, u64) {
-        let waiting = lock(&self.waiting);
-        let is_empty = |waiting: &mut Waiting| waiting.news.is_empty() && waiting.lost == 0;
-        let waited = self.has_news.wait_timeout_while(waiting, limit, is_empty);
-        let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (waiting.news.drain(..).collect(), std::mem::take(&mut waiting.lost))
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.long_bytes.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+impl History {
+    fn end(&self) -> u64 {
+        self.first + self.news.len() as u64
+    }
+
+    fn push(&mut self, news: News) {
+        self.news.push_back(Arc::new(news));
+        if self.news.len() > HISTORY_MAX {
+            self.news.pop_front();
+            self.first += 1;
+        }
     }
 }

@@ -1,40 +1,56 @@
 //! Blocks and logs for WebSocket clients: `eth_subscribe` of JSON-RPC, from execution events.
 //!
-//! [`Gateway`] listens, and passes what [`Blocks`] tells on to each subscription. A gap is
-//! announced, and the connection stays. Each client has a bounded queue of its own, so one that is slow loses news, is told
-//! how many, and delays nobody.
+//! [`Gateway`] listens, and passes what [`Blocks`] tells on to each subscription. A gap is announced, and the connection
+//! stays. What clients are told is one history that all share, and each has a place in it: a client that is slow delays
+//! nobody, takes no memory, and is told what it has lost if it falls too far behind.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `hub` | what was told lately, and who is to be told |
-//! | `client` | one connection: requests in, notifications out |
-//! | `subscription` | what a client wants to know |
+//! | `door`, `handshake` | connections before they are clients |
+//! | `worker` | a thread that serves some of the clients in turn |
+//! | `client`, `messages` | one client: requests in, JSON-RPC out |
+//! | `line`, `wire` | its connection, for which nothing waits |
+//! | `hub`, `news` | what was told lately |
+//! | `params`, `subscription` | what a client wants to know, and what it is told |
 //! | `render` | headers and logs as Ethereum nodes write them |
 
 #![forbid(unsafe_code)]
 
 mod client;
+mod door;
+mod handshake;
 mod hub;
+mod line;
+mod messages;
+mod news;
+mod params;
 mod render;
 mod subscription;
+mod wire;
+mod worker;
 
+use door::Door;
 use eventring_exec::{BlockUpdate, Blocks, NextUpdate};
-use hub::{Hub, News};
+use hub::Hub;
+use mio::net::TcpListener;
+use mio::{Poll, Waker};
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZero;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 /// The longest wait between two looks at whether all is over.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// The number of clients at a time. Further ones are refused.
-const CLIENTS_MAX: usize = 1000;
+/// The number of threads that serve clients at most.
+const WORKERS_MAX: usize = 4;
 
 /// A listener for WebSocket clients.
 #[derive(Debug)]
 pub struct Gateway {
     listener: TcpListener,
+    origins: Vec<String>,
+    linger: Option<Duration>,
 }
 
 /// What a gateway has done.
@@ -42,7 +58,7 @@ pub struct Gateway {
 pub struct GatewayStats {
     /// The clients that came.
     pub clients: u64,
-    /// The clients that were refused because there were too many.
+    /// The clients that were refused: there were too many, or they are web pages of another origin.
     pub refused: u64,
     /// The news about blocks that were told.
     pub news: u64,
@@ -57,9 +73,22 @@ impl Gateway {
     /// # Errors
     /// The address is malformed, is in use, or is not one of this host.
     pub fn listen(address: impl ToSocketAddrs) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener })
+        Ok(Self { listener: TcpListener::from_std(listener), origins: Vec::new(), linger: None })
+    }
+
+    /// Lets web pages of these origins connect, for example `https://example.org`; `*` stands for all. Without it none may:
+    /// a browser lets every page connect to the addresses of its host.
+    #[must_use]
+    pub fn allow_origins(self, origins: Vec<String>) -> Self {
+        Self { origins, ..self }
+    }
+
+    /// Ends this long after the node's ring has ended, if no other one has come.
+    #[must_use]
+    pub fn linger(self, limit: Duration) -> Self {
+        Self { linger: Some(limit), ..self }
     }
 
     /// Returns the address at which it listens.
@@ -70,47 +99,46 @@ impl Gateway {
         self.listener.local_addr()
     }
 
-    /// Tells clients about blocks, until `is_over` returns true or no more blocks will come. Each client has a thread.
-    pub fn serve(self, mut blocks: Blocks, is_over: impl Fn() -> bool) -> GatewayStats {
-        let hub = Arc::new(Hub::default());
-        let has_ended = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let accepting = scope.spawn(|| {
-                let (mut clients, mut refused) = (0, 0);
-                while !has_ended.load(Ordering::Relaxed) {
-                    match self.listener.accept() {
-                        Ok(_) if hub.clients() >= CLIENTS_MAX => refused += 1,
-                        Ok((stream, _)) => {
-                            clients += 1;
-                            let (hub, has_ended) = (&hub, &has_ended);
-                            let queue = hub.join();
-                            // Without a thread the connection is closed.
-                            let serve = move || {
-                                client::serve(stream, hub, &queue, has_ended);
-                                hub.leave(&queue);
-                            };
-                            let _ =
-                                std::thread::Builder::new().name("gateway client".into()).spawn_scoped(scope, serve);
-                        }
-                        Err(_) => std::thread::sleep(PATIENCE),
-                    }
-                }
-                (clients, refused)
-            });
-            let mut news = 0;
+    /// Tells clients about blocks, until `is_over` returns true or no more blocks will come. Ends within three seconds
+    /// then, whatever clients do.
+    ///
+    /// # Errors
+    /// The system has no more file descriptors, or no memory.
+    pub fn serve(self, blocks: &mut Blocks, is_over: impl Fn() -> bool) -> io::Result<GatewayStats> {
+        let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX);
+        let polls = (0..workers).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
+        let wakers = polls.iter().map(|poll| Waker::new(poll.registry(), worker::WAKE)).collect::<io::Result<_>>()?;
+        let hub = &Hub::new(wakers);
+        let door_poll = Poll::new()?;
+        let (mut news, origins) = (0, &self.origins);
+        let (clients, refused) = std::thread::scope(|scope| {
+            let mut senders = Vec::new();
+            for poll in polls {
+                let (sender, arrivals) = channel();
+                senders.push(sender);
+                scope.spawn(move || worker::run(poll, &arrivals, hub));
+            }
+            let door = Door::new(self.listener, door_poll, hub, origins, senders);
+            let letting_in = scope.spawn(|| door.run());
             while !is_over() {
                 match blocks.next_timeout(PATIENCE) {
-                    NextUpdate::Update(BlockUpdate::Changed(update)) => hub.tell(News::State(update)),
-                    NextUpdate::Update(BlockUpdate::Problem(problem)) => hub.tell(News::Gap(problem)),
-                    NextUpdate::Update(_) | NextUpdate::TimedOut => continue,
+                    NextUpdate::Update(BlockUpdate::Changed(update)) => hub.changed(update),
+                    NextUpdate::Update(BlockUpdate::Problem(problem)) => hub.problem(&problem),
+                    NextUpdate::Update(_) => continue,
+                    NextUpdate::TimedOut => {
+                        let ended = blocks.ended_since().map(|since| Instant::now().saturating_duration_since(since));
+                        if ended.zip(self.linger).is_some_and(|(ended, limit)| ended >= limit) {
+                            break;
+                        }
+                        continue;
+                    }
                     NextUpdate::Ended => break,
                 }
                 news += 1;
             }
-            hub.drain(PATIENCE * 50);
-            has_ended.store(true, Ordering::Relaxed);
-            let (clients, refused) = accepting.join().unwrap_or_default();
-            GatewayStats { clients, refused, news, lost: hub.lost() }
-        })
+            hub.set_ended();
+            letting_in.join().unwrap_or_default()
+        });
+        Ok(GatewayStats { clients, refused, news, lost: hub.lost() })
     }
 }

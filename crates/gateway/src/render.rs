@@ -28,9 +28,17 @@ pub(crate) fn header(block: &Block, state: Option<CommitState>) -> Value {
     put("mixHash", text(&input.prev_randao));
     put("nonce", text(&input.nonce));
     put("baseFeePerGas", format!("{:#x}", input.base_fee_per_gas).into());
-    // A block of before the withdrawals has none.
-    if input.withdrawals_root != Bytes32::ZERO {
+    let later = block.later_fields();
+    if later.withdrawals {
         put("withdrawalsRoot", text(&input.withdrawals_root));
+    }
+    if later.blobs {
+        put("blobGasUsed", number(0));
+        put("excessBlobGas", number(0));
+        put("parentBeaconBlockRoot", text(&Bytes32::ZERO));
+    }
+    if later.requests {
+        put("requestsHash", text(&Bytes32::ZERO));
     }
     if !block.is_complete {
         put("complete", false.into());

@@ -1,196 +1,170 @@
-//! What a client wants to know.
+//! What a subscription tells, one message after the other, as the client takes them.
 
-use crate::hub::News;
+use crate::news::{News, Told};
+use crate::params::{Kind, Params, Place};
 use crate::render;
-use eventring::schema::exec::{Address, BlockTag, Bytes32};
 use eventring_exec::{Block, CommitState, Log, Txn};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
-use std::str::FromStr;
 use std::sync::Arc;
 
-/// The number of blocks of which a subscription remembers that it has told them.
-const TOLD_MAX: usize = 4096;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    NewHeads,
-    Logs,
-    /// Each state of each block.
-    MonadNewHeads,
-    MonadLogs,
-}
-
-/// A subscription of a client.
+/// A subscription of a client: a place in the history, and nothing that grows.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) id: u64,
-    kind: Kind,
-    addresses: Vec<Address>,
-    /// For each place of a topic, those that are wanted; empty for any.
-    topics: Vec<Vec<Bytes32>>,
-    min_stage: CommitState,
-    resume_from: Option<Place>,
-    /// The blocks that were told, so that each is told once, and taken back if it is abandoned.
-    told: VecDeque<Bytes32>,
+    params: Params,
+    /// The place from which on the client was told everything.
+    since: u64,
+    /// The place of the news that is told next.
+    pub(crate) next: u64,
+    /// The transaction and the log of it that are told next.
+    at: (usize, usize),
+    /// A place, and the index of the last log that the client has seen of the block there.
+    seen: Option<(u64, u64)>,
 }
 
-/// The last thing that a client has seen.
+/// One message of a subscription.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    number: u64,
-    id: Option<Bytes32>,
-    /// The index of the log in the block.
-    index: Option<u64>,
+pub(crate) enum Message<'n> {
+    Gap(&'n Value),
+    Header(&'n Block, Option<CommitState>),
+    Log { block: &'n Block, txn: &'n Txn, log: &'n Log, state: Option<CommitState>, is_removed: bool },
+}
+
+impl Message<'_> {
+    /// Returns about how many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Gap(_) | Self::Header(..) => 0,
+            Self::Log { log, .. } => log.data.len().saturating_mul(2),
+        }
+    }
+
+    pub(crate) fn render(&self) -> Value {
+        match *self {
+            Self::Gap(gap) => gap.clone(),
+            Self::Header(block, state) => render::header(block, state),
+            Self::Log { block, txn, log, state, is_removed } => render::log(block, txn, log, state, is_removed),
+        }
+    }
 }
 
 impl Subscription {
-    /// Reads the parameters of `eth_subscribe`.
-    pub(crate) fn new(id: u64, params: &Value) -> Result<Self, String> {
-        let kind = match params[0].as_str() {
-            Some("newHeads") => Kind::NewHeads,
-            Some("logs") => Kind::Logs,
-            Some("monadNewHeads") => Kind::MonadNewHeads,
-            Some("monadLogs") => Kind::MonadLogs,
-            _ => return Err("expected newHeads, logs, monadNewHeads or monadLogs as the first parameter".into()),
+    /// Makes a subscription that tells what is told from this place on.
+    pub(crate) fn new(id: u64, params: Params, next: u64) -> Self {
+        Self { id, params, since: next, next, at: (0, 0), seen: None }
+    }
+
+    pub(crate) fn wanted_len(&self) -> usize {
+        self.params.wanted_len()
+    }
+
+    /// Goes on after the last thing that the client has seen, if it has said so. If that is not remembered, begins with
+    /// the first thing that is, and returns what to say about it.
+    pub(crate) fn resume(&mut self, first: u64, history: &[Arc<News>]) -> Result<Option<Value>, String> {
+        let Some(place) = self.params.resume_from.take() else { return Ok(None) };
+        // What the client has seen before that is not known, so whatever was told is taken back.
+        self.since = 0;
+        let of_block: Vec<(u64, &Told)> = (first..)
+            .zip(history)
+            .filter_map(|(at, news)| match &**news {
+                News::State(told) if place.is_of(told) => Some((at, told)),
+                _ => None,
+            })
+            .collect();
+        let is_seen = |told: &Told| match place.state {
+            Some(state) => told.update.state == state,
+            None => told.update.state != CommitState::Abandoned,
         };
-        let options = &params[1];
-        let addresses = one_or_many(&options["address"], "address")?;
-        let topics = match &options["topics"] {
-            Value::Null => Vec::new(),
-            Value::Array(places) if places.len() <= 4 => {
-                places.iter().map(|place| one_or_many(place, "topic")).collect::<Result<_, _>>()?
+        let seen = of_block.iter().find(|(_, told)| is_seen(told) && self.tells(told));
+        if let Some((at, told)) = seen {
+            let Some(index) = place.index else {
+                self.next = at + 1;
+                return Ok(None);
+            };
+            let logs = told.update.block.iter().flat_map(|block| &block.transactions).map(|txn| txn.logs.len() as u64);
+            let logs: u64 = logs.sum();
+            if index >= logs {
+                return Err(format!(
+                    "resume_from.index: block {} has {logs} logs, and none with {index}",
+                    place.number
+                ));
             }
-            _ => return Err("expected at most four topics in an array".into()),
-        };
-        let min_stage = match &options["min_stage"] {
-            Value::Null => CommitState::Proposed,
-            stage => stage.as_str().unwrap_or_default().parse().map_err(|why| format!("min_stage: {why}"))?,
-        };
-        let resume_from = match &options["resume_from"] {
-            Value::Null => None,
-            place => Some(Place {
-                number: number(&place["number"]).ok_or("resume_from: expected a block's number")?,
-                id: one_or_many(&place["id"], "id")?.first().copied(),
-                index: number(&place["index"]),
-            }),
-        };
-        Ok(Self { id, kind, addresses, topics, min_stage, resume_from, told: VecDeque::new() })
+            (self.next, self.seen) = (*at, Some((*at, index)));
+            return Ok(None);
+        }
+        // The block is known, and has not come as far as this subscription wants. So all that it tells is new.
+        if let (Some((at, _)), None) = (of_block.first(), place.state) {
+            self.next = at + 1;
+            return Ok(None);
+        }
+        self.next = first;
+        let oldest = history.iter().find_map(|news| match &**news {
+            News::State(told) => Some(render::number(told.update.tag.block_number)),
+            News::Gap(_) => None,
+        });
+        let reason = "the block of resume_from is not remembered: what follows it may be missing";
+        Ok(Some(json!({ "gap": { "reason": reason, "resumeFrom": render::number(place.number), "oldest": oldest } })))
     }
 
-    pub(crate) fn resumes(&self) -> bool {
-        self.resume_from.is_some()
+    /// Goes past news, some of which may have been told.
+    pub(crate) fn pass(&mut self, news: u64) {
+        (self.next, self.at) = (self.next + news, (0, 0));
     }
 
-    /// Returns what the client has not seen of what was told lately.
-    pub(crate) fn resume(&mut self, history: &[Arc<News>]) -> Vec<Value> {
-        let Some(place) = self.resume_from.take() else { return Vec::new() };
-        let is_it = |tag: BlockTag| tag.block_number == place.number && place.id.is_none_or(|id| id == tag.id);
-        let found = history.iter().position(|news| matches!(&**news, News::State(update) if is_it(update.tag)));
-        let mut results = Vec::new();
-        let Some(at) = found else {
-            let oldest = history.iter().find_map(|news| match &**news {
-                News::State(update) => Some(update.tag.block_number),
-                News::Gap(_) => None,
-            });
-            let reason = "the block of resume_from is not remembered: what follows it may be missing";
-            let oldest = oldest.map(render::number);
-            results.push(
-                json!({ "gap": { "reason": reason, "resumeFrom": render::number(place.number), "oldest": oldest } }),
-            );
-            results.extend(history.iter().flat_map(|news| self.results(news)));
-            return results;
+    /// Returns the next message of the news at `next`; `None` after the last one.
+    pub(crate) fn message<'n>(&mut self, news: &'n News) -> Option<Message<'n>> {
+        let told = match news {
+            News::State(told) => told,
+            News::Gap(gap) => return self.is_first().then_some(Message::Gap(gap)),
         };
-        for news in &history[at..] {
-            let is_of_place = matches!(&**news, News::State(update) if is_it(update.tag));
-            for result in self.results(news) {
-                // Of the block itself, only later logs are news.
-                let index = number(&result["logIndex"]);
-                let is_seen = match (self.is_of_logs(), place.index) {
-                    (true, Some(seen)) => index.is_none_or(|index| index <= seen),
-                    _ => self.is_once(),
-                };
-                if !is_of_place || !is_seen {
-                    results.push(result);
+        let update = &told.update;
+        let block = update.block.as_deref().filter(|_| self.tells(told))?;
+        let state = (!self.params.kind.is_once()).then_some(update.state);
+        if !self.params.kind.is_of_logs() {
+            return self.is_first().then_some(Message::Header(block, state));
+        }
+        let seen = self.seen.filter(|(place, _)| *place == self.next).map(|(_, index)| index);
+        while let Some(txn) = block.transactions.get(self.at.0) {
+            while let Some(log) = txn.logs.get(self.at.1) {
+                self.at.1 += 1;
+                let is_seen = seen.zip(log.block_index).is_some_and(|(seen, index)| index <= seen);
+                if !is_seen && self.params.wants(&log.address, &log.topics) {
+                    let is_removed = update.state == CommitState::Abandoned;
+                    return Some(Message::Log { block, txn, log, state, is_removed });
                 }
             }
+            self.at = (self.at.0 + 1, 0);
         }
-        results
+        None
     }
 
-    fn is_of_logs(&self) -> bool {
-        matches!(self.kind, Kind::Logs | Kind::MonadLogs)
+    /// Returns true once for each place.
+    fn is_first(&mut self) -> bool {
+        std::mem::replace(&mut self.at, (1, 0)) == (0, 0)
     }
 
-    /// Returns true if a block is told once, and not again with each state.
-    fn is_once(&self) -> bool {
-        matches!(self.kind, Kind::NewHeads | Kind::Logs)
-    }
-
-    /// Returns what the client is to be told.
-    pub(crate) fn results(&mut self, news: &News) -> Vec<Value> {
-        let update = match news {
-            News::State(update) => update,
-            News::Gap(problem) => return vec![json!({ "gap": eventring_exec::json::problem(problem) })],
-        };
-        let Some(block) = &update.block else { return Vec::new() };
-        let was_told = self.told.contains(&block.tag().id);
-        if update.state == CommitState::Abandoned {
-            return match (self.kind, was_told) {
-                (Kind::Logs, true) => self.logs(block, None, true),
-                (Kind::MonadLogs, true) => self.logs(block, Some(update.state), true),
-                (Kind::MonadNewHeads, true) => vec![render::header(block, Some(update.state))],
-                _ => Vec::new(),
-            };
+    /// Returns true if this is told: a block that has come as far as is wanted, once or each time, or the end of one that
+    /// was told.
+    fn tells(&self, told: &Told) -> bool {
+        let (kind, min_stage, state) = (self.params.kind, self.params.min_stage, told.update.state);
+        let Some(block) = &told.update.block else { return false };
+        let is_abandoned = state == CommitState::Abandoned;
+        let is_whole = kind.is_of_logs() || (block.is_complete && !is_abandoned);
+        let earlier = if is_whole { &told.earlier.whole } else { &told.earlier.any };
+        if is_abandoned {
+            let last = if kind.is_once() { earlier.first(min_stage) } else { earlier.last };
+            return kind != Kind::NewHeads && earlier.first(min_stage).and(last).is_some_and(|last| last >= self.since);
         }
-        if update.state < self.min_stage || (was_told && self.is_once()) {
-            return Vec::new();
-        }
-        if !was_told {
-            self.told.push_back(block.tag().id);
-            if self.told.len() > TOLD_MAX {
-                self.told.pop_front();
-            }
-        }
-        match self.kind {
-            Kind::NewHeads => vec![render::header(block, None)],
-            Kind::MonadNewHeads => vec![render::header(block, Some(update.state))],
-            Kind::Logs => self.logs(block, None, false),
-            Kind::MonadLogs => self.logs(block, Some(update.state), false),
-        }
-    }
-
-    fn logs(&self, block: &Block, state: Option<CommitState>, removed: bool) -> Vec<Value> {
-        let of_txn = |txn: &'_ Txn| -> Vec<Value> {
-            let wanted = txn.logs.iter().filter(|log| self.wants(log));
-            wanted.map(|log| render::log(block, txn, log, state, removed)).collect()
-        };
-        block.transactions.iter().flat_map(of_txn).collect()
-    }
-
-    fn wants(&self, log: &Log) -> bool {
-        let has = |(at, wanted): (usize, &Vec<Bytes32>)| {
-            wanted.is_empty() || log.topics.get(at).is_some_and(|topic| wanted.contains(topic))
-        };
-        (self.addresses.is_empty() || self.addresses.contains(&log.address)) && self.topics.iter().enumerate().all(has)
+        state >= min_stage
+            && (block.is_complete || !kind.is_of_logs())
+            && !(kind.is_once() && earlier.first(min_stage).is_some())
     }
 }
 
-/// Reads one value, or an array of them; none for null.
-fn one_or_many<T: FromStr>(value: &Value, what: &str) -> Result<Vec<T>, String> {
-    let one = |value: &Value| {
-        let parsed = value.as_str().and_then(|text| text.parse().ok());
-        parsed.ok_or_else(|| format!("expected {what} as hex with 0x, found {value}"))
-    };
-    match value {
-        Value::Null => Ok(Vec::new()),
-        Value::Array(many) => many.iter().map(one).collect(),
-        value => Ok(vec![one(value)?]),
+impl Place {
+    fn is_of(&self, told: &Told) -> bool {
+        let tag = told.update.tag;
+        let hash = || told.update.block.as_ref()?.end().map(|end| end.eth_block_hash);
+        tag.block_number == self.number && self.id.is_none_or(|id| id == tag.id || Some(id) == hash())
     }
-}
-
-/// Reads a number: a JSON number, or hex with `0x`.
-fn number(value: &Value) -> Option<u64> {
-    let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-    value.as_u64().or_else(|| hex(value.as_str()?))
 }

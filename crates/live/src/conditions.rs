@@ -6,6 +6,7 @@ use super::observation::Observation;
 use super::occurrence::Occurrence;
 use super::options::LiveOptions;
 use super::state::LiveState;
+use super::task_phases::{PhaseAges, phase_of};
 use std::collections::BTreeMap;
 
 /// A set of conditions, and what must be remembered to test them.
@@ -14,6 +15,8 @@ pub struct ConditionSet {
     conditions: Vec<Condition>,
     /// The ages at which open spans may fulfil a condition.
     ages: Vec<SpanAge>,
+    /// The ages at which what a task does may fulfil a condition.
+    phases: PhaseAges,
     /// For each condition, what it says of rates and percentiles.
     rates: Vec<RateTerms>,
     /// For each condition, true if it held at the last tick.
@@ -27,15 +30,17 @@ impl ConditionSet {
     #[must_use]
     pub fn new(conditions: Vec<Condition>) -> Self {
         let mut named: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        let mut phases = PhaseAges::default();
         for (index, condition) in conditions.iter().enumerate() {
             for age in condition.open_ages() {
                 named.entry(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)).or_default().push(index);
             }
+            condition.phase_ages().into_iter().for_each(|(state, nanos)| phases.add(nanos, state, index));
         }
         let ages = named.into_iter().map(|(nanos, conditions)| SpanAge::new(nanos, conditions)).collect();
         let rates = conditions.iter().map(RateTerms::of).collect();
         let held = vec![false; conditions.len()];
-        Self { conditions, ages, rates, held, last_tick_nanos: 0 }
+        Self { conditions, ages, phases, rates, held, last_tick_nanos: 0 }
     }
 
     /// Returns the conditions.
@@ -44,8 +49,9 @@ impl ConditionSet {
         &self.conditions
     }
 
-    /// Adds to the options of an engine the windows that the conditions need.
+    /// Adds to the options of an engine the windows that the conditions need, and the tasks.
     pub fn options(&self, options: LiveOptions) -> LiveOptions {
+        let options = if self.phases.is_empty() { options } else { options.with_tasks() };
         let needed = self.conditions.iter().flat_map(Condition::rates).map(|(_, window)| window);
         let mut windows = options.windows.clone();
         needed.for_each(|window| windows.push(window));
@@ -62,6 +68,9 @@ impl ConditionSet {
     /// not tested; if its close comes nevertheless, it is tested then. In both cases it is tested as a span that is
     /// open. Each closed span is also tested as one that was closed.
     ///
+    /// What a task does is tested in the same way, once at each age that the condition names: at a tick while it lasts,
+    /// or at its end. It is not tested at a tick while events about it may have been lost.
+    ///
     /// Rates and percentiles are tested at each tick; a condition that holds at a tick must not hold at a later one
     /// before it is fulfilled again. At other times they count only together with what happens.
     pub fn see(
@@ -70,7 +79,12 @@ impl ConditionSet {
         state: LiveState<'_>,
         fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>),
     ) {
-        let Self { conditions, ages, rates, .. } = self;
+        let Self { conditions, ages, phases, rates, last_tick_nanos, .. } = self;
+        if let Some(phase) = phase_of(observation) {
+            return phases.reached(phase, *last_tick_nanos, |named| {
+                test((conditions, rates), named, &Occurrence::of_phase(phase, state), fulfilled);
+            });
+        }
         match observation {
             Observation::Tick => return self.tick(state, fulfilled),
             // Conditions say nothing about such records, and nothing is known to have happened to such spans.
@@ -93,10 +107,17 @@ impl ConditionSet {
     }
 
     fn tick(&mut self, state: LiveState<'_>, fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>)) {
-        let Self { conditions, ages, rates, .. } = self;
+        let Self { conditions, ages, phases, rates, last_tick_nanos, .. } = self;
+        if !phases.is_empty() {
+            state.each_task_phase(|phase| {
+                phases.reached(phase, *last_tick_nanos, |named| {
+                    test((conditions, rates), named, &Occurrence::of_phase(phase, state), fulfilled);
+                });
+            });
+        }
         for age in ages {
             let named = std::mem::take(&mut age.conditions);
-            age.tick(state, self.last_tick_nanos, |span| {
+            age.tick(state, *last_tick_nanos, |span| {
                 test((conditions, rates), &named, &Occurrence::of_open(span, state), fulfilled);
             });
             age.conditions = named;

@@ -6,6 +6,7 @@ use super::order::SpanOrder;
 use super::rings::See;
 use super::series::SeriesTable;
 use super::state::LiveState;
+use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{RawRecord, Span, SpanStep};
@@ -13,12 +14,15 @@ use eventring_capture::recording::{
     EntryContent, OverSpan, RecordingEntry, RecordingReplay, RecordingTables, ReplayBounds, ReplayConsumer,
     ReplayState, SpanOver, SpanParts,
 };
+use eventring_tasks::OpenTasks;
 use std::io;
 
 /// The present, as far as the events show it. The spans are in the replay.
 pub(super) struct LiveCore {
     pub(super) processes: Vec<LiveProcess>,
     pub(super) series: SeriesTable,
+    /// The tasks; `None` if nobody asks for them.
+    pub(super) tasks: Option<OpenTasks>,
     /// For each ring, true if its first events were overwritten and none of the others was seen yet.
     has_lost_first: Vec<bool>,
     /// The time from which on all events are known; `None` if nothing was overwritten before.
@@ -70,6 +74,7 @@ impl LiveCore {
         Self {
             processes: Vec::new(),
             series: SeriesTable::new(options),
+            tasks: options.has_tasks.then(OpenTasks::default),
             has_lost_first: Vec::new(),
             known_since_nanos: None,
             counts: LiveCounts::default(),
@@ -139,6 +144,13 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload, state),
             EntryContent::Gap(gap) => self.lose(entry, *gap, state),
         }
+        if let Some(tasks) = &mut self.core.tasks {
+            let change = tasks.entry(entry, step, state);
+            let ended = change.as_ref().and_then(|change| TaskPhase::ended(change, entry.process_index, state));
+            if let Some(phase) = ended {
+                self.see(&Observation::TaskPhaseEnded(phase), state);
+            }
+        }
         self.also.entry(entry, step, state)
     }
 
@@ -165,6 +177,9 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
     }
 
     fn tidy(&mut self, state: ReplayState<'_>) -> io::Result<()> {
+        if let Some(tasks) = &mut self.core.tasks {
+            tasks.tidy(state);
+        }
         self.also.tidy(state)
     }
 }
@@ -223,7 +238,7 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
         if id.is_some() {
             self.core.processes[process].order.look(&state.replays[process], [id, None]);
         }
-        let tally = self.core.series.event(ring, code, || rings.event_name(ring, code));
+        let tally = self.core.series.event(ring, code, || (rings.event_name(ring, code), rings.content_name(ring)));
         tally.count += 1;
         tally.payload_bytes = tally.payload_bytes.saturating_add(descriptor.payload_size.into());
         let span = id.and_then(|id| state.span(process, id));

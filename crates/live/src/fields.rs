@@ -26,9 +26,8 @@ impl<'a> LiveFields<'a> {
     /// Returns the last value of the field with this name. [`Self::decode`] decodes it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<RawField<'a>> {
-        let names = &self.call_site?.field_names;
-        let is_of_name =
-            |field: &RawField<'_>| names.get(usize::from(field.index)).is_some_and(|known| **known == *name);
+        let call_site = self.call_site?;
+        let is_of_name = |field: &RawField<'_>| call_site.field_name(field.index).is_some_and(|known| **known == *name);
         self.raw().filter(is_of_name).last()
     }
 
@@ -69,7 +68,7 @@ impl<'a> LiveFields<'a> {
         self.raw().enumerate().for_each(|(at, field)| last_places[usize::from(field.index)] = at);
         self.raw().enumerate().filter_map(move |(at, field)| {
             let is_replaced = last_places[usize::from(field.index)] != at;
-            let name = call_site.and_then(|site| site.field_names.get(usize::from(field.index)));
+            let name = call_site.and_then(|site| site.field_name(field.index));
             (!is_replaced).then(|| (name.map_or("", |name| &**name), field))
         })
     }

@@ -95,15 +95,20 @@ impl StreamFixture {
 
     /// Takes the description of a call site of spans.
     pub fn call_site(&mut self, id: u32, name: &str) {
+        self.call_site_in(id, CallSiteKind::Span, ("shop", name), "n");
+    }
+
+    /// Takes the description of a call site of this kind and target, with a field.
+    pub fn call_site_in(&mut self, id: u32, kind: CallSiteKind, (target, name): (&str, &str), field: &str) {
         let view = CallSiteView {
-            kind: CallSiteKind::Span,
+            kind,
             level: CallSiteLevel::Info,
             name: name.into(),
-            target: "shop".into(),
+            target: target.into(),
             module: "".into(),
             file: "".into(),
             line: 0,
-            field_names: vec!["n".into()],
+            field_names: vec![field.into()],
         };
         self.quiet(START, PerfEvent::CallSite, PerfExt::of_span(0, id), &view.encode());
     }

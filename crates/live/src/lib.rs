@@ -43,6 +43,7 @@
 //! | `ages` | the ages at which open spans are tested |
 //! | `core` | the effect of each event on the state |
 //! | `open` | the open spans |
+//! | `task_phases` | what tasks do, for how long, and the ages at which that is tested |
 //! | `threads` | the threads, and the spans that they are in |
 //! | `order` | the open spans in the order of their beginnings |
 //! | `observation` | what the engine saw |
@@ -77,13 +78,17 @@ mod rates_tests;
 mod rings;
 mod series;
 mod state;
+mod task_phases;
+#[cfg(test)]
+mod task_phases_tests;
 mod threads;
 mod window;
 
 pub use condition::{Compare, Tokens, time_nanos, write_word};
-pub use condition::{Condition, ConditionError, NamePattern, Operand, RateOf, Subject};
+pub use condition::{Condition, ConditionError, Integer, NameKind, NamePattern, Operand, RateOf, Subject};
 pub use conditions::ConditionSet;
 pub use eventring_capture::recording::RecordedProgram;
+pub use eventring_tasks::TaskState;
 pub use fields::LiveFields;
 pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 pub use occurrence::Occurrence;
@@ -92,5 +97,6 @@ pub use options::LiveOptions;
 pub use rings::{Live, LiveProgress};
 pub use series::{SeriesKind, SeriesView};
 pub use state::LiveState;
+pub use task_phases::TaskPhase;
 pub use threads::LiveThread;
 pub use window::WindowStats;

@@ -3,6 +3,7 @@
 //! The parts of an observation borrow from the event. Names, fields and payloads are decoded when somebody asks for them.
 
 use super::fields::LiveFields;
+use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use eventring::schema::perf::CallSiteLevel;
 use eventring::schema::{ExtWords, Value, decode_event};
@@ -26,6 +27,9 @@ pub enum Observation<'a> {
     Marker(SeenMark<'a>),
     /// A loss of events.
     Lost(SeenLoss<'a>),
+    /// The end of what a task did: of a poll, of a wait for a worker, or of a wait to be woken. It comes only with
+    /// [`LiveOptions::with_tasks`](super::LiveOptions::with_tasks).
+    TaskPhaseEnded(TaskPhase<'a>),
     /// The end of a program. All of its events were seen before.
     ProgramEnded(ProgramEnd<'a>),
     /// A tick. Ticks come some ten times a second, also while nothing happens. Conditions on what is open and on rates

@@ -6,10 +6,12 @@ use super::observation::{ClosedSpan, Observation, span_name};
 use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
 use super::state::LiveState;
+use super::task_phases::TaskPhase;
 use eventring::reader::RingEnd;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{Span, Thread};
 use eventring_capture::recording::RecordedProgram;
+use eventring_tasks::{TaskState, is_task};
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
@@ -30,6 +32,8 @@ enum What<'a> {
     Open(&'a OpenSpan<'a>),
     /// A span that reached an age while it was open, and was closed before a tick came.
     Outgrown(&'a ClosedSpan<'a>),
+    /// What a task does or did.
+    Phase(&'a TaskPhase<'a>),
     /// A signal that the watching program got.
     Signal,
 }
@@ -50,6 +54,11 @@ impl<'a> Occurrence<'a> {
     /// Makes the occurrence that a span had reached an age before it was closed.
     pub(super) fn of_outgrown(span: &'a ClosedSpan<'a>, state: LiveState<'a>) -> Self {
         Self { what: What::Outgrown(span), state, lacks_rates: false }
+    }
+
+    /// Makes the occurrence that a task did something for as long as a condition says.
+    pub(super) fn of_phase(phase: &'a TaskPhase<'a>, state: LiveState<'a>) -> Self {
+        Self { what: What::Phase(phase), state, lacks_rates: false }
     }
 
     /// Returns true if a condition holds because of what happened, and not only because of rates that last.
@@ -75,6 +84,7 @@ impl<'a> Occurrence<'a> {
             What::Seen(Observation::TypedEvent(event)) => event.epoch_nanos(),
             What::Seen(Observation::Marker(mark)) => mark.epoch_nanos(),
             What::Seen(Observation::ProgramEnded(end)) => end.epoch_nanos,
+            What::Phase(phase) => phase.epoch_nanos(),
             _ => self.state.now_epoch_nanos(),
         }
     }
@@ -93,6 +103,7 @@ impl<'a> Occurrence<'a> {
             What::Seen(Observation::Marker(mark)) => mark.name().into(),
             What::Seen(Observation::ProgramEnded(_)) => "death".into(),
             What::Signal => "signal".into(),
+            What::Phase(phase) => LiveFields::of_span(phase.span()).text("name").unwrap_or_else(|| "task".into()),
             What::Seen(_) => "rate".into(),
         }
     }
@@ -103,11 +114,22 @@ impl<'a> Occurrence<'a> {
         match self.what {
             What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.span()),
             What::Open(span) => Some(span.span()),
+            What::Phase(phase) => Some(phase.span()),
             What::Seen(Observation::LogRecord(record)) => record.span(),
             What::Seen(Observation::TypedEvent(event)) => event.span(),
             What::Seen(Observation::Marker(mark)) => mark.span(),
             _ => None,
         }
+    }
+
+    /// Returns the name of the span that it is about, or in which it was recorded; of a task, the task's name.
+    #[must_use]
+    pub fn span_name(&self) -> Option<Cow<'a, str>> {
+        let span = self.span()?;
+        Some(match self.what {
+            What::Seen(Observation::TypedEvent(_) | Observation::Marker(_)) => span_name(span),
+            _ => self.name(),
+        })
     }
 
     /// Returns true if it happens once, or because a user wants it: the death of a program, or a signal.
@@ -122,6 +144,7 @@ impl<'a> Occurrence<'a> {
         match self.what {
             What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.program()),
             What::Open(span) => Some(span.program()),
+            What::Phase(phase) => Some(phase.program()),
             What::Seen(Observation::LogRecord(record)) => Some(record.program()),
             What::Seen(Observation::TypedEvent(event)) => Some(event.program()),
             What::Seen(Observation::Marker(mark)) => Some(mark.program()),
@@ -143,9 +166,15 @@ impl<'a> Occurrence<'a> {
         match self.what {
             What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
             What::Open(span) => Some(span.fields()),
+            What::Phase(phase) => Some(LiveFields::of_span(phase.span())),
             What::Seen(Observation::LogRecord(record)) => Some(record.fields()),
             _ => None,
         }
+    }
+
+    /// Returns the span and its ancestors. In a damaged ring a span can be its own ancestor.
+    fn spans(&self) -> impl Iterator<Item = &'a Span> {
+        std::iter::successors(self.span(), |span| self.parent(span)).take(1000)
     }
 
     /// Returns the parent of a span of the occurrence's program.
@@ -168,12 +197,22 @@ impl Subject for Occurrence<'_> {
         if test(&span_name(span)) {
             return true;
         }
-        if matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Observation::SpanClosed(_))) {
-            return false;
+        let is_of_one_span =
+            matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Observation::SpanClosed(_)));
+        !is_of_one_span && self.spans().skip(1).any(|span| test(&span_name(span)))
+    }
+
+    fn task_name(&self, take: &mut dyn FnMut(&str)) {
+        let task = self.spans().find(|span| span.call_site.as_deref().is_some_and(is_task));
+        let name = task.and_then(|task| LiveFields::of_span(task).text("name"));
+        name.iter().for_each(|name| take(name));
+    }
+
+    fn task_phase_nanos(&self) -> Option<(TaskState, u64)> {
+        match self.what {
+            What::Phase(phase) => Some((phase.state(), phase.nanos())),
+            _ => None,
         }
-        // In a damaged ring a span can be its own ancestor.
-        let ancestors = std::iter::successors(self.parent(span), |span| self.parent(span)).take(1000);
-        ancestors.into_iter().any(|span| test(&span_name(span)))
     }
 
     fn event_name(&self, take: &mut dyn FnMut(&str)) {
@@ -292,6 +331,17 @@ impl fmt::Display for Occurrence<'_> {
             What::Seen(Observation::ProgramEnded(end)) => {
                 let how = if end.has_died { "died" } else { "ended" };
                 write!(f, "{} (process {}) {how}", end.program.name, end.program.pid)
+            }
+            What::Phase(phase) => {
+                let did = match (phase.state(), phase.is_over()) {
+                    (TaskState::Running, false) => "is polled",
+                    (TaskState::Running, true) => "was polled",
+                    (TaskState::Woken, false) => "was woken and is not polled",
+                    (TaskState::Woken, true) => "was woken and not polled",
+                    (_, false) => "is idle",
+                    (_, true) => "was idle",
+                };
+                write!(f, "task `{name}` {did} for {:.1} ms", millis(phase.nanos()))
             }
             What::Signal => f.write_str("a signal came"),
             What::Seen(_) => f.write_str("a rate or percentile passed its limit"),

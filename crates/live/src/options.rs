@@ -10,12 +10,13 @@ pub struct LiveOptions {
     pub(super) names_max: usize,
     pub(super) windows: Vec<Duration>,
     pub(super) has_self_times: bool,
+    pub(super) has_tasks: bool,
 }
 
 impl Default for LiveOptions {
     fn default() -> Self {
         let windows = [1, 10, 60].map(Duration::from_secs).to_vec();
-        Self { open_spans_max: 1_000_000, names_max: 512, windows, has_self_times: true }
+        Self { open_spans_max: 1_000_000, names_max: 512, windows, has_self_times: true, has_tasks: false }
     }
 }
 
@@ -52,5 +53,11 @@ impl LiveOptions {
     /// engine takes about a tenth less time, and each span's self time is not known.
     pub fn without_self_times(self) -> Self {
         Self { has_self_times: false, ..self }
+    }
+
+    /// Follows what tasks do ([`Observation::TaskPhaseEnded`](super::Observation::TaskPhaseEnded)). A task takes some 60
+    /// bytes more than its span does.
+    pub fn with_tasks(self) -> Self {
+        Self { has_tasks: true, ..self }
     }
 }

@@ -227,8 +227,13 @@ impl Live {
         let until = Instant::now() + time;
         let mut events = 0;
         loop {
-            if !self.take_next(None, to)? {
-                self.catch_up(to)?;
+            // The rings are asked once more after the clock was read. If this thread does not run for a while between the
+            // two, events may have come meanwhile that are not read yet.
+            if !self.take_next(None, to)?
+                && let asked_nanos = Clock::global().now_epoch_nanos()
+                && !self.take_next(None, to)?
+            {
+                self.catch_up(asked_nanos, to)?;
                 let wait = until.min(self.next_tick).saturating_duration_since(Instant::now());
                 if !self.take_next(Some(wait.min(PAUSE)), to)? {
                     if self.entries.set().has_ended() {
@@ -294,13 +299,13 @@ impl Live {
         Ok(true)
     }
 
-    /// Notes that all events there are were read.
-    fn catch_up<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
+    /// Notes that all events were read that there were at this time.
+    fn catch_up<S: See, C: ReplayConsumer>(&mut self, asked_nanos: u64, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         if self.ends.len() < self.core.processes.len() {
             self.grow();
         }
         match self.ends.iter().any(|end| end.noticed.is_none()) {
-            true => self.advance(Clock::global().now_epoch_nanos().saturating_sub(SURE_NANOS), to),
+            true => self.advance(asked_nanos.saturating_sub(SURE_NANOS), to),
             false => self.close_all(to),
         }
     }

@@ -5,6 +5,7 @@ use super::window::{GRAIN_NANOS, SlidingTallies, Tally, WindowClock, WindowShape
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{CallSite, IdMap};
 use eventring_capture::recording::PerDescription;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,12 +119,19 @@ impl SeriesTable {
         self.series[index as usize].tallies.present()
     }
 
-    /// Returns the counts of the present for typed events with a code. `name` returns the name of their type.
-    pub(super) fn event<N: AsRef<str>>(&mut self, ring: u32, code: u16, name: impl FnOnce() -> N) -> &mut Tally {
+    /// Returns the counts of the present for typed events with a code. `names` returns the names of their type and of
+    /// its content type, which stands in the place of a target.
+    pub(super) fn event<'n>(
+        &mut self,
+        ring: u32,
+        code: u16,
+        names: impl FnOnce() -> (Cow<'n, str>, &'n str),
+    ) -> &mut Tally {
         let index = match self.events.get(&(ring, code)) {
             Some(known) => *known,
             None => {
-                let index = self.find(SeriesKind::Events, name().as_ref(), "", OTHER_EVENTS);
+                let (name, content) = names();
+                let index = self.find(SeriesKind::Events, &name, content, OTHER_EVENTS);
                 if self.events.len() >= KNOWN_MAX {
                     self.events.clear();
                 }

@@ -9,9 +9,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
 use eventring::schema::Hex;
 use eventring_capture::{CaptureFile, CapturedRing};
-use eventring_exec::{
-    AccountAccess, Block, BlockUpdate, Blocks, CommitState, PendingBlocks, StorageAccess, Txn, Update, Wanted,
-};
+use eventring_exec::{AccountAccess, Block, Blocks, CommitState, LastStates, StorageAccess, Txn, Wanted};
 use std::fmt::Display;
 use std::io;
 
@@ -156,18 +154,13 @@ struct ChainTables {
 
 /// Writes the tables.
 pub(super) fn write(capture: &CaptureFile, out: &mut dyn TableSink) -> io::Result<()> {
+    let Ok(headers) = Blocks::of_capture(capture, Wanted::HEADERS) else { return Ok(()) };
     let Ok(blocks) = Blocks::of_capture(capture, Wanted::ALL) else { return Ok(()) };
+    let mut states = LastStates::of(headers);
     let mut tables = ChainTables::create(names_of_logs(capture).1, out)?;
-    let mut pending = PendingBlocks::new(None, false);
-    for update in blocks {
-        if let BlockUpdate::Changed(Update { block: Some(block), state, .. }) = update {
-            pending.change(block, state);
-        }
-        while let Some((block, state)) = pending.pop() {
-            tables.push(&block, state, out)?;
-        }
+    for (block, state) in blocks.filter_map(|update| states.take(update)) {
+        tables.push(&block, state, out)?;
     }
-    pending.rest().try_for_each(|(block, state)| tables.push(&block, state, out))?;
     for table in [tables.blocks, tables.transactions, tables.logs, tables.call_frames, tables.accesses].iter_mut() {
         table.0.flush(out)?;
     }

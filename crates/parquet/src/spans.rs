@@ -5,19 +5,23 @@ use super::field_types::TypedField;
 use super::fields::FieldColumns;
 use super::sites::{SiteColumns, ThreadColumns};
 use super::table::RowColumns;
-use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, UInt32Builder, UInt64Builder};
+use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, UInt32Builder, UInt64Builder};
+use eventring::tracing::context::{ProcessIds, SpanIdText};
 use eventring::tracing::{Span, SpanId};
 use std::io;
 
 /// The column with the time by which spans are sorted.
 pub(super) const TIME: &str = "start_ns";
 /// An estimate of the bytes that a span takes without its fields.
-const SPAN_BYTES: u64 = 128;
+const SPAN_BYTES: u64 = 208;
 
 pub(super) struct SpanColumns {
     process: UInt32Builder,
     id: UInt64Builder,
     parent: UInt64Builder,
+    trace_id: StringBuilder,
+    span_id: StringBuilder,
+    parent_span_id: StringBuilder,
     site: SiteColumns,
     thread: ThreadColumns,
     start: Int64Builder,
@@ -40,6 +44,9 @@ impl SpanColumns {
             process: UInt32Builder::default(),
             id: UInt64Builder::default(),
             parent: UInt64Builder::default(),
+            trace_id: StringBuilder::default(),
+            span_id: StringBuilder::default(),
+            parent_span_id: StringBuilder::default(),
             site: SiteColumns::default(),
             thread: ThreadColumns::default(),
             start: Int64Builder::default(),
@@ -58,11 +65,15 @@ impl SpanColumns {
     }
 
     /// Appends a span. Returns an estimate of the bytes that it takes.
-    pub(super) fn push(&mut self, process: u32, span: &Span) -> io::Result<u64> {
+    pub(super) fn push(&mut self, process: u32, span: &Span, ids: &ProcessIds) -> io::Result<u64> {
         let busy = span.known_busy_nanos();
         self.process.append_value(process);
         self.id.append_value(span.id.get());
         self.parent.append_option(span.parent.map(SpanId::get));
+        let ids = ids.of(span);
+        self.trace_id.append_value(ids.trace_id.to_string());
+        self.span_id.append_value(SpanIdText(ids.span_id).to_string());
+        self.parent_span_id.append_option(ids.parent_span_id.map(|id| SpanIdText(id).to_string()));
         let described = self.site.push(span.call_site.as_ref())
             + self.thread.push(span.created.as_ref().map(|created| &created.thread));
         self.start.append_option(span.created.as_ref().map(|created| amount(created.epoch_nanos)));
@@ -87,6 +98,9 @@ impl RowColumns for SpanColumns {
             ("process", &mut self.process),
             ("id", &mut self.id),
             ("parent", &mut self.parent),
+            ("trace_id", &mut self.trace_id),
+            ("span_id", &mut self.span_id),
+            ("parent_span_id", &mut self.parent_span_id),
             ("", &mut self.site),
             ("", &mut self.thread),
             (TIME, &mut self.start),

@@ -226,7 +226,8 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
     }
 
     fn span(&mut self, process: usize, OverSpan { span, .. }: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
-        let bytes = self.spans.columns.push(self.recording.processes()[process], span)?;
+        let ids = self.recording.rings().ids(process);
+        let bytes = self.spans.columns.push(self.recording.processes()[process], span, ids)?;
         // A span without a beginning is null in the column, and comes first.
         let nanos = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
         self.spans.end_row(nanos, bytes, self.out)?;

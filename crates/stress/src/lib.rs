@@ -1,11 +1,14 @@
 //! Helpers that the tests of several crates share, and the program `soak`. Nobody installs this crate.
 #![allow(missing_docs, reason = "helpers of tests")]
 
+pub mod chain;
 pub mod child;
 pub mod forked;
+pub mod huge_pages;
 pub mod market;
 pub mod missing;
 pub mod mounted;
+pub mod random;
 pub mod real_data;
 pub mod reference;
 pub mod switched_off;

@@ -159,7 +159,15 @@ impl ServerBuilder {
         if let ServerAddress::Path(path) = &address {
             remove_dead(path).map_err(|error| error.at(&address))?;
         }
-        let listener = socket::listen(&socket_address).map_err(|error| failed("make the socket", error.into()))?;
+        let listener = socket::listen(&socket_address).map_err(|error| {
+            let error = std::io::Error::from(error);
+            let remedy = match error.kind() {
+                std::io::ErrorKind::NotFound => " (make its directory first)",
+                std::io::ErrorKind::PermissionDenied => " (choose a directory that this user may write to)",
+                _ => "",
+            };
+            failed(&format!("make the socket{remedy}"), error)
+        })?;
         let socket_file = match &address {
             ServerAddress::Path(path) => {
                 let file = shm::RemovedAtExit::register(path);

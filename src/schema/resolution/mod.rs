@@ -30,11 +30,23 @@ impl Resolution {
     /// Compares the schemas.
     #[must_use]
     pub fn new(writer: &SchemaModel, reader: &SchemaInfo) -> Self {
-        let mut resolver = Resolver { writer, differences: Differences::default() };
+        Self::with(writer, reader, true)
+    }
+
+    /// Compares schemas whose events may have other codes: they are the same events if they have the same names.
+    /// [`Self::resolve`] is called with the codes of the writer.
+    #[must_use]
+    pub fn by_name(writer: &SchemaModel, reader: &SchemaInfo) -> Self {
+        Self::with(writer, reader, false)
+    }
+
+    fn with(writer: &SchemaModel, reader: &SchemaInfo, keeps_codes: bool) -> Self {
+        let mut resolver = Resolver { writer, keeps_codes, differences: Differences::default() };
         resolver.content(reader);
         let mut payloads: Vec<_> = reader.events.iter().filter_map(|event| resolver.event(event)).collect();
+        payloads.sort_by_key(|(code, _)| *code);
         for event in writer.events() {
-            if reader.events.binary_search_by_key(&event.code(), |known| known.code).is_err() {
+            if keeps_codes && reader.events.binary_search_by_key(&event.code(), |known| known.code).is_err() {
                 resolver.differences.allow(format_args!("{} is an event of the ring only", event.name()));
             }
         }
@@ -54,6 +66,12 @@ impl Resolution {
     /// Returns true if the payloads of an event have other bytes in the reader's schema than in the writer's.
     pub(crate) fn is_needed(&self) -> bool {
         !self.payloads.is_empty()
+    }
+
+    /// Returns what differs, in words.
+    #[must_use]
+    pub fn differences(&self) -> String {
+        self.differences.to_string()
     }
 
     pub(crate) fn into_differences(self) -> Differences {
@@ -76,6 +94,8 @@ impl Resolution {
 /// The comparison of two schemas.
 struct Resolver<'a> {
     writer: &'a SchemaModel,
+    /// True if an event has the same code in both schemas.
+    keeps_codes: bool,
     differences: Differences,
 }
 
@@ -105,11 +125,11 @@ impl Resolver<'_> {
         let (writer, name, code) = (self.writer, event.name, event.code);
         let found = index_of(writer.events(), EventModel::name, name, &event.evolution);
         match found.map(|index| &writer.events()[index]) {
-            Some(found) if found.code() == code => {
+            Some(found) if found.code() == code || !self.keeps_codes => {
                 if found.name() != name {
                     self.differences.allow(format_args!("{name} is called {} in the ring", found.name()));
                 }
-                Some((code, self.payload(event, found)?))
+                Some((found.code(), self.payload(event, found)?))
             }
             Some(found) => {
                 self.differences.forbid(format_args!(
@@ -121,12 +141,12 @@ impl Resolver<'_> {
             }
             None => {
                 match writer.event(code) {
-                    Some(other) => self.differences.forbid(format_args!(
+                    Some(other) if self.keeps_codes => self.differences.forbid(format_args!(
                         "code {code} is {other} in the ring and {name} here: if the event was renamed, say \
                          #[event(alias = \"{other}\")]; otherwise give {name} a code of its own",
                         other = other.name()
                     )),
-                    None => self.differences.allow(format_args!("{name} is no event of the ring: it never comes")),
+                    _ => self.differences.allow(format_args!("{name} is no event of the ring: it never comes")),
                 }
                 None
             }

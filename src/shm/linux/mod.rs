@@ -7,6 +7,7 @@
 //! | `allocate`, `room`, `memory` | memory for a file, or the reason why there is none |
 //! | `owned` | owning and removing a ring file |
 //! | `memfd` | a ring without a name |
+//! | `core_filter` | which rings a core file of this process holds |
 //! | `nameless` | other files without a name |
 //! | `held` | files that processes have open, and that no directory has |
 //! | `note` | why this process records nothing, for those who look at it |
@@ -32,6 +33,7 @@
 use super::{answers, decimal, error, fd, location, name, options, sections};
 
 mod allocate;
+mod core_filter;
 mod create;
 mod descriptor;
 mod destination;
@@ -61,6 +63,8 @@ pub(crate) mod patience;
 mod pinned;
 mod plan;
 mod process;
+#[cfg(all(feature = "otel-context", target_arch = "x86_64"))]
+mod process_context;
 mod removed_at_exit;
 mod replacer;
 mod reservation;
@@ -73,6 +77,7 @@ mod trust;
 mod uninherited;
 mod write_lock;
 
+pub(crate) use core_filter::put_named_files_into_cores;
 pub use create::{UnpublishedFile, create};
 pub(crate) use descriptor::OwnDescriptor;
 pub(crate) use destination::prepare_ring_directory;
@@ -96,6 +101,8 @@ pub use pinned::keep_loaded;
 pub(crate) use process::process_number;
 #[cfg(test)]
 pub(crate) use process::same_pid;
+#[cfg(all(feature = "otel-context", target_arch = "x86_64"))]
+pub(crate) use process_context::publish_process_context;
 pub(crate) use removed_at_exit::RemovedAtExit;
 pub use room::free_bytes;
 pub use stale::StaleFile;

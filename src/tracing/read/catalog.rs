@@ -4,10 +4,13 @@ use super::catalog_room::CatalogRoom;
 use super::id_map::IdMap;
 use super::text::text;
 use crate::reader::Reader;
+use crate::schema::perf::Cut;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, FieldValue, RawField, ThreadView, ValueType};
+use crate::tracing::context::recorded;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cell::LazyCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A place in the program's source that makes spans, log records, counter samples or marks.
@@ -310,7 +313,9 @@ impl CatalogLosses {
 /// Returns names of which no two are equal: the second `x` becomes `x#2`, or the next name that is not there.
 fn distinct(names: &[Cow<'_, str>]) -> Vec<Arc<str>> {
     let mut taken: HashMap<Arc<str>, u32> = HashMap::with_capacity(names.len());
-    let is_taken = |name: &str, taken: &HashMap<_, _>| taken.contains_key(name) || names.iter().any(|it| it == name);
+    // Few call sites have a name twice.
+    let all = LazyCell::new(|| names.iter().map(|name| &**name).collect::<HashSet<&str>>());
+    let is_taken = |name: &str, taken: &HashMap<_, _>| taken.contains_key(name) || all.contains(name);
     let mut distinct = Vec::with_capacity(names.len());
     for name in names {
         let mut name: Arc<str> = Arc::from(&**name);
@@ -337,12 +342,28 @@ impl CallSite {
     /// this is [`RawField::to_value`].
     #[must_use]
     pub fn value_of(&self, field: &RawField<'_>) -> FieldValue {
+        self.value_and_cut(field).0
+    }
+
+    /// Decodes the value of a field as [`Self::value_of`] does. Returns with it the reason why it is not whole: the
+    /// recorder has cut it, or the text is so long that only its beginning was made.
+    #[must_use]
+    pub fn value_and_cut(&self, field: &RawField<'_>) -> (FieldValue, Option<Cut>) {
         match &self.format {
             Some(format) if field.type_code == ValueType::Text as u8 => {
-                FieldValue::Debug(text(format, field.value, field.cut.is_some()))
+                let (text, is_cut) = text(format, field.value, field.cut.is_some());
+                let too_long = is_cut.then_some(Cut::Limit { original_bytes: None });
+                (FieldValue::Debug(text), field.cut.or(too_long))
             }
-            _ => field.to_value(),
+            _ => (field.to_value(), field.cut),
         }
+    }
+
+    /// Returns the name of the field with this index, if it has one.
+    #[must_use]
+    #[inline]
+    pub fn field_name(&self, index: u8) -> Option<&Arc<str>> {
+        self.field_names.get(usize::from(index)).or_else(|| recorded::field_name(index))
     }
 
     /// Returns the call site as the body of an entry of the table.

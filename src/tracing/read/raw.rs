@@ -148,11 +148,7 @@ fn is_whole(event: PerfEvent, ext: &PerfExt, payload: PayloadRead<'_>, catalog: 
 }
 
 fn named(call_site: &CallSite, field: &RawField<'_>) -> Field {
-    let name = call_site.field_names.get(usize::from(field.index)).cloned();
-    Field {
-        name: name.unwrap_or_else(|| Arc::from(format!("field {}", field.index))),
-        index: field.index,
-        value: call_site.value_of(field),
-        cut: field.cut,
-    }
+    let name = call_site.field_name(field.index).cloned();
+    let (value, cut) = call_site.value_and_cut(field);
+    Field { name: name.unwrap_or_else(|| Arc::from(format!("field {}", field.index))), index: field.index, value, cut }
 }

@@ -4,6 +4,7 @@ use super::catalog::{CallSite, Thread};
 use super::record::{Fields, SpanId};
 use super::replay::{OpenSlice, TakenSlice, ThreadKey};
 use crate::schema::perf::flags;
+use crate::tracing::context::{RemoteContext, RemoteTrace};
 use std::sync::Arc;
 
 /// A span, as far as its records were seen.
@@ -68,8 +69,12 @@ pub struct Span {
     /// The fields as they lie in the ring, if the replay keeps them undecoded. `fields` then has no values.
     pub(super) raw_fields: Vec<u8>,
     /// The root of the tree that the span is part of, as far as the replay knew the span's ancestors when it was
-    /// created.
+    /// created. A span with a remote parent is the root of its process's part of the trace.
     pub root: SpanId,
+    /// The trace of a remote caller that the span is part of: its own caller, or that of an ancestor.
+    pub remote_trace: Option<RemoteTrace>,
+    /// The id of the caller's span, if the program stored a context with this span.
+    pub remote_parent: Option<u64>,
 }
 
 /// The instructions that a program executed in a span: the sum over all slices that have ended, on all threads. The
@@ -172,7 +177,16 @@ impl Span {
             more_bytes: 0,
             raw_fields: Vec::new(),
             root: id,
+            remote_trace: None,
+            remote_parent: None,
         }
+    }
+
+    /// Makes the span the root of its process's part of a remote trace.
+    pub(super) fn set_caller(&mut self, caller: &RemoteContext) {
+        self.root = self.id;
+        self.remote_trace = Some(RemoteTrace { trace_id: caller.trace_id(), flags: caller.flags() });
+        self.remote_parent = Some(caller.span_id());
     }
 
     pub(super) fn see(&mut self, epoch_nanos: u64) {

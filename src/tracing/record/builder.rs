@@ -211,8 +211,14 @@ impl PerfRecorderBuilder {
         self
     }
 
-    /// Makes the files stay when the recorder ends, if the environment variable `EVENTRING_KEEP` says so. Otherwise
-    /// does not change the setting.
+    /// Puts the rings into core files of this process. Default: false. See [`RecorderBuilder::in_core_files`].
+    pub fn in_core_files(mut self, in_core_files: bool) -> Self {
+        self.ring = self.ring.in_core_files(in_core_files);
+        self
+    }
+
+    /// Makes the files stay, and puts the rings into core files, if `EVENTRING_KEEP` and `EVENTRING_CORE` in the
+    /// environment say so. Otherwise does not change the settings.
     pub(super) fn keep_from_env(mut self) -> Self {
         self.ring = self.ring.keep_from_env();
         self

@@ -3,6 +3,8 @@
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
 use crate::sync::{AtomicU64, Ordering};
+#[cfg(feature = "context")]
+use crate::tracing::context::ProcessIds;
 use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::fields::FieldLimits;
 use crate::tracing::record::redact::RedactedFields;
@@ -31,6 +33,8 @@ pub(super) struct PerfCore {
     pub(super) shards: Shards,
     tables: Tables,
     lost_spans: AtomicU64,
+    #[cfg(feature = "context")]
+    process_ids: std::sync::OnceLock<ProcessIds>,
 }
 
 impl Drop for PerfCore {
@@ -46,7 +50,27 @@ impl PerfCore {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let recording_id = AtomicU64::new(id);
-        Self { id, recording_id, shards, tables, limits, redacted, lost_spans: AtomicU64::new(0) }
+        Self {
+            id,
+            recording_id,
+            shards,
+            tables,
+            limits,
+            redacted,
+            lost_spans: AtomicU64::new(0),
+            #[cfg(feature = "context")]
+            process_ids: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// Returns what makes the ids of spans that readers of this recorder's rings will see.
+    #[cfg(feature = "context")]
+    pub(in crate::tracing) fn process_ids(&self) -> Option<&ProcessIds> {
+        let shard0 = self.shards.get(0)?;
+        Some(self.process_ids.get_or_init(|| {
+            let (pid, created_epoch_nanos) = shard0.core.writer_and_creation();
+            ProcessIds::new(pid, &crate::recorder::recorded_program_name(), created_epoch_nanos)
+        }))
     }
 
     /// Returns true if the recorder is switched on.

@@ -10,11 +10,15 @@
 //! | `call_sites`, `constant_text`, `tables` | call sites, their constant texts, and threads, in the tables of shard 0 |
 //! | `fields/`, `redact` | the values of fields as bytes, and those that are not to be recorded |
 //! | `scope/`, `log/`, `site` | scopes, log records, and the call sites of this crate's own macros |
+//! | `caller` | the context of an open span: stored, and written into headers |
+//! | `otel/` | the trace and span of each thread, shown to profilers |
 //! | `counter`, `trigger`, `instruction_count` | samples, marks, triggers, counts of instructions |
 //! | `replayed` | recording again what was captured |
 
 pub(super) mod builder;
 pub(super) mod call_sites;
+#[cfg(feature = "context")]
+pub(super) mod caller;
 pub(super) mod constant_text;
 pub(super) mod core;
 pub(super) mod counter;
@@ -27,6 +31,8 @@ pub(super) mod layer;
 pub(super) mod log;
 pub(super) mod memory_plan;
 pub(super) mod open_spans;
+#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+pub(crate) mod otel;
 pub(super) mod recorder;
 pub(super) mod redact;
 pub(super) mod replayed;

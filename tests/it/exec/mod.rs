@@ -1,6 +1,5 @@
 mod block_table;
 mod block_table_killed;
-mod blocks_are_rebuilt;
 mod kept_snapshot;
 mod real_events_are_recorded_again;
 mod schema;

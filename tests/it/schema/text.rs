@@ -231,6 +231,7 @@ fn types_of_the_same_name_are_told_apart_and_events_are_sorted() {
         assert_eq!(model.decode(4, bytes).to_string(), "type=9 inner={id=5} secret=<redacted>");
     });
     assert_eq!(model.event_by_name("OUTER").unwrap().code(), 4);
+    assert_eq!(model.event_by_name("outer").map(|event| event.code()), Some(4));
     assert_eq!((model.version(), BothEntries::OuterEntry.name(), BothEntries::InnerEntry.code()), (7, "OUTER", 16));
     assert_eq!(BothEntries::from_code(4).map(BothEntries::code), Some(4));
     assert!(BothEntries::from_code(1).is_none());

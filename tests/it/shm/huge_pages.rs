@@ -2,7 +2,7 @@
 //! test sees it, and restores everything afterwards.
 
 use eventring_stress::test_name;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Error;
 use std::path::Path;
 
@@ -12,19 +12,13 @@ use eventring::shm::{
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };
 use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::mounted::mount;
-use rustix::fs::{FlockOperation, flock};
+use eventring_stress::huge_pages::{HugePages, POOL};
 
 const PAGE: usize = 2 << 20;
 const PAGES: u64 = 10;
-const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
 /// Ten pages, with the context area in the last one.
 const SECTIONS: Sections =
     Sections { header_bytes: 2 << 20, descriptor_bytes: 4 << 20, payload_bytes: 12 << 20, context_bytes: 4096 };
-
-fn count(file: &str) -> u64 {
-    fs::read_to_string(Path::new(POOL).join(file)).unwrap().trim().parse().unwrap()
-}
 
 /// Runs `body` in a child process. The pool then has exactly `pages` huge pages, and only the child sees the
 /// hugetlbfs mount. One such test runs at a time, and only if nothing else on the machine uses huge pages. The pool
@@ -38,8 +32,9 @@ fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {
     // which inherits the view of its thread.
     let test = test.to_owned();
     let played = std::thread::spawn(move || {
-        let machine = Machine::with_pages(pages)?;
-        let mut child = Talk::with(play(&test, "body", machine.mount.path()));
+        let mount = tempfile::tempdir()?;
+        let _pages = HugePages::with_pages(pages, mount.path())?;
+        let mut child = Talk::with(play(&test, "body", mount.path()));
         // The child prints nothing if it fails, or if no test has this name.
         assert_eq!(child.hear(), "done");
         assert!(child.end().success());
@@ -47,38 +42,6 @@ fn with_free_pages(test: &str, pages: u64, body: impl FnOnce(&Path)) {
     });
     if let Err(error) = played.join().unwrap() {
         eventring_stress::missing(format_args!("cannot set up huge pages: {error}"));
-    }
-}
-
-struct Machine {
-    mount: tempfile::TempDir,
-    _turn: File,
-}
-
-impl Machine {
-    fn with_pages(pages: u64) -> Result<Self, Error> {
-        let turn = File::open(POOL)?;
-        flock(&turn, FlockOperation::LockExclusive)?;
-        if count("nr_hugepages") != 0 || count("nr_overcommit_hugepages") != 0 {
-            return Err(Error::other("this machine uses its huge pages"));
-        }
-        let machine = Self { mount: tempfile::tempdir()?, _turn: turn };
-        fs::write(Path::new(POOL).join("nr_hugepages"), pages.to_string())?;
-        if HugePagePool::of_this_machine().available != pages {
-            return Err(Error::other("the kernel does not give as many pages"));
-        }
-        mount(machine.mount.path(), "hugetlbfs", "pagesize=2M")?;
-        Ok(machine)
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        if let Ok(path) = std::ffi::CString::new(self.mount.path().to_str().unwrap_or("")) {
-            // SAFETY: the string is valid.
-            unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
-        }
-        let _ = fs::write(Path::new(POOL).join("nr_hugepages"), "0");
     }
 }
 

@@ -9,10 +9,12 @@ use crate::format::record::SortKey;
 use crate::format::ring::{CapturedRing, RingRole, process_key};
 use crate::format::stats::RingStats;
 use crate::format::tables::{CaptureTables, CapturedBlocks};
+use crate::format::values::tables::RecorderTables;
 use crate::select::batch_filter::BatchFilter;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Cursor, Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
 use eventring::schema::perf::PerfEvent;
+use eventring::tracing::Catalog;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -249,7 +251,9 @@ impl Sources {
         match self.rings.get(recorder as usize).filter(|_| !ring_is_first(recorder, index)) {
             Some(shard0) => shard0.layout.clone(),
             None => {
-                Arc::new(RingLayout::of_ring(described.content_type, described.schema_hash, &described.schema_text))
+                let layout = RingLayout::of_ring(described.content_type, described.schema_hash, &described.schema_text);
+                let reader = self.set.rings()[index].reader().cloned();
+                Arc::new(layout.with_tables(|| RecorderTables::new(Catalog::new(), reader)))
             }
         }
     }

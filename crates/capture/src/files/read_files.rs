@@ -45,8 +45,12 @@ impl ReadFiles {
 
     /// Adds a capture with all of its files.
     pub fn add_capture(&mut self, capture: &CaptureFile) {
-        let stats = capture.files().filter_map(|file| rustix::fs::fstat(file).ok());
-        self.files.extend(stats.map(|stat| FileId::from_stat(&stat)));
+        capture.files().for_each(|file| self.add_file(file));
+    }
+
+    /// Adds an open file.
+    pub fn add_file(&mut self, file: impl AsFd) {
+        self.files.extend(rustix::fs::fstat(file).ok().map(|stat| FileId::from_stat(&stat)));
     }
 
     /// Checks that an open output stream is not one of the files that the caller reads.

@@ -5,6 +5,7 @@
 //! | `header` | constants, file header, block header, index, footer |
 //! | `filter_bits` | bits in a block's header: which types, call sites and threads it cannot have |
 //! | `columns/` | the content of a block of events |
+//! | `values/` | the column from which a reader sees that a block does not have a value |
 //! | `wire` | decoding numbers and texts from untrusted bytes |
 //! | `ring`, `identity` | the description of a ring: identity, sizes, schema, clock |
 //! | `record` | a record of a capture: an event or a gap |
@@ -26,5 +27,6 @@ pub(crate) mod record;
 pub(crate) mod ring;
 pub(crate) mod stats;
 pub(crate) mod tables;
+pub(crate) mod values;
 pub(crate) mod wire;
 pub(crate) mod write;

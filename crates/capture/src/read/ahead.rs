@@ -64,6 +64,13 @@ impl BlocksAhead {
         Some((block, decoded))
     }
 
+    /// Decodes a block that is none of those that were given in the beginning.
+    pub(crate) fn decode_now(&mut self, block: FileBlock) -> (FileBlock, Decoded) {
+        self.stored_bytes += block.block.header.stored_bytes;
+        let decoded = block.decode(self.wanted);
+        (block, decoded)
+    }
+
     /// Begins to decode further blocks.
     fn begin(&mut self) {
         let Some(threads) = workers::worker_threads() else { return };

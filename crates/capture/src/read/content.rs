@@ -77,7 +77,7 @@ impl CaptureFile {
             false => Some(selection.call_sites(&self.catalogs)?),
         };
         let shard0: Vec<u32> = self.rings.iter().zip(0..).map(|(ring, index)| ring.shard0(index)).collect();
-        let last_nanos = self.event_blocks().map(|block| block.block.header.last_nanos).max();
+        let last_nanos = self.last_nanos();
         let processes: Vec<u32> = choice.rings.iter().map(|ring| ring.process).collect();
         let rule = RootRule {
             call_sites: call_sites.as_deref(),
@@ -112,6 +112,19 @@ impl CaptureFile {
         CaptureEvents::new(self.event_blocks(), self.plan(PayloadsWanted::All, self.choice.clone()))
     }
 
+    /// Returns the same of one ring, its index in [`Self::rings`]. Other rings are read only if they have spans that the
+    /// selection is about.
+    #[must_use]
+    pub fn events_of_ring(&self, ring: u32) -> CaptureEvents {
+        let choice = self.choice.as_deref().cloned().map(|mut choice| {
+            (0..).zip(&mut choice.rings).for_each(|(index, of_ring)| of_ring.is_wanted &= index == ring);
+            Arc::new(choice)
+        });
+        let has_choice = choice.is_some();
+        let blocks = self.event_blocks().filter(|block| block.ring == ring || has_choice);
+        CaptureEvents::new(blocks, self.plan(PayloadsWanted::All, choice))
+    }
+
     /// Returns the same without the rings that [`Self::left_out`] names.
     pub(crate) fn events_of_known_schemas(&self) -> CaptureEvents {
         let is_other: Vec<bool> = self.rings.iter().map(CapturedRing::has_other_perf_schema).collect();
@@ -129,7 +142,7 @@ impl CaptureFile {
         }
     }
 
-    /// Returns the blocks of events of all files.
+    /// Returns the blocks of events of all files that are read.
     pub(crate) fn event_blocks(&self) -> impl Iterator<Item = FileBlock> + use<> {
         let of_files = self.all_files().flat_map(|file| {
             let blocks = file.blocks.iter().filter(|block| block.header.kind == BlockKind::Events);
@@ -137,11 +150,13 @@ impl CaptureFile {
                 let is_there = block.header.ring < file.place.rings;
                 let ring = if is_there { file.place.first + block.header.ring } else { u32::MAX };
                 let extent = BlockExtent::of_header(&block.header);
-                FileBlock { file: file.file.clone(), label: file.label.clone(), block: *block, ring, extent }
+                let is_kept = file.kept.as_ref().is_none_or(|kept| kept.contains(&block.offset));
+                FileBlock { file: file.file.clone(), label: file.label.clone(), block: *block, ring, extent, is_kept }
             })
         });
         let mut blocks: Vec<FileBlock> = of_files.collect();
         file_block::correct_extents(&mut blocks);
+        blocks.retain(|block| block.is_kept);
         blocks.into_iter()
     }
 

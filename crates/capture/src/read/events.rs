@@ -24,8 +24,8 @@ const OPEN_BYTES_MAX: u64 = 128 << 20;
 /// each damaged block.
 pub struct CaptureEvents {
     blocks: BlocksAhead,
-    /// For each block that is not open yet, in the order of opening, the time before which it need not be opened.
-    needed_from: VecDeque<u64>,
+    /// The blocks that are not open yet, in the order of opening.
+    closed: VecDeque<ClosedBlock>,
     open_bytes: u64,
     rings: Vec<OpenRing>,
     /// The rings that have a next record, each with the sort time of this record.
@@ -54,6 +54,15 @@ pub(crate) struct ReadPlan {
     pub(crate) sieve: Option<Sieve>,
     pub(crate) progress: Option<Progress>,
     pub(crate) is_wanted: Option<IsWanted>,
+}
+
+/// A block that is not open yet.
+struct ClosedBlock {
+    /// The time before which it need not be opened.
+    needed_from: u64,
+    /// The block, if it is needed only while spans are open that outlive the chosen ones around them. Such a block is
+    /// not decoded ahead.
+    if_open: Option<FileBlock>,
 }
 
 /// A block in memory.
@@ -122,18 +131,27 @@ impl CaptureEvents {
                 ));
                 continue;
             };
-            if sieve.as_ref().is_some_and(|sieve| !sieve.may_need(block.ring, header)) {
+            if sieve.as_ref().is_some_and(|sieve| !sieve.may_ever_need(block.ring, header)) {
                 continue;
             }
             *of_ring = header.first_nanos.max(*of_ring);
             needed.push((*of_ring, block));
         }
         needed.sort_by_key(|(from, _)| *from);
-        let needed_from = needed.iter().map(|(from, _)| *from).collect();
-        let blocks = needed.into_iter().map(|(_, block)| block).collect();
+        let (mut closed, mut blocks) = (VecDeque::with_capacity(needed.len()), Vec::new());
+        for (needed_from, block) in needed {
+            let is_sure = sieve.as_ref().is_none_or(|sieve| sieve.needs(block.ring, &block.block.header));
+            let if_open = if is_sure {
+                blocks.push(block);
+                None
+            } else {
+                Some(block)
+            };
+            closed.push_back(ClosedBlock { needed_from, if_open });
+        }
         Self {
             blocks: BlocksAhead::new(blocks, wanted),
-            needed_from,
+            closed,
             open_bytes: 0,
             rings: (0..rings).map(|_| OpenRing::default()).collect(),
             heads: BinaryHeap::new(),
@@ -210,8 +228,10 @@ impl CaptureEvents {
         }
         loop {
             let first = self.heads.peek().map(|Reverse((key, _))| *key);
-            match (first, self.needed_from.front()) {
-                (Some(first), Some(from)) if *from <= first && self.open_bytes < OPEN_BYTES_MAX => self.open_block(),
+            match (first, self.closed.front()) {
+                (Some(first), Some(next)) if next.needed_from <= first && self.open_bytes < OPEN_BYTES_MAX => {
+                    self.open_block()
+                }
                 (None, Some(_)) => self.open_block(),
                 (None, None) => return None,
                 (Some(_), _) => break,
@@ -219,7 +239,8 @@ impl CaptureEvents {
         }
         let Reverse((_, ring)) = self.heads.pop()?;
         let of_heads = self.heads.peek().map(|Reverse((key, _))| *key);
-        let until = of_heads.into_iter().chain(self.needed_from.front().copied()).min().unwrap_or(u64::MAX);
+        let until =
+            of_heads.into_iter().chain(self.closed.front().map(|next| next.needed_from)).min().unwrap_or(u64::MAX);
         self.current = Some((ring, until));
         Some(ring)
     }
@@ -239,8 +260,15 @@ impl CaptureEvents {
     }
 
     fn open_block(&mut self) {
-        self.needed_from.pop_front();
-        let Some((block, records)) = self.blocks.take() else { return };
+        let Some(next) = self.closed.pop_front() else { return };
+        let taken = match next.if_open {
+            None => self.blocks.take(),
+            Some(block) => {
+                let is_needed = |sieve: &Sieve| sieve.needs_now(block.ring, &block.block.header);
+                self.sieve.as_ref().is_some_and(is_needed).then(|| self.blocks.decode_now(block))
+            }
+        };
+        let Some((block, records)) = taken else { return };
         self.read_bytes += block.block.header.stored_bytes;
         if let Some(progress) = &self.progress {
             progress(self.read_bytes, self.blocks.stored_bytes);
@@ -343,7 +371,7 @@ impl Iterator for CaptureEvents {
 
 impl std::fmt::Debug for CaptureEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let closed = self.needed_from.len();
+        let closed = self.closed.len();
         f.debug_struct("CaptureEvents").field("rings", &self.rings.len()).field("closed_blocks", &closed).finish()
     }
 }

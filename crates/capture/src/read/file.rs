@@ -15,6 +15,7 @@ use crate::select::sieve::Choice;
 use eventring::exec::{KnownBlocks, SavedBlocks};
 use eventring::shm;
 use eventring::tracing::Catalog;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -47,8 +48,12 @@ pub struct CaptureFile {
     pub(crate) later: Vec<CaptureFile>,
     /// The part of the capture that was selected.
     pub(crate) choice: Option<Arc<Choice>>,
+    /// The end of the rings, if the capture was just made of what rings held.
+    pub(crate) rings_until_nanos: Option<u64>,
     pub(crate) progress: Option<Progress>,
     pub(crate) is_wanted: Option<IsWanted>,
+    /// The offsets of the blocks of events that are read, if not all are.
+    pub(crate) kept: Option<Arc<HashSet<u64>>>,
 }
 
 /// One of the captures that are read together.
@@ -83,6 +88,22 @@ impl CaptureFile {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the time at which a capture file was begun, in nanoseconds since the epoch, or `None` if the file is no
+    /// capture or has no header.
+    ///
+    /// # Errors
+    /// The file cannot be opened or read.
+    #[doc(hidden)]
+    pub fn begun_epoch_nanos(path: &Path) -> io::Result<Option<u64>> {
+        if !Self::is_capture(path)? {
+            return Ok(None);
+        }
+        let mut start = [0; HEADER_BYTES as usize];
+        let read = shm::read_exact_at(&shm::open_for_reading(path)?, &mut start, 0);
+        let header = read.ok().and_then(|()| FileHeader::decode(&start[MAGIC.len()..]));
+        Ok(header.map(|(_, header)| header.started_epoch_nanos))
     }
 
     /// Opens a capture. A capture is truncated if the program that wrote it was killed, or if the disk was full. Of a
@@ -145,8 +166,10 @@ impl CaptureFile {
             problems: Vec::new(),
             later: Vec::new(),
             choice: None,
+            rings_until_nanos: None,
             progress: None,
             is_wanted: None,
+            kept: None,
         };
         match capture.read_index() {
             Some(blocks) => capture.blocks = blocks,
@@ -324,6 +347,13 @@ impl CaptureFile {
         self.blocks_of_rings.get(ring as usize).cloned().map_or_else(KnownBlocks::new, KnownBlocks::of_saved)
     }
 
+    /// Returns the time of the last event, in nanoseconds since the epoch, as far as the file is whole.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn last_nanos(&self) -> Option<u64> {
+        self.event_blocks().map(|block| block.block.header.last_nanos).max()
+    }
+
     /// Returns the size of all files of the capture together.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.later.iter().fold(self.file_bytes, |sum, part| sum.saturating_add(part.file_bytes))
@@ -362,6 +392,35 @@ impl CaptureFile {
     #[must_use]
     pub fn started_epoch_nanos(&self) -> u64 {
         self.header.started_epoch_nanos
+    }
+
+    /// Says that the capture was just made of what rings held. Then [`Self::bounds_nanos`] are those of the rings: they end
+    /// with their last event, or now if they are live.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_rings(self, are_live: bool) -> Self {
+        let last_nanos = self.last_nanos().filter(|_| !are_live);
+        Self { rings_until_nanos: Some(last_nanos.unwrap_or(self.started_epoch_nanos())), ..self }
+    }
+
+    /// Returns the times between which the capture lies, in nanoseconds since the epoch: its start and its end, or, if it
+    /// was just made of what rings hold, the time of the first event and the end of the rings.
+    #[must_use]
+    pub fn bounds_nanos(&self) -> (u64, u64) {
+        let started = self.started_epoch_nanos();
+        match self.rings_until_nanos {
+            Some(end) => (self.first_nanos().unwrap_or(end), end),
+            None => (started, self.end().map_or(started, |end| end.ended_epoch_nanos)),
+        }
+    }
+
+    /// Returns the time that is this many nanoseconds after the begin of the capture, or before it. In what rings hold, it
+    /// is so much after the first event, or before the end.
+    #[must_use]
+    pub fn relative_nanos(&self, offset: i64) -> u64 {
+        let (begin, end) = self.bounds_nanos();
+        let from = if offset < 0 && self.rings_until_nanos.is_some() { end } else { begin };
+        from.saturating_add_signed(offset)
     }
 
     /// Returns the capturing machine's CLOCK_BOOTTIME at [`Self::started_epoch_nanos`], in nanoseconds.

@@ -21,6 +21,8 @@ pub(crate) struct FileBlock {
     pub(crate) ring: u32,
     /// The seqnos that are missing if the block cannot be read.
     pub(crate) extent: BlockExtent,
+    /// False if it was left out. It still bounds the extents of the blocks beside it.
+    pub(crate) is_kept: bool,
 }
 
 impl FileBlock {

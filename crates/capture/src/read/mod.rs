@@ -7,6 +7,7 @@
 //! | `file_block` | the blocks of events, and what is lost by a damaged one |
 //! | `events`, `ahead`, `workers` | the events in the order of time, from blocks that other threads decode ahead |
 //! | `content` | all events of a capture, or those of a selection |
+//! | `kept` | the blocks that may have an event which fulfils a condition |
 //! | `window` | checking the time window of a selection |
 //! | `other_schemas` | perf rings of other versions, whose spans cannot be read |
 //! | `process_end` | the end of a program, as its rings in a capture show it |
@@ -16,6 +17,7 @@ pub(crate) mod content;
 pub(crate) mod events;
 pub(crate) mod file;
 pub(crate) mod file_block;
+pub(crate) mod kept;
 pub(crate) mod other_schemas;
 pub(crate) mod process_end;
 pub(crate) mod several;

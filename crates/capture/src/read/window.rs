@@ -13,7 +13,7 @@ impl CaptureFile {
     /// # Errors
     /// The window ends before it begins, or it lies before or after all events of the capture.
     pub(crate) fn check_window(&self, from_nanos: u64, to_nanos: u64) -> Result<(), CaptureError> {
-        let shown = |nanos| since(self.started_epoch_nanos(), nanos);
+        let shown = |nanos| since(self.bounds_nanos().0, nanos);
         let refused = |message| Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         if from_nanos > to_nanos {
             return refused(format!(
@@ -22,7 +22,7 @@ impl CaptureFile {
                 shown(from_nanos)
             ));
         }
-        let Some(last_nanos) = self.event_blocks().map(|block| block.block.header.last_nanos).max() else {
+        let Some(last_nanos) = self.last_nanos() else {
             return Ok(());
         };
         // A ring whose first events were lost begins with a block of the time 0.
@@ -43,8 +43,10 @@ impl CaptureFile {
         ))
     }
 
-    /// Returns the time of the first event.
-    fn first_nanos(&self) -> Option<u64> {
+    /// Returns the time of the first event. Reads the first blocks of each ring.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn first_nanos(&self) -> Option<u64> {
         let plan = self.plan(PayloadsWanted::OfTypes(&[]), None);
         let mut events = CaptureEvents::new(self.event_blocks(), plan);
         while let Some(record) = events.next_ref() {

@@ -4,6 +4,7 @@ use eventring::reader::{Descriptor, GapCause};
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::{EventType as _, ExtWords, RECORD_ERROR_CODE, SchemaModel, Value, decode_event, ext_words};
 use eventring::tracing::SpanId;
+use eventring::tracing::context::ProcessIds;
 use std::borrow::Cow;
 
 /// A program of a recording.
@@ -34,6 +35,15 @@ pub struct RecordedRings {
     recorders: Vec<u32>,
     /// For each process, true if it has a perf ring.
     have_spans: Vec<bool>,
+    /// For each process, what makes the ids of its spans, and of which ring this was made.
+    ids: Vec<(ProcessIds, Option<IdsOrigin>)>,
+}
+
+/// The ring of which the ids of a process are made: the first one with spans, or else the first one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct IdsOrigin {
+    has_no_spans: bool,
+    created_epoch_nanos: u64,
 }
 
 /// A ring of a recording.
@@ -94,6 +104,7 @@ impl RecordedRings {
         self.processes.push(process);
         self.programs.push(program);
         self.have_spans.push(false);
+        self.ids.push((ProcessIds::default(), None));
     }
 
     /// Adds a ring of a process that was added. It gets the next index.
@@ -109,11 +120,21 @@ impl RecordedRings {
         if let (Some(has_spans), Some(_)) = (self.have_spans.get_mut(process_index), shard) {
             *has_spans = true;
         }
+        let is_perf = ring.content_type == PerfEvent::CONTENT_TYPE;
+        if let (Some((ids, made_of)), Some(program)) =
+            (self.ids.get_mut(process_index), self.programs.get(process_index))
+        {
+            let origin = IdsOrigin { has_no_spans: !is_perf, created_epoch_nanos: ring.created_epoch_nanos };
+            if made_of.is_none_or(|known| origin < known) {
+                *ids = ProcessIds::new(program.pid, &program.name, ring.created_epoch_nanos);
+                *made_of = Some(origin);
+            }
+        }
         self.rings.push(RecordedRing {
             origin,
             name: ring.name.to_owned(),
             created_epoch_nanos: ring.created_epoch_nanos,
-            is_perf: ring.content_type == PerfEvent::CONTENT_TYPE,
+            is_perf,
             model,
             words,
         });
@@ -127,6 +148,11 @@ impl RecordedRings {
     /// Returns the programs, by the index of their process.
     pub fn programs(&self) -> &[RecordedProgram] {
         &self.programs
+    }
+
+    /// Returns what makes the ids of the spans of a process, as other programs know them.
+    pub fn ids(&self, process_index: usize) -> &ProcessIds {
+        &self.ids[process_index].0
     }
 
     /// Returns true if a process has a perf ring. If it has none, only typed events name its spans, and nothing is known
@@ -210,6 +236,13 @@ impl RecordedRings {
             Some(event) => event.name().into(),
             None => format!("event {code}").into(),
         }
+    }
+
+    /// Returns the name of a ring's content type, or an empty text if its schema is not known. Types of different content
+    /// types may have one name.
+    #[must_use]
+    pub fn content_name(&self, ring: u32) -> &str {
+        self.model(ring).map_or("", SchemaModel::name)
     }
 }
 

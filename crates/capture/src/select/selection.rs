@@ -155,7 +155,9 @@ fn check_names<N: Iterator<Item = String>>(
     for mut names in there {
         if let Some(name) = names.next() {
             known.insert(name.clone());
-            shown.insert(name);
+            if !name.is_empty() {
+                shown.insert(name);
+            }
         }
         known.extend(names);
     }

@@ -35,9 +35,16 @@ pub(crate) struct RingChoice {
     pub(crate) threads: Option<Arc<HashSet<u32>>>,
 }
 
+/// Whether spans are open inside of roots, and inside of found spans. They may outlive these.
+#[derive(Clone, Copy)]
+struct OpenInside {
+    of_roots: bool,
+    of_found: bool,
+}
+
 impl Choice {
-    /// Returns false if no record of the block is wanted.
-    fn may_need(&self, ring: u32, header: &BlockHeader) -> bool {
+    /// Returns false if no record of the block is wanted, where spans inside of chosen ones are open as `open` says.
+    fn may_need(&self, ring: u32, header: &BlockHeader, open: OpenInside) -> bool {
         let Some(choice) = self.rings.get(ring as usize) else { return false };
         let is_in_window = header.first_nanos <= self.to_nanos && self.from_nanos <= header.last_nanos;
         let has_thread = || {
@@ -45,14 +52,17 @@ impl Choice {
             threads.is_none_or(|ids| ids.iter().any(|id| header.filter.may_have_thread(*id)))
         };
         let may_have = match &self.roots {
-            None => choice.is_wanted && has_thread(),
+            None => (choice.is_wanted && has_thread()) || (choice.is_perf && self.found.is_some()),
             // The creation of a span inside of a root may lie in any perf ring, and on any thread.
             Some(roots) => {
-                (choice.is_wanted || choice.is_perf) && roots.may_be_open(header.first_nanos, header.last_nanos)
+                (choice.is_wanted || choice.is_perf)
+                    && (open.of_roots || roots.may_be_open(header.first_nanos, header.last_nanos))
             }
         };
-        let may_have_found =
-            self.found.as_ref().is_none_or(|found| found.roots.may_be_open(header.first_nanos, header.last_nanos));
+        let may_have_found = self
+            .found
+            .as_ref()
+            .is_none_or(|found| open.of_found || found.roots.may_be_open(header.first_nanos, header.last_nanos));
         // Losses are shown whatever spans and threads are wanted.
         is_in_window && ((may_have && may_have_found) || (choice.is_wanted && header.filter.may_have_gaps()))
     }
@@ -78,9 +88,20 @@ impl Sieve {
         self.choice.roots.as_ref().map_or(&[], |roots| &roots.problems)
     }
 
-    /// Returns false if no record of the block is wanted.
-    pub(crate) fn may_need(&self, ring: u32, header: &BlockHeader) -> bool {
-        self.choice.may_need(ring, header)
+    /// Returns true if the block has wanted records, as far as is known before any block is read.
+    pub(crate) fn needs(&self, ring: u32, header: &BlockHeader) -> bool {
+        self.choice.may_need(ring, header, OpenInside { of_roots: false, of_found: false })
+    }
+
+    /// Returns false if no record of the block is wanted, whatever other blocks hold.
+    pub(crate) fn may_ever_need(&self, ring: u32, header: &BlockHeader) -> bool {
+        self.choice.may_need(ring, header, OpenInside { of_roots: true, of_found: true })
+    }
+
+    /// Returns false if no record of the block is wanted, after all records before it were seen.
+    pub(crate) fn needs_now(&self, ring: u32, header: &BlockHeader) -> bool {
+        let open = OpenInside { of_roots: !self.inside.open.is_empty(), of_found: !self.inside_found.open.is_empty() };
+        self.choice.may_need(ring, header, open)
     }
 
     /// Returns true if an event is wanted. `sort_nanos` is its sort time.

@@ -73,7 +73,7 @@ impl RollingCapture {
     /// The file cannot be written, or it exists and `overwrite` is false.
     pub fn cut(&self, nanos: RangeInclusive<u64>, output: &Path, overwrite: bool) -> Result<CutSummary, CaptureError> {
         let (from, to) = nanos.into_inner();
-        let kept = self.rolled.files(from, to)?;
+        let kept = self.rolled.files(from)?;
         let mut captures = Vec::new();
         for file in &kept.files {
             let file = file.try_clone().map_err(|error| CaptureError::io("open the kept events", error))?;
@@ -159,11 +159,15 @@ impl<'c> Cutter<'c> {
         let overwritten = overwritten.max().unwrap_or(0);
         let forgotten = rings.iter().map(|ring| missing(ring, kept.kept_from_nanos)).max().unwrap_or(0);
         let asked_nanos = self.to.saturating_sub(self.from);
-        let missing_nanos = overwritten.max(forgotten).min(asked_nanos);
+        // What was not copied in time was recorded after the last event that was.
+        let copied_until = || self.captures.iter().filter_map(CaptureFile::last_nanos).max().unwrap_or(0);
+        let late = if kept.is_late { self.to.saturating_sub(copied_until().max(self.from)) } else { 0 };
+        let missing_nanos = overwritten.max(forgotten).max(late).min(asked_nanos);
         let failed_nanos = kept.failed_nanos.filter(|failed| *failed < self.to);
         let shortfall = match missing_nanos {
             _ if failed_nanos.is_some() => Some(Shortfall::Failed),
             0 => kept.is_late.then_some(Shortfall::Late),
+            _ if late > overwritten.max(forgotten) => Some(Shortfall::Late),
             _ if overwritten > forgotten => Some(Shortfall::Overwritten),
             _ if kept.lacks_memory => Some(Shortfall::Memory),
             _ => Some(Shortfall::Forgotten),

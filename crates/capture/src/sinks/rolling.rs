@@ -29,8 +29,6 @@ const PARTS: u32 = 8;
 const PART_TIME_MIN: Duration = Duration::from_millis(500);
 /// The longest time that a cut waits until what it needs was copied.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest time between an event and its writing, if the capture keeps up with the rings.
-const DELAY_NANOS_MAX: u64 = 3_000_000_000;
 
 /// The settings of a [`RollingCapture`].
 #[derive(Clone, Debug)]
@@ -359,25 +357,20 @@ impl Rolled {
         self.changed.notify_all();
     }
 
-    /// Waits until all events that were recorded before `to_nanos` are in whole files, and returns those that may have
+    /// Waits until all events that were recorded before this call are in whole files, and returns those that may have
     /// events recorded after `from_nanos`.
-    pub(crate) fn files(&self, from_nanos: u64, to_nanos: u64) -> Result<RolledFiles, CaptureError> {
+    pub(crate) fn files(&self, from_nanos: u64) -> Result<RolledFiles, CaptureError> {
         let deadline = Instant::now() + PATIENCE;
-        let mut state = self.lock();
-        let is_written = |state: &RolledState| {
-            state.parts.back().is_some_and(|part| part.started_epoch_nanos > to_nanos.saturating_add(DELAY_NANOS_MAX))
+        let state = self.lock();
+        // The times at which files began say nothing of their events: the capture may be far behind the rings.
+        let wanted: Vec<u64> = state.written.iter().map(WrittenRing::handed_out).collect();
+        let is_copied = |state: &mut RolledState| {
+            state.written.iter().zip(&wanted).all(|(written, wanted)| written.last_seqno >= *wanted)
         };
-        let mut is_late = false;
-        if !is_written(&state) {
-            let wanted: Vec<u64> = state.written.iter().map(WrittenRing::handed_out).collect();
-            let is_copied = |state: &mut RolledState| {
-                state.written.iter().zip(&wanted).all(|(written, wanted)| written.last_seqno >= *wanted)
-            };
-            (state, is_late) = self.wait(state, deadline, is_copied);
-            state.asked += 1;
-            let asked = state.asked;
-            (state, _) = self.wait(state, deadline + PATIENCE, |state| state.answered >= asked);
-        }
+        let (mut state, is_late) = self.wait(state, deadline, is_copied);
+        state.asked += 1;
+        let asked = state.asked;
+        (state, _) = self.wait(state, deadline + PATIENCE, |state| state.answered >= asked);
         let whole = if state.has_ended { state.parts.len() } else { state.parts.len().saturating_sub(1) };
         let begins = state.parts.iter().map(|part| part.started_epoch_nanos).skip(1).chain([u64::MAX]);
         let parts = state.parts.iter().zip(begins).take(whole);

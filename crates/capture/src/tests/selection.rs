@@ -185,6 +185,43 @@ fn blocks_without_a_chosen_span_are_not_read() {
 }
 
 #[test]
+fn what_happens_in_a_span_inside_is_kept_also_after_the_end_of_the_chosen_span() {
+    let mut made = CaptureFixture::new();
+    tables(&mut made);
+    begin(&mut made, 1000, 1, (1, 0), QUERY);
+    begin(&mut made, 1050, 2, (2, 1), FETCH);
+    end(&mut made, 1100, 1, 1, QUERY);
+    made.end_block();
+    log(&mut made, 2000, 2, 2);
+    begin(&mut made, 2010, 2, (3, 0), FETCH);
+    made.end_block();
+    begin(&mut made, 3000, 2, (4, 2), FETCH);
+    made.event(1, 20, 3010, [0, 0, 0, 2], b"");
+    end(&mut made, 3020, 2, 2, FETCH);
+    made.end_block();
+    end(&mut made, 4000, 2, 4, FETCH);
+    made.end_block();
+    log(&mut made, 5000, 1, 3);
+    made.end_block();
+    let mut capture = damage_except(&made.file(), &[1000, 2000, 3000, 3010, 4000]);
+    let expected = [1000, 1050, 1100, 2000, 3000, -3010, 3020, 4000];
+    assert_eq!(times(&mut capture, &Selection::new().span("query")), expected);
+    assert_eq!(problems(&capture), [""; 0]);
+    let mut found = FoundParts::default();
+    found.add_span(0, 1, 1000, 1100);
+    capture.select(&Selection::new()).unwrap();
+    capture.select_found(found).unwrap();
+    let found_times = |record: CapturedRecord| match record.content {
+        CapturedContent::Event { descriptor, .. } => descriptor.record_epoch_nanos,
+        CapturedContent::Gap { .. } => 0,
+    };
+    let mut found: Vec<u64> = capture.events().map(found_times).collect();
+    found.dedup();
+    assert_eq!(found, expected.map(i64::unsigned_abs));
+    assert_eq!(problems(&capture), [""; 0]);
+}
+
+#[test]
 fn damage_where_a_chosen_span_may_begin_is_found() {
     let mut capture = damage_except(&queries(CaptureFixture::new()).file(), &[1000, 2000, 4000, 4060]);
     let slow = Selection::new().span("query").min_duration(Duration::from_nanos(300));

@@ -1,35 +1,38 @@
 //! `eventring blocks`.
 
+pub(crate) mod input;
 mod shown;
+mod told;
 
 use super::exit::{Exit, Failure};
-use super::format::{counted, grouped};
 use super::interrupt::Interrupt;
-use super::losses::report_problem;
-use super::paint::{DIM, WARNING};
-use super::ring_args::RingArgs;
-use super::saved;
-use eventring::reader::Reader;
+use super::output::check_reader;
+use crate::args::amounts::parse_duration;
+use crate::args::limit::LineLimitArgs;
+use crate::text::format::counted;
+use crate::text::paint::{DIM, WARNING};
 use eventring::schema::exec::{Address, Bytes32};
 use eventring_exec::{
-    BlockUpdate, Blocks, CommitState, NextUpdate, PendingBlocks, Start, UnknownSchema, Update, Wanted,
+    BlockArchive, BlockUpdate, Blocks, CommitState, LastStates, NextUpdate, PendingBlocks, Start, Update, Wanted,
 };
+use input::{Input, InputArgs, refused};
 use shown::Shown;
-use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
+use told::Told;
 
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Show the blocks of a ring of execution events, a snapshot or a capture: a line for each
+/// Show the blocks of a ring of execution events, of captures, of EVCAP_01 files or of an archive: a line for each
 ///
-/// A block of which events are missing is shown, with what is missing, and is not called complete. Without --follow, each
-/// block has the state that it has at the end.
+/// A block of which events are missing is shown, with what is missing, and is not called complete. Without --follow, what
+/// is there now is read twice, so that each block has the state that it has at the end.
 #[derive(clap::Args)]
 pub(super) struct BlocksArgs {
     #[command(flatten)]
-    ring: RingArgs,
+    input: InputArgs,
     /// Wait for further blocks, also of the next ring of the name when the node is started again. A block is shown when it
     /// is executed, or when it reaches --min-stage
     #[arg(long)]
@@ -54,6 +57,21 @@ pub(super) struct BlocksArgs {
     /// N
     #[arg(long, value_name = "WHERE", default_value = "oldest", value_parser = parse_start)]
     from: Start,
+    /// An archive of final blocks, beside a ring: blocks that the ring does not have any more, or has lost events of, are
+    /// taken from there
+    #[arg(long, value_name = "DIR")]
+    archive: Option<PathBuf>,
+    /// How long to wait for the archive to get a block, while later blocks are kept back
+    #[arg(long, value_name = "TIME", requires = "archive", value_parser = parse_duration, default_value = "30s")]
+    archive_wait: Duration,
+    /// Only headers: transactions are not read, and `transactions` is empty
+    #[arg(long, conflicts_with_all = ["addresses", "topics", "with"])]
+    headers: bool,
+    #[command(flatten)]
+    limit: LineLimitArgs,
+    /// Exit with code 16 if a block was not complete, or events outside of blocks were lost
+    #[arg(long)]
+    strict: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
@@ -86,85 +104,147 @@ fn parse_start(text: &str) -> Result<Start, &'static str> {
 }
 
 pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
-    let names = [args.ring.name().to_path_buf()];
-    if !saved::has_capture(&names) {
-        let ring = args.ring.open()?;
-        let blocks = Blocks::of_ring(&ring, args.wanted()).map_err(|error| refused(&ring, &error))?;
-        return show(args, if args.follow { blocks.follow_restarts() } else { blocks });
-    }
-    if args.follow || args.from != Start::Oldest {
-        let message = "--follow and --from need a ring: a capture is read from its beginning to its end";
+    let input = args.input.open()?;
+    let is_ring = matches!(input, Input::Ring(_));
+    if args.follow && input.live_ring().is_none() {
+        let message = "--follow needs a ring: a file has no further blocks";
         return Err(Failure::new(Exit::Usage, message).into());
     }
-    let saved = saved::open(&names, false)?;
-    let blocks = Blocks::of_capture(&saved.capture, args.wanted());
-    let name = names[0].display();
-    show(args, blocks.map_err(|error| Failure::new(Exit::WrongContentType, format!("{name}: {error}")))?)
-}
-
-pub(super) fn refused(ring: &Reader, error: &UnknownSchema) -> Failure {
-    let is_other_content = ring.info().content_type != eventring::files::CONTENT_TYPE_EXEC;
-    let exit = if is_other_content { Exit::WrongContentType } else { Exit::WrongSchema };
-    let name = ring.path().map_or_else(String::new, |path| format!("{}: ", path.display()));
-    Failure::new(exit, format!("{name}{error}"))
+    if !is_ring && (args.archive.is_some() || !(args.from == Start::Oldest || matches!(input, Input::Stored(_)))) {
+        let message = "--from and --archive need a ring: a capture is read from its beginning to its end";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    input.describe(args.json);
+    let interrupt = Interrupt::listen()?;
+    let mut shown = Shown::new(args.json, &args.addresses, &args.topics, args.limit.part(0));
+    let mut told = Told::new(args.json, args.follow);
+    let blocks = if args.follow {
+        args.follow_blocks(&input, &interrupt, &mut shown, &mut told)?
+    } else {
+        args.show_blocks(&input, &interrupt, &mut shown, &mut told)?
+    };
+    told.end();
+    if args.json {
+        shown.end(args.follow)?;
+    } else {
+        let (all, incomplete) = (shown.written, shown.incomplete);
+        let cut = if shown.is_over() { " (there may be more)" } else { "" };
+        anstream::eprintln!("{DIM}{}{cut}{DIM:#}", counted(all, "block", "blocks"));
+        if incomplete > 0 {
+            anstream::eprintln!("{WARNING}{} not complete{WARNING:#}", counted(incomplete, "is", "are"));
+        }
+    }
+    if let Some(error) = blocks.refused() {
+        return Err(refused(args.input.name(), error).into());
+    }
+    match input.report(&args.input.names, blocks.file_problems()) {
+        Exit::Done if args.strict && (shown.incomplete > 0 || told.has_losses()) => Ok(Exit::Lost),
+        exit => Ok(exit),
+    }
 }
 
 impl BlocksArgs {
     fn wanted(&self) -> Wanted {
+        if self.headers {
+            return Wanted::HEADERS;
+        }
         let mut wanted = Wanted::TRANSACTIONS;
         wanted.call_frames = self.with.contains(&With::Frames);
         wanted.accesses = self.with.contains(&With::Accesses);
         wanted
     }
-}
 
-fn show(args: &BlocksArgs, mut blocks: Blocks) -> anyhow::Result<Exit> {
-    let interrupt = Interrupt::listen()?;
-    if !blocks.seek(args.from) {
-        let message =
-            "--from: the ring has no such block, or not any more; `eventring blocks` without it shows which it has";
-        return Err(Failure::new(Exit::NotFound, message).into());
+    /// Returns the blocks from the wanted place on.
+    fn blocks(&self, input: &Input, wanted: Wanted) -> anyhow::Result<Blocks> {
+        let mut blocks = Blocks::of_events(input.events(self.input.name())?, wanted);
+        if let Some(directory) = &self.archive {
+            blocks = blocks.with_archive(BlockArchive::open(directory)?, self.archive_wait);
+        }
+        if !blocks.seek(self.from) {
+            let message =
+                "--from: there is no such block, or not any more; `eventring blocks` without it shows which there are";
+            return Err(Failure::new(Exit::NotFound, message).into());
+        }
+        Ok(blocks)
     }
-    let mut pending = PendingBlocks::new(args.min_stage, args.follow);
-    let mut shown = Shown::new(args.json, &args.addresses, &args.topics);
-    let mut problems: BTreeMap<&'static str, (u64, String)> = BTreeMap::new();
-    let mut out = anstream::stdout();
-    // What the ring has is read without waiting. A live ring is left at its present end.
-    let patience = if args.follow { PATIENCE } else { Duration::ZERO };
-    loop {
-        match blocks.next_timeout(patience) {
-            NextUpdate::Update(BlockUpdate::Problem(problem)) => {
-                let (count, _) = problems.entry(problem.kind()).or_insert_with(|| (0, problem.to_string()));
-                *count += 1;
+
+    /// Shows what is there now, each block with its last state.
+    fn show_blocks(
+        &self,
+        input: &Input,
+        interrupt: &Interrupt,
+        shown: &mut Shown<'_>,
+        told: &mut Told,
+    ) -> anyhow::Result<Blocks> {
+        let mut out = anstream::stdout();
+        // A live ring is left at its present end, both times.
+        let end = match input {
+            Input::Ring(ring) => ring.info().last_seqno,
+            _ => u64::MAX,
+        };
+        let mut states = LastStates::default();
+        let mut headers = self.blocks(input, Wanted::HEADERS)?.until(end);
+        while let NextUpdate::Update(update) = headers.next_timeout(self.patience()) {
+            states.learn(&update);
+            if interrupt.came() {
+                return Ok(headers);
             }
-            NextUpdate::Update(BlockUpdate::Changed(Update { state, block: Some(block), .. })) => {
-                pending.change(block, state);
-                while let Some((block, state)) = pending.pop() {
-                    shown.write(&mut out, &block, state)?;
+        }
+        let mut blocks = self.blocks(input, self.wanted())?.until(end);
+        while let NextUpdate::Update(update) = blocks.next_timeout(self.patience()) {
+            if let BlockUpdate::Problem(problem) = &update {
+                told.problem(problem);
+            }
+            if let Some((block, state)) = states.take(update).filter(|(_, state)| self.is_far_enough(*state)) {
+                shown.write(&mut out, &block, state)?;
+            }
+            if interrupt.came() {
+                break;
+            }
+        }
+        out.flush()?;
+        Ok(blocks)
+    }
+
+    /// Returns how long events that are there already are waited for: only as long as the archive may take.
+    fn patience(&self) -> Duration {
+        if self.archive.is_some() { self.archive_wait } else { Duration::ZERO }
+    }
+
+    fn is_far_enough(&self, state: CommitState) -> bool {
+        self.min_stage.is_none_or(|stage| state >= stage && state != CommitState::Abandoned)
+    }
+
+    /// Shows blocks as they come.
+    fn follow_blocks(
+        &self,
+        input: &Input,
+        interrupt: &Interrupt,
+        shown: &mut Shown<'_>,
+        told: &mut Told,
+    ) -> anyhow::Result<Blocks> {
+        let mut out = anstream::stdout();
+        let mut blocks = self.blocks(input, self.wanted())?.follow_restarts();
+        let mut pending = PendingBlocks::new(self.min_stage);
+        while !interrupt.came() && !shown.is_over() {
+            match blocks.next_timeout(PATIENCE) {
+                NextUpdate::Update(BlockUpdate::Problem(problem)) => told.problem(&problem),
+                NextUpdate::Update(BlockUpdate::Changed(Update { state, block: Some(block), .. })) => {
+                    pending.change(block, state);
+                    while let Some((block, state)) = pending.pop() {
+                        shown.write(&mut out, &block, state)?;
+                    }
                 }
+                NextUpdate::Update(_) => {}
+                NextUpdate::TimedOut => {
+                    out.flush()?;
+                    check_reader()?;
+                    told.pause();
+                }
+                NextUpdate::Ended => break,
             }
-            NextUpdate::Update(_) => {}
-            NextUpdate::TimedOut if args.follow => out.flush()?,
-            NextUpdate::TimedOut | NextUpdate::Ended => break,
         }
-        if interrupt.came() {
-            break;
-        }
+        out.flush()?;
+        Ok(blocks)
     }
-    for (block, state) in pending.rest() {
-        shown.write(&mut out, &block, state)?;
-    }
-    out.flush()?;
-    for (count, first) in problems.values() {
-        let more = if *count > 1 { format!(" (and {} more like this)", grouped(count - 1)) } else { String::new() };
-        report_problem(args.json, &format!("outside of any block that was read: {first}{more}"));
-    }
-    if !args.json {
-        let (all, incomplete) = (shown.written, shown.incomplete);
-        anstream::eprintln!("{DIM}{}{DIM:#}", counted(all, "block", "blocks"));
-        if incomplete > 0 {
-            anstream::eprintln!("{WARNING}{} not complete{WARNING:#}", counted(incomplete, "is", "are"));
-        }
-    }
-    Ok(Exit::Done)
 }

@@ -1,7 +1,8 @@
 //! A block as a line for people, or for programs.
 
-use crate::format::{counted, duration, grouped};
-use crate::paint::{BOLD, DIM, WARNING};
+use crate::args::limit::Part;
+use crate::text::format::{counted, duration, grouped};
+use crate::text::paint::{BOLD, DIM, WARNING};
 use eventring::schema::exec::{Address, Bytes32};
 use eventring_exec::{Block, CommitState, Txn, json};
 use std::io::{self, Write};
@@ -15,13 +16,31 @@ pub(super) struct Shown<'a> {
     is_json: bool,
     addresses: &'a [Address],
     topics: &'a [Bytes32],
+    part: Part,
     pub(super) written: u64,
     pub(super) incomplete: u64,
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn new(is_json: bool, addresses: &'a [Address], topics: &'a [Bytes32]) -> Self {
-        Self { is_json, addresses, topics, written: 0, incomplete: 0 }
+    pub(super) fn new(is_json: bool, addresses: &'a [Address], topics: &'a [Bytes32], part: Part) -> Self {
+        Self { is_json, addresses, topics, part, written: 0, incomplete: 0 }
+    }
+
+    /// Returns true if no further block is written.
+    pub(super) fn is_over(&self) -> bool {
+        self.part.is_over()
+    }
+
+    /// Writes what was cut, if that is asked for.
+    ///
+    /// # Errors
+    /// As those of [`Part::end`], or it cannot be written.
+    pub(super) fn end(&self, is_live: bool) -> anyhow::Result<()> {
+        if self.part.is_asked_for {
+            let end = self.part.end(is_live && self.is_over(), "no block has this id")?;
+            writeln!(anstream::stdout(), "{end}")?;
+        }
+        Ok(())
     }
 
     pub(super) fn write(&mut self, out: &mut impl Write, block: &Block, state: CommitState) -> io::Result<()> {
@@ -30,15 +49,23 @@ impl<'a> Shown<'a> {
         if is_part && !wanted.contains(&true) {
             return Ok(());
         }
-        self.written += 1;
-        self.incomplete += u64::from(!block.is_complete);
+        // A block that is executed again has other numbers of events.
+        let id =
+            if self.part.is_asked_for { format!("{}:{}", block.tag().id, block.start_seqno) } else { String::new() };
         if self.is_json {
             let mut object = json::block(block, Some(state));
             if is_part && let Some(all) = object["transactions"].as_array_mut() {
                 let mut wanted = wanted.iter();
                 all.retain(|_| wanted.next() == Some(&true));
             }
-            return writeln!(out, "{object}");
+            let line = format!("{object}\n");
+            if self.takes(line.len(), &id, block) {
+                out.write_all(line.as_bytes())?;
+            }
+            return Ok(());
+        }
+        if !self.takes(0, &id, block) {
+            return Ok(());
         }
         let kept: Vec<&Txn> =
             block.transactions.iter().zip(&wanted).filter(|(_, is_wanted)| **is_wanted).map(|(txn, _)| txn).collect();
@@ -64,12 +91,22 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// Returns true if the block is in the part that is wanted, and counts it then.
+    fn takes(&mut self, bytes: usize, id: &str, block: &Block) -> bool {
+        let takes = !self.part.is_asked_for || self.part.takes(bytes, id);
+        self.written += u64::from(takes);
+        self.incomplete += u64::from(takes && !block.is_complete);
+        takes
+    }
+
     /// Returns true if a transaction is of a wanted address, and has a wanted topic.
     fn wants(&self, txn: &Txn) -> bool {
         let start = txn.start.as_ref();
         let is_of = |address: &Address| {
-            start.is_some_and(|start| start.sender == *address || start.header.to == *address)
-                || txn.receipt.is_some_and(|receipt| receipt.contract_address == Some(*address))
+            start.is_some_and(|start| {
+                let header = &start.header;
+                start.sender == *address || (header.to == *address && !header.is_contract_creation)
+            }) || txn.receipt.is_some_and(|receipt| receipt.contract_address == Some(*address))
                 || txn.logs.iter().any(|log| log.address == *address)
         };
         let has = |topic: &Bytes32| txn.logs.iter().any(|log| log.topics.contains(topic));

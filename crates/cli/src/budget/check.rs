@@ -2,9 +2,9 @@
 
 use super::CapturedFigures;
 use super::file::Budget;
-use crate::format::{counted, grouped, one_line};
-use crate::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
-use crate::table::NumberTable;
+use crate::text::format::{counted, grouped, one_line};
+use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
+use crate::text::table::NumberTable;
 use eventring_export::numbers::signed;
 use serde_json::{Value, json};
 use std::io::{self, Write};

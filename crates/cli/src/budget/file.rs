@@ -2,6 +2,7 @@
 
 use super::FiguresByName;
 use crate::exit::{Exit, Failure};
+use eventring_ask::command_line;
 use eventring_report::compare::{ChangeAmount, Measure};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -64,9 +65,9 @@ impl BudgetFile {
             ErrorKind::InvalidData => wrong("is no text in UTF-8"),
             ErrorKind::NotFound => {
                 let message = format!(
-                    "there is no budget file {}; `eventring budget update {} CAPTURE` makes it",
+                    "there is no budget file {}; `{}` makes it",
                     path.display(),
-                    path.display()
+                    command_line("budget update", &[path, "CAPTURE".as_ref()], &[])
                 );
                 Failure::new(Exit::NotFound, message)
             }

@@ -9,12 +9,14 @@ mod check;
 mod file;
 
 use super::exit::{Exit, Failure};
-use super::format::{counted, one_line};
-use super::measured::Measured;
 use super::output;
-use super::paint::WARNING;
 use super::summary::not_counted;
+use crate::args::limit::LimitArgs;
+use crate::input::measured::Measured;
+use crate::text::format::{counted, one_line};
+use crate::text::paint::WARNING;
 use check::{BudgetResult, CheckedBudget};
+use eventring_ask::command_line;
 use eventring_export::full_name;
 use eventring_report::compare::{Comparison, Measure, SpanFigures};
 use file::BudgetFile;
@@ -48,6 +50,8 @@ struct CheckArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Exit with code 16 if events were lost or overwritten before the capture began, or lost their payloads
     #[arg(long)]
     strict: bool,
@@ -109,7 +113,8 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     if rows.is_empty() {
         let file = args.input.budgets.display();
         let message = format!(
-            "{file}: it has no number, expected that of one span at least; `eventring budget update {file} CAPTURE` writes them"
+            "{file}: it has no number, expected that of one span at least; `{}` writes them",
+            command_line("budget update", &[&*args.input.budgets, "CAPTURE".as_ref()], &[])
         );
         return Err(Failure::new(Exit::Failed, message).into());
     }
@@ -117,11 +122,14 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     let checked = check::check(&rows, &captured, args.exact);
     // stdout may be taken by the numbers for Bencher.
     match (args.json, args.input.bmf.as_deref().is_some_and(output::is_stdout)) {
-        (true, true) => return Err(super::saved::stdout_twice().into()),
-        (true, false) => writeln!(anstream::stdout(), "{}", check::to_json(&checked))?,
+        (true, true) => return Err(crate::input::saved::stdout_twice().into()),
+        (true, false) => {
+            let id = |row: &Value| [&row["span"], &row["measure"]].map(|it| it.as_str().unwrap_or_default()).join(" ");
+            args.limit.write_whole(&mut anstream::stdout(), check::to_json(&checked), "budgets", id)?;
+        }
         (false, true) => check::write(&mut anstream::stderr(), &checked, None)?,
         (false, false) => {
-            check::write(&mut anstream::stdout(), &checked, super::format::columns(&std::io::stdout()))?;
+            check::write(&mut anstream::stdout(), &checked, crate::text::format::columns(&std::io::stdout()))?;
         }
     }
     args.input.write_bmf(&measured, &captured.spans)?;

@@ -1,26 +1,26 @@
 //! `eventring capture`.
 
-pub(super) mod result;
+pub(crate) mod result;
 mod triggers;
 
-use crate::awaited::AwaitedRings;
-pub(super) use crate::program::Program;
+use crate::input::awaited::AwaitedRings;
+pub(super) use crate::input::program::Program;
 
-use crate::advice;
-use crate::amounts::{parse_bytes, parse_duration};
+use crate::args::amounts::{parse_bytes, parse_duration};
+use crate::args::filter::{FilterArgs, report_filtered};
+use crate::args::processes::{FollowedPrograms, ProcessArgs};
+use crate::args::rotation::RotationArgs;
 use crate::control::enable::Enabled;
 use crate::exit::{Exit, Failure};
-use crate::filter::{FilterArgs, report_filtered};
+use crate::input::saved::stdout_twice;
 use crate::interrupt::Interrupt;
-use crate::losses::MissingEvents;
 use crate::output;
-use crate::paint::WARNING;
-use crate::processes::{FollowedPrograms, ProcessArgs};
-use crate::rotation::RotationArgs;
-use crate::saved::stdout_twice;
+use crate::text::advice;
+use crate::text::losses::MissingEvents;
+use crate::text::paint::WARNING;
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring_capture::{
-    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureRow, CaptureSummary, OutputKind,
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureRow, CaptureSummary, EndReason, OutputKind,
     capture_rings, capture_rings_to,
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -194,10 +194,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
         writeln!(anstream::stdout(), "{object}")?;
     } else {
-        result::print(&summary, args.now, rings.program.as_mut(), &output);
+        let is_of_now = args.now && summary.reason == EndReason::Duration;
+        let instead = is_of_now.then_some("what was recorded until now");
+        result::print(&summary, instead, rings.program.as_mut(), &output);
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
     result::print_lost_pages(&summary);
+    args.filter.report_unseen(&rings);
     rings.say_late_rings();
     let code = rings.program.as_mut().and_then(Program::exit_code);
     let failure = rings.failure("the others were captured");
@@ -278,10 +281,11 @@ fn copy(
 ) -> anyhow::Result<CaptureSummary> {
     // On a stderr that is no terminal, the bar draws nothing.
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }
     let is_asked_to_end = Cell::new(false);
+    let writes_to_stdout = target.is_none();
     let mut progress = |progress: &CaptureProgress| {
         bar.set_message(result::progress_line(progress));
         bar.tick();
@@ -292,7 +296,8 @@ fn copy(
                 rings.say_what_has_failed();
             }
         });
-        let has_ended = rings.program.as_mut().is_some_and(Program::is_long_gone);
+        let is_unread = writes_to_stdout && output::check_reader().is_err();
+        let has_ended = is_unread || rings.program.as_mut().is_some_and(Program::is_long_gone);
         is_asked_to_end.set(is_asked_to_end.get() || interrupt.came() || has_ended);
         if is_asked_to_end.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };

@@ -1,15 +1,28 @@
 //! The progress and the result of a capture, for people and as JSON.
 
-use crate::format::{bytes, counted, duration, events, grouped, one_line, were};
-use crate::losses::{NEVER_OPENED, TABLE_LOSSES, report_payload_losses, report_problem, report_table_losses, sum};
+use crate::input::program::Program;
+use crate::input::state::add_end;
 use crate::output::is_stdout;
-use crate::paint::{DIM, WARNING};
-use crate::program::Program;
-use crate::state::add_end;
+use crate::text::format::{bytes, counted, duration, events, grouped, one_line, were};
+use crate::text::losses::{
+    NEVER_OPENED, TABLE_LOSSES, report_payload_losses, report_problem, report_table_losses, sum,
+};
+use crate::text::paint::{DIM, WARNING};
 use eventring::reader::GapCause;
 use eventring_capture::{CaptureProgress, CaptureSummary, EndReason};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+
+/// Why a capture has ended with its program.
+pub(crate) const PROGRAM_ENDED: &str = "the program has ended";
+
+/// Says that a signal has ended the program.
+pub(crate) fn killed(signal: i32) -> String {
+    format!("the program was killed by signal {signal}")
+}
+
+/// Why a capture has ended that was to last for a time.
+pub(crate) const TIME_OVER: &str = "the time was over";
 
 pub(crate) fn progress_line(progress: &CaptureProgress) -> String {
     let lost = progress.lost.saturating_sub(progress.overwritten_before);
@@ -94,9 +107,9 @@ fn has_died(summary: &CaptureSummary) -> bool {
 fn writers_ended(summary: &CaptureSummary, program: Option<&mut Program>) -> String {
     let died = "died: it was killed, or it ended without closing its rings";
     match (program.map(Program::signal), has_died(summary)) {
-        (Some(Some(signal)), _) => format!("the program was killed by signal {signal}"),
+        (Some(Some(signal)), _) => killed(signal),
         (Some(None), true) => format!("the program has ended; a process of it {died}"),
-        (Some(None), false) => "the program has ended".to_owned(),
+        (Some(None), false) => PROGRAM_ENDED.to_owned(),
         (None, true) if summary.rings.len() == 1 => format!("the program {died}"),
         (None, true) => format!("the rings have ended; a program {died}"),
         (None, false) if summary.rings.len() == 1 => "the ring has ended".to_owned(),
@@ -109,8 +122,8 @@ fn table_losses(losses: [u64; 4]) -> serde_json::Value {
     serde_json::Value::Object(named.collect())
 }
 
-/// Prints the result for people, on stderr.
-pub(crate) fn print(summary: &CaptureSummary, is_of_now: bool, program: Option<&mut Program>, output: &Path) {
+/// Prints the result for people, on stderr. `instead` says why the capture has ended, if its caller knows better.
+pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Option<&mut Program>, output: &Path) {
     let to = match summary.files.as_slice() {
         [] if is_stdout(output) => "stdout".into(),
         // A capture into a pipe or a device has no files in its summary, so the name of the output is shown.
@@ -126,17 +139,16 @@ pub(crate) fn print(summary: &CaptureSummary, is_of_now: bool, program: Option<&
         events(summary.stats.events()),
         rings(summary.rings.len()),
         bytes(summary.bytes),
-        match summary.reason {
+        instead.unwrap_or(match summary.reason {
             EndReason::WritersEnded => &writers_ended,
             EndReason::Interrupted if program.is_some_and(Program::is_long_gone) =>
                 "the program has ended; another process still writes its rings",
-            EndReason::Duration if is_of_now => "what was recorded until now",
-            EndReason::Duration => "the time was over",
+            EndReason::Duration => TIME_OVER,
             EndReason::Size => "the size was reached",
             EndReason::Truncated => "the file of a ring was truncated",
             EndReason::Unreadable => "the file of a ring could not be read",
             _ => "interrupted",
-        }
+        })
     );
     if summary.removed_files > 0 {
         let removed = summary.stats.removed();

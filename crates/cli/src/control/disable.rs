@@ -2,8 +2,9 @@
 
 use super::{Target, described};
 use crate::exit::{Exit, Failure};
-use crate::format::counted;
+use crate::text::format::counted;
 use eventring::control::{ClientWish, Process};
+use eventring_ask::command_line;
 
 /// Take back what `eventring enable` has switched on
 ///
@@ -45,9 +46,9 @@ pub(crate) fn run(args: &DisableArgs) -> anyhow::Result<Exit> {
     if ended == 0 {
         let programs: Vec<String> = processes.iter().map(described).collect();
         let message = format!(
-            "nobody has switched on `{directive}` in {}; `eventring levels {}` shows what is on, and who wants it",
+            "nobody has switched on `{directive}` in {}; `{}` shows what is on, and who wants it",
             programs.join(" and "),
-            args.target.name
+            command_line("levels", &[&args.target.name], &[])
         );
         return Err(Failure::new(Exit::NotFound, message).into());
     }

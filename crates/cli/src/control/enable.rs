@@ -1,10 +1,10 @@
 //! `eventring enable`, and the option `--enable` of other verbs.
 
 use super::{Target, described};
-use crate::amounts::parse_duration;
+use crate::args::amounts::parse_duration;
 use crate::exit::{Exit, Failure};
-use crate::format::duration;
 use crate::interrupt::Interrupt;
+use crate::text::format::duration;
 use eventring::control::check_wish;
 use eventring::control::{ControlError, Process, WishTime};
 use eventring::tracing::TargetFilter;
@@ -121,7 +121,7 @@ fn parse_life(text: &str) -> Result<Duration, String> {
 fn wish(process: &Process, directive: &str, time: WishTime) -> Result<bool, ControlError> {
     let note = process.wish(directive, time)?;
     if !note.is_empty() {
-        anstream::eprintln!("{}: {}", described(process), crate::format::one_line(&note));
+        anstream::eprintln!("{}: {}", described(process), crate::text::format::one_line(&note));
     }
     Ok(!note.is_empty())
 }

@@ -2,8 +2,8 @@
 
 use super::{Target, described};
 use crate::exit::{Exit, Failure};
-use crate::format::{TimeFormat, one_line};
-use crate::paint::DIM;
+use crate::text::format::{TimeFormat, one_line};
+use crate::text::paint::DIM;
 use eventring::control::ProcessState;
 use serde_json::json;
 use std::io::Write as _;

@@ -6,7 +6,7 @@ pub(super) mod levels;
 mod replay;
 pub(super) mod serve;
 
-use super::format::one_line;
+use crate::text::format::one_line;
 use eventring::control::Process;
 
 /// The process whose recording is steered.
@@ -20,7 +20,7 @@ struct Target {
 impl Target {
     /// Connects to all processes of this name.
     fn find(&self) -> anyhow::Result<Vec<Process>> {
-        Ok(crate::processes::find(&self.name, None)?)
+        Ok(crate::args::processes::find(&self.name, None)?)
     }
 }
 

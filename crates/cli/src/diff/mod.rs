@@ -9,17 +9,18 @@ mod tests;
 mod text;
 
 use super::exit::{Exit, Failure};
-use super::format;
-use super::measured::Measured;
+use crate::args::limit::{self, LimitArgs};
+use crate::input::measured::Measured;
+use crate::text::format;
 use eventring_report::compare::{ChangeLimit, Comparison};
 use std::io::Write as _;
 use std::path::PathBuf;
 
 /// Compare the spans of two captures: their instructions, their times and their numbers
 ///
-/// A change is the sum of B less that of A, over all spans of a name. `each` is the change of one call. `sure` says
-/// whether the durations differ significantly; it is empty if there are too few. Spans that only one side has are `new`
-/// or `gone`.
+/// The tables have what one span of a name takes in A, and how much more or less it takes in B. `p50` and `p99` are the
+/// changes of percentiles of the durations. `sure` says whether the durations differ significantly; it is empty if there
+/// are too few. Spans that only one side has are `new` or `gone`.
 #[derive(clap::Args)]
 pub(super) struct DiffArgs {
     /// The captures A and B; with --with, all captures of side A
@@ -50,6 +51,8 @@ pub(super) struct DiffArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
     #[arg(long)]
     strict: bool,
@@ -79,7 +82,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let failed = failed.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let mut out = anstream::stdout();
     if args.json {
-        writeln!(out, "{}", comparison.to_json(&failed))?;
+        args.limit.write_whole(&mut out, comparison.to_json(&failed), "spans", limit::full_name)?;
     } else {
         text::write(&mut out, &comparison, &failed, args.times, format::columns(&std::io::stdout()))?;
     }

@@ -1,9 +1,9 @@
 //! The comparison for people.
 
-use crate::format::{grouped, one_line};
-use crate::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::summary::time;
-use crate::table::NumberTable;
+use crate::text::format::{grouped, one_line};
+use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
+use crate::text::table::NumberTable;
 use anstyle::Style;
 use eventring_export::numbers::{percent_change, signed};
 use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};

@@ -1,10 +1,10 @@
 //! The options of verbs that talk to a broker.
 
-use crate::amounts::{parse_file_bytes, parse_file_time};
+use crate::args::amounts::{parse_file_bytes, parse_file_time};
+use crate::args::ring_args::LOOK_PAUSE;
 use crate::exit::{Exit, Failure};
-use crate::format::one_line;
 use crate::interrupt::Interrupt;
-use crate::ring_args::LOOK_PAUSE;
+use crate::text::format::one_line;
 use crate::without_secrets;
 use eventring_capture::CaptureError;
 use eventring_capture::secret::SecretAddress;

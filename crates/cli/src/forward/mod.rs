@@ -10,12 +10,12 @@ mod rings;
 
 pub(super) use receive::{ReceiveArgs, run as run_receive};
 
-use crate::amounts::parse_duration;
-use crate::awaited::AwaitedRings;
+use crate::args::amounts::parse_duration;
+use crate::args::filter::FilterArgs;
+use crate::args::processes::ProcessArgs;
 use crate::exit::{Exit, Failure};
-use crate::filter::FilterArgs;
+use crate::input::awaited::AwaitedRings;
 use crate::interrupt::Interrupt;
-use crate::processes::ProcessArgs;
 use broker::{BrokerArgs, RetentionArgs};
 use eventring_capture::CaptureOptions;
 use eventring_capture::secret::SecretAddress;

@@ -3,11 +3,11 @@
 use super::ForwardArgs;
 use super::broker::connect;
 use super::progress::ForwardersProgress;
-use crate::awaited::AwaitedRings;
+use crate::args::ring_args::LOOK_PAUSE;
 use crate::exit::Exit;
+use crate::input::awaited::AwaitedRings;
 use crate::interrupt::Interrupt;
-use crate::losses::report_problem;
-use crate::ring_args::LOOK_PAUSE;
+use crate::text::losses::report_problem;
 use eventring::reader::Reader;
 use eventring_capture::{EndReason, NextRing};
 use eventring_forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, forward};
@@ -105,6 +105,7 @@ pub(super) fn run(
     summaries.iter().flat_map(|summary| &summary.problems).for_each(|problem| report_problem(false, problem));
     let mut lost_pages = summaries.iter().flat_map(|summary| &summary.lost_pages);
     let exit = exit.or(lost_pages.next().map(|(_, lost)| Exit::from_lost_pages(*lost)));
+    args.filter.report_unseen(&rings);
     rings.say_late_rings();
     match (exit, rings.failure("the others were forwarded")) {
         (Some(exit), missing) => {

@@ -2,14 +2,14 @@
 
 use super::ForwardArgs;
 use super::progress::{Problems, spinner};
-use crate::advice;
-use crate::amounts::parse_duration;
-use crate::awaited::AwaitedRings;
+use crate::args::amounts::parse_duration;
 use crate::exit::{Exit, Failure};
-use crate::format::{counted, one_line};
+use crate::input::awaited::AwaitedRings;
 use crate::interrupt::Interrupt;
-use crate::losses::report_problem;
-use crate::paint::WARNING;
+use crate::text::advice;
+use crate::text::format::{counted, one_line};
+use crate::text::losses::report_problem;
+use crate::text::paint::WARNING;
 use eventring::reader::Reader;
 use eventring_capture::NextRing;
 use eventring_forward::host_name;

@@ -1,9 +1,9 @@
 //! The output about forwarding: a line of progress, problems, the counts at the end.
 
-use crate::filter::report_filtered;
-use crate::format::{bytes, counted, events, grouped};
-use crate::losses::report_problem;
-use crate::paint::{DIM, WARNING};
+use crate::args::filter::report_filtered;
+use crate::text::format::{bytes, counted, events, grouped};
+use crate::text::losses::report_problem;
+use crate::text::paint::{DIM, WARNING};
 use eventring_forward::{ForwardProgress, ForwardSummary};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const PROBLEM_TIME: Duration = Duration::from_secs(1);
 /// A line of progress, as far as stderr is a terminal.
 pub(super) fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }
     bar

@@ -3,17 +3,17 @@
 use super::broker::{BrokerArgs, connect, is_broker};
 use super::progress::{Problems, spinner};
 use super::rings::LiveRings;
-use crate::amounts::parse_duration;
+use crate::args::amounts::parse_duration;
+use crate::args::rotation::RotationArgs;
 use crate::exit::{Exit, Failure};
-use crate::format::{bytes, counted, events, one_line};
-use crate::formats::{Format, export_files};
 use crate::interrupt::Interrupt;
-use crate::losses::{MissingEvents, report_problem};
 use crate::output;
-use crate::output_directory;
-use crate::paint::WARNING;
-use crate::rotation::RotationArgs;
-use crate::silence::Silence;
+use crate::output::directory;
+use crate::output::formats::{Format, export_files};
+use crate::text::format::{bytes, counted, events, one_line};
+use crate::text::losses::{MissingEvents, report_problem};
+use crate::text::paint::WARNING;
+use crate::text::silence::Silence;
 use eventring::reader::GapCause;
 use eventring_capture::secret::SecretAddress;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
@@ -150,9 +150,9 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         }
     })?;
     if let Some(directory) = &args.parquet {
-        output_directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;
+        directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;
         let capture = CaptureFile::open_all(&files)?;
-        output_directory::write_whole(directory, Format::Parquet, true, &ReadFiles::default(), |files| {
+        directory::write_whole(directory, Format::Parquet, true, &ReadFiles::default(), |files| {
             Ok(export_files(&capture, Format::Parquet, files)?)
         })?;
     }

@@ -2,8 +2,8 @@
 
 use super::qemu::{BUILD, Qemu};
 use crate::exit::{Exit, Failure};
-use crate::format::counted;
 use crate::summary::{counted_spans, not_counted};
+use crate::text::format::counted;
 use eventring_capture::CaptureSummary;
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;

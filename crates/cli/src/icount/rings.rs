@@ -2,7 +2,7 @@
 
 use super::signals::RunSignals;
 use crate::capture::Program;
-use crate::directories;
+use crate::input::directories;
 use eventring::reader::Reader;
 use eventring_capture::NextRing;
 use std::ffi::{OsStr, OsString};
@@ -85,10 +85,8 @@ impl ProgramRings {
         for file in files.into_iter().filter(is_whole) {
             // A file that is not a ring yet is one at the next look. A later ring of the same name is another file.
             let Ok(ring) = Reader::open(&file) else { continue };
-            let info = ring.info();
-            let is_first_shard = info.extension.as_ref().is_none_or(|extension| extension.shard_index == 0);
             let is_known = self.found.iter().any(|known| is_same(known, &ring));
-            if is_first_shard && !is_known {
+            if directories::is_first_shard(&ring) && !is_known {
                 self.found.push(ring.clone());
                 self.waiting.push(ring);
             }

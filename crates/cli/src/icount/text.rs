@@ -1,9 +1,9 @@
 //! The result for people and for programs.
 
 use super::count::InstructionCount;
-use crate::format::{columns, counted, one_line};
-use crate::paint::{DIM, WARNING};
 use crate::summary::instructions;
+use crate::text::format::{columns, counted, one_line};
+use crate::text::paint::{DIM, WARNING};
 use eventring_export::full_name;
 use serde_json::{Value, json};
 use std::io::{self, Write as _};

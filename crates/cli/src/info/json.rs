@@ -2,10 +2,10 @@
 
 use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::Survey;
-use crate::decoder::Decoder;
-use crate::format::content_name;
-use crate::history::History;
-use crate::state::{add_end, json_name, writer};
+use crate::input::decoder::Decoder;
+use crate::input::history::History;
+use crate::input::state::{add_end, json_name, writer};
+use crate::text::format::content_name;
 use eventring::files::BLOCK_TABLE_ENTRIES;
 use eventring::files::MAGIC;
 use eventring::reader::{ExtensionInfo, Reader, RingState};

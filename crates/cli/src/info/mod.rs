@@ -2,15 +2,15 @@
 
 mod damage;
 mod json;
-mod shards;
-mod survey;
+pub(super) mod shards;
+pub(super) mod survey;
 mod text;
 
-use super::decoder::Decoder;
 use super::exit::Exit;
-use super::format::{TimeFormat, one_line};
-use super::paint::WARNING;
-use super::ring_args::RingArgs;
+use crate::args::ring_args::RingArgs;
+use crate::input::decoder::Decoder;
+use crate::text::format::{TimeFormat, one_line};
+use crate::text::paint::WARNING;
 use shards::ShardedSurvey;
 use std::io::Write as _;
 

@@ -1,13 +1,13 @@
 //! The survey of a ring and of its shards.
 
 use super::survey::Survey;
-use crate::format::one_line;
-use crate::history::History;
+use crate::input::history::History;
+use crate::text::format::one_line;
 use eventring::reader::{Reader, RingSet, RingState, ShardError};
 use eventring::tracing::CatalogLosses;
 
 /// The survey of a ring, or of a recorder with all its shards.
-pub(super) struct ShardedSurvey {
+pub(crate) struct ShardedSurvey {
     /// The sum over all shards. Seqnos cannot be summed, because each shard has its own. So the oldest and the newest
     /// seqno are those of shard 0.
     pub total: Survey,
@@ -19,13 +19,13 @@ pub(super) struct ShardedSurvey {
 }
 
 /// One shard of the recorder.
-pub(super) struct SurveyedShard {
+pub(crate) struct SurveyedShard {
     pub index: u32,
     pub content: ShardContent,
 }
 
 /// The events of a shard, if the shard could be opened.
-pub(super) enum ShardContent {
+pub(crate) enum ShardContent {
     Opened {
         reader: Reader,
         survey: Survey,
@@ -36,7 +36,7 @@ pub(super) enum ShardContent {
 
 impl ShardedSurvey {
     /// Surveys the ring. If the ring is shard 0 of a recorder, also surveys the recorder's other shards.
-    pub(super) fn read(shard0: &Reader) -> Self {
+    pub(crate) fn read(shard0: &Reader) -> Self {
         let survey = Survey::read(shard0);
         if !shard0.is_shard_0() {
             return Self { total: survey, shards: Vec::new(), not_made: 0 };
@@ -74,32 +74,32 @@ impl ShardedSurvey {
     }
 
     /// Returns how many shards could not be opened.
-    pub(super) fn absent(&self) -> usize {
+    pub(crate) fn absent(&self) -> usize {
         self.shards.iter().filter(|shard| shard.survey().is_none()).count()
     }
 
     /// Returns the past that the ring holds, or the recorder with all its shards.
-    pub(super) fn history(&self, named: &Reader) -> History {
+    pub(crate) fn history(&self, named: &Reader) -> History {
         let is_live = named.state() == RingState::Live;
         History::read_shards(self.readers(named), is_live)
     }
 
     /// Returns the readers of all shards that could be opened, or `named` itself if the ring has no shards.
-    pub(super) fn readers<'r>(&'r self, named: &'r Reader) -> impl Iterator<Item = &'r Reader> {
+    pub(crate) fn readers<'r>(&'r self, named: &'r Reader) -> impl Iterator<Item = &'r Reader> {
         let shards = self.shards.iter().filter_map(SurveyedShard::reader);
         Some(named).filter(|_| self.shards.is_empty()).into_iter().chain(shards)
     }
 }
 
 impl SurveyedShard {
-    pub(super) fn reader(&self) -> Option<&Reader> {
+    pub(crate) fn reader(&self) -> Option<&Reader> {
         match &self.content {
             ShardContent::Opened { reader, .. } => Some(reader),
             ShardContent::Unreadable(_) => None,
         }
     }
 
-    pub(super) fn survey(&self) -> Option<&Survey> {
+    pub(crate) fn survey(&self) -> Option<&Survey> {
         match &self.content {
             ShardContent::Opened { survey, .. } => Some(survey),
             ShardContent::Unreadable(_) => None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The events of a ring at one moment, counted.
 #[derive(Default)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// Seqno of the first event in the ring; 0 if the ring is empty.
     pub oldest_seqno: u64,
     /// Seqno of the last event in the ring; 0 if the ring is empty.
@@ -29,20 +29,20 @@ pub(super) struct Survey {
 
 /// The events of one type, counted.
 #[derive(Default)]
-pub(super) struct TypeCounts {
+pub(crate) struct TypeCounts {
     pub count: u64,
     pub payload_bytes: u64,
 }
 
 impl Survey {
     /// Returns the end of the recording of `reader`, which was surveyed.
-    pub(super) fn end(&self, reader: &Reader) -> Option<RingEnd> {
+    pub(crate) fn end(&self, reader: &Reader) -> Option<RingEnd> {
         Some(reader.end()?.seen_at(self.times.map_or(0, |times| times.1)))
     }
 
     /// Reads every event that the ring holds now, from the oldest to the newest. Events that a live writer overwrites
     /// before they are read count as lost.
-    pub(super) fn read(reader: &Reader) -> Self {
+    pub(crate) fn read(reader: &Reader) -> Self {
         let info = reader.info();
         let last_seqno = info.last_seqno;
         let mut cursor = reader.cursor();
@@ -80,7 +80,7 @@ impl Survey {
 
     /// Adds the counts of another shard. The oldest and newest seqno stay as they are, because each shard numbers its
     /// own events.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         let counts = [
             (&mut self.count, other.count),
             (&mut self.lost, other.lost),

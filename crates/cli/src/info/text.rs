@@ -2,11 +2,11 @@
 
 use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
 use super::survey::{Survey, TypeCounts};
-use crate::decoder::Decoder;
-use crate::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
-use crate::paint::{self, BOLD, DIM, WARNING};
-use crate::state::{end_in_words, writer};
-use crate::table::column_width;
+use crate::input::decoder::Decoder;
+use crate::input::state::{end_in_words, writer};
+use crate::text::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
+use crate::text::paint::{self, BOLD, DIM, WARNING};
+use crate::text::table::column_width;
 use eventring::exec::BlockInfo;
 use eventring::files::BLOCK_TABLE_ENTRIES;
 use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
@@ -36,6 +36,7 @@ pub(super) fn write(
         line(out, "created", &created(extension, clock))?;
     }
     line(out, "content", &content(&info))?;
+    line(out, "schema", &format!("{DIM}{}{DIM:#}", Hex(&info.schema_hash)))?;
     let domains: Vec<&str> = decoder.domains().collect();
     if !domains.is_empty() {
         line(out, "domains", &domains.join(", "))?;
@@ -138,7 +139,7 @@ fn created(extension: &ExtensionInfo, clock: &TimeFormat) -> String {
 
 fn content(info: &RingInfo) -> String {
     let name = one_line(content_name(info));
-    format!("{name} {DIM}(content type {}, schema {}){DIM:#}", info.content_type, Hex(&info.schema_hash))
+    format!("{name} {DIM}(content type {}){DIM:#}", info.content_type)
 }
 
 fn size(info: &RingInfo) -> String {
@@ -255,7 +256,7 @@ fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {
         return format!("{}, {lost}{more}", grouped(survey.count));
     }
     format!(
-        "{} {DIM}(sequence numbers {} to {}){DIM:#}, {lost}{more}",
+        "{} {DIM}(seqnos {} to {}){DIM:#}, {lost}{more}",
         grouped(survey.count),
         grouped(survey.oldest_seqno),
         grouped(survey.newest_seqno)

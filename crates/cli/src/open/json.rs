@@ -1,31 +1,38 @@
 //! The open spans as JSON.
 
-use crate::state::add_end;
+use super::stacks::ThreadStacks;
+use crate::args::limit::{self, LimitArgs};
+use crate::input::state::add_end;
 use crate::watch::perf::{field_value, thread};
 use eventring::schema::Value as Decoded;
 use eventring_live::{LiveFields, LiveState, OpenSpan, RecordedProgram};
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
+use std::io::Write;
 
 /// Prints one object on a line. The spans are written one at a time, because there may be a million.
-pub(super) fn print(out: &mut impl Write, state: LiveState<'_>, min_age_nanos: u64) -> io::Result<()> {
-    write!(out, "{{\"spans\":[")?;
+pub(super) fn print(
+    out: &mut impl Write,
+    limit: &LimitArgs,
+    state: LiveState<'_>,
+    min_age_nanos: u64,
+    stacks: &ThreadStacks,
+) -> anyhow::Result<()> {
     let spans = state.open_spans().to_vec();
     let old = spans.iter().filter(|span| super::may_be_of_age(span, min_age_nanos));
     let perhaps = old.clone().filter(|span| span.may_have_closed()).count();
-    for (index, span) in old.enumerate() {
-        let comma = if index > 0 { "," } else { "" };
-        write!(out, "{comma}{}", object(span))?;
-    }
-    let (now, since) = (state.now_epoch_nanos(), state.known_since_epoch_nanos());
-    let not_tracked = state.not_tracked();
-    writeln!(
-        out,
-        "],\"programs\":{},\"may_have_closed\":{perhaps},\"not_tracked\":{not_tracked},\"at_ns\":{now},\"known_since_ns\":{},\"lost\":{}}}",
-        programs(state),
-        json!(since),
-        state.lost()
-    )
+    let rest = json!({
+        "programs": programs(state), "may_have_closed": perhaps, "not_tracked": state.not_tracked(),
+        "at_ns": state.now_epoch_nanos(), "known_since_ns": state.known_since_epoch_nanos(), "lost": state.lost(),
+    });
+    let object = |span: &OpenSpan<'_>| {
+        let mut object = object(span);
+        if let Some(frames) = stacks.of(span) {
+            object["stack"] =
+                frames.iter().map(|frame| json!({ "name": &*frame.name, "kernel": frame.is_kernel })).collect();
+        }
+        object
+    };
+    limit.write(out, &rest, "spans", old.map(object), limit::id)
 }
 
 /// Returns the programs, and what is known of their ends.

@@ -2,24 +2,29 @@
 
 mod json;
 mod shape;
+mod stacks;
 mod text;
 mod tree;
 
-use super::advice;
-use super::amounts::parse_duration;
 use super::exit::{Exit, Failure};
-use super::format::{TimeFormat, columns, terminal_size};
 use super::interrupt::Interrupt;
-use super::losses::report_problem;
-use super::processes::ProcessArgs;
-use super::saved;
-use super::selection::Time;
+use crate::args::amounts::parse_duration;
+use crate::args::limit::LimitArgs;
+use crate::args::processes::ProcessArgs;
+use crate::args::selection::Time;
+use crate::input::saved;
+use crate::text::advice;
+use crate::text::format::{TimeFormat, columns, terminal_size};
+use crate::text::losses::report_problem;
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, RingSet, SetRing};
 use eventring_capture::CapturedRing;
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
+use eventring_profile::frames::last_stacks;
 pub(super) use json::programs;
+use stacks::ThreadStacks;
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -53,15 +58,41 @@ pub(super) struct OpenArgs {
     /// Show also the spans that may have been closed, because events were lost; otherwise they are one line
     #[arg(long)]
     perhaps: bool,
+    /// Show the stack of each thread that is in a span: of a program that runs, where it is now, for which the thread is
+    /// stopped for a moment; of a capture of `profile`, its last sample
+    #[arg(long)]
+    stacks: bool,
     /// Keep at most this many open spans of each program; further ones are counted
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     max_spans: usize,
     /// Print one JSON object; with --watch, one a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Show the time in UTC, not in local time
     #[arg(long)]
     utc: bool,
+}
+
+impl OpenArgs {
+    /// Shows what was open at the end of a capture.
+    pub(super) fn of_capture(capture: PathBuf) -> Self {
+        Self {
+            names: vec![capture],
+            process: ProcessArgs::default(),
+            at: None,
+            min_age: Duration::ZERO,
+            watch: None,
+            all: false,
+            perhaps: false,
+            stacks: false,
+            max_spans: 1_000_000,
+            json: false,
+            limit: LimitArgs::default(),
+            utc: false,
+        }
+    }
 }
 
 pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
@@ -86,10 +117,15 @@ fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Usage, "--watch needs rings: a capture does not change; use --at").into());
     }
     let saved = saved::open(&args.names, false)?;
-    let at = args.at.map(|at| at.as_seen(args.utc).epoch_nanos(&saved.capture));
+    let at = args.at.map(|at| at.as_seen(args.utc).look_nanos(&saved.capture));
     let have_spans = saved.capture.rings().iter().any(CapturedRing::is_perf);
     let live = Live::of_capture(&saved.capture, at, &options(args, have_spans))?;
-    OpenOutput::new(args).show(live.state())?;
+    let stacks = match args.stacks {
+        true => last_stacks(&saved.capture, at.unwrap_or(u64::MAX))?,
+        false => BTreeMap::new(),
+    };
+    let stacks = ThreadStacks(stacks.into_iter().map(|(thread, last)| (thread, last.frames)).collect());
+    OpenOutput::new(args).show(live.state(), &stacks)?;
     Ok(saved.report(&args.names, live.problems(), &[]))
 }
 
@@ -110,7 +146,8 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         progress = live.read(Duration::from_millis(10), |_, _| ());
     }
     loop {
-        output.show(live.state())?;
+        let stacks = if args.stacks { ThreadStacks::now(live.state()) } else { ThreadStacks::default() };
+        output.show(live.state(), &stacks)?;
         let Some(pause) = args.watch.filter(|_| progress != LiveProgress::Ended) else { break };
         let next = Instant::now() + pause;
         while Instant::now() < next && progress != LiveProgress::Ended {
@@ -170,11 +207,11 @@ impl<'a> OpenOutput<'a> {
         Self { args, out: anstream::stdout(), time: TimeFormat::new(args.utc), is_first: true }
     }
 
-    fn show(&mut self, state: LiveState<'_>) -> io::Result<()> {
+    fn show(&mut self, state: LiveState<'_>, stacks: &ThreadStacks) -> anyhow::Result<()> {
         let min_age_nanos = u64::try_from(self.args.min_age.as_nanos()).unwrap_or(u64::MAX);
         if self.args.json {
-            json::print(&mut self.out, state, min_age_nanos)?;
-            return self.out.flush();
+            json::print(&mut self.out, &self.args.limit, state, min_age_nanos, stacks)?;
+            return Ok(self.out.flush()?);
         }
         let redraws = self.args.watch.is_some() && io::stdout().is_terminal();
         let columns = columns(&io::stdout());
@@ -182,6 +219,7 @@ impl<'a> OpenOutput<'a> {
         let screen = OpenScreen {
             state,
             tree: &tree,
+            stacks,
             columns,
             // The last line of the terminal stays free for the cursor.
             rows: rows().filter(|_| redraws).map(|rows| rows.saturating_sub(1)),
@@ -209,7 +247,7 @@ impl<'a> OpenOutput<'a> {
             }
         }
         self.is_first = false;
-        self.out.flush()
+        Ok(self.out.flush()?)
     }
 }
 

@@ -1,13 +1,14 @@
 //! The open spans for people.
 
+use super::stacks::ThreadStacks;
 use super::tree::{OpenNode, OpenTree};
-use crate::format::{TimeFormat, bytes, counted, duration, grouped, one_line, rate};
-use crate::paint::{BOLD, DIM, WARNING};
-use crate::state::end_in_words;
+use crate::input::state::end_in_words;
+use crate::text::format::{TimeFormat, bytes, counted, duration, grouped, one_line, rate};
+use crate::text::paint::{BOLD, DIM, WARNING};
 use crate::watch::perf::{field_value, thread_label};
 use eventring::reader::RingEnd;
 use eventring_export::SharedNames;
-use eventring_live::{LiveState, OpenSpan, RecordedProgram, SeriesKind, WindowStats};
+use eventring_live::{LiveState, OpenSpan, RecordedProgram, SeriesKind};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -25,6 +26,7 @@ const NO_THREAD: &str = "in no thread";
 pub(super) struct OpenScreen<'s, 't> {
     pub(super) state: LiveState<'s>,
     pub(super) tree: &'t OpenTree<'s>,
+    pub(super) stacks: &'t ThreadStacks,
     /// The width at which lines are cut; `None` if they are not.
     pub(super) columns: Option<usize>,
     /// The largest number of lines.
@@ -87,6 +89,10 @@ impl OpenScreen<'_, '_> {
                 *shown += 1;
                 lines.push(self.line(node));
                 at += 1;
+                let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2 + indent(node.depth + 1).chars().count();
+                let room = self.columns.map_or(usize::MAX, |columns| columns.saturating_sub(left).max(1));
+                let next = self.tree.nodes.get(at).map(|node| &node.span);
+                lines.extend(self.stacks.lines(&node.span, next, room, left));
             } else {
                 hide(hidden, node, &self.tree.shared);
                 at += 1 + node.inner;
@@ -171,12 +177,15 @@ impl OpenScreen<'_, '_> {
         let mut lines =
             vec![self.fitting("typed events have no end, so none is open; these came in the last seconds:", 0)];
         let series = self.state.series().filter(|series| series.kind() == SeriesKind::Events);
-        let mut types: Vec<(WindowStats, &str)> = series.map(|it| (it.window(0), it.name())).collect();
-        types.retain(|(stats, _)| stats.count() > 0);
-        types.sort_by_key(|(stats, name)| (std::cmp::Reverse(stats.count()), *name));
-        for (stats, name) in types {
+        let mut types: Vec<_> = series.map(|it| (it.window(0), it.name(), it.target())).collect();
+        types.retain(|(stats, ..)| stats.count() > 0);
+        types.sort_by_key(|(stats, name, content)| (std::cmp::Reverse(stats.count()), *name, *content));
+        let shared = SharedNames::of(types.iter().map(|(_, name, content)| (*name, *content)));
+        for (stats, name, content) in types {
+            let name = shared.shown(name, content);
             let (per_second, payload) = (rate(stats.per_second()), bytes(stats.payload_bytes()));
-            let text = format!("{:>12}  {per_second:>10}/s  {payload:>10}  {}", grouped(stats.count()), one_line(name));
+            let text =
+                format!("{:>12}  {per_second:>10}/s  {payload:>10}  {}", grouped(stats.count()), one_line(&name));
             lines.push(self.fitting(&text, 0));
         }
         if lines.len() == 1 {
@@ -209,7 +218,7 @@ impl OpenScreen<'_, '_> {
             Some(rest) => (format!("{indent}{BOLD}{name}{BOLD:#}"), rest.to_owned()),
             None => (shown, String::new()),
         };
-        let dim = if span.thread().is_some() { crate::paint::PLAIN } else { DIM };
+        let dim = if span.thread().is_some() { crate::text::paint::PLAIN } else { DIM };
         format!("{:>AGE_WIDTH$}  {dim}{thread:<THREAD_WIDTH$}{dim:#}  {bold}{rest}", age(node))
     }
 

@@ -6,10 +6,10 @@ use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
 use super::open_spans::{TopOpen, TopOpenSpans};
 use super::typed::TopEvent;
 use super::view::TopView;
-use crate::format::{TimeFormat, bytes, counted, duration, one_line, rate};
+use crate::input::state::end_in_words;
 use crate::open::cut;
-use crate::state::end_in_words;
 use crate::summary::time;
+use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate};
 use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -65,7 +65,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
             // Without spans, the types of events have all the room.
             let typed = match (screen.events.len() as u16, screen.names.is_empty()) {
                 (0, _) => 0,
-                (_, true) => names.height.saturating_sub(1),
+                (_, true) => names.height,
                 (rows, false) => rows.saturating_add(1).min(names.height / 3),
             };
             let [names, typed] = Layout::vertical([Constraint::Fill(1), Constraint::Length(typed)]).areas(names);
@@ -144,6 +144,11 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
         titles.push(Cell::from("target"));
         widths.push(Constraint::Fill(1));
     }
+    let has_kernel = is_wide && screen.names.iter().any(|row| row.kernel_nanos.is_some());
+    if has_kernel {
+        titles.extend(["cpu", "runnable", "blocked"].map(right));
+        widths.extend([Constraint::Length(8); 3]);
+    }
     titles.extend(STATS.map(right));
     widths.extend(STATS_WIDTHS.map(Constraint::Length));
     let shared = SharedNames::of(screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str())));
@@ -154,6 +159,9 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
         if is_wide {
             cells.push(Cell::from(Text::styled(one_line(&row.key.target), DIM)));
         }
+        if has_kernel {
+            cells.extend(row.kernel_nanos.unwrap_or_default().map(|nanos| right(time(nanos))));
+        }
         cells.extend(stats(&row.stats, format!("{:.1} %", row.self_share * 100.0)));
         Row::new(cells)
     });
@@ -163,12 +171,19 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
 
 /// Draws the types of typed events.
 fn typed(screen: &TopScreen, area: Rect, buf: &mut Buffer) {
+    let shared = SharedNames::of(screen.events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     let row = |event: &TopEvent| {
         let bytes = format!("{}/s", bytes(event.bytes_per_second as u64));
-        Row::new([Cell::from(one_line(&event.name)), right(low_rate(event.per_second)), right(bytes)])
+        let name = one_line(&shared.shown(&event.name, &event.content));
+        Row::new([Cell::from(name), right(low_rate(event.per_second)), right(bytes)])
     };
     let widths = [Constraint::Fill(1), Constraint::Length(10), Constraint::Length(14)];
-    let titles = Row::new([Cell::from("typed event"), right("events/s"), right("payload")]).style(DIM);
+    // With a table of spans above it, the window stands there.
+    let title = match screen.names.is_empty() {
+        true => format!("typed event, {}", window_words(screen, TABLE)),
+        false => "typed event".to_owned(),
+    };
+    let titles = Row::new([Cell::from(title), right("events/s"), right("payload")]).style(DIM);
     let rows = screen.events.iter().take(usize::from(area.height)).map(row);
     Widget::render(Table::new(rows, widths).header(titles), area, buf);
 }

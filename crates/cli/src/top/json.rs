@@ -32,16 +32,18 @@ pub(super) fn object(screen: &TopScreen) -> Value {
 fn name(row: &TopName) -> Value {
     let stats = &row.stats;
     let wall = |index: usize| stats.wall_nanos.map(|nanos| nanos[index]);
+    let kernel = |index: usize| row.kernel_nanos.map(|nanos| nanos[index]);
     json!({
         "name": row.key.name, "target": row.key.target, "count": stats.count, "per_s": stats.per_second,
         "self_ns": stats.self_nanos, "self_share": row.self_share,
         "p50_ns": wall(0), "p90_ns": wall(1), "p99_ns": wall(2), "max_ns": wall(3),
+        "cpu_ns": kernel(0), "runnable_ns": kernel(1), "blocked_ns": kernel(2),
     })
 }
 
 fn event(row: &TopEvent) -> Value {
     json!({
-        "name": row.name, "count": row.count, "per_s": row.per_second, "bytes_per_s": row.bytes_per_second,
+        "name": row.name, "content": row.content, "count": row.count, "per_s": row.per_second, "bytes_per_s": row.bytes_per_second,
     })
 }
 

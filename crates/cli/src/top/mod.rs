@@ -7,6 +7,7 @@
 //! | `open_spans` | the open spans |
 //! | `typed` | the typed events, by type |
 //! | `threads` | the threads with the spans that they are in |
+//! | `kernel` | what the kernel says of threads in spans |
 //! | `list` | a list that the user sorts, filters and selects in |
 //! | `view` | the way to show the screen, and the keys that change it |
 //! | `draw` | drawing both into any area |
@@ -18,6 +19,7 @@
 mod draw;
 mod draw_threads;
 mod json;
+mod kernel;
 mod list;
 mod model;
 mod names;
@@ -31,13 +33,15 @@ mod typed;
 mod view;
 
 use super::exit::{Exit, Failure};
-use super::format::columns;
 use super::interrupt::Interrupt;
 use super::open::{check_whole, open_rings, rows};
-use super::processes::ProcessArgs;
-use super::saved;
-use super::selection::Time;
+use crate::args::limit::{self, LimitArgs};
+use crate::args::processes::ProcessArgs;
+use crate::args::selection::Time;
+use crate::input::saved;
+use crate::text::format::columns;
 use eventring_live::{Live, LiveOptions, LiveProgress};
+use kernel::TopKernel;
 use model::{TopMoment, TopScreen};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event};
@@ -77,6 +81,8 @@ pub(super) struct TopArgs {
     /// With --once: print one JSON object
     #[arg(long, requires = "once")]
     json: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Keep at most this many open spans of each program; further ones are counted
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     max_spans: usize,
@@ -92,9 +98,9 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     if saved::has_capture(&args.names) {
         args.process.refuse_enable("a capture")?;
         let saved = saved::open(&args.names, false)?;
-        let at = args.at.map(|at| at.as_seen(false).epoch_nanos(&saved.capture));
+        let at = args.at.map(|at| at.as_seen(false).look_nanos(&saved.capture));
         let live = Live::of_capture(&saved.capture, at, &options)?;
-        let mut watched = TopWatch { live, progress: LiveProgress::Ended };
+        let mut watched = TopWatch { live, progress: LiveProgress::Ended, kernel: TopKernel::default() };
         watched.show(args, &interrupt)?;
         return Ok(saved.report(&args.names, watched.live.problems(), &[]));
     }
@@ -104,7 +110,7 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;
     let live = Live::new(open_rings(&names)?, &options);
-    let mut watched = TopWatch { live, progress: LiveProgress::Behind };
+    let mut watched = TopWatch { live, progress: LiveProgress::Behind, kernel: TopKernel::default() };
     watched.show(args, &interrupt)?;
     check_whole(watched.live.rings())?;
     Ok(Exit::Done)
@@ -114,16 +120,18 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
 struct TopWatch {
     live: Live,
     progress: LiveProgress,
+    kernel: TopKernel,
 }
 
 impl TopWatch {
     fn show(&mut self, args: &TopArgs, interrupt: &Interrupt) -> anyhow::Result<()> {
-        if args.once { once(self, interrupt, args.json) } else { watch(self, interrupt) }
+        if args.once { once(self, interrupt, args) } else { watch(self, interrupt) }
     }
 
     /// Reads events for this time, or until the programs have ended.
     fn read(&mut self, time: Duration) {
-        self.progress = self.live.read(time, |_, _| ());
+        // Nobody writes, so nothing fails.
+        self.progress = self.live.drive(time, &mut self.kernel).unwrap_or(LiveProgress::Ended);
     }
 
     fn has_ended(&self) -> bool {
@@ -136,13 +144,14 @@ impl TopWatch {
             has_ended: self.has_ended() && self.live.state().have_ended(),
             is_behind: !self.live.has_reached_present(),
             detail: view.detail.clone(),
+            kernel: self.kernel.times(self.live.state().now_epoch_nanos()),
         };
         TopScreen::new(self.live.state(), moment)
     }
 }
 
 /// Prints one frame.
-fn once(watched: &mut TopWatch, interrupt: &Interrupt, json: bool) -> anyhow::Result<()> {
+fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow::Result<()> {
     let mut until = None;
     while !watched.has_ended() && until.is_none_or(|until| Instant::now() < until) {
         if interrupt.came() {
@@ -156,8 +165,8 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, json: bool) -> anyhow::Re
     let view = TopView::default();
     let screen = watched.screen(&view);
     let mut out = anstream::stdout();
-    if json {
-        writeln!(out, "{}", json::object(&screen))?;
+    if args.json {
+        args.limit.write_whole(&mut out, json::object(&screen), "open", limit::id)?;
         return Ok(out.flush()?);
     }
     let size = columns(&io::stdout()).zip(rows());

@@ -1,5 +1,6 @@
 //! The screen of `top` as plain data.
 
+use super::kernel::KernelTimes;
 use super::names::TopName;
 use super::open_spans::TopOpenSpans;
 use super::threads::TopThread;
@@ -90,6 +91,8 @@ pub(super) struct TopMoment {
     pub(super) has_ended: bool,
     pub(super) is_behind: bool,
     pub(super) detail: Option<TopKey>,
+    /// What the kernel says, if that is recorded.
+    pub(super) kernel: Option<KernelTimes>,
 }
 
 impl TopScreen {
@@ -110,7 +113,7 @@ impl TopScreen {
             events_per_second: state.events_per_second(SHORT),
             spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
             errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),
-            names: TopName::all(state.series().filter(is_of_spans)),
+            names: TopName::all(state.series().filter(is_of_spans), moment.kernel.as_ref()),
             events: TopEvent::all(state.series()),
             open: TopOpenSpans::new(open.iter()),
             threads: TopThread::all(state),

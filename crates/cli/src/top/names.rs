@@ -1,5 +1,6 @@
 //! The names of spans that were closed, as plain data.
 
+use super::kernel::KernelTimes;
 use super::list::{ListOrder, ListRow};
 use super::model::{TABLE, TopKey, TopStats};
 use eventring_live::SeriesView;
@@ -11,13 +12,21 @@ pub(super) struct TopName {
     pub(super) stats: TopStats,
     /// The part of the self times of all names, 0 to 1.
     pub(super) self_share: f64,
+    /// How long threads ran, could have run, and were blocked in the spans themselves, in nanoseconds; `None` if nothing
+    /// records it.
+    pub(super) kernel_nanos: Option<[u64; 3]>,
 }
 
 impl TopName {
     /// Returns the names of which spans were closed in the window of the table.
-    pub(super) fn all<'s>(series: impl Iterator<Item = SeriesView<'s>>) -> Vec<Self> {
+    pub(super) fn all<'s>(series: impl Iterator<Item = SeriesView<'s>>, kernel: Option<&KernelTimes>) -> Vec<Self> {
+        let times = |it: &SeriesView<'_>| {
+            let times = kernel?.get(&(it.name().to_owned(), it.target().to_owned()));
+            Some(times.copied().unwrap_or_default())
+        };
         let row = |it: SeriesView<'_>| Self {
             key: TopKey { kind: it.kind(), name: it.name().to_owned(), target: it.target().to_owned() },
+            kernel_nanos: times(&it),
             stats: TopStats::of(&it.window(TABLE)),
             self_share: 0.0,
         };

@@ -1,6 +1,6 @@
 //! Open spans as plain data.
 
-use crate::format::{counted, grouped};
+use crate::text::format::{counted, grouped};
 use crate::watch::perf::thread_label;
 use eventring_live::OpenSpan;
 

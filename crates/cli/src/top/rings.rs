@@ -1,7 +1,7 @@
 //! The rings with the past that they hold.
 
 use super::model::TopRing;
-use crate::history::History;
+use crate::input::history::History;
 use eventring::reader::{Reader, RingSet, RingState};
 use std::path::Path;
 

@@ -73,7 +73,7 @@ fn threads() -> Vec<TopThread> {
 }
 
 fn screen() -> TopScreen {
-    let name = |name: &str, stats, self_share| TopName { key: key(name), stats, self_share };
+    let name = |name: &str, stats, self_share| TopName { key: key(name), stats, self_share, kernel_nanos: None };
     let mut names = vec![
         name("request", stats(12_345, 3_000_000_000, 1_250_000), 0.3),
         name("db.query", stats(4_000_000, 6_900_000_000, 950), 0.69),

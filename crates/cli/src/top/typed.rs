@@ -6,6 +6,8 @@ use eventring_live::{SeriesKind, SeriesView};
 /// The typed events of one type in the window of the table.
 pub(super) struct TopEvent {
     pub(super) name: String,
+    /// The name of its content type.
+    pub(super) content: String,
     pub(super) count: u64,
     pub(super) per_second: f64,
     /// The bytes of their payloads for each second.
@@ -20,10 +22,10 @@ impl TopEvent {
             let stats = it.window(TABLE);
             let (count, per_second) = (stats.count(), stats.per_second());
             let bytes_per_second = stats.payload_bytes() as f64 * per_second / (count.max(1) as f64);
-            Self { name: it.name().to_owned(), count, per_second, bytes_per_second }
+            Self { name: it.name().to_owned(), content: it.target().to_owned(), count, per_second, bytes_per_second }
         };
         let mut rows: Vec<Self> = series.filter(is_typed).map(row).filter(|row| row.count > 0).collect();
-        rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.name, &a.content).cmp(&(&b.name, &b.content))));
         rows
     }
 }

@@ -1,7 +1,7 @@
 //! Opening the browser.
 
 use crate::exit::Failure;
-use crate::paint::WARNING;
+use crate::text::paint::WARNING;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

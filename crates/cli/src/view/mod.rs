@@ -11,12 +11,12 @@ mod session;
 mod trace;
 mod ui;
 
-use super::amounts::parse_bytes;
 use super::exit::{Exit, Failure};
-use super::format::grouped;
 use super::interrupt::Interrupt;
-use super::losses::MissingEvents;
-use super::saved::SavedArgs;
+use crate::args::amounts::parse_bytes;
+use crate::input::saved::SavedArgs;
+use crate::text::format::grouped;
+use crate::text::losses::MissingEvents;
 use eventring_export::{Names, View};
 use serde_json::json;
 use server::{PULSE, ViewServer};

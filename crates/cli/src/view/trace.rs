@@ -3,10 +3,10 @@
 use super::ViewArgs;
 use super::server::ViewServer;
 use crate::exit::{Exit, Failure};
-use crate::format::{bytes, grouped};
-use crate::formats::{Format, export};
-use crate::paint::WARNING;
-use crate::saved::Saved;
+use crate::input::saved::Saved;
+use crate::output::formats::{Format, export};
+use crate::text::format::{bytes, grouped};
+use crate::text::paint::WARNING;
 use eventring_capture::{CaptureFile, CapturedContent};
 use eventring_export::{ExportOptions, ExportSummary};
 use std::fs::File;

@@ -5,10 +5,10 @@ use super::start::StartOption;
 use super::summary::WatchSummary;
 use super::{Args, WatchOutput, follow};
 use crate::exit::{Exit, Failure};
-use crate::found;
+use crate::input::found;
+use crate::input::saved;
 use crate::interrupt::Interrupt;
-use crate::saved;
-use crate::silence::Silence;
+use crate::text::silence::Silence;
 use std::time::Instant;
 
 /// Shows the events of captures.
@@ -28,7 +28,8 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     }
     let mut rings = Rings::of_capture(&saved.capture);
     let mut selection = args.select.on(&rings, args.wanted.of_capture())?;
-    let mut printer = args.printer(&rings)?;
+    let mut part = args.limit.part(0);
+    let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), false);
     let mut output = WatchOutput {
         selection: &mut selection,
@@ -36,8 +37,10 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         printer: printer.as_mut(),
         summary: &mut summary,
     };
-    follow(&mut rings, &mut output, args.count, interrupt, &mut Silence::new(true))?;
+    follow(&mut rings, &mut output, args.count(), interrupt, &mut Silence::new(true))?;
     printer.flush(&rings)?;
+    drop(printer);
+    args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
     }

@@ -2,7 +2,7 @@
 //! room.
 
 use super::rings::Rings;
-use crate::table::column_width;
+use crate::text::table::column_width;
 
 /// The smallest width of the column of event names. If all rings are perf rings, the column on a terminal starts with
 /// this width. Otherwise it starts as wide as the longest event name of the rings. When a longer name is shown, the

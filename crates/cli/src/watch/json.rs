@@ -3,23 +3,36 @@
 use super::ring::Ring;
 use super::rings::Rings;
 use super::{Printer, perf};
+use crate::args::limit::Part;
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use eventring::schema::Value;
 use serde_json::json;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 /// The printer of JSON lines; `docs/CLI.md` lists their fields.
-pub(super) struct JsonLines {
+pub(super) struct JsonLines<'l> {
     out: BufWriter<StdoutLock<'static>>,
     line: String,
     /// True if each line names the ring of its event, because there are several rings.
     says_ring: bool,
+    /// The file that each line names, if events of several files are shown.
+    file: Option<String>,
+    /// Which lines are wanted.
+    part: &'l mut Part,
+    /// The id of a line.
+    id: String,
 }
 
-impl JsonLines {
-    pub(super) fn new(says_ring: bool) -> Self {
-        Self { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), line: String::new(), says_ring }
+impl<'l> JsonLines<'l> {
+    pub(super) fn new(says_ring: bool, part: &'l mut Part) -> Self {
+        let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        Self { out, line: String::new(), says_ring, file: None, part, id: String::new() }
+    }
+
+    /// Names the file of the events in each line.
+    pub(super) fn of_file(self, file: &str) -> Self {
+        Self { file: Some(file.to_owned()), ..self }
     }
 
     fn write_event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> std::fmt::Result {
@@ -72,13 +85,27 @@ impl JsonLines {
         Ok(())
     }
 
-    fn end_line(&mut self, ring: &Ring) -> io::Result<()> {
+    /// Writes the line, if it is wanted. Its id is that of file, ring and seqno, or what stands for that.
+    fn end_line(&mut self, ring: &Ring, seqno: impl Display) -> io::Result<()> {
         if self.says_ring {
             self.line.push_str(",\"ring\":");
             self.line.push_str(&json!(ring.label).to_string());
         }
+        if let Some(file) = &self.file {
+            self.line.push_str(",\"file\":");
+            self.line.push_str(&json!(file).to_string());
+        }
         self.line.push_str("}\n");
-        self.out.write_all(self.line.as_bytes())?;
+        if self.part.is_asked_for {
+            self.id.clear();
+            let _ = match &self.file {
+                Some(file) => write!(self.id, "{file}:{}:{seqno}", ring.label),
+                None => write!(self.id, "{}:{seqno}", ring.label),
+            };
+        }
+        if self.part.takes(self.line.len(), &self.id) {
+            self.out.write_all(self.line.as_bytes())?;
+        }
         self.line.clear();
         Ok(())
     }
@@ -90,17 +117,22 @@ fn to_json(value: &Value<'_>) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-impl Printer for JsonLines {
+impl Printer for JsonLines<'_> {
+    fn is_over(&self) -> bool {
+        self.part.is_over()
+    }
+
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
         // Writing to a String does not fail.
         let _ = self.write_event(ring, event, payload);
-        self.end_line(ring)
+        self.end_line(ring, event.seqno)
     }
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
-        let gap = json!({ "first_seqno": gap.first_seqno, "count": gap.count, "cause": gap.cause.name() });
+        let seqno = gap.first_seqno;
+        let gap = json!({ "first_seqno": seqno, "count": gap.count, "cause": gap.cause.name() });
         let _ = write!(self.line, "{{\"gap\":{gap}");
-        self.end_line(ring)
+        self.end_line(ring, seqno)
     }
 
     fn reopened(&mut self, ring: &Ring) -> io::Result<()> {
@@ -108,7 +140,7 @@ impl Printer for JsonLines {
         let pid = info.and_then(|info| info.extension).map(|extension| extension.writer.pid);
         let reopened = json!({ "name": ring.label, "pid": pid });
         let _ = write!(self.line, "{{\"made_anew\":{reopened}");
-        self.end_line(ring)
+        self.end_line(ring, "made anew")
     }
 
     fn flush(&mut self, _: &Rings) -> io::Result<()> {

@@ -8,6 +8,7 @@ pub(super) mod perf;
 mod ring;
 mod rings;
 mod screen;
+pub(super) mod search;
 mod select;
 mod start;
 mod summary;
@@ -17,21 +18,25 @@ mod text;
 mod wanted;
 
 use super::exit::{Exit, Failure};
-use super::format::{TimeFormat, grouped, one_line};
 use super::interrupt::Interrupt;
-use super::paint::WARNING;
-use super::patterns::FollowedPatterns;
-use super::ring_args::Expect;
-use super::selection::SelectionRest;
-use crate::processes::ProcessArgs;
-use crate::saved;
-use crate::silence::Silence;
+use super::output::check_reader;
+use crate::args::limit::{LineLimitArgs, Part};
+use crate::args::patterns::FollowedPatterns;
+use crate::args::processes::ProcessArgs;
+use crate::args::ring_args::Expect;
+use crate::args::selection::SelectionRest;
+use crate::input::saved;
+use crate::text::format::{TimeFormat, grouped, one_line};
+use crate::text::paint::WARNING;
+use crate::text::silence::Silence;
+use crate::text::unseen::SeenNames;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
+use eventring_live::NameKind;
 use ring::Ring;
 use rings::Rings;
 use select::{EventSelection, Select};
 use start::{Start, StartOption};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::WatchSummary;
@@ -40,6 +45,12 @@ use wanted::WantedArgs;
 /// The longest wait for an event or a gap. After this time, the watch flushes the output and checks whether the user
 /// has pressed Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The number of events that are not selected between two looks whether somebody reads the output.
+const LOOK_EVENTS: u64 = 1 << 16;
+
+/// The time between two looks whether the terminal has caught up.
+const TERMINAL_PAUSE: Duration = Duration::from_millis(5);
 
 /// Show events as they are recorded, or the events of a snapshot, of a capture or of the ring of a dead program
 ///
@@ -67,8 +78,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "from")]
     last: Option<u64>,
     /// Stop after this many events
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "limit")]
     count: Option<u64>,
+    #[command(flatten)]
+    limit: LineLimitArgs,
     #[command(flatten)]
     select: Select,
     #[command(flatten)]
@@ -99,14 +112,14 @@ pub(super) struct Args {
 
 impl Args {
     /// Makes the printer of events of these rings. Warns of rings whose payloads cannot be decoded.
-    fn printer(&self, rings: &Rings) -> io::Result<Box<dyn Printer>> {
+    fn printer<'l>(&self, rings: &Rings, part: &'l mut Part) -> io::Result<Box<dyn Printer + 'l>> {
         for ring in rings.iter() {
             if let Some(problem) = ring.decoder.problem() {
                 anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
             }
         }
         if self.json {
-            Ok(Box::new(json::JsonLines::new(rings.has_several())))
+            Ok(Box::new(json::JsonLines::new(rings.has_several(), part)))
         } else {
             text::to_stdout(rings, self.full, TimeFormat::new(self.utc))
         }
@@ -118,6 +131,32 @@ impl Args {
         self.select.on(rings, wanted)
     }
 
+    /// Says which of the names that were asked for nothing had.
+    fn report_unseen(&self, rings: &Rings) {
+        let (span, threads, condition) = (self.select.span_name(), self.selection.threads(), self.wanted.condition());
+        if span.is_none() && threads.is_empty() && condition.is_none() {
+            return;
+        }
+        let seen = SeenNames::of(rings.iter().filter_map(|ring| ring.reader.as_ref()));
+        span.iter().for_each(|span| seen.report("--span", NameKind::Span, std::slice::from_ref(*span)));
+        seen.report("--thread", NameKind::Thread, threads);
+        condition.iter().for_each(|condition| seen.report_condition("--where", condition));
+    }
+
+    /// Returns after how many events the watch ends. JSON ends by itself.
+    fn count(&self) -> Option<u64> {
+        self.count.or(self.limit.limit.filter(|_| !self.json))
+    }
+
+    /// Writes what was cut of the lines, if that is asked for.
+    fn end(&self, part: Part, is_early: bool) -> anyhow::Result<()> {
+        if self.json && part.is_asked_for {
+            let end = part.end(is_early, "no line has this id")?;
+            writeln!(io::stdout(), "{end}")?;
+        }
+        Ok(())
+    }
+
     fn hides_descriptions(&self) -> bool {
         !(self.json || self.full || self.select.names_types())
     }
@@ -125,6 +164,14 @@ impl Args {
 
 /// A form of output for events and losses.
 trait Printer {
+    /// Returns true if the output would take the next event if there was time to wait for it.
+    fn is_full(&self) -> bool {
+        false
+    }
+    /// Returns true if the output takes no further event.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// Returns true if the output cannot take the next event, which then counts as not shown.
     fn leaves_out(&mut self) -> io::Result<bool> {
         Ok(false)
@@ -172,8 +219,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
     let Some(rings) = opened else { return Ok(Exit::Done) };
     let mut rings = rings.following(patterns, &args.expect);
-    let mut printer = args.printer(&rings)?;
+    let mut part = args.limit.part(0);
+    let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);
+    if args.last.is_some() {
+        summary.begin_after(rings.next_seqnos().map(|next| next - 1).sum());
+    }
     let mut selection = args.selection_on(&rings)?;
     start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {
@@ -183,7 +234,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             printer: printer.as_mut(),
             summary: &mut summary,
         };
-        follow(&mut rings, &mut output, args.count, &interrupt, &mut silence)?;
+        follow(&mut rings, &mut output, args.count(), &interrupt, &mut silence)?;
         printer.flush(&rings)?;
         if !rings.go_on() || summary.is_complete() || rings.check_whole().is_err() {
             break;
@@ -200,8 +251,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // The end of the output comes before the summary.
     drop(printer);
+    args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
+        args.report_unseen(&rings);
     }
     rings.check_whole()?;
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
@@ -254,13 +307,18 @@ fn follow(
 ) -> anyhow::Result<()> {
     let mut patience = Duration::ZERO;
     loop {
-        if count.is_some_and(|count| output.summary.shown() >= count) {
+        if count.is_some_and(|count| output.summary.shown() >= count) || output.printer.is_over() {
             output.summary.complete("as many as asked for");
             return Ok(());
         }
         if interrupt.came() {
             output.summary.complete(summary::STOPPED);
             return Ok(());
+        }
+        // A ring without a writer loses nothing while the watch waits for the terminal.
+        if output.printer.is_full() && rings.are_written_no_more() {
+            std::thread::sleep(TERMINAL_PAUSE);
+            continue;
         }
         match rings.next(patience) {
             Some(RingItem::Event { ring, event }) => {
@@ -269,14 +327,17 @@ fn follow(
                 let (ring, mut payload) = rings.with_payload(ring);
                 if output.selection.accepts(ring, &event, &mut payload) {
                     output.event(ring, &event, payload.read())?;
-                } else {
-                    output.summary.not_selected();
+                } else if output.summary.not_selected().is_multiple_of(LOOK_EVENTS) {
+                    // Events that come without a pause may all be others.
+                    output.printer.flush(rings)?;
+                    check_reader()?;
                 }
             }
             Some(RingItem::Gap { ring, gap }) => output.gap(rings.get(ring), gap)?,
             None if rings.have_ended() => return Ok(()),
             None => {
                 output.printer.flush(rings)?;
+                check_reader()?;
                 patience = PATIENCE;
                 silence.say(|| waits_for(rings, output.summary));
             }

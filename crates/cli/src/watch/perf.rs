@@ -1,6 +1,6 @@
 //! The decoding of events of perf rings. Their call sites and threads are looked up in the tables of the recorder.
 
-use crate::fields::KnownFields;
+use crate::args::fields::KnownFields;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
 use eventring::schema::Value;
@@ -58,7 +58,7 @@ impl Perf {
 }
 
 /// Returns true if the event only describes a thread or a call site. Other events refer to such a description.
-pub(super) fn is_description(event_type: u16) -> bool {
+pub(crate) fn is_description(event_type: u16) -> bool {
     [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
 }
 

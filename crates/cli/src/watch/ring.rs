@@ -1,8 +1,8 @@
 //! A ring that is watched.
 
 use super::perf::Perf;
-use crate::decoder::Decoder;
-use crate::fields::KnownFields;
+use crate::args::fields::KnownFields;
+use crate::input::decoder::Decoder;
 use eventring::exec::KnownBlocks;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{Descriptor, PayloadRead, Reader, SetRing};
@@ -11,11 +11,15 @@ use eventring::schema::{EventType as _, ExtWords, ext_words};
 use eventring_capture::CapturedRing;
 use std::cell::RefCell;
 
+/// The content type and the schema hash of a ring. Codes of events mean something only together with them.
+pub(super) type RingSchema = (u16, [u8; 32]);
+
 /// A ring that is watched.
 pub(super) struct Ring {
     /// The reader of the ring; `None` if the ring is in a capture.
     pub reader: Option<Reader>,
     pub content_type: u16,
+    pub schema: RingSchema,
     /// A number of the process that wrote it. Ids of spans are unique in a process.
     pub process: u64,
     /// The last seqno in a capture.
@@ -39,6 +43,7 @@ impl Ring {
     fn new(reader: Reader, label: String, perf: Option<Perf>) -> Self {
         Self {
             content_type: reader.info().content_type,
+            schema: (reader.info().content_type, reader.info().schema_hash),
             process: reader.info().extension.map_or(0, |extension| extension.writer.pid.into()),
             captured_seqno: 0,
             decoder: Decoder::for_ring(&reader),
@@ -57,6 +62,7 @@ impl Ring {
         let text = Some(&ring.schema_text).filter(|text| !text.is_empty());
         Self {
             content_type: ring.content_type,
+            schema: (ring.content_type, ring.schema_hash),
             process: ring.process.into(),
             captured_seqno: last_seqno,
             decoder: Decoder::for_schema(ring.content_type, ring.schema_hash, || text.cloned()),

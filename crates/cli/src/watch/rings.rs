@@ -3,14 +3,15 @@
 use super::perf::Perf;
 use super::ring::Ring;
 use super::start::Start;
-use crate::advice;
+use crate::args::patterns::FollowedPatterns;
+use crate::args::ring_args::{Expect, LOOK_PAUSE};
 use crate::exit::{Exit, Failure};
-use crate::format::one_line;
 use crate::interrupt::Interrupt;
-use crate::paint::WARNING;
-use crate::patterns::FollowedPatterns;
-use crate::ring_args::{Expect, LOOK_PAUSE};
-use crate::silence::Silence;
+use crate::output::check_reader;
+use crate::text::advice;
+use crate::text::format::one_line;
+use crate::text::paint::WARNING;
+use crate::text::silence::Silence;
 use eventring::reader::{Gap, PayloadRead, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;
@@ -43,6 +44,8 @@ pub(super) struct Rings {
     are_others: bool,
     /// The capture whose rings these are; `None` if they are no captured ones.
     captured: Option<Captured>,
+    /// The time of the last question whether the rings have writers, and true if they had none.
+    no_writers: (Option<Instant>, bool),
 }
 
 /// A capture that is shown as its rings would be.
@@ -93,6 +96,7 @@ impl Rings {
                 if interrupt.came() {
                     return Ok(None);
                 }
+                check_reader()?;
                 silence.say(|| format!("waiting for the ring {} to be made", name.display()));
                 opened = expect.options().wait(timeout).open(name);
             }
@@ -128,6 +132,7 @@ impl Rings {
             patterns: Default::default(),
             are_others: false,
             captured: None,
+            no_writers: (None, false),
         }
     }
 
@@ -217,6 +222,17 @@ impl Rings {
         }
     }
 
+    /// Returns true if all rings have no writer any more. Asks the operating system ten times a second.
+    pub(super) fn are_written_no_more(&mut self) -> bool {
+        let (asked, answer) = &mut self.no_writers;
+        if asked.is_none_or(|asked| asked.elapsed() >= INTERVAL) {
+            *asked = Some(Instant::now());
+            let mut readers = self.set.rings().iter().filter_map(|ring| ring.reader());
+            *answer = readers.all(|reader| !matches!(reader.state(), RingState::Live | RingState::Unknown));
+        }
+        *answer
+    }
+
     /// Returns the next event or gap, or `None` if none comes within `patience`.
     pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
         if let Some(captured) = &mut self.captured {
@@ -304,6 +320,11 @@ impl Rings {
             && self.captured.as_ref().map_or_else(|| self.named().count(), |captured| captured.recorders) == 1
     }
 
+    /// Returns the seqno of each ring that is read next.
+    pub(super) fn next_seqnos(&self) -> impl Iterator<Item = u64> {
+        self.set.rings().iter().filter_map(|ring| ring.cursor()).map(|cursor| cursor.next_seqno().max(1))
+    }
+
     /// Returns the seqno of the event that the watch waits for, and the last seqno that the ring has handed out.
     /// Returns `None` if there are several rings, or if the recorder may add shards.
     pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
@@ -341,6 +362,7 @@ impl Rings {
             if interrupt.came() {
                 return Ok(None);
             }
+            check_reader()?;
             if self.look_for_more() {
                 found = self.found.take();
                 continue;

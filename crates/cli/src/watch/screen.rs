@@ -56,11 +56,19 @@ impl Screen {
         true
     }
 
+    /// Returns true if [`Self::leaves_out`] would return true, now that the terminal may have caught up.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting() > WAITING_MAX || (self.left_out.is_some() && !self.has_caught_up())
+    }
+
+    fn has_caught_up(&self) -> bool {
+        self.waiting() == 0 && self.left_out.as_ref().is_some_and(|left_out| left_out.since.elapsed() >= PAUSE)
+    }
+
     /// Returns the number of events that were left out, and how many that were in a second, if the terminal takes events
     /// again.
     pub(super) fn takes_again(&mut self) -> Option<(u64, f64)> {
-        let is_over = self.left_out.as_ref().is_some_and(|left_out| left_out.since.elapsed() >= PAUSE);
-        if is_over && self.waiting() == 0 { self.take_left_out() } else { None }
+        if self.has_caught_up() { self.take_left_out() } else { None }
     }
 
     /// Returns the number of events that were left out, and how many that were in a second, even if the terminal does

@@ -1,10 +1,10 @@
 //! The selection of the events that `watch` shows.
 
-use super::ring::Ring;
+use super::ring::{Ring, RingSchema};
 use super::rings::{LazyPayload, Rings};
 use super::wanted::Wanted;
-use crate::decoder::no_such_event;
 use crate::exit::{Exit, Failure};
+use crate::input::decoder::no_such_event;
 use eventring::reader::{Descriptor, EventFilter};
 
 /// The options that select the events to show.
@@ -31,8 +31,9 @@ pub(super) struct Select {
 
 /// The events that the options select.
 pub(super) struct EventSelection {
-    /// The part of the selection that needs only descriptors.
-    filter: EventFilter,
+    /// The part of the selection that needs only descriptors, for the events of each schema: the same code and the same
+    /// extension word mean other things in another schema. `None` selects nothing of it.
+    filters: Vec<(RingSchema, Option<EventFilter>)>,
     block_number: Option<u64>,
     span: Option<u64>,
     /// The test that needs the whole event.
@@ -58,45 +59,46 @@ impl Select {
 
     /// Applies the options to these rings and returns the selection.
     pub(super) fn on(&self, rings: &Rings, wanted: Wanted) -> Result<EventSelection, Failure> {
-        let mut filter = EventFilter::new();
-        for name in &self.types {
-            for code in codes(rings, name)? {
-                filter = filter.event_type(code);
-            }
+        if self.block.is_some() {
+            rings.exec_word("--block", "block")?;
         }
-        if let Some(block) = self.block {
-            filter = filter.content_ext(rings.exec_word("--block", "block")?, block);
-        }
-        if let Some(index) = self.txn {
-            filter = filter.content_ext(rings.exec_word("--txn", "txn")?, index.saturating_add(1));
+        if self.txn.is_some() {
+            rings.exec_word("--txn", "txn")?;
         }
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
         }
-        Ok(EventSelection { filter, block_number: self.block_number, span: self.span_id(), wanted })
-    }
-}
-
-/// Returns the event codes for a name or a number that the user gave. In several rings, the same name may stand for
-/// several codes.
-fn codes(rings: &Rings, name: &str) -> Result<Vec<u16>, Failure> {
-    if let Ok(code) = name.parse() {
-        return Ok(vec![code]);
-    }
-    let all = || rings.iter().flat_map(|ring| ring.decoder.events());
-    // The user may name a type as the ring does (ORDER_SHIPPED), or as the program's source does (OrderShipped). Names
-    // are first compared as they are, and then without underscores. Upper and lower case never matter.
-    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
-    let is_called = |known: &str| known.eq_ignore_ascii_case(name);
-    let is_called_in_source = |known: &str| plain(known) == plain(name);
-    for is_it in [&is_called as &dyn Fn(&str) -> bool, &is_called_in_source] {
-        let found: Vec<u16> = all().filter(|(_, known)| is_it(known)).map(|(code, _)| code).collect();
-        if !found.is_empty() {
-            return Ok(found);
+        let is_known = |name: &str| rings.iter().any(|ring| ring.decoder.code_of(name).is_some());
+        if let Some(name) = self.types.iter().find(|name| !is_known(name)) {
+            let known = rings.iter().flat_map(|ring| ring.decoder.events()).map(|(_, known)| known);
+            return Err(Failure::new(Exit::Usage, no_such_event(name, known.collect())));
         }
+        let mut filters: Vec<(RingSchema, Option<EventFilter>)> = Vec::new();
+        for ring in rings.iter() {
+            if filters.iter().all(|(schema, _)| *schema != ring.schema) {
+                filters.push((ring.schema, self.filter_in(ring)));
+            }
+        }
+        Ok(EventSelection { filters, block_number: self.block_number, span: self.span_id(), wanted })
     }
-    let message = no_such_event(name, all().map(|(_, known)| known).collect());
-    Err(Failure::new(Exit::Usage, message))
+
+    /// Returns the selection of events of this ring by their descriptors, or `None` if it selects nothing.
+    fn filter_in(&self, ring: &Ring) -> Option<EventFilter> {
+        let mut filter = EventFilter::new();
+        let codes: Vec<u16> = self.types.iter().filter_map(|name| ring.decoder.code_of(name)).collect();
+        if codes.is_empty() && self.names_types() {
+            return None;
+        }
+        for code in codes {
+            filter = filter.event_type(code);
+        }
+        for (word, value) in [("block", self.block), ("txn", self.txn.map(|index| index.saturating_add(1)))] {
+            if let Some(value) = value {
+                filter = filter.content_ext(ring.words.index_of(word).filter(|_| ring.is_exec)?, value);
+            }
+        }
+        Some(filter)
+    }
 }
 
 impl EventSelection {
@@ -109,6 +111,8 @@ impl EventSelection {
         }
         // The same holds for the spans that are open.
         let is_wanted = self.wanted.accepts(ring, event, payload);
-        is_wanted && self.filter.accepts(event) && self.span.is_none_or(|span| ring.span_id(event) == span)
+        let filter = self.filters.iter().find(|(schema, _)| *schema == ring.schema);
+        let is_selected = matches!(filter, Some((_, Some(filter))) if filter.accepts(event));
+        is_wanted && is_selected && self.span.is_none_or(|span| ring.span_id(event) == span)
     }
 }

@@ -1,8 +1,8 @@
 //! Where a watch begins.
 
 use super::rings::Rings;
+use crate::args::selection::Time;
 use crate::exit::{Exit, Failure};
-use crate::selection::Time;
 use eventring::reader::{Reader, RingState, Seek};
 
 /// Where to start.

@@ -1,9 +1,9 @@
 //! The summary at the end of a watch.
 
 use super::rings::Rings;
-use crate::format::{TimeFormat, columns, duration, events, grouped};
-use crate::paint::{DIM, WARNING};
-use crate::state::end_in_words;
+use crate::input::state::end_in_words;
+use crate::text::format::{TimeFormat, columns, duration, events, grouped};
+use crate::text::paint::{DIM, WARNING};
 use eventring::reader::{Gap, GapCause, PayloadRead, RingEnd, RingState};
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -16,6 +16,8 @@ pub(super) const STOPPED: &str = "stopped";
 pub(super) struct WatchSummary {
     since: Instant,
     shown: u64,
+    /// The number of events that were recorded before the place at which the watch was to begin.
+    earlier: u64,
     not_selected: u64,
     /// The number of events that were more than the terminal could take.
     not_shown: u64,
@@ -38,6 +40,7 @@ impl WatchSummary {
         Self {
             since,
             shown: 0,
+            earlier: 0,
             not_selected: 0,
             not_shown: 0,
             descriptions: 0,
@@ -50,13 +53,20 @@ impl WatchSummary {
         }
     }
 
+    /// Notes how many events were recorded before the place at which the watch begins.
+    pub(super) fn begin_after(&mut self, earlier: u64) {
+        self.earlier = earlier;
+    }
+
     pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
         self.shown += 1;
         self.expired += u64::from(payload.valid().is_none());
     }
 
-    pub(super) fn not_selected(&mut self) {
+    /// Counts an event that is not selected. Returns the number of such events.
+    pub(super) fn not_selected(&mut self) -> u64 {
         self.not_selected += 1;
+        self.not_selected
     }
 
     pub(super) fn not_shown(&mut self) {
@@ -107,6 +117,9 @@ impl WatchSummary {
             anstream::eprintln!();
         }
         let mut parts = vec![format!("{} shown", events(self.shown))];
+        if self.earlier > 0 {
+            parts.push(format!("{} before them not shown", grouped(self.earlier)));
+        }
         if self.not_selected > 0 {
             parts.push(format!("{} not selected", grouped(self.not_selected)));
         }

@@ -5,8 +5,8 @@ use super::ring::Ring;
 use super::rings::Rings;
 use super::screen::Screen;
 use super::{Printer, perf};
-use crate::format::{TimeFormat, columns, events, grouped, one_line, rate};
-use crate::paint::{self, BOLD, DIM, PLAIN, WARNING};
+use crate::text::format::{TimeFormat, columns, events, grouped, one_line, rate};
+use crate::text::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
@@ -76,6 +76,10 @@ impl Drop for ScreenLines {
 }
 
 impl Printer for ScreenLines {
+    fn is_full(&self) -> bool {
+        self.0.out.get_ref().is_full()
+    }
+
     fn leaves_out(&mut self) -> io::Result<bool> {
         self.say_left_out()?;
         Ok(self.0.out.get_mut().leaves_out())

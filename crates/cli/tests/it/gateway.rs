@@ -1,9 +1,14 @@
 //! `eventring gateway`, asked by a WebSocket client of others.
 
 use crate::consumers::script;
-use crate::program::{Live, argument, directory, place, run};
+use crate::program::{Live, argument, directory, exec_ring, place, run};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
+use eventring_stress::chain::Made;
 use eventring_stress::real_data;
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
 /// Two invented blocks with events of every type; the second one is rejected.
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-exec-events.snapshot.zst");
@@ -57,6 +62,7 @@ fn a_client_is_told_each_block_and_log_and_a_client_that_does_not_read_delays_no
     assert!(told["errors"][0].as_str().unwrap().contains("expected newHeads, logs"), "{told}");
     gateway.interrupt();
     let stats = gateway.json_line();
+    crate::ask::schemas::check(&[("gateway", stats.clone())]);
     assert_eq!(stats["clients"], 7);
 }
 
@@ -75,4 +81,57 @@ fn an_address_that_cannot_be_had_and_a_ring_of_spans_are_refused() {
     let spans = place(&dir, "spans");
     let _recorder = eventring::tracing::PerfRecorder::builder().config(argument(&spans)).build().unwrap();
     assert_eq!(run(&["gateway", argument(&spans)]).code, Some(8));
+}
+
+#[test]
+fn what_the_ring_has_lost_comes_from_the_archive_and_a_close_is_answered() {
+    let Some(mut client) = script("gateway_lines.py") else { return };
+    let dir = directory();
+    let (ring, all, archive) = (place(&dir, "node"), place(&dir, "all"), place(&dir, "archive"));
+    let recorder = exec_ring(&ring);
+    let content = ContentDescription::of::<ExecEvent>();
+    let large = Recorder::builder(content).config(argument(&all)).shifts(17, 26).compact(true).build().unwrap();
+    let mut made = Made::default();
+    let mut gateway_args = vec!["gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"];
+    let missing = run(&[&gateway_args[..], &["--archive", argument(&archive)]].concat());
+    assert!(missing.code != Some(0) && missing.err.contains("archive"), "{missing:?}");
+    std::fs::create_dir(&archive).unwrap();
+    gateway_args.extend(["--archive", argument(&archive), "--archive-wait", "20s"]);
+    let mut gateway = Live::start(&gateway_args);
+    let address = gateway.json_line()["listening"].as_str().unwrap().to_owned();
+    let mut client = client.args([&address, "newHeads", "100"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(client.stdout.take().unwrap()).lines().map(|line| {
+        let line = line.unwrap();
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    });
+    assert_eq!(told.next().unwrap(), "subscribed");
+    let mut recorded = 0;
+    for number in 1..=100 {
+        let tag = made.block(number, number as u8, 24);
+        made.finalize(tag);
+        if number == 3 {
+            recorded = made.record(0, &recorder);
+            for number in 1..=3 {
+                assert_eq!(told.next().unwrap()["number"], format!("{number:#x}"));
+            }
+        }
+    }
+    // The ring goes round while the gateway sleeps.
+    let pid = rustix::process::Pid::from_child(&gateway.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    made.record(recorded, &recorder);
+    made.record(0, &large);
+    let archived = run(&["archive", argument(&all), "-o", argument(&archive), "--json"]).json();
+    assert_eq!(archived["blocks"], 100);
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    let rest: Vec<Value> = told.collect();
+    let (close, rest) = rest.split_last().unwrap();
+    let (gaps, heads): (Vec<&Value>, Vec<&Value>) = rest.iter().partition(|result| result.get("gap").is_some());
+    assert!(gaps.iter().any(|gap| gap["gap"]["kind"] == "gap"), "{gaps:?}");
+    let whole = heads.iter().filter(|head| head.get("complete").is_none());
+    let numbers: Vec<&str> = whole.map(|head| head["number"].as_str().unwrap()).collect();
+    assert_eq!(numbers, (4..=100).map(|number| format!("{number:#x}")).collect::<Vec<_>>());
+    assert_eq!(close["close_code"], 1000);
+    assert!(client.wait().unwrap().success());
+    gateway.interrupt();
 }

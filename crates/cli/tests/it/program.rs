@@ -176,3 +176,13 @@ pub fn argument(path: &Path) -> &str {
 pub fn place(directory: &tempfile::TempDir, name: &str) -> PathBuf {
     directory.path().join(name)
 }
+
+/// Returns a number of an answer.
+pub fn number(value: &serde_json::Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Returns the time, in nanoseconds since the epoch.
+pub fn now_nanos() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
+}

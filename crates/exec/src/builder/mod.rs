@@ -118,8 +118,8 @@ impl BlockBuilder {
     /// # Errors
     /// The ring has no execution events, or its schema is not known.
     pub fn for_ring(ring: &eventring::reader::Reader, wanted: Wanted) -> Result<Self, crate::UnknownSchema> {
-        let info = ring.info();
-        Ok(Self::new(Dialect::of(info.content_type, info.schema_hash)?, wanted))
+        let (info, model) = (ring.info(), ring.schema().ok());
+        Ok(Self::new(Dialect::of_schema(info.content_type, info.schema_hash, model.as_deref())?, wanted))
     }
 
     /// Sets how many bytes of one block are kept. A block with more is not complete. Default: 256 MiB.
@@ -158,6 +158,11 @@ impl BlockBuilder {
         if end <= self.next_seqno {
             return;
         }
+        // What was overwritten before the first event that is read is the past, and no loss.
+        if gap.cause == GapCause::OverwrittenBefore && self.next_seqno == 0 {
+            self.next_seqno = end;
+            return;
+        }
         let first = gap.first_seqno.max(self.next_seqno);
         if gap.cause != GapCause::GivenUp {
             self.lose(first, end - first);
@@ -188,8 +193,8 @@ impl BlockBuilder {
         self.dialect = dialect;
     }
 
-    pub(crate) fn dialect(&self) -> Dialect {
-        self.dialect
+    pub(crate) fn dialect(&self) -> &Dialect {
+        &self.dialect
     }
 
     fn report(&mut self, problem: Problem) {
@@ -219,14 +224,16 @@ impl BlockBuilder {
         // A block that is still open has lost its end.
         self.end();
         let start = match payload {
-            PayloadRead::Valid(bytes) => match self.dialect.block_start(bytes, &mut self.scratch) {
+            PayloadRead::Valid(bytes) => match self.dialect.block_start(event.event_type, bytes, &mut self.scratch) {
                 Ok(start) => start,
                 Err(_) => return self.report(Problem::Malformed { seqno: event.seqno }),
             },
-            _ => return self.report(Problem::Expired { seqno: event.seqno }),
+            PayloadRead::Expired => return self.report(Problem::Expired { seqno: event.seqno }),
+            PayloadRead::Malformed => return self.report(Problem::Malformed { seqno: event.seqno }),
         };
         let mut open = OpenBlock::new(event, start, self.wanted, self.bytes_max, self.dialect.has_header_end());
-        if flow_tag(event) != event.seqno {
+        // The field has room for 32 bytes.
+        if flow_tag(event) != event.seqno || start.eth_block_input.extra_data_length > 32 {
             open.report(Problem::Malformed { seqno: event.seqno });
         }
         let id = start.block_tag.id.0;
@@ -246,8 +253,13 @@ impl BlockBuilder {
 
     fn consensus(&mut self, event: &Descriptor, kind: ExecEvent, payload: PayloadRead<'_>) {
         let decoded = match payload {
-            PayloadRead::Valid(bytes) => self.dialect.decode(kind, bytes, &mut self.scratch),
-            _ => return self.found.push_back(Found::Problem(Problem::Expired { seqno: event.seqno })),
+            PayloadRead::Valid(bytes) => self.dialect.decode(event.event_type, kind, bytes, &mut self.scratch),
+            PayloadRead::Expired => {
+                return self.found.push_back(Found::Problem(Problem::Expired { seqno: event.seqno }));
+            }
+            PayloadRead::Malformed => {
+                return self.found.push_back(Found::Problem(Problem::Malformed { seqno: event.seqno }));
+            }
         };
         self.found.push_back(match decoded {
             Ok(ExecPayload::BlockQc(qc)) => Found::Voted(qc),
@@ -268,11 +280,12 @@ impl BlockBuilder {
         }
         match payload() {
             PayloadRead::Valid(bytes) if is_record_error => open.record_error(event, dropped_type(bytes)),
-            PayloadRead::Valid(bytes) => match self.dialect.decode(kind, bytes, &mut self.scratch) {
+            PayloadRead::Valid(bytes) => match self.dialect.decode(event.event_type, kind, bytes, &mut self.scratch) {
                 Ok(decoded) => open.take(event, decoded),
                 Err(_) => open.report(Problem::Malformed { seqno: event.seqno }),
             },
-            PayloadRead::Expired | PayloadRead::Malformed => open.report(Problem::Expired { seqno: event.seqno }),
+            PayloadRead::Expired => open.report(Problem::Expired { seqno: event.seqno }),
+            PayloadRead::Malformed => open.report(Problem::Malformed { seqno: event.seqno }),
         }
         if open.has_ended()
             && let Some(open) = self.open.take()

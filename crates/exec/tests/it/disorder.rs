@@ -1,11 +1,11 @@
 //! Events that are lost, doubled, out of order, of other blocks or damaged: nothing panics, no block is called complete
 //! that is not what was executed, and what is wrong is named.
 
-use crate::made::Made;
 use crate::{Event, events, kept};
 use eventring::reader::{Gap, GapCause, PayloadRead};
 use eventring::schema::exec::ExecEvent;
 use eventring_exec::{Block, BlockBuilder, Dialect, Found, Outcome, Problem, Wanted};
+use eventring_stress::chain::Made;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -38,6 +38,7 @@ impl Dice {
 enum Input {
     Event(Event),
     Expired(Event),
+    Malformed(Event),
     Gap(Gap),
     Restart,
 }
@@ -49,6 +50,7 @@ fn build(inputs: &[Input], wanted: Wanted) -> Vec<Found> {
         match input {
             Input::Event((event, payload)) => builder.push(event, || PayloadRead::Valid(payload)),
             Input::Expired((event, _)) => builder.push(event, || PayloadRead::Expired),
+            Input::Malformed((event, _)) => builder.push(event, || PayloadRead::Malformed),
             Input::Gap(gap) => builder.push_gap(*gap),
             Input::Restart => builder.next_ring(),
         }
@@ -95,7 +97,7 @@ fn renumber(inputs: &mut [Input]) {
     let (mut next, mut tags) = (1, BTreeMap::new());
     for input in inputs {
         match input {
-            Input::Event((event, _)) | Input::Expired((event, _)) => {
+            Input::Event((event, _)) | Input::Expired((event, _)) | Input::Malformed((event, _)) => {
                 if event.event_type == ExecEvent::BlockStart as u16 {
                     tags.insert(event.content_ext[0], next);
                 }
@@ -310,4 +312,18 @@ fn a_block_that_says_it_has_more_than_there_can_be_takes_no_more_memory_than_it_
     }
     let found: Vec<Found> = std::iter::from_fn(|| builder.pop()).collect();
     assert!(kinds(&found).contains("too_large") && blocks(&found).iter().all(|block| !block.is_complete));
+}
+
+#[test]
+fn a_payload_that_the_ring_cannot_have_is_damaged_and_not_expired() {
+    for at in 0..original().len() {
+        let damaged = |make: fn(Event) -> Input| {
+            let event = |(index, event): (usize, Event)| if index == at { make(event) } else { Input::Event(event) };
+            kinds(&build(&original().into_iter().enumerate().map(event).collect::<Vec<_>>(), Wanted::ALL))
+        };
+        let (malformed, expired) = (damaged(Input::Malformed), damaged(Input::Expired));
+        assert!(!malformed.contains("expired"), "{at}: {malformed:?}");
+        // The control: the same event with a payload that was overwritten, if it is read at all.
+        assert_eq!(malformed.contains("malformed"), expired.contains("expired"), "{at}: {malformed:?} {expired:?}");
+    }
 }

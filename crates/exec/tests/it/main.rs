@@ -1,14 +1,17 @@
 //! Blocks of real recordings and of wrong ones.
 
+#[cfg(feature = "alloy")]
+mod alloy;
+mod described;
 mod disorder;
-mod made;
+mod history;
+#[cfg(feature = "stream")]
+mod news;
 mod oracle;
 mod streams;
 
-use eventring::reader::{Descriptor, Next, Reader, Seek};
-
-/// An event and its payload.
-type Event = (Descriptor, Vec<u8>);
+use eventring::reader::{Next, Reader, Seek};
+use eventring_stress::chain::Event;
 
 /// Returns all events of a recording.
 fn events(reader: &Reader) -> Vec<Event> {

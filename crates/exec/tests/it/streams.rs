@@ -1,24 +1,27 @@
 //! Blocks of live rings: while they are recorded, from places in the middle, and across restarts of the node.
 
 use crate::Event;
-use crate::made::Made;
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::{BlockTag, Bytes32, ExecEvent};
+use eventring_capture::capture_now;
 use eventring_exec::{BlockUpdate, Blocks, CommitState, NextUpdate, Replay, Start, Wanted};
+use eventring_stress::chain::Made;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The longest wait for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn node(path: &Path) -> Recorder {
+pub fn node(path: &Path) -> Recorder {
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(path).compact(true);
     builder.shifts(15, 24).prefault(false).build().unwrap()
 }
 
 /// Returns the events of blocks with these numbers and ids. Each is final, and verified one block later.
-fn chain(blocks: &[(u64, u8)]) -> Vec<Event> {
+pub fn chain(blocks: &[(u64, u8)]) -> Vec<Event> {
     let mut made = Made::default();
     for (at, (number, id)) in blocks.iter().enumerate() {
         let tag = made.block(*number, *id, 3);
@@ -134,4 +137,29 @@ fn a_node_that_is_started_again_executes_blocks_again_and_they_are_told_once() {
         [(3, 3, "proposed", false), (2, 2, "again", true), (3, 3, "proposed", true), (4, 4, "proposed", true),]
     );
     assert_eq!(blocks.commits().state(BlockTag { id: Bytes32([3; 32]), block_number: 3 }), Some(CommitState::Verified));
+}
+
+#[test]
+fn a_capture_of_several_nodes_is_read_once() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let nodes = [1, 2, 3].map(|number| {
+        let path = dir.path().join(format!("node{number}"));
+        let recorder = node(&path);
+        Made(chain(&[(number, number as u8)])).record(0, &recorder);
+        (Reader::open(&path).unwrap(), recorder)
+    });
+    let (capture, _) = capture_now(nodes.iter().map(|(reader, _)| reader.clone()).collect(), || true).unwrap();
+    let told = Arc::new(AtomicU64::new(0));
+    let read = told.clone();
+    let capture = capture.with_progress(move |bytes, of| {
+        // The end of a reading.
+        read.fetch_add(if bytes == of { bytes } else { 0 }, Ordering::Relaxed);
+    });
+    let mut blocks = Blocks::of_capture(&capture, Wanted::ALL).unwrap();
+    let numbers: Vec<u64> = news(&mut blocks, PATIENCE).iter().map(|(number, ..)| *number).collect();
+    assert_eq!(numbers, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    let read = told.swap(0, Ordering::Relaxed);
+    // The control: all events of the capture, read by themselves.
+    assert!(capture.events().count() > 0);
+    assert_eq!(read, told.load(Ordering::Relaxed));
 }

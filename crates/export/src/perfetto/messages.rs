@@ -18,6 +18,8 @@ pub(super) struct TracePacket {
     pub(super) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
     pub(super) trusted_packet_sequence_id: Option<u32>,
+    #[prost(message, optional, tag = "12")]
+    pub(super) interned_data: Option<InternedCode>,
     #[prost(uint32, optional, tag = "13")]
     pub(super) sequence_flags: Option<u32>,
     #[prost(uint32, optional, tag = "58")]
@@ -26,6 +28,8 @@ pub(super) struct TracePacket {
     pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, tag = "60")]
     pub(super) track_descriptor: Option<TrackDescriptor>,
+    #[prost(message, optional, tag = "66")]
+    pub(super) perf_sample: Option<PerfSample>,
     #[prost(bool, optional, tag = "87")]
     pub(super) first_packet_on_sequence: Option<bool>,
 }
@@ -114,3 +118,73 @@ pub(super) const TYPE_SLICE_BEGIN: u32 = 1;
 pub(super) const TYPE_SLICE_END: u32 = 2;
 pub(super) const TYPE_INSTANT: u32 = 3;
 pub(super) const TYPE_COUNTER: u32 = 4;
+
+/// What `InternedData` has for samples.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct InternedCode {
+    #[prost(message, repeated, tag = "5")]
+    pub(super) function_names: Vec<InternedString>,
+    #[prost(message, repeated, tag = "6")]
+    pub(super) frames: Vec<Frame>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) callstacks: Vec<Callstack>,
+    #[prost(message, repeated, tag = "17")]
+    pub(super) mapping_paths: Vec<InternedString>,
+    #[prost(message, repeated, tag = "19")]
+    pub(super) mappings: Vec<Mapping>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct InternedString {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub(super) str: Option<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Frame {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub(super) function_name_id: Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub(super) mapping_id: Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) rel_pc: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Callstack {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    /// The outermost frame first.
+    #[prost(uint64, repeated, packed = "false", tag = "2")]
+    pub(super) frame_ids: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Mapping {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(uint64, repeated, packed = "false", tag = "7")]
+    pub(super) path_string_ids: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PerfSample {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) cpu: Option<u32>,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) pid: Option<u32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub(super) tid: Option<u32>,
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) callstack_iid: Option<u64>,
+    #[prost(uint32, optional, tag = "5")]
+    pub(super) cpu_mode: Option<u32>,
+}
+
+/// `Profiling.CpuMode`.
+pub(super) const MODE_KERNEL: u32 = 1;
+pub(super) const MODE_USER: u32 = 2;

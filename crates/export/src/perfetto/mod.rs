@@ -5,6 +5,7 @@
 //! | `sequence` | packet sequences: a track, a clock and interned texts for each |
 //! | `intern` | the interned texts of one sequence |
 //! | `colours` | the colours that the UI gives to losses and log records |
+//! | `samples` | samples of stacks |
 //! | `events` | slices, instants and samples of counters, encoded |
 //! | `compress` | the output: packets in compressed stretches |
 //! | `messages` | the messages that a trace has few of; `prost` encodes them |
@@ -16,6 +17,7 @@ mod events;
 mod fields;
 mod intern;
 mod messages;
+mod samples;
 mod sequence;
 mod wire;
 
@@ -29,9 +31,10 @@ use self::messages::{
     SEQ_INCREMENTAL_STATE_CLEARED, SnapshotClock, TYPE_COUNTER, TYPE_INSTANT, TYPE_SLICE_BEGIN, TYPE_SLICE_END,
     ThreadDescriptor, Trace, TracePacket, TracePacketDefaults, TrackDescriptor,
 };
+use self::samples::WrittenCode;
 use self::sequence::{HEAD_SEQUENCE, Sequences};
 use super::args::Args;
-use super::trace_writer::{Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
+use super::trace_writer::{Label, SliceId, StackSample, TraceWriter, Track, TrackId, TrackKind};
 use eventring::schema::perf::FieldValue;
 use eventring_capture::CaptureFile;
 use prost::Message;
@@ -51,6 +54,7 @@ pub(super) struct PerfettoWriter<'o> {
     /// A count that goes down by one for each unknown process or thread id. In place of the unknown id, the trace gets
     /// the number `i32::MAX + unknown_ids`.
     unknown_ids: i32,
+    code: WrittenCode,
 }
 
 impl<'o> PerfettoWriter<'o> {
@@ -64,6 +68,7 @@ impl<'o> PerfettoWriter<'o> {
             has_begun: false,
             pids: HashMap::new(),
             unknown_ids: 0,
+            code: WrittenCode::default(),
         }
     }
 
@@ -196,6 +201,11 @@ impl TraceWriter for PerfettoWriter<'_> {
     fn counter(&mut self, track: TrackId, nanos: u64, value: &FieldValue) -> io::Result<()> {
         let args = &Args::default();
         self.event(track, nanos, &Event { r#type: TYPE_COUNTER, label: None, args, value: Some(value) })
+    }
+
+    fn sample(&mut self, sample: &StackSample<'_>) -> io::Result<()> {
+        let packet = self.code.packet(sample);
+        self.write(packet)
     }
 
     fn finish(&mut self) -> io::Result<()> {

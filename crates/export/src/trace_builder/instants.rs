@@ -8,7 +8,15 @@ use eventring::tracing::{Catalog, PerfContent, RawRecord, ThreadKey};
 use eventring_capture::recording::RecordingEntry;
 use std::io;
 
-impl TraceBuilder<'_> {
+impl<'p> TraceBuilder<'p> {
+    /// Returns the category of what a ring of typed events has recorded.
+    pub(super) fn category(&self, ring: u32) -> &'p str {
+        match self.recording.ring(ring).content_name.as_str() {
+            "" => "typed events",
+            name => name,
+        }
+    }
+
     /// Draws a record that is not about spans.
     pub(super) fn instant_of(
         &mut self,
@@ -69,6 +77,22 @@ impl TraceBuilder<'_> {
         payload: PayloadRead<'_>,
     ) -> io::Result<()> {
         let (recording, ring) = (self.recording, entry.ring);
+        let args = self.typed_args(ring, descriptor, payload);
+        let instant = Instant {
+            process_index: entry.process_index,
+            origin: Origin::Ring(ring),
+            span: recording.rings().span(ring, descriptor),
+            nanos: descriptor.record_epoch_nanos,
+            name: Some(recording.rings().event_name(ring, descriptor.event_type).into_owned()),
+            call_site: None,
+            args,
+        };
+        self.hold(instant, payload)
+    }
+
+    /// Returns the arguments of a typed event: its seqno, its words, and its payload.
+    pub(super) fn typed_args(&self, ring: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) -> Args {
+        let recording = self.recording;
         let mut args = Args::default();
         args.push("seqno", ArgValue::Uint(descriptor.seqno));
         for (index, word) in recording.rings().words(ring).iter_own() {
@@ -84,16 +108,7 @@ impl TraceBuilder<'_> {
             }
             _ => args.push("payload", ArgValue::Text("lost".into())),
         }
-        let instant = Instant {
-            process_index: entry.process_index,
-            origin: Origin::Ring(ring),
-            span: recording.rings().span(ring, descriptor),
-            nanos: descriptor.record_epoch_nanos,
-            name: Some(recording.rings().event_name(ring, descriptor.event_type).into_owned()),
-            call_site: None,
-            args,
-        };
-        self.hold(instant, payload)
+        args
     }
 
     /// Holds an instant of a span until its slice is certain. Draws any other instant.
@@ -128,10 +143,7 @@ impl TraceBuilder<'_> {
         };
         let category = match instant.origin {
             Origin::Thread(..) => "eventring",
-            Origin::Ring(ring) => match self.recording.ring(ring).content_name.as_str() {
-                "" => "typed events",
-                name => name,
-            },
+            Origin::Ring(ring) => self.category(ring),
         };
         let call_site = instant.call_site.as_deref();
         let name = match &instant.name {

@@ -1,11 +1,14 @@
 //! The second pass over a capture. It draws tracks, slices, instants and counters for a trace viewer.
 
+mod chain;
 mod drawn;
 mod held;
 mod instants;
 mod meters;
 mod slices;
 mod spans;
+mod states;
+mod tasks;
 mod tracks;
 
 use super::args::{ArgValue, Args};
@@ -14,6 +17,7 @@ use super::outline::Outline;
 use super::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
 use super::track_rows::TrackRows;
 use super::{ExportOptions, Names, View};
+use chain::Chains;
 use drawn::DrawnSpan;
 use eventring::reader::Descriptor;
 use eventring::schema::perf::PerfEvent;
@@ -24,7 +28,9 @@ use eventring_capture::recording::{
 };
 use held::HeldInstants;
 use meters::Meters;
+use states::States;
 use std::io;
+use tasks::DrawnTasks;
 use tracks::TrackKey;
 
 /// Draws a recording as a trace.
@@ -51,6 +57,11 @@ pub fn draw(
         overlapping_rows: IdMap::default(),
         free_from: IdMap::default(),
         held: HeldInstants::default(),
+        chains: Chains::new(recording),
+        states: outline.kernel.as_ref().map(|_| {
+            States::new(outline.processes.iter().map(|process| process.flows.count()).fold(0, u64::saturating_add))
+        }),
+        drawn_tasks: DrawnTasks::default(),
         now_nanos: 0,
         field_bytes: 0,
     };
@@ -75,6 +86,11 @@ struct TraceBuilder<'p> {
     /// after its true end are here.
     free_from: IdMap<ThreadKey, u64>,
     held: HeldInstants,
+    /// The blocks of execution events.
+    chains: Chains,
+    /// What threads did; `None` if the kernel says nothing.
+    states: Option<States>,
+    drawn_tasks: DrawnTasks,
     /// The latest time of an event so far.
     now_nanos: u64,
     /// An estimate of the size of all fields in memory.
@@ -92,12 +108,20 @@ struct DrawnProcess {
 }
 
 impl ReplayConsumer for TraceBuilder<'_> {
+    fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
+        self.chains.seqnos(entry);
+    }
+
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let replay = &state.replays[entry.process_index];
         let descriptor: &Descriptor = match &entry.content {
             EntryContent::Perf { record, .. } => record.descriptor,
             EntryContent::Typed { descriptor, .. } => descriptor,
-            EntryContent::Gap(_) => return Ok(()),
+            EntryContent::Gap(_) => {
+                self.chains.gap(entry);
+                self.kernel_entry(entry)?;
+                return self.task(entry, step, None, state);
+            }
         };
         self.now_nanos = self.now_nanos.max(descriptor.record_epoch_nanos);
         self.sample_meters(self.now_nanos)?;
@@ -107,9 +131,20 @@ impl ReplayConsumer for TraceBuilder<'_> {
         while let Some(instant) = self.held.take(self.now_nanos) {
             self.draw_instant(&instant)?;
         }
+        if self.states.is_some() && self.kernel_entry(entry)? {
+            return Ok(());
+        }
         match &entry.content {
             EntryContent::Perf { recorder, record, catalog } => {
-                self.record(entry, *recorder, record, catalog, step, replay)
+                self.record(entry, *recorder, record, catalog, step, replay)?;
+                if record.event == Some(PerfEvent::Event) {
+                    let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
+                    self.worker(entry.process, thread, record, catalog)?;
+                }
+                self.task(entry, step, Some((record, *catalog)), state)
+            }
+            EntryContent::Typed { descriptor, payload } if self.chains.has(entry.ring) => {
+                self.chain_event(entry, descriptor, *payload)
             }
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
             EntryContent::Gap(_) => Ok(()),
@@ -130,7 +165,9 @@ impl ReplayConsumer for TraceBuilder<'_> {
         let rows = self.overlapping_rows.values().map(TrackRows::kept_bytes).fold(0, u64::saturating_add);
         let processes = self.processes.iter().map(of_process).fold(0, u64::saturating_add);
         let tracks = self.tracks.len() as u64 * TRACK_BYTES;
-        [rows, processes, tracks, self.held.kept_bytes(), self.field_bytes].into_iter().fold(0, u64::saturating_add)
+        let states = self.states.as_ref().map_or(0, States::kept_bytes);
+        let more = [self.held.kept_bytes(), self.chains.kept_bytes(), self.kept_task_bytes(), self.field_bytes, states];
+        [rows, processes, tracks].into_iter().chain(more).fold(0, u64::saturating_add)
     }
 }
 
@@ -155,6 +192,7 @@ impl TraceBuilder<'_> {
             SpanStep::SliceEnded(taken) => {
                 self.show_span(process, taken.slice.span, replay)?;
                 let mut args = Args::default();
+                args.push_scope_end(replay.get(taken.slice.span));
                 args.push_instructions(taken.instructions);
                 self.end_slice(process, &taken.slice, nanos, args)
             }
@@ -163,6 +201,7 @@ impl TraceBuilder<'_> {
                 for taken in cut {
                     // No thread can be in a span after the close. The exit comes later, was lost, or never comes.
                     let mut args = Args::default();
+                    args.push_scope_end(replay.get(*span));
                     if self.outline.processes[process].missing_exits.contains(taken.slice.id) {
                         args = match replay.may_have_ended(&taken.slice, nanos) {
                             true => drawn::lost_end(),
@@ -228,6 +267,9 @@ impl TraceBuilder<'_> {
             self.sample_grain(grain_start_nanos)?;
         }
         self.end_lost_spans()?;
+        self.end_chains()?;
+        self.end_states()?;
+        self.end_tasks()?;
         self.losses()?;
         self.writer.finish()
     }

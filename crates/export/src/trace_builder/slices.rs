@@ -1,7 +1,7 @@
 //! Thread view: a track for each thread, with its span slices.
 
 use super::drawn::{DrawnSlice, drawn_end, lost_end};
-use super::{Args, Label, TraceBuilder, TrackKey};
+use super::{ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::trace_writer::TrackId;
 use eventring::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
 use eventring_capture::recording::RecordingEntry;
@@ -32,6 +32,9 @@ impl TraceBuilder<'_> {
         let mut more = Args::default();
         if outline.open_slices.contains(&slice.id) {
             more.push_open(slice.entered_epoch_nanos, self.outline.end_nanos[entry.process_index]);
+        }
+        if let Some(trace) = replayed.remote_trace {
+            more.push("trace_id", ArgValue::Text(trace.trace_id.to_string().into()));
         }
         let place = &mut self.processes[entry.process_index].flows;
         let flows = outline.flows.of_next(place, slice.id);

@@ -44,6 +44,9 @@ impl TraceBuilder<'_> {
                 more.push("busy_ns", ArgValue::Uint(nanos));
             }
         }
+        if let Some(trace) = replayed.remote_trace {
+            more.push("trace_id", ArgValue::Text(trace.trace_id.to_string().into()));
+        }
         let place = &mut self.processes[process_index].flows;
         let flows = match self.view {
             View::Span => outline.flows.of_next(place, replayed.number),
@@ -88,9 +91,7 @@ impl TraceBuilder<'_> {
         span.push_rest(shown, &mut args);
         let replayed = replay.get(id);
         args.push("busy_ns", ArgValue::Uint(replayed.map_or(0, |span| span.counted_busy_nanos())));
-        if replayed.is_some_and(|span| span.has_ended_with_parent()) {
-            args.push("end", ArgValue::Text("with its parent".into()));
-        }
+        args.push_scope_end(replayed);
         let whole = replayed.filter(|span| span.missing_exits().is_empty());
         args.push_instructions(whole.and_then(|span| span.instructions));
         self.writer.end(track, slice, end_nanos, &args)

@@ -17,18 +17,60 @@ pub(super) enum TrackKey {
         process: u32,
         row: u32,
     },
+    /// A task of a process, and later tasks of the same name.
+    Task {
+        process: u32,
+        number: u32,
+        name: String,
+    },
+    /// When a worker is parked.
+    Parked(u32, ThreadKey),
     /// The events of a ring that lie in no span.
     Ring(u32),
     Losses(u32),
+    /// One row of the blocks of a ring. Only damaged recordings need several.
+    Blocks {
+        ring: u32,
+        row: u32,
+    },
+    /// One row of transactions: those that were executed side by side have rows of their own.
+    Transactions {
+        ring: u32,
+        row: u32,
+    },
+    /// What consensus has said of the blocks of a ring.
+    Consensus(u32),
     Counter {
         process: u32,
         name: String,
     },
+    /// A thread that has recorded nothing, as the system numbers it.
+    OtherThread(u32),
+    /// What a thread did, as the system numbers it.
+    States(u32),
 }
 
 impl TraceBuilder<'_> {
     pub(super) fn thread_track(&mut self, process: u32, thread: ThreadKey, described: &Thread) -> io::Result<TrackId> {
         self.track(TrackKey::Thread(thread), Some((process, described)))
+    }
+
+    /// Returns the track of a thread that has recorded nothing.
+    pub(super) fn other_thread_track(&mut self, process: TrackId, thread_id: u32, name: &str) -> io::Result<TrackId> {
+        let kind = TrackKind::Thread { process, os_thread_id: thread_id };
+        self.new_track(TrackKey::OtherThread(thread_id), kind, name, 0)
+    }
+
+    /// Makes a track with slices in another one.
+    pub(super) fn plain_track(&mut self, key: TrackKey, parent: TrackId, name: &str) -> io::Result<TrackId> {
+        self.new_track(key, TrackKind::Plain { parent }, name, 0)
+    }
+
+    fn new_track(&mut self, key: TrackKey, kind: TrackKind, name: &str, pid: u32) -> io::Result<TrackId> {
+        let id = TrackId(self.tracks.len() as u64 + 1);
+        self.tracks.insert(key, id);
+        self.writer.track(id, &Track { kind, name, pid })?;
+        Ok(id)
     }
 
     /// Returns the track with this key. Makes the track if it does not exist yet. For a track of a thread, `thread` is
@@ -39,13 +81,20 @@ impl TraceBuilder<'_> {
         }
         let recording = self.recording;
         let process = match &key {
-            TrackKey::Process(process) | TrackKey::Spans { process, .. } | TrackKey::Counter { process, .. } => {
-                *process
-            }
-            TrackKey::Ring(ring) | TrackKey::Losses(ring) => recording.ring(*ring).process,
+            TrackKey::Process(process)
+            | TrackKey::Spans { process, .. }
+            | TrackKey::Task { process, .. }
+            | TrackKey::Parked(process, _)
+            | TrackKey::Counter { process, .. } => *process,
+            TrackKey::Ring(ring)
+            | TrackKey::Losses(ring)
+            | TrackKey::Blocks { ring, .. }
+            | TrackKey::Transactions { ring, .. }
+            | TrackKey::Consensus(ring) => recording.ring(*ring).process,
             TrackKey::Thread(of) | TrackKey::Overlapping(of, _) => {
                 thread.map_or_else(|| recording.ring(of.recorder).process, |(process, _)| process)
             }
+            TrackKey::OtherThread(_) | TrackKey::States(_) => 0,
         };
         let ring = recording.capture.rings().iter().find(|ring| ring.process == process);
         let pid = ring.map_or(0, |ring| ring.pid);
@@ -72,6 +121,15 @@ impl TraceBuilder<'_> {
             TrackKey::Spans { .. } => {
                 (TrackKind::Plain { parent: self.track(TrackKey::Process(process), None)? }, "spans".into())
             }
+            TrackKey::Task { name, .. } => {
+                let parent = self.track(TrackKey::Process(process), None)?;
+                (TrackKind::Plain { parent }, format!("task {name}"))
+            }
+            TrackKey::Parked(_, of) => {
+                let key = TrackKey::Thread(*of);
+                let key = if self.tracks.contains_key(&key) { key } else { TrackKey::Process(process) };
+                (TrackKind::Plain { parent: self.track(key, None)? }, "parked".to_owned())
+            }
             TrackKey::Ring(ring) => {
                 let parent = self.track(TrackKey::Process(process), None)?;
                 (TrackKind::Plain { parent }, format!("events of {}", recording.ring(*ring).name))
@@ -80,14 +138,25 @@ impl TraceBuilder<'_> {
                 let parent = self.track(TrackKey::Process(process), None)?;
                 (TrackKind::Plain { parent }, format!("losses of {}", recording.ring(*ring).name))
             }
+            TrackKey::Blocks { ring, .. } => self.chain_track(process, *ring, "blocks")?,
+            TrackKey::Transactions { ring, .. } => self.chain_track(process, *ring, "transactions")?,
+            TrackKey::Consensus(ring) => self.chain_track(process, *ring, "consensus")?,
             TrackKey::Counter { name, .. } => {
                 let process = self.track(TrackKey::Process(process), None)?;
                 (TrackKind::Counter { process }, name.clone())
             }
+            TrackKey::OtherThread(_) | TrackKey::States(_) => {
+                unreachable!("they are made where they are drawn")
+            }
         };
-        let id = TrackId(self.tracks.len() as u64 + 1);
-        self.tracks.insert(key, id);
-        self.writer.track(id, &Track { kind, name: &name, pid })?;
-        Ok(id)
+        self.new_track(key, kind, &name, pid)
+    }
+
+    /// Returns the kind and the name of a track of blocks. Several rings of a recording may have blocks.
+    fn chain_track(&mut self, process: u32, ring: u32, what: &str) -> io::Result<(TrackKind, String)> {
+        let parent = self.track(TrackKey::Process(process), None)?;
+        let is_only = self.chains.count() == 1;
+        let name = if is_only { what.to_owned() } else { format!("{what} of {}", self.recording.ring(ring).name) };
+        Ok((TrackKind::Plain { parent }, name))
     }
 }

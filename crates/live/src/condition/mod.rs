@@ -4,8 +4,9 @@
 //! expression = all { "or" all }
 //! all        = unary { ["and"] unary }                  terms that stand side by side must all hold
 //! unary      = "not" unary | "(" expression ")" | term
-//! term       = ("span" | "event" | "target" | "thread") ("=" | "!=") pattern
+//! term       = ("span" | "event" | "target" | "thread" | "task") ("=" | "!=") pattern
 //!            | ("dur" | "open") compare time            the time of a closed span; the age of an open one
+//!            | ("poll" | "woken" | "idle") compare time  the time for which a task does this
 //!            | "level" compare level                    of a log record; ERROR is the greatest
 //!            | "field." path compare value
 //!            | "rate(" of ["," time] ")" compare number "/" ("s" | "m" | "h")
@@ -23,9 +24,11 @@
 //! | `tokens` | the words of an expression, and their columns |
 //! | `parse` | from words to an expression |
 //! | `possible` | what the parts of an expression can hold for |
+//! | `blocks` | what an expression asks of the values of a block |
 //! | `fault` | the error type |
 //! | `subject` | what a condition is tested on |
 
+mod blocks;
 mod fault;
 mod parse;
 mod pattern;
@@ -36,13 +39,16 @@ mod term;
 mod tests;
 mod tokens;
 
+#[doc(inline)]
+pub use eventring_capture::{Integer, Operand};
 pub use fault::ConditionError;
 pub use parse::time_nanos;
 pub use pattern::NamePattern;
-pub use subject::{Operand, RateOf, Subject};
+pub use subject::{RateOf, Subject};
 pub use term::Compare;
 pub use tokens::{Tokens, write_word};
 
+use eventring_tasks::TaskState;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -69,6 +75,19 @@ const WINDOW: Duration = Duration::from_secs(10);
 #[derive(Clone, PartialEq, Debug)]
 pub struct Condition {
     root: Node,
+}
+
+/// What a name in a condition is that of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NameKind {
+    /// A span.
+    Span,
+    /// A log record, a mark or a typed event.
+    Event,
+    /// A target.
+    Target,
+    /// A thread.
+    Thread,
 }
 
 /// A part of an expression.
@@ -99,6 +118,13 @@ impl Condition {
         ages
     }
 
+    /// Returns what tasks must do, and for how many nanoseconds at least, to fulfil the condition, each once.
+    pub(super) fn phase_ages(&self) -> Vec<(TaskState, u64)> {
+        let mut ages = Vec::new();
+        self.root.each_term(&mut |term| ages.extend(term.phase_age().filter(|age| !ages.contains(age))));
+        ages
+    }
+
     /// Returns true if all terms are rates and percentiles. Such a condition says nothing of what happens.
     pub(super) fn has_only_rates(&self) -> bool {
         let mut has_others = false;
@@ -107,16 +133,35 @@ impl Condition {
     }
 
     /// Parses a condition that selects single events. It may also say only what shall not be (`not event=PING`), and it
-    /// has no terms about more than a single event: ages, rates, percentiles, deaths and signals.
+    /// has no terms about more than a single event: ages, tasks, rates, percentiles, deaths and signals.
     ///
     /// # Errors
     /// The text is no expression, or has such a term.
     pub fn for_events(text: &str) -> Result<Self, ConditionError> {
-        let condition = Self { root: parse::parse(text, false)? };
+        let condition = Self { root: parse::parse(text, false, false)? };
         match condition.term_about_more() {
             None => Ok(condition),
             Some(term) => {
-                let why = format!("`{term}` is not about a single event; `capture --on` and `open` know such terms");
+                let why = format!("`{term}` is not about a single event; `capture --on` knows such terms");
+                Err(ConditionError::at(text, 0, why))
+            }
+        }
+    }
+
+    /// Parses a condition that events fulfil by what they say themselves. Like [`Self::for_events`], and without the
+    /// times of spans, which a single event does not know. A name that is no word of the language is that of a field:
+    /// `request_id=7`.
+    ///
+    /// # Errors
+    /// The text is no expression, or has a term about more than an event says.
+    pub fn for_search(text: &str) -> Result<Self, ConditionError> {
+        let condition = Self { root: parse::parse(text, false, true)? };
+        let term = if condition.asks_for_durations() { Some("dur".to_owned()) } else { condition.term_about_more() };
+        match term {
+            None => Ok(condition),
+            Some(term) => {
+                let why =
+                    format!("no event says `{term}` by itself; `export --where` and `watch --where` read whole spans");
                 Err(ConditionError::at(text, 0, why))
             }
         }
@@ -142,15 +187,19 @@ impl Condition {
         paths
     }
 
+    /// Returns the patterns of names that the condition has, and what is so named.
+    #[must_use]
+    pub fn names(&self) -> Vec<(NameKind, NamePattern)> {
+        let mut names = Vec::new();
+        self.root.each_term(&mut |term| names.extend(term.name().map(|(kind, pattern)| (kind, pattern.clone()))));
+        names
+    }
+
     /// Returns the first term that says something of more than a single event.
     fn term_about_more(&self) -> Option<String> {
         let mut found = None;
         self.root.each_term(&mut |term| {
-            let is_about_more = matches!(
-                term,
-                Term::OpenAge { .. } | Term::Rate { .. } | Term::Percentile { .. } | Term::Death | Term::Signal
-            );
-            if is_about_more && found.is_none() {
+            if term.is_about_more() && found.is_none() {
                 found = Some(term.to_string());
             }
         });
@@ -174,7 +223,7 @@ impl FromStr for Condition {
     type Err = ConditionError;
 
     fn from_str(text: &str) -> Result<Self, ConditionError> {
-        parse::parse(text, true).map(|root| Self { root })
+        parse::parse(text, true, false).map(|root| Self { root })
     }
 }
 

@@ -1,10 +1,11 @@
 //! The parser of conditions. Its work is linear in the length of the expression, and its recursion is bounded.
 
 use super::possible::contradiction;
-use super::term::{Compare, FieldLimit, LEVELS, RateUnit, Term};
+use super::term::{Compare, FieldLimit, LEVELS, PHASES, RateUnit, Term};
 use super::tokens::Tokens;
 use super::{ConditionError, DEPTH_MAX, NamePattern, Node, RateOf, TEXT_BYTES_MAX, WINDOW};
 use eventring::schema::perf::CallSiteLevel;
+use eventring_tasks::TaskState;
 use std::time::Duration;
 
 /// The characters at which the value of a term ends, besides spaces.
@@ -12,18 +13,29 @@ const VALUE_ENDS: [char; 2] = ['(', ')'];
 /// The characters at which a pattern within the parentheses of a rate ends.
 const ARGUMENT_ENDS: [char; 3] = ['(', ')', ','];
 const A_TERM: &str = "span=NAME, dur>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \
-                      rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
+                      task=NAME, poll>TIME, woken>TIME, idle>TIME, rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
+/// The terms about single events, and those about what an event says by itself.
+const AN_EVENT_TERM: &str =
+    "span=NAME, dur>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME or thread=NAME";
+const A_SEARCH_TERM: &str =
+    "span=NAME, level>=LEVEL, event=NAME, NAME=VALUE (a field), field.NAME=VALUE, target=NAME or thread=NAME";
 const A_TIME: &str = "a time like 500us, 50ms, 2s or 1m30s, at most 87600h";
 /// The longest time that a term can have, ten years: times are counted in 64 bits of nanoseconds.
 const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// Parses an expression. One that waits for something must say what shall happen (`must_name`).
-pub(super) fn parse(text: &str, must_name: bool) -> Result<Node, ConditionError> {
+/// Parses an expression. One that waits for something must say what shall happen (`must_name`). With `has_bare_fields`,
+/// other names are those of fields.
+pub(super) fn parse(text: &str, must_name: bool, has_bare_fields: bool) -> Result<Node, ConditionError> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("the expression has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len());
         return Err(ConditionError::at(text, 0, message));
     }
-    let mut tokens = Tokens::new(text);
+    let terms = match (must_name, has_bare_fields) {
+        (true, _) => A_TERM,
+        (false, false) => AN_EVENT_TERM,
+        (false, true) => A_SEARCH_TERM,
+    };
+    let mut tokens = Tokens::new(text).with_terms(terms, has_bare_fields);
     let root = any(&mut tokens, 0)?;
     if !tokens.rest().is_empty() {
         return Err(tokens.expected("`and`, `or`, or the end of the expression"));
@@ -101,7 +113,7 @@ fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
         return Ok(Term::Percentile { percent, of, window, compare, nanos: time(tokens)? });
     }
     if !tokens.take_name(name) {
-        return Err(tokens.expected(A_TERM));
+        return Err(tokens.expected(tokens.terms()));
     }
     match name {
         "span" => pattern(tokens).map(|(is, pattern)| Term::Span { is, pattern }),
@@ -109,13 +121,15 @@ fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
         "target" => pattern(tokens).map(|(is, pattern)| Term::Target { is, pattern }),
         "thread" => pattern(tokens).map(|(is, pattern)| Term::Thread { is, pattern }),
         "dur" => Ok(Term::Duration { compare: compare(tokens)?, nanos: time(tokens)? }),
+        "task" => pattern(tokens).map(|(is, pattern)| Term::Task { is, pattern }),
         "open" => {
-            let place = tokens.place();
-            let compare = compare(tokens)?;
-            if !matches!(compare, Compare::Greater | Compare::GreaterOrEqual) {
-                return Err(tokens.expected_at(place, "`>` or `>=`, because the age of an open span grows"));
-            }
-            Ok(Term::OpenAge { compare, nanos: time(tokens)? })
+            let (compare, nanos) = age(tokens, "`>` or `>=`, because the age of an open span grows")?;
+            Ok(Term::OpenAge { compare, nanos })
+        }
+        "poll" | "woken" | "idle" => {
+            let state = PHASES.iter().find(|(known, _)| *known == name).map_or(TaskState::Idle, |(_, state)| *state);
+            let (compare, nanos) = age(tokens, "`>` or `>=`, because the time for which a task does something grows")?;
+            Ok(Term::Phase { state, compare, nanos })
         }
         "level" => {
             let compare = compare(tokens)?;
@@ -134,8 +148,19 @@ fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
         }
         "death" => Ok(Term::Death),
         "signal" => Ok(Term::Signal),
-        _ => Err(tokens.expected_at(start, A_TERM)),
+        path if tokens.has_bare_fields() && !path.is_empty() => field(tokens, path),
+        _ => Err(tokens.expected_at(start, tokens.terms())),
     }
+}
+
+/// Parses a time that grows.
+fn age(tokens: &mut Tokens<'_>, expected: &str) -> Result<(Compare, u64), ConditionError> {
+    let place = tokens.place();
+    let compare = compare(tokens)?;
+    if !matches!(compare, Compare::Greater | Compare::GreaterOrEqual) {
+        return Err(tokens.expected_at(place, expected));
+    }
+    Ok((compare, time(tokens)?))
 }
 
 fn compare(tokens: &mut Tokens<'_>) -> Result<Compare, ConditionError> {

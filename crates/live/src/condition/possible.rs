@@ -2,8 +2,9 @@
 //! user.
 
 use super::Node;
-use super::term::{Compare, LEVELS, Term};
+use super::term::{Compare, LEVELS, PHASES, Term};
 use eventring::schema::perf::CallSiteLevel;
+use eventring_tasks::TaskState;
 
 /// A range of times in nanoseconds, with both ends.
 type Times = (u64, u64);
@@ -17,6 +18,8 @@ pub(super) struct Possible {
     closed: Option<Times>,
     /// Open spans of such an age.
     open: Option<Times>,
+    /// Tasks that are polled, wait for a worker, or are idle, for such a time.
+    phases: [Option<Times>; 3],
     /// Log records: a bit for each level.
     levels: u8,
     is_typed_event: bool,
@@ -31,6 +34,7 @@ impl Possible {
     pub(super) const NOTHING: Self = Self {
         closed: None,
         open: None,
+        phases: [None; 3],
         levels: 0,
         is_typed_event: false,
         is_mark: false,
@@ -41,6 +45,7 @@ impl Possible {
     pub(super) const ANYTHING: Self = Self {
         closed: ALL_TIMES,
         open: ALL_TIMES,
+        phases: [ALL_TIMES; 3],
         levels: u8::MAX,
         is_typed_event: true,
         is_mark: true,
@@ -55,6 +60,13 @@ impl Possible {
             Term::Span { .. } => Self { is_typed_event: true, is_mark: true, ..Self::SPANS_AND_RECORDS },
             Term::Event { .. } => Self { levels: u8::MAX, is_typed_event: true, is_mark: true, ..Self::NOTHING },
             Term::Target { .. } | Term::Thread { .. } => Self::SPANS_AND_RECORDS,
+            Term::Task { .. } => {
+                Self { is_typed_event: true, is_mark: true, phases: [ALL_TIMES; 3], ..Self::SPANS_AND_RECORDS }
+            }
+            Term::Phase { state, compare, nanos } => {
+                let of = |(_, of): (&str, TaskState)| times(*compare, *nanos).filter(|_| of == *state);
+                Self { phases: PHASES.map(of), ..Self::NOTHING }
+            }
             Term::Duration { compare, nanos } => Self { closed: times(*compare, *nanos), ..Self::NOTHING },
             Term::OpenAge { compare, nanos } => Self { open: times(*compare, *nanos), ..Self::NOTHING },
             Term::Level { compare, level } => {
@@ -62,7 +74,7 @@ impl Possible {
                 let levels = LEVELS.into_iter().filter(holds).map(|found| 1 << found as u8);
                 Self { levels: levels.fold(0, |all, level: u8| all | level), ..Self::NOTHING }
             }
-            Term::Field { .. } => Self { is_typed_event: true, ..Self::SPANS_AND_RECORDS },
+            Term::Field { .. } => Self { is_typed_event: true, phases: [ALL_TIMES; 3], ..Self::SPANS_AND_RECORDS },
             Term::Rate { .. } | Term::Percentile { .. } => Self::ANYTHING,
             Term::Death => Self { is_death: true, ..Self::NOTHING },
             Term::Signal => Self { is_signal: true, ..Self::NOTHING },
@@ -78,6 +90,7 @@ impl Possible {
         Self {
             closed: both(self.closed, other.closed),
             open: both(self.open, other.open),
+            phases: [0, 1, 2].map(|at| both(self.phases[at], other.phases[at])),
             levels: self.levels & other.levels,
             is_typed_event: self.is_typed_event && other.is_typed_event,
             is_mark: self.is_mark && other.is_mark,
@@ -96,6 +109,7 @@ impl Possible {
         Self {
             closed: hull(self.closed, other.closed),
             open: hull(self.open, other.open),
+            phases: [0, 1, 2].map(|at| hull(self.phases[at], other.phases[at])),
             levels: self.levels | other.levels,
             is_typed_event: self.is_typed_event || other.is_typed_event,
             is_mark: self.is_mark || other.is_mark,
@@ -108,13 +122,17 @@ impl Possible {
     /// Returns the same kinds of things, with any times and levels.
     fn kinds(self) -> Self {
         let levels = if self.levels == 0 { 0 } else { u8::MAX };
-        Self { closed: self.closed.and(ALL_TIMES), open: self.open.and(ALL_TIMES), levels, ..self }
+        let phases = self.phases.map(|times| times.and(ALL_TIMES));
+        Self { closed: self.closed.and(ALL_TIMES), open: self.open.and(ALL_TIMES), phases, levels, ..self }
     }
 
     fn in_words(self) -> String {
         let kinds = [
             (self.closed.is_some(), "spans that are closed"),
             (self.open.is_some(), "spans that are open"),
+            (self.phases[0].is_some(), "polls of tasks"),
+            (self.phases[1].is_some(), "tasks that were woken"),
+            (self.phases[2].is_some(), "tasks that are idle"),
             (self.levels > 0, "log records"),
             (self.is_typed_event, "typed events"),
             (self.is_mark, "marks"),
@@ -198,6 +216,8 @@ mod tests {
             ("(dur>1s or level>=WARN) (level=INFO or dur<1s)", 25),
             ("event=x target=y dur>1ms", 18),
             ("death span!=x", 7),
+            ("poll>1ms woken>2ms", 10),
+            ("idle>1s dur>1s", 9),
         ];
         let shown: Vec<String> = refused
             .iter()
@@ -224,6 +244,9 @@ mod tests {
             "(death or dur>1s) (signal or dur<2s)",
             "not level>=ERROR dur>5ms",
             "thread=a target=b level=ERROR field.x=1 event=*",
+            "task=a woken>1ms not woken>5ms",
+            "task=a level>=ERROR or task=a (poll>10ms or idle>30s)",
+            "task!=a poll>10ms field.kind=hooked rate(span=a)>1/s",
         ] {
             assert!(text.parse::<Condition>().is_ok(), "{text}: {:?}", text.parse::<Condition>());
         }

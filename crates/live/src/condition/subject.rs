@@ -1,8 +1,9 @@
 //! The subjects of conditions.
 
 use super::NamePattern;
-use eventring::schema::Value;
-use eventring::schema::perf::{CallSiteLevel, FieldValue};
+use eventring::schema::perf::CallSiteLevel;
+use eventring_capture::Operand;
+use eventring_tasks::TaskState;
 use std::fmt;
 use std::time::Duration;
 
@@ -56,6 +57,16 @@ pub trait Subject {
         None
     }
 
+    /// Calls `take` with the name of the task: of the innermost task among the span and its ancestors.
+    fn task_name(&self, take: &mut dyn FnMut(&str)) {
+        let _ = take;
+    }
+
+    /// Returns what a task does or did, and for how long, in nanoseconds.
+    fn task_phase_nanos(&self) -> Option<(TaskState, u64)> {
+        None
+    }
+
     /// Calls `take` with the value of a field, if there is such a field. `path` is the name of the field; the fields
     /// of typed events may be structs, whose parts are named by dotted paths.
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
@@ -74,52 +85,6 @@ pub trait Subject {
     fn quantile_nanos(&self, of: &RateOf, window: Duration, part: f64) -> Option<u64> {
         let _ = (of, window, part);
         None
-    }
-}
-
-/// The value of a field, as conditions compare it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Operand<'a> {
-    /// An integer.
-    Integer(i128),
-    /// A number that is not an integer.
-    Float(f64),
-    /// A truth value.
-    Bool(bool),
-    /// A text, or any other value as text.
-    Text(&'a str),
-}
-
-impl Operand<'_> {
-    /// Calls `take` with the value of a field of a span or log record.
-    pub fn with_field(value: &FieldValue, take: &mut dyn FnMut(Operand<'_>)) {
-        match value {
-            FieldValue::I64(number) => take(Operand::Integer((*number).into())),
-            FieldValue::U64(number) => take(Operand::Integer((*number).into())),
-            FieldValue::I128(number) => take(Operand::Integer(*number)),
-            // A number that has no room is greater than all that a condition can name.
-            FieldValue::U128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
-            FieldValue::F64(number) => take(Operand::Float(*number)),
-            FieldValue::Bool(value) => take(Operand::Bool(*value)),
-            FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => take(Operand::Text(text)),
-            _ => take(Operand::Text(&value.to_string())),
-        }
-    }
-
-    /// Calls `take` with the value of a field of a typed event.
-    pub fn with_value(value: &Value<'_>, take: &mut dyn FnMut(Operand<'_>)) {
-        match value {
-            Value::Uint(number) => take(Operand::Integer((*number).into())),
-            Value::Int(number) => take(Operand::Integer((*number).into())),
-            Value::Uint128(number) => take(Operand::Integer(i128::try_from(*number).unwrap_or(i128::MAX))),
-            Value::Int128(number) => take(Operand::Integer(*number)),
-            Value::F32(number) => take(Operand::Float((*number).into())),
-            Value::F64(number) => take(Operand::Float(*number)),
-            Value::Bool(value) => take(Operand::Bool(*value)),
-            Value::Text(text) => take(Operand::Text(text)),
-            Value::Enum { name: Some(name), .. } => take(Operand::Text(name)),
-            other => take(Operand::Text(&other.to_string())),
-        }
     }
 }
 

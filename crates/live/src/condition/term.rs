@@ -1,8 +1,9 @@
 //! The terms of conditions.
 
 use super::tokens::write_quoted;
-use super::{NamePattern, Operand, RateOf, Subject};
+use super::{Integer, NameKind, NamePattern, Operand, RateOf, Subject};
 use eventring::schema::perf::CallSiteLevel;
+use eventring_tasks::TaskState;
 use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
@@ -25,6 +26,16 @@ pub(super) enum Term {
     Thread {
         is: bool,
         pattern: NamePattern,
+    },
+    Task {
+        is: bool,
+        pattern: NamePattern,
+    },
+    /// The time for which a task does something. Its `compare` is `>` or `>=`.
+    Phase {
+        state: TaskState,
+        compare: Compare,
+        nanos: u64,
     },
     /// The time of a closed span.
     Duration {
@@ -68,6 +79,10 @@ pub(super) enum Term {
 pub(super) const LEVELS: [CallSiteLevel; 5] =
     [CallSiteLevel::Error, CallSiteLevel::Warn, CallSiteLevel::Info, CallSiteLevel::Debug, CallSiteLevel::Trace];
 
+/// The words for what tasks do.
+pub(super) const PHASES: [(&str, TaskState); 3] =
+    [("poll", TaskState::Running), ("woken", TaskState::Woken), ("idle", TaskState::Idle)];
+
 /// A comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compare {
@@ -88,7 +103,7 @@ pub enum Compare {
 /// The value with which a field is compared.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum FieldLimit {
-    Integer(i128),
+    Integer(Integer),
     Float(f64),
     Bool(bool),
     /// A pattern of texts.
@@ -129,6 +144,14 @@ impl Term {
                 subject.thread_name(&mut |name| holds = pattern.fits(name) == *is);
                 holds
             }
+            Self::Task { is, pattern } => {
+                let mut holds = false;
+                subject.task_name(&mut |name| holds = pattern.fits(name) == *is);
+                holds
+            }
+            Self::Phase { state, compare, nanos } => {
+                subject.task_phase_nanos().is_some_and(|(of, found)| of == *state && compare.holds(found.cmp(nanos)))
+            }
             Self::Duration { compare, nanos } => {
                 subject.closed_after_nanos().is_some_and(|found| compare.holds(found.cmp(nanos)))
             }
@@ -167,6 +190,45 @@ impl Term {
         }
     }
 
+    /// Returns the name that the term is about.
+    pub(super) fn name(&self) -> Option<(NameKind, &NamePattern)> {
+        match self {
+            Self::Span { pattern, .. } => Some((NameKind::Span, pattern)),
+            Self::Event { pattern, .. } => Some((NameKind::Event, pattern)),
+            Self::Target { pattern, .. } => Some((NameKind::Target, pattern)),
+            Self::Thread { pattern, .. } => Some((NameKind::Thread, pattern)),
+            Self::Rate { of, .. } | Self::Percentile { of, .. } => match of {
+                RateOf::Spans(pattern) => Some((NameKind::Span, pattern)),
+                RateOf::Events(pattern) => Some((NameKind::Event, pattern)),
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns what a task must do for the term to hold, and the shortest time in nanoseconds.
+    pub(super) fn phase_age(&self) -> Option<(TaskState, u64)> {
+        match self {
+            Self::Phase { state, compare, nanos } => {
+                Some((*state, nanos.saturating_add(u64::from(*compare == Compare::Greater))))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns true if the term says something of more than a single event.
+    pub(super) fn is_about_more(&self) -> bool {
+        matches!(
+            self,
+            Self::OpenAge { .. }
+                | Self::Task { .. }
+                | Self::Phase { .. }
+                | Self::Rate { .. }
+                | Self::Percentile { .. }
+                | Self::Death
+                | Self::Signal
+        )
+    }
+
     /// Returns true if the term holds only for some of what happens.
     pub(super) fn names_something(&self) -> bool {
         !matches!(
@@ -175,6 +237,7 @@ impl Term {
                 | Self::Event { is: false, .. }
                 | Self::Target { is: false, .. }
                 | Self::Thread { is: false, .. }
+                | Self::Task { is: false, .. }
         )
     }
 }
@@ -218,12 +281,16 @@ impl FieldLimit {
     fn holds(&self, compare: Compare, found: Operand<'_>) -> bool {
         let order = match (self, found) {
             (Self::Integer(wanted), Operand::Integer(found)) => Some(found.cmp(wanted)),
-            (Self::Integer(wanted), Operand::Float(found)) => found.partial_cmp(&(*wanted as f64)),
-            (Self::Float(wanted), Operand::Integer(found)) => (found as f64).partial_cmp(wanted),
+            (Self::Integer(wanted), Operand::Float(found)) => found.partial_cmp(&wanted.to_f64()),
+            (Self::Float(wanted), Operand::Integer(found)) => found.to_f64().partial_cmp(wanted),
             (Self::Float(wanted), Operand::Float(found)) => found.partial_cmp(wanted),
+            // NaN and infinities are no numbers to compare with, but have names.
+            (Self::Pattern(pattern), Operand::Float(found)) if !found.is_finite() => {
+                Some(if pattern.fits(&found.to_string()) { Ordering::Equal } else { Ordering::Less })
+            }
             (Self::Bool(wanted), Operand::Bool(found)) => Some(found.cmp(wanted)),
             // Programs record numbers and truth values as text, too.
-            (Self::Integer(wanted), Operand::Text(text)) => text.parse().ok().map(|found: i128| found.cmp(wanted)),
+            (Self::Integer(wanted), Operand::Text(text)) => text.parse().ok().map(|found: Integer| found.cmp(wanted)),
             (Self::Float(wanted), Operand::Text(text)) => text.parse().ok().and_then(|it: f64| it.partial_cmp(wanted)),
             (Self::Bool(wanted), Operand::Text(text)) => text.parse().ok().map(|found: bool| found.cmp(wanted)),
             (Self::Text(wanted), Operand::Text(text)) => Some(text.cmp(wanted)),
@@ -264,6 +331,11 @@ impl fmt::Display for Term {
             Self::Event { is, pattern } => write!(f, "event{}{pattern}", sign(*is)),
             Self::Target { is, pattern } => write!(f, "target{}{pattern}", sign(*is)),
             Self::Thread { is, pattern } => write!(f, "thread{}{pattern}", sign(*is)),
+            Self::Task { is, pattern } => write!(f, "task{}{pattern}", sign(*is)),
+            Self::Phase { state, compare, nanos } => {
+                let name = PHASES.iter().find(|(_, of)| of == state).map_or("", |(name, _)| name);
+                write!(f, "{name}{compare}{}", time(Duration::from_nanos(*nanos)))
+            }
             Self::Duration { compare, nanos } => write!(f, "dur{compare}{}", time(Duration::from_nanos(*nanos))),
             Self::OpenAge { compare, nanos } => write!(f, "open{compare}{}", time(Duration::from_nanos(*nanos))),
             Self::Level { compare, level } => write!(f, "level{compare}{}", level.name().unwrap_or("none")),

@@ -94,11 +94,13 @@ fn records_are_found_by_level_name_field_and_any_of_their_spans() {
         event: Some("ORDER_REJECTED"),
         level: Some(level),
         fields: vec![
-            ("code", Operand::Integer(7)),
+            ("code", Operand::Integer(7_u64.into())),
             ("user", Operand::Text("x")),
             ("share", Operand::Float(0.5)),
             ("is_new", Operand::Bool(true)),
             ("size", Operand::Text("1000")),
+            ("lines", Operand::Text("a\nb\t\"c\"")),
+            ("ratio", Operand::Float(f64::NAN)),
         ],
         ..Happened::default()
     };
@@ -119,6 +121,8 @@ fn records_are_found_by_level_name_field_and_any_of_their_spans() {
         "span=request level=ERROR",
         "event!=OTHER level=ERROR",
         "field.user!=5",
+        r#"field.lines="a\nb\t\"c\"""#,
+        "field.ratio=NaN",
     ] {
         assert!(holds(text, &record(CallSiteLevel::Error)), "{text}");
     }

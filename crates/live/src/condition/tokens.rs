@@ -9,14 +9,29 @@ use std::fmt;
 pub struct Tokens<'t> {
     text: &'t str,
     at: usize,
+    has_bare_fields: bool,
+    terms: &'static str,
 }
 
 impl<'t> Tokens<'t> {
     /// Begins at the first word of `text`.
     pub fn new(text: &'t str) -> Self {
-        let mut tokens = Self { text, at: 0 };
+        let mut tokens = Self { text, at: 0, has_bare_fields: false, terms: "" };
         tokens.skip_space();
         tokens
+    }
+
+    /// Says which terms there are, in words, and whether a name that is no word of the language is that of a field.
+    pub(crate) fn with_terms(self, terms: &'static str, has_bare_fields: bool) -> Self {
+        Self { terms, has_bare_fields, ..self }
+    }
+
+    pub(crate) fn terms(&self) -> &'static str {
+        self.terms
+    }
+
+    pub(crate) fn has_bare_fields(&self) -> bool {
+        self.has_bare_fields
     }
 
     /// Returns the place of the next word in bytes.
@@ -74,8 +89,15 @@ impl<'t> Tokens<'t> {
         let (mut text, mut is_escaped) = (String::new(), false);
         for (at, c) in self.rest().char_indices().skip(1) {
             match c {
+                // As `watch` prints texts.
                 _ if is_escaped => {
-                    text.push(c);
+                    text.push(match c {
+                        'n' => '\n',
+                        'r' => '\r',
+                        't' => '\t',
+                        '0' => '\0',
+                        other => other,
+                    });
                     is_escaped = false;
                 }
                 '\\' => is_escaped = true,

@@ -4,6 +4,7 @@
 //! except links beyond the limit of a span, which are counted.
 
 use super::happenings::Happening;
+use super::ids::Tree;
 use eventring::tracing::SpanId;
 use std::collections::HashMap;
 
@@ -22,8 +23,8 @@ pub(super) struct SpanHappenings {
     pub(super) events: Vec<Happening>,
     /// The number of those that have left as log records.
     pub(super) as_logs: u64,
-    /// The spans from which the span follows, each with the root of its tree.
-    pub(super) links: Vec<(SpanId, SpanId)>,
+    /// The spans from which the span follows, each with its tree.
+    pub(super) links: Vec<(SpanId, Tree)>,
     /// The number of further ones.
     pub(super) links_dropped: u32,
     /// The text of the first log record of the level ERROR.
@@ -75,9 +76,9 @@ impl HeldHappenings {
         Holding::Held
     }
 
-    /// Keeps the fact that a span follows from another one, whose tree has this root. Links beyond the limit are
+    /// Keeps the fact that a span follows from another one, which is in this tree. Links beyond the limit are
     /// counted.
-    pub(super) fn link(&mut self, process: usize, span: SpanId, link: (SpanId, SpanId)) -> Holding<()> {
+    pub(super) fn link(&mut self, process: usize, span: SpanId, link: (SpanId, Tree)) -> Holding<()> {
         if !self.has_entry((process, span)) {
             return Holding::NoEntry(());
         }

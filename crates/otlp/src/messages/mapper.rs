@@ -4,20 +4,23 @@ use super::attributes::Attributes;
 use super::batch::{OtlpBatch, OtlpRequests};
 use super::happenings::Happening;
 use super::held::{HeldHappenings, Holding};
-use super::ids::{ClosedRoots, ProcessKey, span_id};
+use super::ids::{ClosedTrees, Tree};
 use super::otel_fields;
 use eventring::reader::{Gap, GapCause};
+use eventring::tracing::context::ProcessIds;
 use eventring::tracing::{Span, SpanId};
-use eventring_capture::recording::RecordedRings;
+use eventring_capture::recording::{RecordedProgram, RecordedRings};
 use eventring_export::args::Args;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
+use opentelemetry_proto::tonic::trace::v1::SpanFlags;
 use opentelemetry_proto::tonic::trace::v1::span::Link;
 
 /// A process whose spans are sent.
 #[derive(Default)]
 struct OtlpProcess {
-    key: ProcessKey,
+    program: RecordedProgram,
+    ids: ProcessIds,
     /// The name of its first ring.
     ring: String,
     /// True if a ring of spans is known.
@@ -42,7 +45,7 @@ pub(crate) struct OtlpMapper {
     rings_known: usize,
     pub(super) batch: OtlpBatch,
     held: HeldHappenings,
-    roots: ClosedRoots,
+    trees: ClosedTrees,
     /// The counts of what no span has.
     pub(crate) counts: NotInSpans,
     /// The number of spans that were open although their programs had ended.
@@ -58,17 +61,17 @@ pub(crate) struct NotInSpans {
     pub(crate) apart: u64,
 }
 
-/// What happened in a span that nobody knows any more, with its process, the root of its tree, and the span.
-pub(super) type Gone = (usize, (SpanId, SpanId), Happening);
+/// What happened in a span that nobody knows any more, with its process, its tree, and the span.
+pub(super) type Gone = (usize, (Tree, SpanId), Happening);
 
 impl OtlpProcess {
     fn resource(&self, host: Option<&str>) -> Resource {
         let mut attributes = Attributes::default();
-        let program = if self.key.program.is_empty() { "unknown_service" } else { &self.key.program };
+        let program = if self.program.name.is_empty() { "unknown_service" } else { &self.program.name };
         attributes.push_text("service.name", program);
-        attributes.push_text("service.instance.id", self.key.instance());
-        if self.key.pid != 0 {
-            attributes.push_count("process.pid", self.key.pid.into());
+        attributes.push_text("service.instance.id", format!("{:016x}", self.ids.instance()));
+        if self.program.pid != 0 {
+            attributes.push_count("process.pid", self.program.pid.into());
         }
         if let Some(host) = host {
             attributes.push_text("host.name", host);
@@ -95,7 +98,7 @@ impl OtlpMapper {
             rings_known: 0,
             batch: OtlpBatch::new(bytes_max),
             held: HeldHappenings::default(),
-            roots: ClosedRoots::default(),
+            trees: ClosedTrees::default(),
             counts: NotInSpans::default(),
             open_spans: 0,
         }
@@ -127,17 +130,9 @@ impl OtlpMapper {
             if process.has_spans {
                 continue;
             }
-            let of_perf = rings.of_process(index).filter(|ring| rings.is_perf(*ring));
-            let of_perf = of_perf.map(|ring| rings.created_epoch_nanos(ring)).min();
-            // A program without a ring of spans is told from others by its other rings. The ids are those of an export
-            // of all these rings, also if the ring of spans has come last.
-            let created = of_perf.or_else(|| rings.of_process(index).map(|ring| rings.created_epoch_nanos(ring)).min());
-            process.key = ProcessKey {
-                pid: program.pid,
-                program: program.name.clone(),
-                created_nanos: created.unwrap_or_default(),
-            };
-            process.has_spans = of_perf.is_some();
+            // The ids are those of an export of all these rings, also if the ring of spans has come last.
+            (process.program, process.ids) = (program.clone(), rings.ids(index).clone());
+            process.has_spans = rings.of_process(index).any(|ring| rings.is_perf(ring));
             if process.ring.is_empty() {
                 process.ring = rings.of_process(index).next().map_or("", |ring| rings.name(ring)).to_owned();
             }
@@ -162,8 +157,8 @@ impl OtlpMapper {
 
     /// Takes a span that is over. `attributes` are its fields. A span without an end ends at `end_nanos`.
     pub(super) fn span(&mut self, process: usize, span: &Span, mut attributes: Attributes, end_nanos: u64) {
-        let key = &self.processes[process].key;
-        let trace_id = key.trace_id(span.root);
+        let process_ids = &self.processes[process].ids;
+        let ids = process_ids.of(span);
         let start = span.start_epoch_nanos();
         let end = match &span.closed {
             Some(closed) => closed.epoch_nanos,
@@ -171,6 +166,9 @@ impl OtlpMapper {
             None => end_nanos,
         };
         let happened = self.held.take(process, span.id);
+        // What the ids and flags say need not be said twice.
+        attributes.take_text("eventring.traceparent");
+        let trace_state = attributes.take_text("eventring.tracestate").unwrap_or_default();
         let name = otel_fields::name(&attributes, span);
         let kind = otel_fields::kind(&attributes);
         let status = otel_fields::status(&attributes, happened.error);
@@ -196,12 +194,17 @@ impl OtlpMapper {
         if happened.as_logs > 0 {
             attributes.push_count("eventring.events_as_logs", happened.as_logs);
         }
-        let link = |(id, root)| Link { trace_id: key.trace_id(root), span_id: span_id(id), ..Link::default() };
+        let link = |(id, tree): (SpanId, Tree)| {
+            let (trace_id, span_id) = tree.ids(process_ids, id);
+            Link { trace_id, span_id, ..Link::default() }
+        };
         let links = happened.links.into_iter().map(link).collect();
         let message = OtlpSpan {
-            trace_id,
-            span_id: span_id(span.id),
-            parent_span_id: span.parent.map(span_id).unwrap_or_default(),
+            trace_id: ids.trace_id.to_bytes().to_vec(),
+            span_id: ids.span_id.to_be_bytes().to_vec(),
+            parent_span_id: ids.parent_span_id.map(|id| id.to_be_bytes().to_vec()).unwrap_or_default(),
+            trace_state,
+            flags: trace_flags(span),
             name,
             kind: kind.into(),
             start_time_unix_nano: start,
@@ -213,13 +216,12 @@ impl OtlpMapper {
             status,
             ..OtlpSpan::default()
         };
-        self.roots.add(process, span.id, span.root);
+        self.trees.add(process, span);
         let scope = span.call_site.as_ref().map_or("", |call_site| &call_site.target);
         self.batch.span(process, scope, message);
     }
 
-    /// Takes the fact that a span follows from another one. `known` is the other one, if it is not over. If it was
-    /// closed long ago, nobody knows any more which tree it was in: then it counts as a root.
+    /// Takes the fact that a span follows from another one. `known` is the other one, if it is not over.
     pub(super) fn link(
         &mut self,
         process: usize,
@@ -227,39 +229,39 @@ impl OtlpMapper {
         (to, known): (SpanId, Option<&Span>),
         epoch_nanos: u64,
     ) {
-        let to_root = known.map(|span| span.root).or_else(|| self.roots.get(process, to)).unwrap_or(to);
+        let to_tree = self.trees.of(process, to, known);
         let held = match span {
-            Some(_) => self.held.link(process, id, (to, to_root)),
+            Some(_) => self.held.link(process, id, (to, to_tree)),
             None => Holding::NoEntry(()),
         };
         match held {
             Holding::Held => {}
             Holding::Full(()) => self.counts.dropped_links += 1,
             Holding::NoEntry(()) => {
-                let root = span.map(|span| span.root).or_else(|| self.roots.get(process, id)).unwrap_or(id);
-                let link = self.link_apart(process, (to, to_root), epoch_nanos);
-                self.log_record_apart(process, (root, id), link);
+                let link = self.link_apart(process, (to, to_tree), epoch_nanos);
+                self.log_record_apart(process, (self.trees.of(process, id, span), id), link);
             }
         }
     }
 
     /// Returns a link as a happening, which leaves by itself.
-    fn link_apart(&self, process: usize, (to, root): (SpanId, SpanId), epoch_nanos: u64) -> Happening {
-        Happening::of_link(&self.processes[process].key.trace_id(root), &span_id(to), epoch_nanos)
+    fn link_apart(&self, process: usize, (to, tree): (SpanId, Tree), epoch_nanos: u64) -> Happening {
+        let (trace_id, span_id) = tree.ids(&self.processes[process].ids, to);
+        Happening::of_link(&trace_id, &span_id, epoch_nanos)
     }
 
     /// Takes what happened at one time, in no span or in a span with this id. `known` is the span, if it is not over.
     pub(super) fn happening(&mut self, process: usize, id: Option<SpanId>, known: Option<&Span>, happening: Happening) {
         let Some(id) = id else { return self.log_record(process, None, happening) };
-        let root = known.map(|span| span.root).or_else(|| self.roots.get(process, id)).unwrap_or(id);
+        let tree = self.trees.of(process, id, known);
         let held = match known {
             Some(_) => self.held.add(process, id, happening),
             None => Holding::NoEntry(happening),
         };
         match held {
             Holding::Held => {}
-            Holding::Full(happening) => self.log_record(process, Some((root, id)), happening),
-            Holding::NoEntry(happening) => self.log_record_apart(process, (root, id), happening),
+            Holding::Full(happening) => self.log_record(process, Some((tree, id)), happening),
+            Holding::NoEntry(happening) => self.log_record_apart(process, (tree, id), happening),
         }
     }
 
@@ -290,7 +292,7 @@ impl OtlpMapper {
     pub(super) fn take_gone(&mut self, is_known: impl Fn(usize, SpanId) -> bool) -> Vec<Gone> {
         let mut gone = Vec::new();
         for ((process, id), happened) in self.held.take_gone(is_known) {
-            let of = (self.roots.get(process, id).unwrap_or(id), id);
+            let of = (self.trees.of(process, id, None), id);
             // Nobody counts those that left earlier, either.
             self.counts.apart += happened.as_logs;
             let links = happened.links.into_iter().map(|link| self.link_apart(process, link, 0));
@@ -320,18 +322,28 @@ impl OtlpMapper {
     }
 
     /// Makes a log record of what its span neither has nor counts.
-    pub(super) fn log_record_apart(&mut self, process: usize, of: (SpanId, SpanId), mut happening: Happening) {
+    pub(super) fn log_record_apart(&mut self, process: usize, of: (Tree, SpanId), mut happening: Happening) {
         self.counts.apart += 1;
         happening.is_apart();
         self.log_record(process, Some(of), happening);
     }
 
-    fn log_record(&mut self, process: usize, of: Option<(SpanId, SpanId)>, happening: Happening) {
+    fn log_record(&mut self, process: usize, of: Option<(Tree, SpanId)>, happening: Happening) {
         let (trace_id, span_id) = match of {
-            Some((root, id)) => (self.processes[process].key.trace_id(root), span_id(id)),
+            Some((tree, id)) => tree.ids(&self.processes[process].ids, id),
             None => (Vec::new(), Vec::new()),
         };
         let scope = happening.scope.clone();
         self.batch.log_record(process, &scope, happening.into_log_record(trace_id, span_id));
+    }
+}
+
+/// Returns the flags of a span: those of the trace, and whether its parent is in another process.
+fn trace_flags(span: &Span) -> u32 {
+    let of_trace = span.remote_trace.map_or(0, |trace| u32::from(trace.flags));
+    let is_remote = if span.remote_parent.is_some() { SpanFlags::ContextIsRemoteMask as u32 } else { 0 };
+    match span.remote_trace {
+        Some(_) => of_trace | SpanFlags::ContextHasIsRemoteMask as u32 | is_remote,
+        None => 0,
     }
 }

@@ -7,9 +7,11 @@
 //! |---|---|
 //! | `basis` | the number by which the sums of a side are divided, so that captures of different length compare |
 //! | `table` | the table of the changes |
+//! | `blocks` | the table of the figures of blocks |
 //! | `page` | the page around it |
 
 mod basis;
+mod blocks;
 mod page;
 mod table;
 #[cfg(test)]
@@ -42,11 +44,14 @@ impl<'c> ReportSide<'c> {
     /// Reads a capture to its end, once. `name` is the name under which the page shows it.
     ///
     /// # Errors
-    /// The capture has no spans, a perf ring has a schema of another version, or the capture would take too much
-    /// memory.
+    /// The capture has neither spans nor blocks, a perf ring has a schema of another version, or the capture would take
+    /// too much memory.
     pub fn read(name: String, capture: &'c CaptureFile, options: ExportOptions) -> Result<Self, CaptureError> {
-        capture.expect_spans()?;
-        Ok(Self { name, figures: CaptureFigures::read(capture, options)? })
+        let figures = CaptureFigures::read(capture, options)?;
+        if figures.blocks.summary.blocks == 0 {
+            capture.expect_spans()?;
+        }
+        Ok(Self { name, figures })
     }
 
     /// Says what the capture has lost: `7 of 88 events and 2 payloads`. Returns `None` if that is nothing.

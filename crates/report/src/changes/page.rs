@@ -16,9 +16,15 @@ impl ComparisonReport<'_> {
     pub fn html(&self) -> String {
         let [a, b] = self.sides.each_ref().map(|side| shortened(&side.name));
         let title = format!("{a} and {b}");
-        let main = fill(include_str!("comparison.html"), |name| match name {
+        let template = match self.has_span_rings() {
+            true => include_str!("comparison.html"),
+            false => include_str!("comparison_blocks.html"),
+        };
+        let main = fill(template, |name| match name {
             "title" => escape(&title),
             "basis" => self.basis_note(),
+            "sides" => self.sides_note(),
+            "blocks" => self.blocks(),
             "unit" => escape(&self.basis.flame_unit()),
             "heads" => self.each_side("sides", |side| {
                 let figures = &side.figures;
@@ -59,7 +65,12 @@ impl ComparisonReport<'_> {
         out
     }
 
-    /// Says which amount of work the sums belong to, and whether losses make them too small.
+    /// Returns true if a side can have spans.
+    fn has_span_rings(&self) -> bool {
+        self.sides.iter().any(|side| side.figures.has_span_rings())
+    }
+
+    /// Says which amount of work the sums belong to, and what [`Self::sides_note`] says.
     fn basis_note(&self) -> String {
         let [a, b] = self.sides.each_ref().map(|side| self.basis.amount(&side.figures));
         let unit = self.basis.unit();
@@ -71,7 +82,12 @@ impl ComparisonReport<'_> {
             _ => format!("Self times, instructions and flame graphs are <b>{}</b>", escape(&unit)),
         };
         let (a, b) = (escape(&a), escape(&b));
-        let mut out = format!("<p>{what}, so that captures of different length compare: A {a}, B {b}.</p>");
+        format!("<p>{what}, so that captures of different length compare: A {a}, B {b}.</p>{}", self.sides_note())
+    }
+
+    /// Says whether the sides are the same, and whether losses make their numbers too small.
+    fn sides_note(&self) -> String {
+        let mut out = String::new();
         if self.sides[0].name == self.sides[1].name {
             let name = escape(&shortened(&self.sides[0].name));
             _ = write!(out, "<p class=\"cut\">A and B are both {name}.</p>");

@@ -6,6 +6,7 @@ use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt};
 use eventring_capture::fixtures::CaptureFixture;
 use eventring_export::View;
+use eventring_stress::chain::Made;
 
 /// A program that calls requests with a query in each of them.
 struct Calls {
@@ -119,6 +120,29 @@ fn the_spans_whose_self_time_has_changed_most_come_first() {
     assert!(page.contains("The spans whose self time per call of request has changed most come first."), "{page}");
     let b = Calls { query: "search", query_nanos: 900, ..CALLS };
     assert_eq!(order(&b, Basis::Second).0, ["search", "request", "query"]);
+}
+
+#[test]
+fn captures_of_blocks_are_compared_by_the_figures_of_their_blocks() {
+    let blocks = |count: u64, txns: u64| {
+        let (mut made, mut events) = (CaptureFixture::new(), Made::default());
+        for number in 0..count {
+            events.block(number, number as u8, txns);
+        }
+        for (event, payload) in &events.0 {
+            made.event(1, event.event_type, event.record_epoch_nanos, event.content_ext, payload);
+        }
+        made.open()
+    };
+    let (a, b) = (blocks(4, 10), blocks(4, 15));
+    let side = |name: &str, capture| ReportSide::read(name.into(), capture, View::Thread.into()).unwrap();
+    let html = ComparisonReport::new([side("a.evc", &a), side("b.evc", &b)], 0.01, Basis::OwnCall).unwrap().html();
+    let (_, section) = html.split_once("<h2>Blocks</h2>").unwrap();
+    let row = |name: &str| section.split_once(&format!("<td>{name}</td>")).unwrap().1.split_once("</tr>").unwrap().0;
+    assert_eq!(row("blocks"), "<td>4</td><td>4</td><td class=\"\">0%</td>");
+    assert_eq!(row("transactions"), "<td>40</td><td>60</td><td class=\"more\">+50.0%</td>");
+    assert_eq!(row("gas"), "<td>840,000</td><td>1,260,000</td><td class=\"more\">+50.0%</td>");
+    assert!(!page(&CALLS, &CALLS, Basis::Second).contains("<h2>Blocks</h2>"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The page about one capture: a header, the loss account, tables and charts.
 
-use super::figures::CaptureFigures;
+use super::figures::{CaptureFigures, KERNEL_WEIGHTS};
 use super::percentiles::{self, ChartedCurve};
 use super::text::{escape, fill, shortened};
 use super::{charts, flame, tables};
@@ -28,7 +28,7 @@ pub(crate) fn document(title: &str, main: String) -> String {
 }
 
 /// Returns the page about one capture.
-pub(super) fn of_capture(figures: &CaptureFigures<'_>) -> String {
+pub(super) fn of_capture(figures: &CaptureFigures<'_>, flame: Option<&str>) -> String {
     let template = match (figures.events(), figures.counts().typed_events) {
         (0, _) => include_str!("empty.html"),
         (all, typed) if all == typed => include_str!("typed.html"),
@@ -40,12 +40,14 @@ pub(super) fn of_capture(figures: &CaptureFigures<'_>) -> String {
         "tiles" => figures.tiles(),
         "problems" => figures.problems(),
         "spans" => tables::spans(figures),
+        "blocks" => figures.blocks_section(),
         "typed" => tables::typed(figures),
         "percentiles" => figures.percentile_charts(),
         "events" => figures.events_chart(figures.rate_max()),
         "durations" => figures.duration_charts(),
         "weight" => figures.time_by_stack().into(),
         "flames" => flame::graphs(&[Weight::Time, Weight::Instructions], "", || [figures.flame_side(1.0, true)]),
+        "kernel" => figures.kernel_graphs(flame),
         "rings" => tables::rings(figures),
         _ => String::new(),
     });
@@ -53,6 +55,19 @@ pub(super) fn of_capture(figures: &CaptureFigures<'_>) -> String {
 }
 
 impl CaptureFigures<'_> {
+    /// Returns the section about what threads did in the spans of one name, if the kernel says it.
+    fn kernel_graphs(&self, flame: Option<&str>) -> String {
+        let slowest = || self.slowest_with_kernel();
+        let Some(name) = flame.map(str::to_owned).or_else(slowest) else { return String::new() };
+        let stacks = self.stacks.of_span(&name);
+        let side = || [flame::FlameSide { stacks: &stacks, programs: Vec::new(), divisor: 1.0 }];
+        let graphs = flame::graphs(&KERNEL_WEIGHTS, &format!(" in {name}"), side);
+        fill(include_str!("kernel.html"), |part| match part {
+            "span" => escape(&name),
+            _ => graphs.clone(),
+        })
+    }
+
     fn percentile_charts(&self) -> String {
         let spans = self.durations.iter().zip(&self.summary.spans);
         let shared = self.shared_names();

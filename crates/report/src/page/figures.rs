@@ -1,6 +1,7 @@
 //! The figures that a page shows. A capture is read once for all of them.
 
 use super::activity::Activity;
+use super::blocks::BlockFigures;
 use super::durations::Durations;
 use super::durations::PercentileCurve;
 use super::flame::FlameSide;
@@ -14,11 +15,14 @@ use eventring_export::folded::{self, SpanFolder};
 use eventring_export::outline::{Outline, OutlinePass};
 use eventring_export::stacks::Stacks;
 use eventring_export::summary::{SpanCounter, Summary, is_error};
-use eventring_export::{ExportOptions, ExportSummary, SharedNames, View};
+use eventring_export::{ExportOptions, ExportSummary, SharedNames, View, Weight, full_name};
 use std::io;
 
 /// The number of spans whose durations are kept for charts, those with the largest total.
 const CHARTED_SPANS: usize = 12;
+
+/// What threads do in spans, on and off the processor.
+pub(super) const KERNEL_WEIGHTS: [Weight; 3] = [Weight::Cpu, Weight::Blocked, Weight::Runnable];
 
 /// The figures that a page shows about a capture.
 pub(crate) struct CaptureFigures<'c> {
@@ -34,6 +38,7 @@ pub(crate) struct CaptureFigures<'c> {
     /// The number of log records of the level ERROR.
     pub(super) errors: u64,
     pub(super) stacks: Stacks,
+    pub(crate) blocks: BlockFigures,
     view: View,
 }
 
@@ -48,16 +53,19 @@ impl<'c> CaptureFigures<'c> {
         let mut figures = FigurePass {
             spans: SpanCounter::default(),
             outline: OutlinePass::new(&recording, options.view),
-            stacks: SpanFolder::new(&recording, options.view, options.names),
+            stacks: SpanFolder::new(&recording, options.view, options.names).with_kernel(&recording, true),
             activity: Activity::default(),
             events_of_rings: vec![0; capture.rings().len()],
             errors: 0,
+            blocks: BlockFigures::new(&recording),
         };
         let counts = replay_capture(&recording, &mut figures)?;
-        let FigurePass { spans, outline, stacks, activity, events_of_rings, errors } = figures;
-        let (summary, wall_times) = spans.finish(capture, &counts, CHARTED_SPANS);
+        let FigurePass { spans, outline, stacks, activity, events_of_rings, errors, mut blocks } = figures;
+        blocks.end();
+        let (mut summary, wall_times) = spans.finish(capture, &counts, CHARTED_SPANS);
         let outline = outline.finish(&recording, counts);
         let (durations, stacks) = (wall_times.into_iter().map(Durations::new).collect(), stacks.finish());
+        summary.add_kernel(&stacks);
         Ok(Self {
             recording,
             summary,
@@ -67,6 +75,7 @@ impl<'c> CaptureFigures<'c> {
             events_of_rings,
             errors,
             stacks,
+            blocks,
             view: options.view,
         })
     }
@@ -102,6 +111,17 @@ impl<'c> CaptureFigures<'c> {
     pub(crate) fn flame_side(&self, divisor: f64, has_programs: bool) -> FlameSide<'_> {
         let programs = if has_programs { self.programs() } else { Vec::new() };
         FlameSide { stacks: &self.stacks, programs, divisor }
+    }
+
+    /// Returns true if the kernel says something about the threads in spans of this name, or target and name.
+    pub(super) fn has_kernel_of(&self, span: &str) -> bool {
+        KERNEL_WEIGHTS.iter().any(|weight| self.stacks.of_span(span).all().any(|stack| stack.sums.get(*weight) > 0))
+    }
+
+    /// Returns the target and name of the spans with the largest total about whose threads the kernel says something.
+    pub(super) fn slowest_with_kernel(&self) -> Option<String> {
+        let names = self.summary.spans.iter().map(|span| full_name(&span.name, &span.target));
+        names.take(CHARTED_SPANS).find(|name| self.has_kernel_of(name))
     }
 
     /// Returns the names of the flame graph's frames, with their targets.
@@ -142,6 +162,7 @@ struct FigurePass {
     activity: Activity,
     events_of_rings: Vec<u64>,
     errors: u64,
+    blocks: BlockFigures,
 }
 
 impl ReplayConsumer for FigurePass {
@@ -149,7 +170,12 @@ impl ReplayConsumer for FigurePass {
         SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
     }
 
+    fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
+        self.blocks.seqnos(entry);
+    }
+
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        self.blocks.entry(entry);
         self.spans.entry(entry, step, state)?;
         self.outline.entry(entry, step, state)?;
         self.stacks.entry(entry, step, state)?;
@@ -177,6 +203,7 @@ impl ReplayConsumer for FigurePass {
     fn kept_bytes(&self) -> u64 {
         // A flame graph of the stacks takes twice as much again.
         let stacks = self.stacks.kept_bytes().saturating_mul(3);
-        self.spans.kept_bytes().saturating_add(self.outline.kept_bytes()).saturating_add(stacks)
+        let blocks = self.blocks.kept_bytes();
+        self.spans.kept_bytes().saturating_add(self.outline.kept_bytes()).saturating_add(stacks).saturating_add(blocks)
     }
 }

@@ -33,7 +33,7 @@ impl CaptureFigures<'_> {
         pids.dedup();
         let process = match &pids[..] {
             [pid] if *pid > 0 => format!("process {pid}"),
-            pids => format!("{} processes", pids.len()),
+            pids => counted(pids.len() as u64, "process", "processes"),
         };
         let rings = self.recording.capture.rings().len();
         let when = match self.events() {
@@ -57,25 +57,38 @@ impl CaptureFigures<'_> {
 
     /// Returns the loss account and other sums, as HTML.
     pub(crate) fn tiles(&self) -> String {
-        let counts = self.counts();
-        let tiles = [
+        let (counts, chain) = (self.counts(), &self.blocks.summary);
+        let mut tiles = vec![
             ("events captured", self.events(), false),
             ("overwritten before", counts.overwritten_before, false),
             ("events lost", counts.lost_since(), true),
             ("payloads lost", counts.lost_payloads(), true),
-            ("spans", counts.spans, false),
-            ("times entered", counts.slices, false),
-            ("still open", counts.open_spans, false),
-            ("log records", counts.events, false),
-            ("errors", self.errors, true),
-            ("typed events", counts.typed_events, false),
         ];
+        if self.has_span_rings() || chain.blocks == 0 {
+            tiles.extend([
+                ("spans", counts.spans, false),
+                ("times entered", counts.slices, false),
+                ("still open", counts.open_spans, false),
+                ("log records", counts.events, false),
+                ("errors", self.errors, true),
+            ]);
+        }
+        tiles.push(("typed events", counts.typed_events, false));
+        if chain.blocks > 0 {
+            tiles.extend([("blocks", chain.blocks, false), ("transactions", chain.transactions, false)]);
+            tiles.push(("blocks not complete", chain.blocks - chain.complete, true));
+        }
         let mut out = String::new();
         for (what, count, is_bad) in tiles {
             let class = if is_bad && count > 0 { "tile bad" } else { "tile" };
             _ = write!(out, "<div class=\"{class}\"><b>{}</b><span>{what}</span></div>", grouped(count));
         }
         out
+    }
+
+    /// Returns true if the capture can have spans.
+    pub(crate) fn has_span_rings(&self) -> bool {
+        self.recording.capture.rings().iter().any(eventring_capture::CapturedRing::is_perf)
     }
 
     /// Returns the largest number of events a second.

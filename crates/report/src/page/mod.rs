@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `figures` | the counts of what a page shows |
 //! | `activity` | counts of events over the time |
+//! | `block_bars` | blocks over the time |
+//! | `blocks` | the figures of blocks of execution events, and their section |
 //! | `durations` | histograms of durations, and curves of percentiles |
 //! | `header` | what was captured, and the loss account |
 //! | `tables` | tables of the spans and of the rings |
@@ -13,6 +15,8 @@
 //! | `text` | text in HTML, templates |
 
 mod activity;
+mod block_bars;
+pub(crate) mod blocks;
 mod charts;
 pub(crate) mod document;
 mod durations;
@@ -24,19 +28,33 @@ pub(crate) mod tables;
 pub mod text;
 
 use eventring_capture::recording::write_error;
-use eventring_capture::{CaptureError, CaptureFile};
+use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use eventring_export::{ExportOptions, ExportSummary};
 pub(crate) use figures::CaptureFigures;
 use std::io::Write;
 
-/// Writes the page.
+/// Writes the page. `flame` names the spans whose flame graphs on and off the processor are shown; without a name they
+/// are those with the largest total.
+///
+/// # Errors
+/// Writing fails, the capture cannot be read, or it says nothing about the threads in the spans that `flame` names.
 pub fn write(
     capture: &CaptureFile,
     options: ExportOptions,
+    flame: Option<&str>,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
     let figures = CaptureFigures::read(capture, options)?;
-    out.write_all(document::of_capture(&figures).as_bytes()).map_err(write_error)?;
+    if let Some(flame) = flame
+        && !figures.has_kernel_of(flame)
+    {
+        let message = format!(
+            "there are no samples and no switches of threads in spans {flame}; `eventring summary` shows which spans there \
+             are, and `eventring profile` makes captures with samples"
+        );
+        return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
+    }
+    out.write_all(document::of_capture(&figures, flame).as_bytes()).map_err(write_error)?;
     out.flush().map_err(write_error)?;
     let mut counts = figures.counts().clone();
     counts.problems.extend_from_slice(capture.problems());

@@ -3,6 +3,7 @@
 use super::figures::CaptureFigures;
 use super::text::{escape, shortened};
 use eventring::reader::GapCause;
+use eventring_export::SharedNames;
 use eventring_export::numbers::{counted, grouped, time};
 use eventring_export::summary::SpanSummary;
 use std::fmt::Write as _;
@@ -128,11 +129,12 @@ pub(super) fn typed(figures: &CaptureFigures<'_>) -> String {
         "<section><h2>Typed events</h2><div class=\"wide\"><table><thead><tr><th>type</th><th>count</th>\
          <th>a second</th><th>payload bytes</th><th>bytes each</th></tr></thead><tbody>",
     );
+    let shared = SharedNames::of(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     for event in events.iter().take(ROWS_MAX) {
         let per_second = event.per_second().map_or("–".into(), |rate| grouped(rate.round() as u64));
         let each = event.payload_bytes / event.count.max(1);
         let numbers = [grouped(event.count), per_second, grouped(event.payload_bytes), grouped(each)];
-        _ = write!(out, "<tr><td>{}</td>", escape(&shortened(&event.name)));
+        _ = write!(out, "<tr><td>{}</td>", escape(&shortened(&shared.shown(&event.name, &event.content))));
         numbers.iter().for_each(|number| _ = write!(out, "<td>{number}</td>"));
         out.push_str("</tr>");
     }

@@ -2,17 +2,17 @@
 
 use super::document::ZOOM;
 use super::text::escape;
-use eventring::reader::GapCause;
+use eventring::reader::{GapCause, Reader};
 use eventring::schema::perf::{CallSiteKind, PerfEvent};
-use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::CaptureFixture;
+use eventring_capture::{CaptureFile, capture_now};
 use eventring_export::View;
 use eventring_export::any_capture::everything;
 use std::sync::{Arc, Mutex};
 
 fn page(capture: &CaptureFile) -> String {
     let mut out = Vec::new();
-    super::write(capture, View::Thread.into(), &mut out).unwrap();
+    super::write(capture, View::Thread.into(), None, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -21,6 +21,30 @@ fn page_of_everything() {
     let page = page(&everything());
     let (_, body) = page.split_once("<body>").unwrap();
     insta::assert_snapshot!(body.replace("><", ">\n<"));
+}
+
+/// Two invented blocks that are kept with the project; the second one is rejected.
+fn kept_blocks() -> CaptureFile {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-exec-events.snapshot.zst");
+    capture_now(vec![Reader::open(kept).unwrap()], || true).unwrap().0
+}
+
+#[test]
+fn page_of_blocks() {
+    let page = page(&kept_blocks());
+    let (_, body) = page.split_once("<body>").unwrap();
+    let (body, _) = body.split_once("<footer>").unwrap();
+    insta::assert_snapshot!(body.replace("><", ">\n<"));
+}
+
+#[test]
+fn a_page_of_blocks_reads_a_capture_once_and_one_without_blocks_has_no_such_section() {
+    let progress = Arc::new(Mutex::new(Vec::new()));
+    let seen = progress.clone();
+    page(&kept_blocks().with_progress(move |read_bytes, _| seen.lock().unwrap().push(read_bytes)));
+    let progress = progress.lock().unwrap();
+    assert!(!progress.is_empty() && progress.windows(2).all(|two| two[1] > two[0]), "{progress:?}");
+    assert!(!page(&everything()).contains("<h2>Blocks</h2>"));
 }
 
 #[test]

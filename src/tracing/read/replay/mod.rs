@@ -132,6 +132,18 @@ pub enum SpanStep {
     },
 }
 
+impl SpanStep {
+    /// Calls `each` with each thread that is in other spans than before.
+    pub fn each_changed_thread(&self, mut each: impl FnMut(ThreadKey)) {
+        match self {
+            Self::SliceBegun(slice) => each(slice.thread),
+            Self::SliceEnded(taken) => each(taken.slice.thread),
+            Self::Closed { cut, .. } => cut.iter().for_each(|taken| each(taken.slice.thread)),
+            Self::None | Self::Updated(_) => {}
+        }
+    }
+}
+
 impl SpanReplay {
     /// Creates a replay that has seen no record.
     #[must_use]
@@ -190,6 +202,9 @@ impl SpanReplay {
                 let drops_fields = self.drops_fields;
                 let drops_fields = drops_fields || self.live.is_some();
                 let span = self.span(id, nanos, || record.known_call_site());
+                if let Some(caller) = record.caller() {
+                    span.set_caller(&caller);
+                }
                 if !drops_fields {
                     let before = span.fields.kept_bytes();
                     span.fields.update(record.fields());
@@ -257,10 +272,12 @@ impl SpanReplay {
     fn create(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_fields, gaps, parent) = (self.drops_fields, self.gaps, record.related());
         let drops_fields = drops_fields || self.live.is_some();
-        let root = parent.map_or(id, |parent| self.spans.get(&parent).map_or(parent, |parent| parent.root));
+        let of_parent = parent.and_then(|parent| self.spans.get(&parent)).map(|span| (span.root, span.remote_trace));
+        let (root, remote_trace) = of_parent.unwrap_or((parent.unwrap_or(id), None));
         let span = self.span(id, record.epoch_nanos(), || None);
-        {
-            span.root = root;
+        // The record of a caller may have come first.
+        if span.remote_parent.is_none() {
+            (span.root, span.remote_trace) = (root, remote_trace);
         }
         span.parent = parent;
         span.call_site = record.call_site();

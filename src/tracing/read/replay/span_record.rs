@@ -2,6 +2,7 @@
 //! the replay keeps.
 
 use crate::schema::perf::PerfEvent;
+use crate::tracing::context::{RemoteContext, recorded};
 use crate::tracing::read::raw::RawRecord;
 use crate::tracing::{CallSite, Catalog, Fields, PerfContent, PerfRecord, SpanId, Thread};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(super) trait SpanRecord {
     /// Returns the call site if its description is known.
     fn known_call_site(&self) -> Option<Arc<CallSite>>;
     fn fields(&self) -> Fields;
+    /// Returns the context of a remote caller, if the record stores one.
+    fn caller(&self) -> Option<RemoteContext>;
     /// Returns the fields undecoded, if the record is raw.
     fn raw_fields(&self) -> Option<&RawRecord<'_>>;
 }
@@ -84,6 +87,14 @@ impl SpanRecord for NamedRecord<'_> {
 
     fn fields(&self) -> Fields {
         self.call_site().map(|call_site| self.record.fields(&call_site)).unwrap_or_default()
+    }
+
+    #[inline]
+    fn caller(&self) -> Option<RemoteContext> {
+        let payload = self.record.payload.valid()?;
+        let names =
+            || self.catalog.known_call_site(self.record.ext.call_site_id).map_or(0, |site| site.field_names.len());
+        recorded::of_payload(payload, names)
     }
 
     fn raw_fields(&self) -> Option<&RawRecord<'_>> {
@@ -165,6 +176,15 @@ impl SpanRecord for PerfRecord {
         match &self.content {
             PerfContent::SpanNew { fields, .. } | PerfContent::SpanRecord { fields, .. } => fields.clone(),
             _ => Fields::default(),
+        }
+    }
+
+    fn caller(&self) -> Option<RemoteContext> {
+        match &self.content {
+            PerfContent::SpanRecord { call_site, fields, .. } => {
+                recorded::of_fields(fields, call_site.field_names.len())
+            }
+            _ => None,
         }
     }
 

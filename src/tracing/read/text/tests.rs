@@ -81,7 +81,7 @@ fn of_debug<T: fmt::Debug>(value: T) -> Vec<Case> {
 fn compare(value: &(impl LogValue + ?Sized), cases: Vec<Case>) -> Result<usize, TestCaseError> {
     let bytes = encoded(value);
     for (format, expected) in &cases {
-        prop_assert_eq!(&text(format, &bytes, false), expected, "{}", format);
+        prop_assert_eq!(&text(format, &bytes, false).0, expected, "{}", format);
     }
     Ok(cases.len())
 }
@@ -121,10 +121,10 @@ fn the_text_of_each_value_and_spec_is_that_of_format() {
 #[test]
 fn a_spec_that_is_applied_wrongly_is_found() {
     let bytes = encoded(&-5_i32);
-    assert_eq!(text("{:+05}", &bytes, false), format!("{:+05}", -5));
+    assert_eq!(text("{:+05}", &bytes, false).0, format!("{:+05}", -5));
     // The control: another spec has another text.
-    assert_ne!(text("{:+06}", &bytes, false), format!("{:+05}", -5));
-    assert_ne!(text("{:*>5}", &bytes, false), format!("{:*<5}", -5));
+    assert_ne!(text("{:+06}", &bytes, false).0, format!("{:+05}", -5));
+    assert_ne!(text("{:*>5}", &bytes, false).0, format!("{:*<5}", -5));
 }
 
 #[test]
@@ -134,24 +134,28 @@ fn widths_and_precisions_come_before_their_values() {
     2_usize.put(&mut bytes);
     1.5_f64.put(&mut bytes);
     "x".put(&mut bytes);
-    assert_eq!(text("{:w$.p$}|{}", &bytes.0, false), format!("{:7.2}|x", 1.5));
+    assert_eq!(text("{:w$.p$}|{}", &bytes.0, false).0, format!("{:7.2}|x", 1.5));
 }
 
 proptest! {
     #[test]
     fn no_bytes_and_no_format_string_make_a_panic_or_a_large_text(format in ".{0,60}", braces in "[{}:#?0-9$.*<>^+xe]{0,40}", bytes: Vec<u8>) {
         for format in [&format, &braces] {
-            prop_assert!(text(format, &bytes, false).len() <= 70_000 * 4);
+            prop_assert!(text(format, &bytes, false).0.len() <= 70_000 * 4);
         }
     }
 }
 
 #[test]
 fn what_is_missing_or_made_to_harm_is_bounded() {
-    assert_eq!(text("{} and {}", &encoded(&1_u8), false), "1 and <damaged>");
+    assert_eq!(text("{} and {}", &encoded(&1_u8), false).0, "1 and <damaged>");
     let widths = "{:65535}".repeat(1000);
-    assert!(text(&widths, &encoded(&1_u8).repeat(1000), false).len() <= 1 << 16);
+    let (wide, is_cut) = text(&widths, &encoded(&1_u8).repeat(1000), false);
+    assert!(wide.len() <= 1 << 16 && is_cut);
+    // The control: a text that just fits is whole.
+    let (fits, is_cut) = text("{:65535}", &encoded(&1_u8), false);
+    assert_eq!((fits.len(), is_cut), (65_535, false));
     let nested = [vec![18; 100_000], encoded(&1_u8)].concat();
-    assert_eq!(text("{:?}", &nested, false), "<damaged>");
-    assert!(text("{:99999999999}", &encoded(&1_u8), false).len() < 1 << 17);
+    assert_eq!(text("{:?}", &nested, false).0, "<damaged>");
+    assert!(text("{:99999999999}", &encoded(&1_u8), false).0.len() < 1 << 17);
 }

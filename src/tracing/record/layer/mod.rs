@@ -83,6 +83,12 @@ impl RecorderLayer {
         Self::to(Sink::Global)
     }
 
+    /// Returns where the layer records to.
+    #[cfg(feature = "context")]
+    pub(in crate::tracing::record) fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
     fn to(sink: Sink) -> Self {
         Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new(), filter: None }
     }
@@ -116,6 +122,7 @@ impl RecorderLayer {
             SPAN_SLAB.drop_handle(&thread.free_list, span_id);
             return None;
         }
+        SPAN_SLAB.set_parent(span_id, parent);
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
         self.record_new(core, ring, thread, new, ext);
         Some(())

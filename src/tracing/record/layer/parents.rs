@@ -59,8 +59,10 @@ impl RecorderLayer {
         }
         for span in unknown.into_iter().rev() {
             let added = self.add(core, thread, &span.id(), core.call_site_id(span.metadata()))?;
+            let parent = known.map_or(0, |parent| parent.span_id);
+            SPAN_SLAB.set_parent(added.span_id, parent);
             let ext = PerfExt {
-                related: known.map_or(0, |parent| parent.span_id),
+                related: parent,
                 flags: flags::ADOPTED,
                 ..PerfExt::of_span(added.span_id, added.call_site_id)
             };

@@ -31,6 +31,7 @@ impl RecorderLayer {
         let parent = self.parent_of(core, thread, context, explicit, ask);
         let Some(span) = self.add(core, thread, id, call_site_id) else { return };
         let Some(ring) = thread.ring_of(core) else { return };
+        SPAN_SLAB.set_parent(span.span_id, parent.span_id);
         let ext =
             PerfExt { related: parent.span_id, flags: parent.flags, ..PerfExt::of_span(span.span_id, call_site_id) };
         self.record_new(core, ring, thread, new, ext);

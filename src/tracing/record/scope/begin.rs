@@ -51,6 +51,7 @@ fn try_enter_new(thread: &ThreadState, call_site_id: u32) -> Option<(u64, u64)> 
         return None;
     }
     let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
+    SPAN_SLAB.set_parent(span_id, parent);
     thread.enter_new_scope(span_id, call_site_id, owner);
     Some((parent, span_id))
 }
@@ -137,6 +138,7 @@ fn begin_encoded(
         core.count_lost_span();
         return 0;
     };
+    SPAN_SLAB.set_parent(span_id, parent);
     thread.enter(span_id, scope_local_id(span_id), call_site_id, owner, true);
     // An event has one word for the parent and the instructions. So where these are counted, the enter is an event.
     let instructions = thread.instructions();

@@ -1,12 +1,13 @@
-//! The fast paths of spans without fields.
+//! The fast paths of spans and events without fields.
 
-use super::{RecorderSubscriber, id_of};
+use super::{RecorderSubscriber, id_of, recorded};
 use crate::recorder::Recorder;
-use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::sink::record_empty;
 use crate::tracing::record::thread::ThreadState;
+use tracing_core::Event;
 use tracing_core::span::{Attributes, Id};
 
 /// The fast paths. Each handles only the common case. In every other case it returns `None` and changes nothing, and
@@ -19,6 +20,7 @@ impl RecorderSubscriber {
         let call_site_id = CALL_SITES.known_id_of(attributes.metadata())?;
         let parent = thread.span_stack.try_current(self.owner)?;
         let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
+        SPAN_SLAB.set_parent(span_id, parent);
         let ids = u64::from(call_site_id) | thread.id_word();
         match ring.core.try_record_empty(PerfEvent::SpanNew as u16, span_id, parent, ids, 0) {
             Some(_) => Some(id_of(span_id)),
@@ -44,6 +46,17 @@ impl RecorderSubscriber {
         let ring = self.sink.try_ring(thread)?;
         let entry = thread.try_exit(span_id, self.owner)?;
         record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, entry.call_site_id()));
+        Some(())
+    }
+
+    /// Records an event that has no fields and names its span: the wake of a task, for example.
+    #[inline(always)]
+    pub(super) fn try_event_in(&self, thread: &ThreadState, event: &Event<'_>) -> Option<()> {
+        let span_id = event.parent().filter(|_| event.metadata().fields().is_empty()).and_then(recorded)?;
+        let ring = self.sink.try_ring(thread)?;
+        let call_site_id = CALL_SITES.known_id_of(event.metadata())?;
+        let ext = PerfExt { flags: flags::EXPLICIT_PARENT, ..PerfExt::of_span(span_id, call_site_id) };
+        record_empty(ring, thread, PerfEvent::Event, ext);
         Some(())
     }
 

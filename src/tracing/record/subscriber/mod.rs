@@ -105,6 +105,12 @@ impl RecorderSubscriber {
         self.sink.recorder()
     }
 
+    /// Returns where the subscriber records to.
+    #[cfg(feature = "context")]
+    pub(in crate::tracing::record) fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
     /// Returns the state of the recorder if there is a recorder and it is switched on, and `None` otherwise.
     #[inline(always)]
     fn recording(&self) -> Option<&Arc<PerfCore>> {
@@ -229,10 +235,12 @@ impl Subscriber for RecorderSubscriber {
     #[inline]
     fn event(&self, event: &Event<'_>) {
         thread::with(|thread| {
-            if !event.is_contextual() {
-                return self.event_slow(thread, event);
+            if event.is_contextual() {
+                return self.event_with_fields(thread, event);
             }
-            self.event_with_fields(thread, event);
+            if self.try_event_in(thread, event).is_none() {
+                self.event_slow(thread, event);
+            }
         });
     }
 

@@ -63,6 +63,7 @@ impl RecorderSubscriber {
             core.count_lost_span();
             return id_of(UNRECORDED);
         };
+        SPAN_SLAB.set_parent(span_id, parent.span_id);
         let ext = PerfExt { related: parent.span_id, flags: parent.flags, ..PerfExt::of_span(span_id, call_site_id) };
         record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         self.judge(span_id, call_site_id, fields.payload);

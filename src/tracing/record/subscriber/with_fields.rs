@@ -62,6 +62,7 @@ impl RecorderSubscriber {
         let Some(span_id) = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id) else {
             return self.encoded_span(thread, attributes, fields);
         };
+        SPAN_SLAB.set_parent(span_id, parent);
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
         record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         self.judge(span_id, call_site_id, fields.payload);

@@ -36,6 +36,8 @@ pub(super) mod code {
     pub(in super::super) const GAP_COUNTS: u64 = 22;
     /// The cause of each gap.
     pub(in super::super) const GAP_CAUSES: u64 = 23;
+    /// The values of the block's events, for readers that look for one: see `format/values`. It stands at the end.
+    pub(in super::super) const VALUES: u64 = 24;
     /// Payload size of each event of a group.
     pub(in super::super) const SIZE: u64 = 32;
     /// Extension word 0 of each event of a group, unless it holds ids. Words 1 to 3 have the following codes.

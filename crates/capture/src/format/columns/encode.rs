@@ -8,6 +8,9 @@ use super::layout::RingLayout;
 use super::records::{BlockRecords, RecordRange};
 use super::varint::{put_varint, zigzag};
 use crate::format::filter_bits::FilterBits;
+use crate::format::header::BLOCK_HEADER_BYTES;
+use crate::format::values::collect::ValueCollector;
+use crate::format::values::column;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::PerfExt;
 use std::io;
@@ -28,6 +31,7 @@ pub struct BlockEncoder {
     rests: Vec<u64>,
     /// For each event, its time less that of the event before it (zigzag).
     nanos: Vec<u64>,
+    collector: ValueCollector,
 }
 
 /// A block, ready to be written: `head` and then `data`.
@@ -78,6 +82,7 @@ impl BlockEncoder {
             codes: Default::default(),
             rests: Vec::new(),
             nanos: Vec::new(),
+            collector: ValueCollector::default(),
         }
     }
 
@@ -139,6 +144,7 @@ impl BlockEncoder {
                 OfBlock { records, part, layout, nanos: &self.nanos, codes: &self.codes, rests: &self.rests };
             group.put(number as u64, &of_block, &mut self.columns, &mut self.values)?;
         }
+        self.put_value_column(records, part, layout);
         let head = BodyHead {
             id_words: layout.id_words,
             word_of_id: layout.word_of_id,
@@ -210,6 +216,21 @@ impl BlockEncoder {
         }
         self.columns.put_values(code::NEW_PLACES, 0, &self.new_ids.places)?;
         self.columns.put_values(code::NEW_GENERATIONS, 0, &self.new_ids.generations)
+    }
+
+    /// Adds the column of values, if there is room for it. It is the last one.
+    fn put_value_column(&mut self, records: &BlockRecords, part: &RecordRange, layout: &RingLayout) {
+        let block_bytes = self.columns.data.len() + BLOCK_HEADER_BYTES as usize;
+        let (Some(names), Some(bytes_max)) = (&layout.names, column::bytes_max(block_bytes)) else { return };
+        let start = self.columns.data.len();
+        if self.collector.collect(records, part, names, block_bytes)
+            && self.collector.put(bytes_max, &mut self.columns.data)
+        {
+            let bytes = self.columns.data.len() - start;
+            self.columns.column_bytes += bytes as u64;
+            let parts = vec![ColumnPart { bytes, stored_bytes: bytes, is_compressed: false }];
+            self.columns.entries.push(ColumnEntry { code: code::VALUES, group: 0, form: BYTES_FORM, parts });
+        }
     }
 
     fn put_states(&mut self, records: &BlockRecords, part: &RecordRange) -> io::Result<()> {

@@ -1,8 +1,11 @@
 //! The columns of a ring. The layout only chooses forms that take fewer bytes: a block says itself what its
 //! columns are, so reading needs no layout.
 
-use eventring::files::CONTENT_TYPE_PERF;
+use crate::format::values::tables::{RecorderTables, RingNames};
+use crate::format::values::typed::TypedNames;
+use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
 use eventring::schema::{ExtWords, SchemaModel, ext_words};
+use std::sync::Arc;
 
 /// The largest number of fields of a payload that become columns. Further fields are left to the rest of the payload.
 pub(super) const FIELDS_MAX: usize = 256;
@@ -20,6 +23,8 @@ pub(crate) struct RingLayout {
     pub(super) is_perf: bool,
     /// For each event type with a known payload, the widths of its fields in bytes. In ascending order of types.
     fields: Vec<(u16, Vec<usize>)>,
+    /// The names of the events' fields, if they are known. Without them, blocks have no column of values.
+    pub(crate) names: Option<RingNames>,
 }
 
 impl RingLayout {
@@ -40,7 +45,20 @@ impl RingLayout {
         }
         let events = model.as_deref().map(SchemaModel::events).unwrap_or_default();
         let fields = events.iter().filter_map(|event| Some((event.code(), columns(model.as_deref()?, event.code())?)));
-        Self { id_words, word_of_id, is_perf, fields: fields.collect() }
+        let fields = fields.collect();
+        // Most values of execution events are hashes and amounts. Keys of them take longer than the rest of a capture.
+        let has_names = !is_perf && content_type != CONTENT_TYPE_EXEC;
+        let typed = model.filter(|_| has_names).map(|model| TypedNames::new(model.into_owned(), words));
+        let names = typed.map(|names| RingNames::Typed(Arc::new(names)));
+        Self { id_words, word_of_id, is_perf, fields, names }
+    }
+
+    /// Gives the layout of a perf ring the tables of its recorder.
+    pub(crate) fn with_tables(mut self, tables: impl FnOnce() -> RecorderTables) -> Self {
+        if self.is_perf {
+            self.names = Some(RingNames::Perf(Arc::new(tables())));
+        }
+        self
     }
 
     /// Returns the widths of the fields of an event type, or an empty list if nothing is known of its payload.

@@ -21,7 +21,7 @@ mod ids;
 mod ints;
 mod layout;
 mod records;
-mod varint;
+pub(crate) mod varint;
 
 pub(crate) use decode::{PayloadsWanted, decode};
 pub(crate) use encode::{BlockEncoder, EncodedBlock};

@@ -5,7 +5,7 @@
 const BYTES_MAX: usize = 10;
 
 /// Appends a number.
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -15,7 +15,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 /// Takes a number from the start of `bytes`. Returns `None` if the bytes end before the number does, or if the number
 /// is longer than a u64.
-pub(super) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for index in 0..BYTES_MAX {
         let (first, rest) = bytes.split_first()?;

@@ -1,7 +1,7 @@
 //! The commands that run after files (`--exec`): beside the watch, a few at a time. Files are written whatever they do.
 
 use super::writer::WriterMessage;
-use crate::format::duration;
+use crate::text::format::duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
 use std::os::unix::process::CommandExt as _;

@@ -3,7 +3,7 @@
 use super::action::parse_command;
 use super::names::NameTemplate;
 use super::policy::{Limits, MaxInTime, parse_files, parse_max};
-use crate::amounts::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time};
+use crate::args::amounts::{parse_bytes, parse_duration, parse_file_bytes, parse_file_time};
 use crate::exit::{Exit, Failure};
 use eventring_capture::RollingOptions;
 use eventring_live::Condition;
@@ -50,6 +50,12 @@ pub(in crate::capture) struct TriggerArgs {
     /// Keep the events in files without names in this directory, not in memory; --memory is then their size on disk
     #[arg(long, value_name = "DIR", requires = "conditions")]
     spool: Option<PathBuf>,
+    /// The files have, too, when threads left processors and came back, and who woke them, as of `profile --sched`
+    #[arg(long, requires = "conditions")]
+    pub(super) sched: bool,
+    /// The files have, too, the stacks of threads, as of `profile --stacks`
+    #[arg(long, requires = "conditions")]
+    pub(super) stacks: bool,
     /// A shell command to run after each file; {file} and {manifest} stand for the paths, quoted. Four run at a time, and
     /// 1,000 wait; more are left out and counted. Other braces need a space inside: awk '{ print }'
     #[arg(long, value_name = "COMMAND", value_parser = parse_command, requires = "conditions")]

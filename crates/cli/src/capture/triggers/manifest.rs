@@ -1,7 +1,7 @@
 //! The manifest of a file: why it was written, and what it holds.
 
-use crate::format::duration;
-use crate::state::add_end;
+use crate::input::state::add_end;
+use crate::text::format::duration;
 use eventring::reader::RingEnd;
 use eventring_capture::{CutSummary, Shortfall};
 use eventring_live::Occurrence;
@@ -19,8 +19,8 @@ pub(super) struct Shot {
     /// The name of the span or event, for the name of the file.
     pub(super) name: String,
     pub(super) epoch_nanos: u64,
-    span_id: Option<String>,
-    target: Option<String>,
+    /// The span that it is about, or in which it was recorded; null if there is none.
+    span: Value,
     program: Option<(String, u32)>,
     /// The times between which the program ended, if this is its end.
     pub(super) end: Option<RingEnd>,
@@ -34,8 +34,10 @@ impl Shot {
             what: occurrence.to_string(),
             name: occurrence.name().into_owned(),
             epoch_nanos: occurrence.epoch_nanos(),
-            span_id: span.map(|span| span.id.to_string()),
-            target: span.and_then(|span| span.call_site.as_ref()).map(|call_site| call_site.target.clone()),
+            span: span.map_or(Value::Null, |span| {
+                let target = span.call_site.as_ref().map(|call_site| &call_site.target);
+                json!({ "name": occurrence.span_name(), "id": span.id.to_string(), "target": target })
+            }),
             program: occurrence.program().map(|program| (program.name.clone(), program.pid)),
             end: occurrence.program_end(),
         }
@@ -108,7 +110,7 @@ impl WrittenFile {
     pub(super) fn manifest(&self) -> Value {
         let mut object = self.object();
         let program = self.shot.program.as_ref();
-        object["span"] = json!({ "name": self.shot.name, "id": self.shot.span_id, "target": self.shot.target });
+        object["span"] = self.shot.span.clone();
         object["program"] = json!({ "name": program.map(|it| &it.0), "pid": program.map(|it| it.1) });
         let window = |(from, to): (u64, u64)| json!({ "from_epoch_nanos": from, "to_epoch_nanos": to });
         object["asked"] = window(self.asked_nanos);

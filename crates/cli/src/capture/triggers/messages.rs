@@ -6,11 +6,12 @@ use super::manifest::WrittenFile;
 use super::watch::Watch;
 use super::writer::WriterMessage;
 use crate::capture::result::reason;
-use crate::format::{bytes, counted, duration, events, grouped, one_line};
-use crate::history::History;
-use crate::losses::{problem_line, report_problem};
-use crate::paint::{DIM, WARNING};
-use crate::state::end_between;
+use crate::input::history::History;
+use crate::input::state::end_between;
+use crate::text::format::{bytes, counted, duration, events, grouped, one_line};
+use crate::text::losses::{problem_line, report_problem};
+use crate::text::paint::{DIM, WARNING};
+use crate::text::unseen::SeenNames;
 use eventring::reader::GapCause;
 use eventring_capture::{CaptureSummary, EndReason};
 use serde_json::json;
@@ -166,6 +167,8 @@ impl Watch<'_> {
         if let Some(left_out) = self.why_left_out() {
             report_problem(false, &left_out);
         }
+        let seen = SeenNames::of(self.live.rings().rings().iter().filter_map(|ring| ring.reader()));
+        self.args.triggers.conditions.iter().for_each(|condition| seen.report_condition("--on", condition));
         let unseen = self.unseen();
         if unseen > 0 && !self.args.json {
             let why = match self.unread {

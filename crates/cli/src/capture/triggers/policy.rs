@@ -124,7 +124,7 @@ pub(super) fn parse_max(text: &str) -> Result<MaxInTime, String> {
     let expected = || "expected a number of files and a time, like 10/1h".to_owned();
     let (files, time) = text.split_once('/').ok_or_else(expected)?;
     let files = files.trim().parse().map_err(|_| expected())?;
-    let time = crate::amounts::parse_duration(time.trim()).map_err(|_| expected())?;
+    let time = crate::args::amounts::parse_duration(time.trim()).map_err(|_| expected())?;
     match (files, time) {
         (0, _) => Err(NO_FILES.to_owned()),
         (_, Duration::ZERO) => Err("expected a time greater than 0, like 10/1h".to_owned()),

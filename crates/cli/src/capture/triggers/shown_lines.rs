@@ -1,7 +1,7 @@
 //! The lines that a watch shows on stderr. If nobody reads stderr, as with a stopped terminal or a full pipe, a thread
 //! waits that does nothing else, and never the watch.
 
-use crate::format::counted;
+use crate::text::format::counted;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -77,7 +77,7 @@ impl ShownLines {
 fn show_all(show: &Receiver<Shown>) {
     // On a stderr that is no terminal, the bar draws nothing.
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }
     for shown in show {

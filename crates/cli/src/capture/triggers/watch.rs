@@ -6,14 +6,15 @@ use super::manifest::{Shot, WrittenFile};
 use super::policy::{Policy, TriggerVerdict};
 use super::shown_lines::{ShownLines, end_even_if_nobody_reads};
 use super::writer::{FileActions, FileWriter, WaitingShots, WriterMessage};
-use crate::awaited::AwaitedRings;
+use crate::args::fields::{KnownFields, check_fields};
 use crate::capture::{self, Args};
 use crate::exit::{Exit, Failure};
-use crate::fields::{KnownFields, check_fields};
-use crate::format::TimeFormat;
+use crate::input::awaited::AwaitedRings;
+use crate::input::program::Program;
 use crate::interrupt::{Interrupt, UserSignal};
 use crate::output;
-use crate::program::Program;
+use crate::profile::Beside;
+use crate::text::format::TimeFormat;
 use eventring::reader::{Reader, RingSet};
 use eventring_capture::{EndReason, NextRing, RollingCapture};
 use eventring_live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Observation, Occurrence};
@@ -43,6 +44,9 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     let signal = UserSignal::listen()?;
     // The first interrupt ends the watch, and the second one leaves out the files that wait.
     let interrupt = Interrupt::listen_to(2)?;
+    let (sched, stacks) = (args.triggers.sched, args.triggers.stacks);
+    // If a program is started, nothing may be started between these two.
+    let beside = (sched || stacks).then(|| Beside::prepare(sched, stacks, &args.names, &args.command)).transpose()?;
     let (mut rings, is_at_once) = capture::begin(args, &names, programs, args.json, &interrupt)?;
     check_condition_fields(&args.triggers.conditions, &rings)?;
     // Rings that are made after the start have no past.
@@ -50,6 +54,11 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     let enabled = capture::enable(args, &rings)?;
     let (ring_out, ring_in) = mpsc::channel();
     let mut watch = Watch::new(args, ring_out, signal);
+    let kernel = beside.map(|beside| beside.start(&rings)).transpose()?;
+    let kernel = kernel.map(|(own, recording)| {
+        watch.keep(own);
+        recording
+    });
     watch.take_rings(&mut rings);
     let next_ring = move || match ring_in.try_recv() {
         Ok(ring) => NextRing::Ring(ring),
@@ -89,6 +98,10 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
             watch.read_past(&shots);
         }
         let end = watch.run(&mut rings, &shots, &told, &interrupt);
+        // Its rings end with it, and the capture after them.
+        if let Some(recording) = kernel {
+            recording.finish();
+        }
         if end.until_nanos().is_some() {
             // The files have nothing that comes later, so what the capture keeps for those that wait need not go.
             rolling.end();
@@ -214,6 +227,12 @@ impl<'a> Watch<'a> {
             times: TimeFormat::new(false),
             started: Instant::now(),
         }
+    }
+
+    /// Has the capture keep rings whose events fulfil no conditions.
+    fn keep(&self, rings: Vec<Reader>) {
+        let send = |ring| self.ring_out.as_ref().map(|ring_out| ring_out.send(ring));
+        rings.into_iter().for_each(|ring| _ = send(ring));
     }
 
     /// Takes the rings that were found since the last call.

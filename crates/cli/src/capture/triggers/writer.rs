@@ -5,7 +5,7 @@ use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::names::{NameParts, NameTemplate};
 use crate::exit::Failure;
-use crate::format::TimeFormat;
+use crate::text::format::TimeFormat;
 use eventring::recorder::Clock;
 use eventring_capture::{CaptureErrorKind, RollingCapture};
 use std::collections::VecDeque;

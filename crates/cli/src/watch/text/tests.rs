@@ -1,9 +1,9 @@
 //! The output in terminals of several widths.
 
 use super::*;
+use crate::args::ring_args::Expect;
 use crate::interrupt::Interrupt;
-use crate::ring_args::Expect;
-use crate::silence::Silence;
+use crate::text::silence::Silence;
 use eventring::reader::{Next, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::BlockEnd;

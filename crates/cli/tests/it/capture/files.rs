@@ -2,7 +2,7 @@
 //! bad input gets.
 
 use crate::program;
-use crate::program::{Run, finish, program, run};
+use crate::program::{Run, finish, number, program, run};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
@@ -118,7 +118,6 @@ fn missing_events_of_a_lapped_ring_are_counted_exactly() {
     let recorder = place.perf(20_000);
     let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
     assert_eq!(captured["reason"], "duration");
-    let number = |value: &serde_json::Value| value.as_u64().unwrap();
     assert_eq!(number(&captured["events"]) + number(&captured["lost"]), 80_000);
     assert_eq!(captured["lost_by_cause"]["overwritten_before"], captured["lost"]);
     assert!(number(&captured["lost"]) >= 80_000 - (1 << 16));
@@ -138,7 +137,6 @@ fn given_up_seqnos_are_counted_apart_from_losses() {
     assert_eq!(handed_out, capacity + 2);
     stalled.commit();
     let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
-    let number = |value: &serde_json::Value| value.as_u64().unwrap();
     assert_eq!(number(&captured["given_up"]), 1, "{captured}");
     assert_eq!(number(&captured["events"]) + number(&captured["lost"]) + 1, handed_out);
     assert_eq!(
@@ -416,7 +414,6 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     let printed = run(&arguments);
     assert_eq!(printed.code, Some(0), "{printed:?}");
     let captured = run(&[&arguments[..], &["--json", "--force"]].concat()).json();
-    let number = |value: &serde_json::Value| value.as_u64().unwrap();
     let removed = number(&captured["removed"]);
     assert!(removed > 0 && captured["lost"] == 0, "{captured}");
     assert_eq!(number(&captured["events"]) + removed, handed_out);

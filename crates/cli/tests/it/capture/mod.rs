@@ -12,3 +12,4 @@ mod selection;
 mod short_lived;
 mod survives;
 mod trigger;
+mod unseen;

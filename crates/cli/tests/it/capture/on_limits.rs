@@ -2,7 +2,7 @@
 //! percentiles fire when they pass their limit.
 
 use crate::program;
-use crate::program::{PROGRAM, argument, directory, finish};
+use crate::program::{PROGRAM, argument, directory, finish, now_nanos};
 use crate::triggers::{SLOW, checked, count, result, said, slow_spans, wait_for, watch_before, watching};
 use eventring::tracing::try_init;
 use eventring_stress::child;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tracing::info_span;
 
 /// Returns what a watch of slow spans says, and which numbers of slow spans the program says are possible.
@@ -141,10 +141,6 @@ fn the_events_lie_in_the_spool_directory_and_nothing_stays_there() {
 }
 
 /// Returns the time in nanoseconds since the epoch.
-fn now_nanos() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64
-}
-
 /// Makes spans until the function says that it is enough, or the parent has closed stdin.
 fn until(name: &str, mut make: impl FnMut(), mut is_enough: impl FnMut() -> bool) {
     say(format!("{name} {}", now_nanos()));

@@ -3,7 +3,7 @@
 //! look like a span without fields.
 
 use crate::program;
-use crate::program::{argument, run};
+use crate::program::{argument, number, run};
 use crate::shop::{Order, Shop};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::recordv;
@@ -61,10 +61,6 @@ impl Recorded {
 fn export(file: &Path, to: &Path, format: &str, view: &str, more: &[&str]) -> program::Run {
     let arguments = ["export", argument(file), "--format", format, "--view", view, "-o", argument(to), "--force"];
     run(&[&arguments[..], more].concat())
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 /// Returns true if `err` reports how many payloads were lost: in both rings together, and in each of them.

@@ -2,7 +2,7 @@
 //! are counted exactly.
 
 use crate::program;
-use crate::program::{Live, argument, directory, run};
+use crate::program::{Live, argument, directory, number, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
 use eventring_stress::test_name;
@@ -81,10 +81,6 @@ fn wait_until(is: impl Fn() -> bool) {
     while !is() {
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 const CAPTURED: &str = test_name!("events_that_a_late_capture_misses_are_counted_exactly");

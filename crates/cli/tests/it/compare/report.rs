@@ -210,7 +210,7 @@ fn a_part_is_selected_on_both_sides() {
 }
 
 #[test]
-fn a_ring_is_reported_as_it_is_now_and_two_without_spans_are_not_compared() {
+fn a_ring_is_reported_as_it_is_now_and_two_without_spans_and_blocks_are_not_compared() {
     let directory = directory();
     capture(&directory, "shop", &[called("request", 5, 0)]);
     let mut report = program(&["report", "shop", "-o", "page.html"]);
@@ -218,6 +218,14 @@ fn a_ring_is_reported_as_it_is_now_and_two_without_spans_are_not_compared() {
     let done = finish(report);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(std::fs::read_to_string(place(&directory, "page.html")).unwrap().contains("</span>request<"));
-    let refused = run(&["report", program::KEPT, program::KEPT, "-o", "-"]);
+    let compared = run(&["report", program::KEPT, program::KEPT, "-o", "-"]);
+    assert!(
+        compared.code == Some(0) && compared.out.contains("<td>transactions</td><td>3</td><td>3</td>"),
+        "{compared:?}"
+    );
+    let ring = place(&directory, "node");
+    let recorder = program::exec_ring(&ring);
+    let refused = run(&["report", program::KEPT, argument(&ring), "-o", "-"]);
     assert!(refused.code == Some(8) && refused.out.is_empty(), "{refused:?}");
+    drop(recorder);
 }

@@ -44,9 +44,12 @@ pub fn script(script: &str) -> Option<Command> {
         }
         "span_figures.py" | "parquet_queries.py" | "parquet_blocks.py" => "import duckdb",
         "parquet_rows.py" => "import duckdb, polars, pyarrow",
+        "otel_service.py" => "import opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http.trace_exporter",
         "otlp_collector.py" => "import rotel, opentelemetry.proto.collector.logs.v1.logs_service_pb2",
-        "gateway_client.py" => "import websockets",
+        script if script.starts_with("gateway") => "import websockets",
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
+        "json_schemas.py" => "import jsonschema",
+        "mcp_client.py" => "import mcp",
         _ => "import json",
     };
     let is_there = Command::new(&python).args(["-c", needed]).output();

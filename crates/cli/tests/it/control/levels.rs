@@ -175,6 +175,7 @@ fn wishes_with_a_time_end_by_themselves_and_kept_ones_are_taken_back() {
     let enabled = shop.run("enable", &["shop=debug", "--for", "400ms"]);
     assert_eq!(enabled.code, Some(0), "{enabled:?}");
     let levels = shop.run("levels", &["--json"]).json();
+    crate::ask::schemas::check(&[("levels", levels.clone())]);
     assert_eq!(levels["configured"], "info");
     assert_eq!(levels["wishes"][0]["directive"], "shop=debug");
     assert!(levels["wishes"][0]["until_epoch_nanos"].as_u64().unwrap() > 1 << 60, "{levels}");

@@ -3,7 +3,7 @@
 
 use crate::consumers;
 use crate::consumers::durations;
-use crate::program::run;
+use crate::program::{number, run};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
@@ -235,10 +235,6 @@ fn named<'v>(all: &'v [Value], kind: &str, name: &str) -> &'v Value {
     let first = found.next().unwrap_or_else(|| panic!("no {name}: {all:#?}"));
     assert!(found.next().is_none(), "{name} is there twice: {all:#?}");
     first
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 #[test]

@@ -1,4 +1,5 @@
 mod agrees;
+mod blocks_in_traces;
 mod ctf_babeltrace;
 mod fields_of_one_name;
 mod open_after_a_switch;

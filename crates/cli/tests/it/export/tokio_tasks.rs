@@ -2,6 +2,7 @@
 //! task once, with its true time. The thread view has each time slice that a thread spent in a task.
 
 use crate::program;
+use crate::program::now_nanos;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_capture::CaptureFile;
 use eventring_export::{Format, View, export, summarize};
@@ -9,7 +10,7 @@ use eventring_stress::alone;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tracing::{Instrument as _, info_span};
 
 const TASKS_AT_ONCE: u64 = 1_000;
@@ -18,10 +19,6 @@ const TASKS_AT_ONCE: u64 = 1_000;
 fn tasks() -> u64 {
     let tasks = std::env::var("EVENTRING_TOKIO_TASKS").map_or(10_000, |tasks| tasks.parse().unwrap());
     tasks / TASKS_AT_ONCE * TASKS_AT_ONCE
-}
-
-fn now_nanos() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
 /// Runs the tasks. Returns a map from the number of each task to two times: one before the task made its span, and one

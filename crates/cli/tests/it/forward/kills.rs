@@ -201,7 +201,8 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
         (last, lost_stream)
     });
     let files = receivers_files(dir.path());
-    assert_eq!(files.len() > 1, seed.is_multiple_of(ROTATED), "seed {seed}: {files:?}");
+    let sizes: Vec<u64> = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).collect();
+    assert_eq!(files.len() > 1, seed.is_multiple_of(ROTATED), "seed {seed}: {files:?} {sizes:?}");
     let lost = check_files(&files, last_seqno, seed);
     if seed.is_multiple_of(LARGE) {
         assert_eq!((last_seqno, lost), (THREADS * EVENTS, 0), "seed {seed}: everything was in the ring all the time");

@@ -30,6 +30,7 @@ fn spans_and_typed_events_of_all_kinds_are_received_as_they_were_recorded() {
     let received = place.receive(&place.path("all.evc"), &[]).json();
     assert_eq!((&received["events"], &received["lost"]), (&sent["events"], &0.into()), "{received}");
     assert_eq!(received["have_all_ended"], true);
+    crate::ask::schemas::check(&[("forward", sent), ("receive", received)]);
     assert_eq!(lines(&place.path("all.evc")), lines(&capture));
 }
 
@@ -321,14 +322,15 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
             break live;
         }
     };
-    // The rings show the same spans and events, with the same times. Seqnos, processes and the shards are others.
+    // The rings show the same spans and events, with the same times. Seqnos, processes and the shards are others, and so
+    // are the ids of traces, which are made of the process.
     let shown = |lines: &str| {
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let kinds = ["span", "event", "typed_event", "counter", "marker"];
         let mut shown: Vec<String> = lines
             .filter(|line| kinds.contains(&line["type"].as_str().unwrap()))
             .map(|mut line| {
-                for name in ["seqno", "process", "ring", "shard"] {
+                for name in ["seqno", "process", "ring", "shard", "trace_id"] {
                     line.as_object_mut().unwrap().remove(name);
                 }
                 line.to_string()

@@ -226,3 +226,59 @@ fn the_span_of_a_task_counts_its_polls_on_all_threads() {
         |spans: &[Value]| all(spans).into_iter().filter(|(name, _)| !name.contains("first")).collect::<Vec<_>>();
     assert_eq!(without_first(&spans), without_first(&counted("second.evc").unwrap()));
 }
+
+#[test]
+fn scopes_count_what_spans_count_and_the_span_around_them_has_the_rest() {
+    const SIZES: [u64; 3] = [10_000, 20_000, 40_000];
+    if part().is_some() {
+        let _recording = eventring::tracing::init("scoped");
+        let scoped = |turns| {
+            let _scope = eventring::scope!("scope", turns);
+            black_box(work(turns));
+        };
+        let spanned = |turns| info_span!("span", turns).in_scope(|| _ = black_box(work(turns)));
+        // The first use of everything takes more instructions than later ones.
+        scoped(1);
+        spanned(1);
+        for turns in SIZES {
+            scoped(turns);
+            spanned(turns);
+        }
+        let around = || {
+            let _around = info_span!("around").entered();
+            black_box(work(SIZES[0]));
+            scoped(3);
+            black_box(work(SIZES[1]));
+        };
+        around();
+        return around();
+    }
+    let directory = directory();
+    let counted = |name: &str| {
+        let test = test_name!("scopes_count_what_spans_count_and_the_span_around_them_has_the_rest");
+        spans_of_guest(test, &place(&directory, name))
+    };
+    let Some(spans) = counted("first.evc") else { return };
+    let number = |span: &Value, field: &str| span[field].as_u64().unwrap_or_else(|| panic!("{field}: {span}"));
+    let of = |spans: &[Value], name: &str, turns: u64| {
+        let found = spans.iter().find(|span| span["name"] == name && span["fields"]["turns"] == turns);
+        number(found.unwrap_or_else(|| panic!("{name} {turns}: {spans:?}")), "instructions")
+    };
+    // Each turn takes the same number, in a scope as in a span.
+    let each = |name: &str, more: usize| {
+        let all = of(&spans, name, SIZES[more]) - of(&spans, name, SIZES[more - 1]);
+        all / (SIZES[more] - SIZES[more - 1])
+    };
+    assert_eq!([each("scope", 1), each("scope", 2)], [each("span", 1); 2]);
+    assert!(of(&spans, "scope", SIZES[0]) > SIZES[0] && spans.iter().all(|span| span["instructions"].is_u64()));
+    let around: Vec<&Value> = spans.iter().filter(|span| span["name"] == "around").collect();
+    let [_, around] = around[..] else { panic!("{spans:?}") };
+    let inside = of(&spans, "scope", 3);
+    let (all, own) = (number(around, "instructions"), number(around, "self_instructions"));
+    assert!(all > own && all - own >= inside && own > each("span", 1) * (SIZES[0] + SIZES[1]), "{around}");
+    // A second run takes exactly as many.
+    let again = counted("second.evc").unwrap();
+    for turns in SIZES {
+        assert_eq!(of(&again, "scope", turns), of(&spans, "scope", turns));
+    }
+}

@@ -62,6 +62,7 @@ fn the_capture_shows_the_counts_in_every_format() {
     let file = place(&directory, "counted.evc");
     let example = example("instruction_clock");
     let counted = icount(plugin, &["--json", "-o", argument(&file), "--", argument(&example)]).json();
+    crate::ask::schemas::check(&[("icount", counted.clone())]);
     let sort = counted["spans"].as_array().unwrap().iter().find(|span| span["name"] == "sort").unwrap();
     let each = sort["min"].as_u64().unwrap();
 
@@ -141,6 +142,9 @@ fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let info = run(&["info", argument(&ring), "--json"]);
+    // On a busy machine the guest needs seconds to its first request.
+    let seen = run(&["watch", argument(&ring), "--where", "span=request", "--count", "1", "--json", "--quiet"]);
+    assert_eq!(seen.json_lines().len(), 1, "{seen:?}");
     let file = place(&directory, "live.evc");
     let captured = run(&["capture", argument(&ring), "-o", argument(&file), "--duration", "2s", "--json", "--strict"]);
     let is_running = guest.try_wait().unwrap().is_none();

@@ -81,17 +81,26 @@ fn play(place: &Path) {
 }
 
 /// A collector, and what it has passed on.
-struct Collector {
+pub(crate) struct Collector {
     child: Child,
     out: BufReader<ChildStdout>,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Collector {
     /// Starts the collector. Returns `None` if it is not there.
     fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts a collector that keeps only the names and ids of spans.
+    pub(crate) fn start_briefly() -> Option<Self> {
+        Self::start_with(&["brief"])
+    }
+
+    fn start_with(arguments: &[&str]) -> Option<Self> {
         let mut command = consumers::script("otlp_collector.py")?;
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut port = String::new();
         out.read_line(&mut port).unwrap();
@@ -104,7 +113,7 @@ impl Collector {
     }
 
     /// Returns everything that the collector has passed on, as soon as it is as much as expected.
-    fn passed_on(mut self, spans: usize, logs: usize) -> Value {
+    pub(crate) fn passed_on(mut self, spans: usize, logs: usize) -> Value {
         writeln!(self.child.stdin.as_mut().unwrap(), "{spans} {logs}").unwrap();
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();

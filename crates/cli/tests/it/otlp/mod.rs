@@ -1,4 +1,4 @@
-mod collector;
+pub(crate) mod collector;
 mod open_spans;
 mod rings;
 mod tls;

@@ -1,6 +1,6 @@
 //! Tests of the program's help texts.
 
-use crate::program::run;
+use crate::program::{finish, program, run};
 
 /// Returns the verbs that the program lists.
 fn verbs() -> Vec<String> {
@@ -19,8 +19,13 @@ fn every_verb_has_help() {
         "{verbs:?}"
     );
     for verb in verbs {
-        let help = run(&[&verb, "--help"]);
+        let mut help = program(&[&verb, "--help"]);
+        help.env("COLUMNS", "80");
+        let help = finish(help);
         assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{verb}");
+        // It breaks between words where the terminal is narrow.
+        let wide = help.out.lines().find(|line| line.chars().count() > 80 && !line.starts_with("Usage: "));
+        assert_eq!(wide, None, "{verb}");
     }
 }
 

@@ -3,7 +3,7 @@
 //! the exported traces.
 
 use crate::consumers;
-use crate::program::{argument, run};
+use crate::program::{argument, number, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_stress::child::{Talk, part, place, play, say};
 use eventring_stress::test_name;
@@ -49,10 +49,6 @@ fn victim() {
             scope.spawn(move || -> () { work(thread, barrier) });
         }
     });
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::program;
 use crate::program::{argument, directory, finish, place, program, run};
+use crate::terminal::{BEFORE, Terminal};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
 use eventring_stress::test_name;
@@ -279,4 +280,25 @@ fn a_forked_child_that_outlives_its_parent_leaves_no_ring_in_the_list() {
     rustix::process::kill_process(rustix::process::Pid::from_raw(child).unwrap(), rustix::process::Signal::KILL)
         .unwrap();
     assert_eq!((&list.json()["rings"], list.err.as_str()), (&serde_json::json!([]), ""));
+}
+
+#[test]
+fn no_line_takes_two_in_a_terminal_and_a_pipe_gets_whole_names() {
+    let directory = directory();
+    let name = "a-recorder-of-a-shop-with-a-name-that-is-much-longer-than-those-of-others";
+    let _long = recorder_at(&place(&directory, name), "THINGS_WITH_A_LONG_NAME", 12_345_678);
+    let _short = recorder_at(&place(&directory, "short"), "SHOP", 3);
+    for columns in [200, 120, 100, 80, 40] {
+        let mut terminal = Terminal::start(program(&["list", argument(directory.path())]), (columns, 30));
+        assert!(terminal.end().success());
+        let shown = terminal.shown();
+        let lines: Vec<&str> = shown.lines().filter(|line| !line.is_empty()).collect();
+        let begins = lines.iter().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
+        assert_eq!(lines.len(), 4, "{columns}:\n{shown}");
+        assert_eq!((lines[0], begins[1], begins[3]), (BEFORE, "NAME", "short"), "{columns}:\n{shown}");
+        assert!(begins[2].starts_with("a-recorder-"), "{shown}");
+        assert_eq!(begins[2] == name, columns == 200, "{shown}");
+    }
+    let piped = run(&["list", argument(directory.path())]);
+    assert!(piped.out.contains(name), "{piped:?}");
 }

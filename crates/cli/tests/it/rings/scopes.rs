@@ -100,6 +100,8 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     assert_eq!(counted("there"), ("scope", all, 0, 0));
     assert_eq!(counted("forgotten"), ("scope", all / 10, 0, all / 10));
     assert_eq!(counted("waiting"), ("scope", 0, 1, 0));
+    let said = format!("{} ended with what was around them, and not by their guard", all / 10);
+    assert!(run(&["summary", argument(&capture)]).out.contains(&said));
     assert_eq!((&summary["lost"], &summary["programs"][0]["state"]), (&0.into(), &"died".into()));
 
     let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
@@ -124,6 +126,11 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
         let options = ["--format", format, "--view", view, "-o", argument(&file), "--json", "--force"];
         let counts = run(&[&["export", argument(&capture)][..], &options].concat()).json();
         assert_eq!((counts["spans"].as_u64(), &counts["lost"]), (Some(total), &0.into()), "{format} {view}: {counts}");
+        if format == "chrome" {
+            let ended = std::fs::read_to_string(&file).unwrap().matches(r#""end":"with its parent""#).count() as u64;
+            // Chrome files have all arguments twice.
+            assert_eq!(ended / 2, all + all / 10, "{view}");
+        }
     }
     let folded = run(&["export", argument(&capture), "--format", "folded", "--view", "span"]).out;
     assert!(folded.contains(";step;parse;inner;handed;there "), "{folded}");

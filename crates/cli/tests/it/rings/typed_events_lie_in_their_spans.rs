@@ -3,7 +3,7 @@
 
 use crate::consumers;
 use crate::program;
-use crate::program::{argument, run};
+use crate::program::{argument, number, run};
 use crate::shop::{Order, Shop};
 use eventring::reader::Reader;
 use eventring::record;
@@ -57,10 +57,6 @@ fn with_ticks(ring: &Path, nanos: u64) {
         descriptor[16..24].copy_from_slice(&(time - time % nanos).to_le_bytes());
     }
     std::fs::write(ring, bytes).unwrap();
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 /// The begin, end and track of the slices of each span.

@@ -4,7 +4,7 @@
 
 use crate::consumers;
 use crate::program;
-use crate::program::{argument, run};
+use crate::program::{argument, number, run};
 use eventring::global::GlobalRecorder;
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
@@ -84,10 +84,6 @@ fn expected(orders: &BTreeMap<u64, u64>) -> Spans {
     assert!(orders.keys().copied().eq(1..=3), "{orders:?}");
     let inside = [0, 10, 20].into_iter().flat_map(|plus| orders.iter().map(move |(n, span)| (plus + n, Some(*span))));
     inside.chain([(31, None), (32, None), (33, None), (100, None)]).collect()
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 fn check_merged(place: &Path) {

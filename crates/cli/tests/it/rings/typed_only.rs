@@ -1,6 +1,7 @@
 //! Rings without spans: what the verbs about spans show of them.
 
 use crate::program::{self, KEPT, argument, exec_ring, place, run};
+use crate::triggers::{wait_for, watch_before};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
 use serde_json::Value;
@@ -32,7 +33,8 @@ fn top_open_and_report_show_what_the_ring_has() {
     let top = run(&["top", argument(&path), "--once", "--json"]).json();
     assert_eq!(count_of(&top["events"], "TXN_END"), 3);
     let frame = run(&["top", argument(&path), "--once"]).out;
-    assert!(frame.contains("typed event") && frame.contains("EVM_ERROR"), "{frame}");
+    assert!(frame.contains("typed event, ") && frame.contains("EVM_ERROR"), "{frame}");
+    assert!(!frame.contains("by self time"), "a table of spans without spans: {frame}");
     let open = run(&["open", argument(&path)]);
     assert!(open.out.contains("typed events have no end, so none is open"), "{open:?}");
     assert!(open.out.lines().any(|line| line.trim_start().starts_with("3 ") && line.ends_with("TXN_END")), "{open:?}");
@@ -49,4 +51,17 @@ fn top_open_and_report_show_what_the_ring_has() {
     assert_eq!(refused.code, Some(8), "{refused:?}");
     assert!(refused.err.contains("`eventring summary` counts them"), "{refused:?}");
     drop(ring);
+}
+
+#[test]
+fn the_manifest_of_a_file_that_a_typed_event_has_fired_calls_it_no_span() {
+    let dir = program::directory();
+    let (path, files) = (place(&dir, "exec"), place(&dir, "t-{n}.evc"));
+    let watch = watch_before(&path, &["--on", "event=TXN_END", "--after", "0", "-o", argument(&files)]);
+    let ring = exec_ring(&path);
+    ring.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
+    let manifest = wait_for(&place(&dir, "t-1.evc"));
+    assert_eq!((&manifest["what"], &manifest["span"]), (&"event TXN_END".into(), &serde_json::Value::Null));
+    drop(ring);
+    assert_eq!(watch.end().code, Some(0));
 }

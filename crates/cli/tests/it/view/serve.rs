@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tracing::{Dispatch, info_span};
 
+/// The first answer is compared with its schema.
+static VIEWED: std::sync::Once = std::sync::Once::new();
+
 /// A folder that looks like a Perfetto UI, beside a secret.
 struct Folder(tempfile::TempDir);
 
@@ -70,6 +73,7 @@ impl View {
         let mut live = Live::start(&[&arguments, options].concat());
         let end = EndWithTest(rustix::process::Pid::from_child(&live.child));
         let told = live.json_line();
+        VIEWED.call_once(|| crate::ask::schemas::check(&[("view", told.clone())]));
         assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["url", "ui", "trace_bytes"]);
         assert_eq!(told["ui"], argument(&ui.canonicalize().unwrap()));
         let (port, token) = parts(&told);

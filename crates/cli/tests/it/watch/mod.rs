@@ -7,4 +7,5 @@ mod restarted;
 mod selected;
 mod several_rings;
 mod top;
+mod unread;
 mod waits;

@@ -2,7 +2,7 @@
 //! those of a killed program, and those whose beginning is overwritten.
 
 use crate::program;
-use crate::program::{argument, directory, program, run};
+use crate::program::{argument, directory, now_nanos, program, run};
 use eventring::reader::RingSet;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_live::{Live, LiveOptions, LiveProgress, Observation};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tracing::{Instrument as _, info_span};
 
 fn record(place: &Path, shifts: (u32, u32)) -> PerfRecorder {
@@ -394,10 +394,6 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
     });
 }
 
-fn now_nanos() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
-}
-
 #[test]
 fn a_capture_shows_what_was_open_at_any_time() {
     let directory = directory();
@@ -445,9 +441,19 @@ fn a_capture_shows_what_was_open_at_any_time() {
             assert_eq!((&opened["at_ns"], spans(&opened).len()), (&(*nanos).into(), names.len()), "{options:?}");
         }
     }
+    // A time at which the capture has nothing is said to be one, and a time of the ring's past is none.
+    let said = |at: u64| run(&["open", argument(&file), "--at", &at.to_string()]).err;
+    assert_eq!(said(times[0].0), "");
+    assert!(
+        said(12).contains("--at is 1970-01-01 00:00:00.000000") && said(12).contains(", and the capture lasts from ")
+    );
     let at_end = open(&file, &[]);
     assert_eq!(spans(&at_end).len(), 2);
     assert_eq!(named(&spans(&at_end), "third")["fields"]["n"], 2);
+    for words in [&["open"][..], &["top", "--once"]] {
+        let late = run(&[words, &[argument(&file), "--json", "--at", "+1h"]].concat());
+        assert!(late.code == Some(0) && late.err.contains(", and the capture lasts from "), "{late:?}");
+    }
     assert!(at_end["spans"][0]["age_ns"].as_u64() > Some(140_000_000), "until the capture's end: {at_end}");
 
     for (arguments, said) in [

@@ -3,6 +3,7 @@
 use crate::program::{argument, directory, place, program, run};
 use crate::terminal::Terminal;
 use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::exec::ExecEvent;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring::{EventPayload, EventType};
 use serde_json::Value;
@@ -147,6 +148,26 @@ fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_terminal_is_waited_for_if_nobody_writes_the_ring_any_more() {
+    let dir = directory();
+    let path = place(&dir, "shop");
+    let content = ContentDescription::of::<Shop>();
+    let recorder = Recorder::builder(content).config(argument(&path)).shifts(17, 24).keep(true).build().unwrap();
+    let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
+    for order in 0..50_000 {
+        recorder.record(Shop::Placed.code(), [order, 0, 0, 0], &payload);
+    }
+    drop(recorder);
+    let mut terminal = Terminal::start(program(&["watch", argument(&path)]), (200, 30));
+    // Nobody reads the terminal for a while.
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(terminal.end().success());
+    let plain = anstream::adapter::strip_str(&String::from_utf8_lossy(&terminal.written)).to_string();
+    assert_eq!(plain.matches("PLACED").count(), 50_000);
+    assert!(plain.contains("50,000 events shown") && !plain.contains("not shown"), "{}", &plain[plain.len() - 500..]);
+}
+
+#[test]
 fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_that_no_event_has_is_refused() {
     let dir = directory();
     let path = place(&dir, "shop");
@@ -175,4 +196,77 @@ fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_t
         let (_, names) = refused.err.split_once(said).unwrap_or_else(|| panic!("{refused:?}"));
         assert!(names.contains(" order, order_seqno, parcels, price, "), "{names}");
     }
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 301, name = "STORE")]
+#[repr(u16)]
+enum Store {
+    /// Has the code of [`Shop::Placed`].
+    ShelfFilled = 2,
+    /// Has the name, but not the code, of [`Shop::Shipped`].
+    Shipped = 5,
+}
+
+#[test]
+fn a_type_is_selected_by_its_name_in_each_schema_and_not_by_its_code_in_all() {
+    let dir = directory();
+    let places = ["shop", "store", "chain"].map(|name| place(&dir, name));
+    let recorder = |content: ContentDescription, place: &std::path::Path| {
+        Recorder::builder(content).config(argument(place)).shifts(15, 21).compact(true).keep(true).build().unwrap()
+    };
+    let shop = recorder(ContentDescription::of::<Shop>(), &places[0]);
+    let store = recorder(ContentDescription::of::<Store>(), &places[1]);
+    let chain = recorder(ContentDescription::of::<ExecEvent>(), &places[2]);
+    let placed = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
+    shop.record(Shop::Placed.code(), [1, 1, 0, 0], &placed);
+    shop.record(Shop::Shipped.code(), [1, 1, 0, 0], &placed);
+    store.record(Store::ShelfFilled.code(), [1, 1, 0, 0], &[]);
+    store.record(Store::Shipped.code(), [1, 1, 0, 0], &[]);
+    chain.record(ExecEvent::TxnHeaderEnd.code(), [1, 1, 0, 0], &[]);
+    drop((shop, store, chain));
+    let file = place(&dir, "all.evc");
+    let rings = places.each_ref().map(|place| argument(place));
+    let all = [&["capture", "--now", "-o", argument(&file)], &rings[..]].concat();
+    assert_eq!(run(&all).code, Some(0));
+    let names = |of: &[&str], options: &[&str]| {
+        let lines = run(&[&["watch", "--json"], of, options].concat()).json_lines();
+        let mut names: Vec<String> = lines.iter().filter_map(|line| line["name"].as_str().map(str::to_owned)).collect();
+        names.sort();
+        names
+    };
+    for of in [&[&rings[..], &["--from", "oldest"]].concat()[..], &[argument(&file)]] {
+        assert_eq!(names(of, &["--type", "PLACED"]), ["PLACED"]);
+        assert_eq!(names(of, &["--type", "ShelfFilled"]), ["SHELF_FILLED"]);
+        assert_eq!(names(of, &["--type", "shipped"]), ["SHIPPED", "SHIPPED"]);
+        assert_eq!(names(of, &["--type", "2"]).len(), 2, "a number is the code in any schema");
+        // So it is with the words of a block and a transaction.
+        assert_eq!(names(of, &["--block", "1"]), ["TXN_HEADER_END"]);
+        assert_eq!(names(of, &["--txn", "0"]), ["TXN_HEADER_END"]);
+        assert_eq!(names(of, &["--where", "event=PLACED"]), ["PLACED"]);
+    }
+    // Types of one name are counted apart, and shown with their content types.
+    let of_name = |verb: &[&str], name: &str| {
+        let json = run(&[verb, &[argument(&file), "--json"]].concat()).json();
+        let events = json["events"].as_array().unwrap().iter().filter(|event| event["name"] == name);
+        events.map(|event| event["content"].as_str().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    for verb in [&["summary"][..], &["top", "--once"]] {
+        assert_eq!(of_name(verb, "SHIPPED").into_iter().collect::<Vec<_>>(), ["SHOP", "STORE"]);
+    }
+    let summary = run(&["summary", argument(&file)]).out;
+    assert!(summary.contains("SHOP::SHIPPED ") && summary.contains("STORE::SHIPPED "), "{summary}");
+    assert!(summary.contains("\nPLACED "), "{summary}");
+    // What is captured is selected by the same names.
+    let kept = place(&dir, "kept.evc");
+    let capture = run(&[&all[..3], &[argument(&kept), "--type", "ShelfFilled", "--type", "placed"], &rings].concat());
+    assert_eq!(capture.code, Some(0), "{capture:?}");
+    assert!(!capture.err.contains("was seen"), "{capture:?}");
+    assert_eq!(names(&[argument(&kept)], &[]), ["PLACED", "SHELF_FILLED"]);
+    let missing = run(&["watch", argument(&file), "--type", "PLACE"]);
+    assert!(
+        missing.code == Some(2) && missing.err.contains("there is no event of that name; there are"),
+        "{missing:?}"
+    );
+    assert_eq!(missing.err.matches("RECORD_ERROR").count(), 1, "{missing:?}");
 }

@@ -3,7 +3,7 @@
 //! and in a program that knows its types.
 
 use crate::program;
-use crate::program::{Live, argument};
+use crate::program::{Live, argument, number};
 use eventring::global::EXEC;
 use eventring::reader::Reader;
 use eventring::record;
@@ -74,10 +74,6 @@ fn program() {
     });
     say("worked");
     wait_for_parent();
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 /// The span of each order, by shop and number.

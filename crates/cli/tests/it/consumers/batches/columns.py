@@ -42,6 +42,8 @@ class EventsBlock:
         self._read_events(first_time, gaps)
         self._read_ids()
         self._read_payloads()
+        # What a search asks before it reads a block.
+        self.columns.pop((24, 0), None)
         need(not self.columns, f"unknown columns (code, group): {list(self.columns)}")
 
     def _read_columns(self, cursor, header):

@@ -10,7 +10,7 @@ use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, RingSet, 
 use eventring::schema::SchemaModel;
 use eventring::tracing::{Catalog, TargetFilter, decode_record};
 #[cfg(not(eventring_mutants))]
-use eventring_capture::CaptureFile;
+use eventring_capture::{BlockTest, CaptureFile, NameKey};
 use std::fmt::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -31,12 +31,15 @@ pub const TARGETS: &[Target] = &[
     #[cfg(not(eventring_mutants))]
     ("received", received),
     ("directive", directive),
+    ("trace_context", trace_context),
     #[cfg(not(eventring_mutants))]
     ("condition", condition),
     #[cfg(not(eventring_mutants))]
     ("log_text", log_text),
     #[cfg(not(eventring_mutants))]
     ("exec_blocks", exec_blocks),
+    #[cfg(not(eventring_mutants))]
+    ("eventcap", eventcap),
     #[cfg(not(eventring_mutants))]
     ("change_limit", change_limit),
 ];
@@ -90,6 +93,21 @@ pub fn directive(data: &[u8]) {
     if printed.len() <= 16 << 10 {
         assert_eq!(TargetFilter::parse(&printed).as_ref(), Ok(&filter), "{printed}");
     }
+}
+
+/// Treats the bytes as the headers of a request, a line each. The context that is found must come back from the headers
+/// that it makes.
+pub fn trace_context(data: &[u8]) {
+    use eventring::tracing::context::{RemoteContext, extract};
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let headers: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(": ")).collect();
+    let Some(found) = extract(|name| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)) else {
+        return;
+    };
+    let (parent, state) = (found.to_string(), found.tracestate());
+    assert!(parent.len() == 55 && state.is_none_or(|state| state.len() <= 512), "{found:?}");
+    assert_eq!(RemoteContext::parse(&parent, state).as_ref(), Some(&found));
+    assert_eq!(found.clone().with_sampled(true).trace_id(), found.trace_id());
 }
 
 /// Treats the bytes as a condition. What a condition prints must parse to the same condition.
@@ -214,8 +232,16 @@ pub fn snapshot(data: &[u8]) {
 /// Treats the bytes as a capture file.
 #[cfg(not(eventring_mutants))]
 pub fn capture(data: &[u8]) {
-    let Ok(capture) = CaptureFile::from_file(memory_file(data).into()) else { return };
+    let Ok(mut capture) = CaptureFile::from_file(memory_file(data).into()) else { return };
     let _ = format!("{:?} {:?} {:?} {}", capture.rings(), capture.end(), capture.problems(), capture.is_truncated());
+    let wanted = NameKey::field("request_id");
+    let test = BlockTest::Any(vec![
+        BlockTest::Key { name: wanted, key: wanted.text("abc") },
+        BlockTest::Number { name: wanted, least: 0.0, most: 9.0 },
+    ]);
+    let kept = capture.keep_blocks(&test, 0, u64::MAX);
+    assert!(kept.kept <= kept.blocks);
+    capture.keep_blocks(&BlockTest::May, 0, u64::MAX);
     let mut events = capture.events();
     for _ in 0..2000 {
         let Some(item) = events.next() else { break };
@@ -336,24 +362,44 @@ fn walk(cursor: &mut Cursor, steps: usize, schema: Option<&SchemaModel>, catalog
     }
 }
 
+/// Treats the bytes as an `EVCAP_01` file.
+#[cfg(not(eventring_mutants))]
+pub fn eventcap(data: &[u8]) {
+    use eventring_exec::{Blocks, EventcapFile, ExecEvents, Wanted};
+    let Ok(file) = EventcapFile::from_file(memory_file(data).into(), "x".as_ref()) else { return };
+    for (index, bundle) in file.bundles().enumerate().take(4) {
+        let Ok(events) = file.read(index) else { continue };
+        assert_eq!(events.iter().len() as u64, bundle.event_count);
+        assert!(events.iter().all(|(event, payload)| event.payload_size as usize == payload.len() && event.seqno != 0));
+    }
+    let count: u64 = file.bundles().map(|bundle| bundle.event_count).fold(0, u64::saturating_add);
+    let Ok(events) = ExecEvents::of_eventcap(file) else { return };
+    let news = Blocks::of_events(events, Wanted::ALL).take(2000).count() as u64;
+    assert!(news <= count.saturating_mul(4).saturating_add(8), "{news} of {count} events");
+}
+
 /// Gives execution events to a builder of blocks. Each event is its type, what happens to it, its transaction, the length
 /// of its payload, and its payload.
 #[cfg(not(eventring_mutants))]
 pub fn exec_blocks(data: &[u8]) {
     use eventring::reader::{Descriptor, Gap, GapCause};
+    use eventring::schema::EventType as _;
+    use eventring::schema::exec::ExecEvent;
     use eventring_exec::{BlockBuilder, CommitTracker, Dialect, Found, Wanted, json};
     let Some(([kind, wanted], mut rest)) = data.split_first_chunk::<2>() else { return };
-    let hash = match kind % 3 {
-        0 => None,
-        1 => Some(([0xdd, 0xc5, 0x8d, 0x9a], [0x01, 0x6b])),
-        _ => Some(([0x51, 0xbe, 0x78, 0xe0], [0xf2, 0x76])),
-    };
-    let dialect = hash.map_or(Dialect::TODAY, |(start, end)| {
+    let of_august = |start: [u8; 4], end: [u8; 2]| {
         let mut hash = [0; 32];
         hash[..4].copy_from_slice(&start);
         hash[30..].copy_from_slice(&end);
         Dialect::of(2, hash).unwrap()
-    });
+    };
+    // The last one is found by its description.
+    let (dialect, start_code) = match kind % 4 {
+        0 => (Dialect::TODAY, 2),
+        1 => (of_august([0xdd, 0xc5, 0x8d, 0x9a], [0x01, 0x6b]), 1),
+        2 => (of_august([0x51, 0xbe, 0x78, 0xe0], [0xf2, 0x76]), 2),
+        _ => (Dialect::of_schema(2, [9; 32], ExecEvent::schema().model().ok()).unwrap(), 2),
+    };
     let wanted = [Wanted::ALL, Wanted::TRANSACTIONS, Wanted::HEADERS][usize::from(wanted % 3)];
     let mut builder = BlockBuilder::new(dialect, wanted).bytes_max(1 << 20);
     let mut tracker = CommitTracker::new().numbers_max(4);
@@ -368,7 +414,7 @@ pub fn exec_blocks(data: &[u8]) {
             2 => 7,
             _ => 1,
         });
-        if *code == if dialect == Dialect::TODAY { 2 } else { 1 + kind % 3 - 1 } {
+        if *code == start_code {
             tag = seqno;
         }
         let event = Descriptor {

@@ -1,0 +1,68 @@
+//! A first look at a recording: what was recorded, what was lost, and red flags, in an answer of bounded size.
+//!
+//! [`ask`] reads a capture, and [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write what fits into a number of
+//! bytes, the most important things first. The memory is that of the open spans, of the tasks that have not ended, and a
+//! bounded amount beside it.
+//!
+//! ```no_run
+//! use eventring_capture::CaptureFile;
+//!
+//! let look = eventring_ask::ask(&CaptureFile::open("shop.evc".as_ref())?, &["shop.evc"])?;
+//! print!("{}", look.to_markdown(16_384, |epoch_nanos| format!("{epoch_nanos} ns")));
+//! # Ok::<(), eventring_capture::CaptureError>(())
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `collect` | one pass over the events: counts, names of spans, errors, pauses |
+//! | `names` | the spans of one name |
+//! | `task_kinds` | of which kind a task is |
+//! | `step` | whether durations have become longer, and when |
+//! | `errors`, `pauses` | bursts of errors, times without events |
+//! | `flag` | the kinds of red flags, with their thresholds |
+//! | `find/` | red flags from what was collected, from tasks, and from blocks |
+//! | `command` | the next command for a flag |
+//! | `look` | the answer, and its parts in the order of their importance |
+//! | `fit` | as much of the answer as there is room for |
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+
+mod collect;
+mod command;
+mod errors;
+mod find;
+mod fit;
+mod flag;
+mod look;
+mod names;
+mod pauses;
+mod step;
+mod task_kinds;
+#[cfg(test)]
+mod tests;
+
+pub use command::command_line;
+pub use flag::{Flag, FlagKind};
+pub use look::{BUDGET_MIN_BYTES, FirstLook};
+
+use collect::Collector;
+use eventring_capture::recording::{CaptureRecording, replay_capture};
+use eventring_capture::{CaptureError, CaptureFile};
+use std::ffi::OsStr;
+
+/// Takes a first look at a capture. `inputs` are the names of its files or rings, for the command lines of the answer.
+///
+/// The capture is read once; if it has tasks, slow spans or blocks, it is read again for each of these.
+///
+/// # Errors
+/// The capture is damaged, or would take more memory than any capture of its size from a real program.
+pub fn ask(capture: &CaptureFile, inputs: &[impl AsRef<OsStr>]) -> Result<FirstLook, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    let mut collector = Collector::new(capture);
+    let counts = replay_capture(&recording, &mut collector)?;
+    let collected = collector.finish();
+    let flags = find::flags(capture, &collected, &counts)?;
+    let inputs = inputs.iter().map(|input| input.as_ref().to_owned()).collect();
+    Ok(FirstLook::new(capture, inputs, collected, counts, flags))
+}

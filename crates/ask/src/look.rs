@@ -1,0 +1,246 @@
+//! The answer, and its parts in the order of their importance.
+
+use crate::collect::Collected;
+use crate::command;
+use crate::fit::{Fitted, Part, fit};
+use crate::flag::{Flag, WHAT_BYTES, cut};
+use eventring_capture::CaptureFile;
+use eventring_capture::recording::ReplayCounts;
+use eventring_export::ProgramSummary;
+use eventring_export::numbers::{counted, grouped, time};
+use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+/// The smallest budget of an answer, in bytes.
+pub const BUDGET_MIN_BYTES: usize = 1024;
+
+/// The largest part of the budget, in per cent, that flags take before everything else.
+const FLAGS_PERCENT: usize = 70;
+/// The largest number of flags in an answer, whatever its budget is.
+const FLAGS_MAX: usize = 10_000;
+/// The sections of an answer.
+const SECTIONS: [&str; 4] = ["flags", "programs", "rings", "names"];
+const TITLES: [&str; 4] = ["Red flags", "Programs", "Rings", "Spans with the largest total time"];
+
+/// What a recording has, at a first look.
+pub struct FirstLook {
+    inputs: Vec<OsString>,
+    counts: ReplayCounts,
+    errors: u64,
+    flags: Vec<Flag>,
+    /// Programs, rings and names, as JSON.
+    others: [Vec<Value>; 3],
+    names_without_room: u64,
+    problems: Vec<String>,
+}
+
+impl FirstLook {
+    pub(crate) fn new(
+        capture: &CaptureFile,
+        inputs: Vec<OsString>,
+        mut collected: Collected,
+        counts: ReplayCounts,
+        flags: Vec<Flag>,
+    ) -> Self {
+        let hosts = capture.rings().iter().map(|ring| ring.host.as_str()).find(|host| !host.is_empty());
+        let program = |program: &ProgramSummary| {
+            let mut object = program.to_json();
+            object["program"] = cut(&program.name, WHAT_BYTES).into();
+            object["host"] = hosts.map(|host| cut(host, WHAT_BYTES)).into();
+            object
+        };
+        let programs = ProgramSummary::all(capture).iter().map(program).collect();
+        let mut rings: Vec<_> = capture.rings().iter().zip(&collected.rings).collect();
+        rings.sort_by_key(|(_, counts)| Reverse(counts.events));
+        let ring = |(ring, counts): &(&eventring_capture::CapturedRing, &crate::collect::RingCounts)| {
+            json!({
+                "name": cut(&ring.name, WHAT_BYTES), "content": cut(&ring.content_name, WHAT_BYTES), "events": counts.events,
+                "lost": counts.lost.values().fold(0_u64, |sum, lost| sum.saturating_add(*lost)),
+                "overwritten_before": counts.overwritten_before,
+            })
+        };
+        let rings = rings.iter().map(ring).collect();
+        collected.names.all.sort_by_key(|stats| Reverse(stats.total_nanos));
+        let name = |stats: &crate::names::NameStats| {
+            let [p50_ns, p99_ns] = [0.5, 0.99].map(|part| stats.quantile_nanos(part).min(stats.max_nanos));
+            json!({
+                "name": cut(&stats.name, WHAT_BYTES), "count": stats.count, "open": stats.open, "total_ns": stats.total_nanos,
+                "p50_ns": p50_ns, "p99_ns": p99_ns, "max_ns": stats.max_nanos,
+            })
+        };
+        let names = collected.names.all.iter().map(name).collect();
+        let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
+        Self {
+            problems,
+            inputs,
+            counts,
+            errors: collected.errors.all,
+            flags,
+            others: [programs, rings, names],
+            names_without_room: collected.names.without_room,
+        }
+    }
+
+    /// Returns the red flags, the most important first.
+    #[must_use]
+    pub fn flags(&self) -> &[Flag] {
+        &self.flags
+    }
+
+    /// Returns what was wrong with the capture, a line each.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Returns one line of JSON with at most so many bytes, its end of line included: `version`, `recorded`, `flags`,
+    /// `programs`, `rings`, `names`, `left_out`. A budget below [`BUDGET_MIN_BYTES`] is taken as that.
+    #[must_use]
+    pub fn to_json(&self, budget_bytes: usize) -> String {
+        let whole = |kept: [Vec<String>; 4], left_out: [u64; 4]| {
+            let sections = SECTIONS.iter().zip(&kept).map(|(name, parts)| format!("\"{name}\":[{}]", parts.join(",")));
+            let left_out: Map<String, Value> =
+                SECTIONS.iter().zip(left_out).map(|(name, count)| ((*name).to_owned(), count.into())).collect();
+            let sections = sections.collect::<Vec<_>>().join(",");
+            let left_out = Value::Object(left_out);
+            format!("{{\"version\":1,\"recorded\":{},{sections},\"left_out\":{left_out}}}\n", self.recorded())
+        };
+        // Counts with as many digits as they may have.
+        let room = budget_bytes.max(BUDGET_MIN_BYTES) - whole(Default::default(), [u64::MAX; 4]).len();
+        let flag = |flag: &Flag| {
+            let next = command::next(flag, &self.inputs);
+            (flag.to_json(Some(&next)).to_string(), Some(flag.to_json(None).to_string()))
+        };
+        let Fitted { kept, mut left_out } = fit(self.parts(room, flag, |_, value| value.to_string()), room, 1);
+        left_out[0] += self.flags.len().saturating_sub(FLAGS_MAX) as u64;
+        whole(kept, left_out)
+    }
+
+    /// Returns Markdown with at most so many bytes. A budget below [`BUDGET_MIN_BYTES`] is taken as that. `moment` shows a time
+    /// in nanoseconds since the epoch to people.
+    #[must_use]
+    pub fn to_markdown(&self, budget_bytes: usize, moment: impl Fn(u64) -> String) -> String {
+        let whole = |kept: &[Vec<String>; 4], left_out: [u64; 4]| {
+            let mut out = self.recorded_in_words(&moment);
+            for (at, parts) in kept.iter().enumerate() {
+                let more = left_out[at];
+                if at == 0 && parts.is_empty() && more == 0 {
+                    out.push_str("\nNo red flags.\n");
+                } else if !parts.is_empty() || more > 0 {
+                    let _ = write!(out, "\n## {}\n\n{}", TITLES[at], parts.concat());
+                    if more > 0 {
+                        let _ = writeln!(out, "- and {} more, left out for the budget", grouped(more));
+                    }
+                }
+            }
+            out
+        };
+        let room = budget_bytes.max(BUDGET_MIN_BYTES) - whole(&Default::default(), [u64::MAX; 4]).len();
+        let flag = |flag: &Flag| {
+            let times = if flag.count > 1 { format!(" ×{}", grouped(flag.count)) } else { String::new() };
+            let threshold = flag.kind.threshold();
+            let at = flag.at_nanos.map(|nanos| format!(", at {}", moment(nanos))).unwrap_or_default();
+            let (name, what, evidence) = (flag.kind.name(), &flag.what, &flag.evidence);
+            let shorter = format!("- **{name}** {what}{times}: {evidence}{at} [{threshold}]\n");
+            let next = command::next(flag, &self.inputs);
+            // More backticks than the command line has.
+            let fence = if next.contains('`') { "``" } else { "`" };
+            (format!("{shorter}  {fence}{next}{fence}\n"), Some(shorter))
+        };
+        let Fitted { kept, mut left_out } = fit(self.parts(room, flag, line), room, 0);
+        left_out[0] += self.flags.len().saturating_sub(FLAGS_MAX) as u64;
+        whole(&kept, left_out)
+    }
+
+    /// Returns the parts, the most important first: the first program, flags, then the others in turns, then the flags for
+    /// which there was no room before.
+    fn parts(
+        &self,
+        room_bytes: usize,
+        flag: impl Fn(&Flag) -> (String, Option<String>),
+        other: impl Fn(usize, &Value) -> String,
+    ) -> Vec<Part> {
+        let part = |section: usize, value| Part { section, text: other(section, value), shorter: None };
+        let [programs, ..] = &self.others;
+        let mut parts: Vec<Part> = programs.first().map(|value| part(1, value)).into_iter().collect();
+        let (mut for_flags, mut later) = (room_bytes * FLAGS_PERCENT / 100, Vec::new());
+        for (text, shorter) in self.flags.iter().take(FLAGS_MAX).map(flag) {
+            let bytes = [Some(&text), shorter.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(String::len)
+                .find(|bytes| *bytes <= for_flags);
+            for_flags -= bytes.unwrap_or(0);
+            let to = if bytes.is_some() { &mut parts } else { &mut later };
+            to.push(Part { section: 0, text, shorter });
+        }
+        let longest = self.others.iter().map(Vec::len).max().unwrap_or(0);
+        for turn in 0..longest {
+            for (section, values) in (1..).zip(&self.others) {
+                parts.extend(values.get(turn).filter(|_| (section, turn) != (1, 0)).map(|value| part(section, value)));
+            }
+        }
+        parts.extend(later);
+        parts
+    }
+
+    fn recorded(&self) -> Value {
+        let counts = &self.counts;
+        json!({
+            "from_ns": counts.first_nanos, "to_ns": counts.last_nanos, "spans": counts.spans, "open_spans": counts.open_spans,
+            "log_records": counts.events, "errors": self.errors, "typed_events": counts.typed_events, "lost": counts.lost,
+            "overwritten_before": counts.overwritten_before, "spans_of_further_names": self.names_without_room,
+        })
+    }
+
+    fn recorded_in_words(&self, moment: &impl Fn(u64) -> String) -> String {
+        let counts = &self.counts;
+        let mut out = format!(
+            "# Recording\n\n{} from {} on: {} ({} open), {} ({}), {}\n\n{} lost since the capture began, {} overwritten before\n",
+            time(counts.last_nanos.saturating_sub(counts.first_nanos)),
+            moment(counts.first_nanos),
+            counted(counts.spans, "span", "spans"),
+            grouped(counts.open_spans),
+            counted(counts.events, "log record", "log records"),
+            counted(self.errors, "error", "errors"),
+            counted(counts.typed_events, "typed event", "typed events"),
+            grouped(counts.lost_since()),
+            grouped(counts.overwritten_before),
+        );
+        if self.names_without_room > 0 {
+            let _ = writeln!(out, "{} spans of further names are counted together", grouped(self.names_without_room));
+        }
+        out
+    }
+}
+
+/// Returns a program, ring or name as a line of Markdown.
+fn line(section: usize, value: &Value) -> String {
+    let text = |key: &str| value[key].as_str().unwrap_or_default();
+    let number = |key: &str| value[key].as_u64().unwrap_or(0);
+    match section {
+        1 => {
+            let host = value["host"].as_str().map(|host| format!(" on {host}")).unwrap_or_default();
+            format!("- {} ({}){host}: {}\n", text("program"), number("pid"), text("state"))
+        }
+        2 => format!(
+            "- {} ({}): {}, {} lost\n",
+            text("name"),
+            text("content"),
+            counted(number("events"), "event", "events"),
+            grouped(number("lost"))
+        ),
+        _ => format!(
+            "- {}: {} and {} open, total {}, p50 {}, p99 {}, max {}\n",
+            text("name"),
+            grouped(number("count")),
+            grouped(number("open")),
+            time(number("total_ns")),
+            time(number("p50_ns")),
+            time(number("p99_ns")),
+            time(number("max_ns"))
+        ),
+    }
+}

@@ -1,0 +1,151 @@
+//! `eventring archive`.
+
+use super::blocks::input::{InputArgs, refused};
+use super::exit::{Exit, Failure};
+use super::interrupt::Interrupt;
+use crate::text::format::{bytes, counted, grouped};
+use crate::text::losses::report_problem;
+use crate::text::paint::DIM;
+use eventring::reader::PayloadRead;
+use eventring_exec::{Archiver, BlockArchive, ExecEvents, NextEvent};
+use serde_json::json;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest time between two looks at Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Write the final blocks of a ring of execution events, or of captures, into an archive: a file for each block
+///
+/// The file of block N is DIR/(N / 10000)/N.bcap: EVCAP_01 with the header of January 2026, as the published archiver
+/// writes it. Blocks that are there already stay as they are. A block of which events were lost is not written.
+#[derive(clap::Args)]
+pub(super) struct ArchiveArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Directory of the archive. It is made if it is not there
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Wait for further blocks, also of the next ring of the name when the node is started again
+    #[arg(long)]
+    follow: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+}
+
+/// The counts of the blocks that were written.
+#[derive(Default)]
+struct Written {
+    blocks: u64,
+    bytes: u64,
+    first: Option<u64>,
+    last: Option<u64>,
+    failed: u64,
+}
+
+pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
+    let input = args.input.open()?;
+    if args.follow && input.live_ring().is_none() {
+        return Err(Failure::new(Exit::Usage, "--follow needs a ring: a file has no further blocks").into());
+    }
+    input.describe(args.json);
+    let mut events = input.events(args.input.name())?;
+    let name = args.output.display();
+    std::fs::create_dir_all(&args.output)
+        .map_err(|error| Failure::new(Exit::Failed, format!("{name}: cannot make the directory: {error}")))?;
+    let archive = BlockArchive::open(&args.output)?;
+    let interrupt = Interrupt::listen()?;
+    let mut written = Written::default();
+    let mut forgotten = 0;
+    loop {
+        let mut archiver = Archiver::new(archive.clone(), events.dialect().clone(), events.schema_hash());
+        let is_interrupted = !read(args, &mut events, &mut archiver, &interrupt, &mut written);
+        forgotten += archiver.forgotten();
+        if !args.follow || is_interrupted {
+            break;
+        }
+        match events.reopen() {
+            Some(opened) => opened.map_err(|error| refused(args.input.name(), &error))?,
+            None => std::thread::sleep(PATIENCE),
+        }
+    }
+    if forgotten > 0 {
+        let blocks = counted(forgotten, "final block is", "final blocks are");
+        report_problem(
+            args.json,
+            &format!("{blocks} not in the archive: events were lost, or their execution was not seen"),
+        );
+    }
+    if args.json {
+        let object = json!({
+            "archive": args.output.display().to_string(), "blocks": written.blocks, "bytes": written.bytes,
+            "first": written.first, "last": written.last, "not_archived": forgotten + written.failed,
+        });
+        writeln!(anstream::stdout(), "{object}")?;
+    } else {
+        let range = match (written.first, written.last) {
+            (Some(first), Some(last)) => format!(", {} to {}", grouped(first), grouped(last)),
+            _ => String::new(),
+        };
+        let blocks = counted(written.blocks, "block", "blocks");
+        anstream::eprintln!("{DIM}{blocks}{range}, {} written to {name}{DIM:#}", bytes(written.bytes));
+    }
+    match input.report(&args.input.names, events.problems()) {
+        Exit::Done if written.failed > 0 => Ok(Exit::Failed),
+        exit => Ok(exit),
+    }
+}
+
+/// Reads events until there are no more, and writes blocks. Returns false if the user has ended it.
+fn read(
+    args: &ArchiveArgs,
+    events: &mut ExecEvents,
+    archiver: &mut Archiver,
+    interrupt: &Interrupt,
+    written: &mut Written,
+) -> bool {
+    let patience = if args.follow { PATIENCE } else { Duration::ZERO };
+    let mut count = 0_u64;
+    loop {
+        let done = match events.next_timeout(patience) {
+            NextEvent::Event(event, payload) => match payload.read() {
+                PayloadRead::Valid(payload) => archiver.push(&event, Some(payload)),
+                _ => archiver.push(&event, None),
+            },
+            NextEvent::Gap(gap) => {
+                archiver.push_gap(gap);
+                Ok(None)
+            }
+            NextEvent::NewRing => {
+                archiver.next_ring();
+                Ok(None)
+            }
+            NextEvent::TimedOut if args.follow => {
+                if interrupt.came() {
+                    return false;
+                }
+                Ok(None)
+            }
+            NextEvent::TimedOut | NextEvent::Ended => return !interrupt.came(),
+        };
+        match done {
+            Ok(None) => {}
+            Ok(Some(block)) => {
+                written.blocks += 1;
+                written.bytes += block.bytes;
+                written.first = Some(written.first.map_or(block.number, |first| first.min(block.number)));
+                written.last = written.last.max(Some(block.number));
+            }
+            Err(error) => {
+                written.failed += 1;
+                report_problem(true, &error.to_string());
+            }
+        }
+        count += 1;
+        if count.is_multiple_of(1024) && interrupt.came() {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The options that choose which events are captured or sent.
+
+use crate::args::fields::{KnownFields, check_fields};
+use crate::args::selection::parse_level;
+use crate::exit::{Exit, Failure};
+use crate::input::awaited::AwaitedRings;
+use crate::input::decoder::{Decoder, no_such_event};
+use crate::text::format::{events, were};
+use crate::text::losses::report_problem;
+use crate::text::paint::DIM;
+use crate::text::unseen::SeenNames;
+use crate::watch::taken::taken_by;
+use eventring::files::CONTENT_TYPE_PERF;
+use eventring::reader::Reader;
+use eventring::schema::perf::CallSiteLevel;
+use eventring_capture::BatchFilter;
+use eventring_live::{Condition, NameKind};
+use std::collections::BTreeSet;
+
+/// The events that are taken; the others are counted, and are no loss.
+#[derive(clap::Args)]
+pub(crate) struct FilterArgs {
+    /// Take only typed events of this type, a name or a code; several times for several types. Spans are no typed
+    /// events
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Take spans and log records of at most this level: error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
+    max_level: Option<CallSiteLevel>,
+    /// Take only spans of this name and everything inside them; several times for several names
+    #[arg(long = "span", value_name = "NAME")]
+    spans: Vec<String>,
+    /// Take only this part of the span trees, each whole: 0.01, or 1/100. Which ones depends on the id of the root alone.
+    /// Typed events, and log records outside of spans, are all taken. The rate is in the data
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    sample: Option<u32>,
+    /// Take only what fulfils this condition: 'event=ORDER_* field.price>100', 'span=db.*'. A span is tested when it
+    /// begins, by the fields that it begins with, and is taken with everything in it
+    #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
+    condition: Option<Condition>,
+}
+
+impl FilterArgs {
+    pub(crate) fn is_any(&self) -> bool {
+        !self.types.is_empty()
+            || !self.spans.is_empty()
+            || self.max_level.is_some()
+            || self.sample.is_some()
+            || self.condition.is_some()
+    }
+
+    /// Checks that each named type is one of the typed events of some ring.
+    ///
+    /// # Errors
+    /// No ring has a type of that name. As long as other rings may come, this is only said.
+    pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
+        let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
+        let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::for_ring).collect();
+        for name in self.types.iter().filter(|name| !decoders.iter().any(|ring| ring.code_of(name).is_some())) {
+            let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
+            let message = match decoders.is_empty() {
+                true => format!(
+                    "--type {name}: there are no typed events here, only spans and log records; leave the option out, or choose those with \
+                     --max-level and --span"
+                ),
+                false => no_such_event(name, known.into_iter().collect()),
+            };
+            if rings.are_all_open() {
+                return Err(Failure::new(Exit::Usage, message));
+            }
+            report_problem(false, &message);
+        }
+        Ok(())
+    }
+
+    /// Checks that each field of the condition is one of some event of the rings. As long as other rings or call sites may
+    /// come, this is only said. `is_of_now`: only what has been recorded until now is taken.
+    ///
+    /// # Errors
+    /// No event has such a field.
+    pub(crate) fn check_fields(&self, rings: &AwaitedRings, is_of_now: bool) -> Result<(), Failure> {
+        let Some(condition) = &self.condition else { return Ok(()) };
+        let known = rings.opened().iter().map(KnownFields::of_reader);
+        let known: Vec<KnownFields> = known.map(|known| if is_of_now { known.until_now() } else { known }).collect();
+        if known.is_empty() {
+            return Ok(());
+        }
+        let checked = check_fields(condition, &known).map_err(|why| format!("--where: {why}"));
+        match checked {
+            Err(message) if !rings.are_all_open() => report_problem(false, &message),
+            checked => checked.map_err(|message| Failure::new(Exit::Usage, message))?,
+        }
+        Ok(())
+    }
+
+    /// Says at the end which of the names nothing had.
+    pub(crate) fn report_unseen(&self, rings: &AwaitedRings) {
+        if self.types.is_empty() && self.spans.is_empty() && self.condition.is_none() {
+            return;
+        }
+        let seen = SeenNames::of(rings.opened().iter());
+        let is_somewhere =
+            |name: &str| rings.opened().iter().any(|ring| Decoder::for_ring(ring).code_of(name).is_some());
+        let types: Vec<String> = self.types.iter().filter(|name| !is_somewhere(name)).cloned().collect();
+        seen.report("--type", NameKind::Event, &types);
+        seen.report("--span", NameKind::Span, &self.spans);
+        self.condition.iter().for_each(|condition| seen.report_condition("--where", condition));
+    }
+
+    pub(crate) fn filter(&self) -> BatchFilter {
+        let mut filter = BatchFilter::new();
+        for name in &self.types {
+            filter = filter.event_type(name);
+        }
+        for name in &self.spans {
+            filter = filter.span(name);
+        }
+        if let Some(level) = self.max_level {
+            filter = filter.level(level);
+        }
+        if let Some(trees) = self.sample {
+            filter = filter.sampled_per_million(trees);
+        }
+        if let Some(condition) = &self.condition {
+            filter = filter.condition(taken_by(condition));
+        }
+        filter
+    }
+}
+
+/// Parses a condition for what is taken while it is recorded.
+fn parse_condition(text: &str) -> Result<Condition, String> {
+    let condition = Condition::for_events(text).map_err(|error| error.to_string())?;
+    match condition.asks_for_durations() {
+        false => Ok(condition),
+        true => Err(
+            "how long a span lasts is known at its end, and what is in it must be taken before: take all and select \
+             with `export --where`, or watch for such spans with `capture --on`"
+                .into(),
+        ),
+    }
+}
+
+/// Parses a part, and returns how many of a million it is.
+fn parse_rate(text: &str) -> Result<u32, &'static str> {
+    let rate: Option<f64> = match text.split_once('/') {
+        Some((part, of)) => part.parse().ok().zip(of.parse().ok()).map(|(part, of): (f64, f64)| part / of),
+        None => text.parse().ok(),
+    };
+    let rate = rate.filter(|rate| *rate > 0.0 && *rate <= 1.0);
+    let trees = rate.map(|rate| (rate * 1e6).round() as u32).filter(|trees| *trees > 0);
+    trees.ok_or("expected a part of the trees above 0 and up to 1, like 0.01 or 1/100, of a millionth at least")
+}
+
+/// Prints how many events a filter has left out. A filter that keeps nothing may be a mistake.
+pub(crate) fn report_filtered(kept: u64, filtered: u64) {
+    match (kept, filtered) {
+        (_, 0) => {}
+        (0, _) => report_problem(false, &format!("the filter has left out everything: {}", events(filtered))),
+        _ => anstream::eprintln!("{DIM}{} more {} left out by the filter{DIM:#}", events(filtered), were(filtered)),
+    }
+}

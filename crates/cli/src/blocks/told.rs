@@ -1,0 +1,68 @@
+//! Tells what is wrong outside of blocks when it comes, and counts it if there is much of it.
+
+use crate::text::format::grouped;
+use crate::text::losses::report_problem;
+use eventring_exec::Problem;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The least time between two messages about problems of one kind.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The problems that were found.
+pub(super) struct Told {
+    is_json: bool,
+    /// True if problems are told as they come.
+    is_live: bool,
+    kinds: BTreeMap<&'static str, Kind>,
+    has_losses: bool,
+}
+
+#[derive(Default)]
+struct Kind {
+    /// The first problem that was not told.
+    first: Option<String>,
+    not_told: u64,
+    told: Option<Instant>,
+}
+
+impl Told {
+    pub(super) fn new(is_json: bool, is_live: bool) -> Self {
+        Self { is_json, is_live, kinds: BTreeMap::new(), has_losses: false }
+    }
+
+    /// Returns true if events outside of blocks were lost.
+    pub(super) fn has_losses(&self) -> bool {
+        self.has_losses
+    }
+
+    pub(super) fn problem(&mut self, problem: &Problem) {
+        self.has_losses |= problem.is_loss() || matches!(problem, Problem::Unfilled { .. });
+        let kind = self.kinds.entry(problem.kind()).or_default();
+        kind.first.get_or_insert_with(|| problem.to_string());
+        kind.not_told += 1;
+        if self.is_live {
+            self.pause();
+        }
+    }
+
+    /// Tells what is due.
+    pub(super) fn pause(&mut self) {
+        self.tell(|kind| kind.told.is_none_or(|told| told.elapsed() >= PAUSE));
+    }
+
+    /// Tells what is left.
+    pub(super) fn end(&mut self) {
+        self.tell(|_| true);
+    }
+
+    fn tell(&mut self, is_due: impl Fn(&Kind) -> bool) {
+        for kind in self.kinds.values_mut().filter(|kind| is_due(kind)) {
+            let Some(first) = kind.first.take() else { continue };
+            let count = std::mem::take(&mut kind.not_told);
+            let more = if count > 1 { format!(" (and {} more like this)", grouped(count - 1)) } else { String::new() };
+            report_problem(self.is_json, &format!("outside of any block that was read: {first}{more}"));
+            kind.told = Some(Instant::now());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The rings of a name or of a process.
+
+use crate::args::processes;
+use crate::info::shards::ShardedSurvey;
+use crate::input::directories::is_first_shard;
+use crate::input::process;
+use crate::watch::perf::is_description;
+use eventring::files::CONTENT_TYPE_PERF;
+use eventring::reader::{Reader, ReaderError, RingState};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// A ring, or a recorder with its shards.
+pub(super) struct CheckedRing {
+    pub name: String,
+    pub reader: Reader,
+    /// The process that writes it, as this process counts, if it lives.
+    pub writer: Option<u32>,
+    /// True if no directory has the file: it is in anonymous memory, or was removed.
+    pub is_nameless: bool,
+    /// The path from which the file was removed.
+    pub removed_from: Option<PathBuf>,
+    pub survey: ShardedSurvey,
+}
+
+impl CheckedRing {
+    fn new(name: String, reader: Reader, was_at: Option<PathBuf>) -> Self {
+        let by_header = || crate::input::state::writer(&reader).map(|(pid, _)| pid);
+        let writer = (reader.state() == RingState::Live).then(|| reader.lock_owner_pid().or_else(by_header)).flatten();
+        let was_at = was_at.or_else(|| reader.was_at().map(Path::to_path_buf));
+        let is_nameless = was_at.is_some() || reader.path().is_none();
+        let removed_from = was_at.filter(|path| !path.starts_with("/memfd:"));
+        let survey = ShardedSurvey::read(&reader);
+        Self { name, reader, writer, is_nameless, removed_from, survey }
+    }
+
+    /// Returns true if something was recorded since the ring was made. Descriptions of threads and call sites do not
+    /// count: they are recorded also if a filter leaves out everything.
+    pub(super) fn has_events(&self) -> bool {
+        let is_perf = self.reader.info().content_type == CONTENT_TYPE_PERF;
+        let total = &self.survey.total;
+        total.lost > 0 || total.by_type.keys().any(|code| !(is_perf && is_description(*code)))
+    }
+
+    /// Returns true if something was recorded since the ring was made, and its writer lives.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.reader.state() == RingState::Live && self.has_events()
+    }
+}
+
+/// Opens the rings of this name or pattern, or that a server has.
+pub(super) fn named(name: &Path) -> anyhow::Result<(Vec<CheckedRing>, Vec<ReaderError>)> {
+    let (mut rings, mut errors) = (Vec::new(), Vec::new());
+    for name in processes::expand(&[name.to_path_buf()])? {
+        match Reader::open(&name) {
+            Ok(reader) => rings.push(CheckedRing::new(name.display().to_string(), reader, None)),
+            Err(error) => errors.push(error),
+        }
+    }
+    Ok((rings, errors))
+}
+
+/// Opens the rings that a process has mapped for writing or holds open, with a server or without. The second list has
+/// the rings that its parent writes: the process was forked from it.
+pub(super) fn of_process(pid: u32) -> (Vec<CheckedRing>, Vec<CheckedRing>) {
+    let mapped = process::mapped(pid).unwrap_or_default();
+    let written: HashSet<_> = mapped.iter().filter(|mapped| mapped.is_written).map(|mapped| mapped.file).collect();
+    let (mut own, mut inherited, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+    for (name, path, was_at) in process::rings_of(pid) {
+        let Some(ring) = open(name, &path, was_at).filter(|ring| seen.insert(ring.reader.file_id())) else { continue };
+        let by = ring.reader.info().extension.map(|extension| extension.writer.pid);
+        let is_own = by.is_none_or(|by| by == process::own_pid(pid)) && written.contains(&ring.reader.file_id());
+        if is_own { &mut own } else { &mut inherited }.push(ring);
+    }
+    (own, inherited)
+}
+
+/// Opens a ring that is no further shard of a recorder.
+fn open(name: String, path: &Path, was_at: Option<PathBuf>) -> Option<CheckedRing> {
+    let reader = Reader::open(path).ok()?;
+    is_first_shard(&reader).then(|| CheckedRing::new(name, reader, was_at))
+}

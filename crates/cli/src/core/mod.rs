@@ -1,0 +1,192 @@
+//! `eventring core`.
+
+mod elf;
+mod images;
+
+use super::capture::result;
+use super::exit::{Exit, Failure};
+use super::interrupt::RemovedBySignal;
+use super::open::{self, OpenArgs};
+use super::output;
+use crate::text::format::{bytes, counted, one_line};
+use crate::text::losses::report_problem;
+use elf::CoreFile;
+use eventring::reader::Reader;
+use eventring_capture::{CaptureFile, CaptureOptions, NextRing, OutputEntry, OutputKind, ReadFiles, capture_rings};
+use eventring_live::{Live, LiveOptions};
+use images::Images;
+use serde_json::{Value, json};
+use signal_hook::low_level::signal_name;
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What helps if a ring is not in the core file.
+const REMEDY: &str = "start the program with EVENTRING_CORE=1, or build its recorder with `in_core_files(true)`";
+
+/// Take the rings out of a core file, as a capture, and show the spans that were open at the crash
+#[derive(clap::Args)]
+pub(super) struct CoreArgs {
+    /// The core file of a program that has recorded
+    #[arg(value_name = "CORE")]
+    core: PathBuf,
+    /// The capture to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
+    let core = CoreFile::open(&args.core)?;
+    if output::is_stdout(&args.output) || !matches!(look(args, &core)?, OutputKind::File) {
+        let message = "a capture of a core file goes into a file, and not into a pipe or a device; name a file";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    // The images of rings need room as the capture does.
+    let place = args.output.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    let removed = RemovedBySignal::listen()?;
+    let directory = removed.make(|| tempfile::TempDir::with_prefix_in(".eventring-core-", place));
+    let directory = directory.map_err(|error| Failure::writing(place, &error))?;
+    let mut images = images::write(&core, directory.path())?;
+    let readers = open_all(&core, &mut images);
+    if readers.is_empty() {
+        return Err(nothing_found(args, &core, &images).into());
+    }
+    let options = CaptureOptions::new().duration(Duration::ZERO).overwrite(args.force);
+    let mut rings = readers.into_iter();
+    let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);
+    let summary = capture_rings(&mut next_ring, &args.output, &options, &mut |_| ControlFlow::Continue(()))?;
+    let capture = CaptureFile::open(&args.output)?;
+    let crash = Crash::new(&core, &capture);
+    if args.json {
+        let live = Live::of_capture(&capture, None, &LiveOptions::new().windows([]).without_self_times())?;
+        let mut object = result::object(&summary, &[]);
+        object["crash"] = crash.object();
+        object["open_spans"] = json!(live.state().open_spans().to_vec().len());
+        object["not_in_core"] = json!([&images.not_in_core[..], &images.cut_off[..]].concat());
+        object["cut"] = json!(core.cut_bytes > 0);
+        let problems = object["problems"].as_array_mut();
+        problems.into_iter().for_each(|problems| problems.extend(images.problems.iter().map(|it| json!(it))));
+        writeln!(anstream::stdout(), "{object}")?;
+    } else {
+        anstream::eprintln!("{}", crash.in_words());
+        result::print(&summary, Some("what the core file holds"), None, &args.output);
+        open::run(&OpenArgs::of_capture(args.output.clone()))?;
+    }
+    images.problems.iter().for_each(|problem| report_problem(false, problem));
+    images
+        .not_in_core
+        .iter()
+        .for_each(|path| report_problem(false, &format!("{path} is not in the core file: {REMEDY}")));
+    if core.cut_bytes == 0 {
+        return Ok(Exit::Done);
+    }
+    report_problem(false, &cut_in_words(&core, &images));
+    Ok(Exit::Truncated)
+}
+
+/// Checks whether the capture can be written. The core file is never replaced.
+fn look(args: &CoreArgs, core: &CoreFile) -> anyhow::Result<OutputKind> {
+    let mut read = ReadFiles::default();
+    read.add_file(core.file());
+    let look = OutputEntry::open(&args.output).and_then(|entry| entry.look(args.force, &read));
+    look.map_err(output::failure)
+}
+
+/// Opens the images. Those that are none are left out, with a problem for each.
+fn open_all(core: &CoreFile, images: &mut Images) -> Vec<Reader> {
+    // A program that did not crash has gone on.
+    let options = match core.notes.signal {
+        0 => Reader::options(),
+        _ => Reader::options().copied_by(core.written_epoch_nanos),
+    };
+    let mut readers = Vec::new();
+    for path in &images.rings {
+        match options.open(path) {
+            Ok(reader) => readers.push(reader),
+            Err(error) => images.problems.push(format!("a ring is left out: {error}")),
+        }
+    }
+    readers
+}
+
+/// Says that the core file was cut, and what it has lost.
+fn cut_in_words(core: &CoreFile, images: &Images) -> String {
+    let rings = match images.cut_off.as_slice() {
+        [] => String::new(),
+        paths => format!(", and with it {}", paths.join(", ")),
+    };
+    let missing = bytes(core.cut_bytes);
+    format!(
+        "the core file is cut: {missing} of memory are missing at its end{rings}; see `ulimit -c`, and free disk space"
+    )
+}
+
+fn nothing_found(args: &CoreArgs, core: &CoreFile, images: &Images) -> Failure {
+    let shown = args.core.display();
+    if core.cut_bytes > 0 {
+        let message = format!("{shown} holds no ring: {}", cut_in_words(core, images));
+        return Failure::new(Exit::Truncated, one_line(&message));
+    }
+    let why = match (images.not_in_core.as_slice(), images.problems.as_slice()) {
+        ([], []) => {
+            format!("the program ({}) has mapped none, or memory that is shared was left out", core.notes.program)
+        }
+        ([], problems) => problems.join("; "),
+        (paths, _) => {
+            format!("{} {} left out of it: {REMEDY}", paths.join(", "), if paths.len() == 1 { "was" } else { "were" })
+        }
+    };
+    Failure::new(Exit::NotFound, one_line(&format!("{shown} holds no ring: {why}")))
+}
+
+/// How the program ended.
+struct Crash<'a> {
+    core: &'a CoreFile,
+    /// The name of the thread that crashed, if it has recorded.
+    thread_name: Option<String>,
+}
+
+impl<'a> Crash<'a> {
+    fn new(core: &'a CoreFile, capture: &CaptureFile) -> Self {
+        let crashed = core.notes.threads.first().copied();
+        let name = |ring: u32| {
+            let catalog = capture.catalog(ring);
+            catalog.threads().find(|thread| thread.os_thread_id == crashed)?.name.clone()
+        };
+        let perf = capture.rings().iter().zip(0..).filter(|(ring, _)| ring.is_perf());
+        let thread_name = crashed.and_then(|_| perf.map(|(_, index)| index).find_map(name));
+        Self { core, thread_name }
+    }
+
+    fn in_words(&self) -> String {
+        let notes = &self.core.notes;
+        let ended = match notes.signal {
+            0 => "the core file was made while the program ran".to_owned(),
+            signal => format!("killed by signal {signal} ({})", signal_name(signal).unwrap_or("unknown")),
+        };
+        let name = self.thread_name.as_deref().map(|name| format!(" ({})", one_line(name))).unwrap_or_default();
+        let thread = notes.threads.first().map(|id| format!(" in thread {id}{name}")).unwrap_or_default();
+        let threads = counted(notes.threads.len() as u64, "thread", "threads");
+        format!("{} (process {}, {threads}): {ended}{thread}", notes.program, notes.pid)
+    }
+
+    fn object(&self) -> Value {
+        let notes = &self.core.notes;
+        json!({
+            "pid": notes.pid,
+            "program": notes.program,
+            "signal": Some(notes.signal).filter(|signal| *signal != 0),
+            "signal_name": signal_name(notes.signal),
+            "thread": notes.threads.first(),
+            "thread_name": self.thread_name,
+            "threads": notes.threads.len(),
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! The capture files that are searched.
+
+use crate::exit::{Exit, Failure};
+use eventring_capture::CaptureFile;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Returns the captures among these files and in these directories, each once, in the order of time.
+///
+/// # Errors
+/// A file is no capture, a directory cannot be read, or there is no capture.
+pub(super) fn in_order(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found: Vec<(u64, PathBuf)> = Vec::new();
+    for path in paths {
+        let failed = |error| Failure::io(format!("cannot read {}", path.display()), &error);
+        let remedy = "name captures, or directories with captures";
+        let metadata = fs::metadata(path).map_err(|error| failed(error).and(remedy))?;
+        if metadata.is_dir() {
+            add_directory(path, &mut found)?;
+        } else if let Some(begun) = begun(path, metadata.is_file()).map_err(failed)? {
+            found.push((begun, path.clone()));
+        } else {
+            let message = format!(
+                "{} is no capture; name files that `eventring capture` has made, or directories with such files",
+                path.display()
+            );
+            return Err(Failure::new(Exit::NotARing, message).into());
+        }
+    }
+    if found.is_empty() {
+        let named: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let message = format!("there is no capture in {}; name where captures are", named.join(", "));
+        return Err(Failure::new(Exit::NotFound, message).into());
+    }
+    found.sort();
+    found.dedup();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Adds the captures of a directory and of those in it. Links to directories are not followed: they may lead back.
+fn add_directory(directory: &Path, found: &mut Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
+    let mut directories = vec![directory.to_path_buf()];
+    let mut is_first = true;
+    while let Some(directory) = directories.pop() {
+        let failed = |error| Failure::io(format!("cannot read the directory {}", directory.display()), &error);
+        let entries = match fs::read_dir(&directory) {
+            // What cannot be read is told by the search, which goes on.
+            Err(_) if !is_first => {
+                found.push((u64::MAX, directory));
+                continue;
+            }
+            entries => entries.map_err(failed)?,
+        };
+        is_first = false;
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
+            if kind.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let is_file = kind.is_file() || (kind.is_symlink() && path.is_file());
+            match begun(&path, is_file) {
+                Ok(Some(begun)) => found.push((begun, path)),
+                // By its name it is a capture.
+                Err(error)
+                    if error.kind() == ErrorKind::PermissionDenied && path.extension() == Some("evc".as_ref()) =>
+                {
+                    found.push((u64::MAX, path));
+                }
+                // A file that is gone meanwhile is no capture.
+                Ok(None) | Err(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the time at which a capture was begun. A pipe is not opened: that would wait for another process.
+fn begun(path: &Path, is_file: bool) -> std::io::Result<Option<u64>> {
+    if is_file { CaptureFile::begun_epoch_nanos(path) } else { Ok(None) }
+}

@@ -1,0 +1,257 @@
+//! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
+
+use crate::args::processes;
+use crate::args::selection::{SelectionArgs, SpanArgs, WhereArgs};
+use crate::exit::{Exit, Failure};
+use crate::input::found;
+use crate::input::reading::ReadingBar;
+use crate::text::advice;
+use crate::text::losses::{report_never_opened, report_payload_losses, report_problem, report_table_losses};
+use eventring::files::CONTENT_TYPE_PERF;
+use eventring::reader::{LostPages, Reader, RingState};
+use eventring::schema::perf::PerfEvent;
+use eventring_capture::recording::PayloadLosses;
+use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+/// The input of `export`, `summary` and `view` on the command line.
+#[derive(clap::Args, Clone)]
+pub(crate) struct SavedArgs {
+    /// Capture files: one, those of a rotated capture, or captures of different programs, which become one; or names or
+    /// paths of rings, which are read together
+    #[arg(value_name = "FILE", required = true)]
+    pub names: Vec<PathBuf>,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+impl SavedArgs {
+    /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
+    /// ring. With `is_quiet`, shows no progress.
+    pub(crate) fn open(&self, needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
+        self.part.open(&self.names, needs_spans, is_quiet)
+    }
+
+    /// Does the same, and calls `tell` with how many bytes of how many each reading has read.
+    pub(crate) fn open_and_tell(
+        &self,
+        needs_spans: bool,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Saved> {
+        self.part.open_and_tell(&self.names, needs_spans, is_quiet, tell)
+    }
+
+    /// Returns the part of the capture that the options name.
+    pub(crate) fn selection(&self, capture: &CaptureFile) -> Selection {
+        self.part.selection(capture)
+    }
+}
+
+/// The options that select a part of a capture, with those that select spans.
+#[derive(clap::Args, Clone)]
+pub(crate) struct PartArgs {
+    #[command(flatten)]
+    spans: SpanArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    condition: WhereArgs,
+}
+
+impl PartArgs {
+    /// Opens capture files, or rings, as one capture, and selects the part that the options name.
+    pub(crate) fn open(&self, names: &[PathBuf], needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
+        self.open_and_tell(names, needs_spans, is_quiet, |_, _| ())
+    }
+
+    fn open_and_tell(
+        &self,
+        names: &[PathBuf],
+        needs_spans: bool,
+        is_quiet: bool,
+        tell: impl Fn(u64, u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Saved> {
+        let mut saved = open(names, needs_spans)?;
+        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
+        (saved.capture, saved.reading) = (capture, reading);
+        let selection = self.selection(&saved.capture);
+        saved.is_part = selection != Selection::new() || self.condition.condition.is_some();
+        saved.select(names, &selection)?;
+        if let Some(condition) = &self.condition.condition {
+            found::select(&mut saved.capture, condition)?;
+        }
+        Ok(saved)
+    }
+
+    fn selection(&self, capture: &CaptureFile) -> Selection {
+        self.selection.selection(&self.spans, capture)
+    }
+}
+
+/// Returns true if one of the names is that of a capture file.
+pub(crate) fn has_capture(names: &[PathBuf]) -> bool {
+    // A pipe is not opened: that would wait for another process.
+    let is_capture = |name: &PathBuf| name.is_file() && CaptureFile::is_capture(name).unwrap_or(false);
+    names.iter().any(is_capture)
+}
+
+/// A capture to read.
+pub(crate) struct Saved {
+    pub capture: CaptureFile,
+    /// True if a part of the capture was selected.
+    pub is_part: bool,
+    pub reading: ReadingBar,
+    /// The files from which the capture was read. The output must not replace them.
+    pub read: ReadFiles,
+    /// Problems of a capture that this process has made from rings, for example shards that were left out.
+    problems: Vec<String>,
+    /// The reason why pages of a ring's file could not be read, or `None` if all pages could be read.
+    lost_pages: Option<LostPages>,
+}
+
+/// Opens capture files as one capture. If the names are those of rings, captures the present
+/// content of these rings together, and opens that capture. With `needs_spans`, one of the rings must be a perf ring.
+pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
+    let names = &processes::expand(names)?;
+    // A pipe is refused before it is opened, because opening it would block until another process writes to it.
+    let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
+    if let Some(name) = names.iter().find(is_stream) {
+        let message = format!(
+            "cannot read {}: it is a device or a pipe, expected a capture or a ring; copy what comes from it into a file first",
+            name.display()
+        );
+        return Err(Failure::new(Exit::NotARing, message).into());
+    }
+    let is_capture = |name: &PathBuf| CaptureFile::is_capture(name).unwrap_or(false);
+    let (captures, others): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(|name| is_capture(name));
+    match (captures.as_slice(), others.as_slice()) {
+        ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
+        (_, []) => Ok(Saved::from_capture(CaptureFile::open_all(&captures)?)),
+        ([], _) => present(names, needs_spans),
+        ([capture, ..], [other, ..]) => {
+            let message = format!(
+                "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
+                 one at a time, or have `eventring capture` save the rings into one file",
+                capture.display(),
+                other.display()
+            );
+            Err(Failure::new(Exit::Usage, message).into())
+        }
+    }
+}
+
+/// Captures the present content of the rings.
+fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
+    let (mut rings, mut others) = (Vec::new(), Vec::new());
+    for name in names {
+        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
+        advice::warn_of_shard(name, &ring);
+        match advice::check_perf_schema(&ring) {
+            Ok(()) => rings.push(ring),
+            Err(error) => others.push(error),
+        }
+    }
+    if rings.is_empty() && !others.is_empty() {
+        return Err(advice::on_perf(&names[0], others.swap_remove(0)));
+    }
+    let left_out: Vec<String> = others.iter().map(|error| format!("left out: {error}")).collect();
+    if needs_spans && !rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF) {
+        // The capture would fail later without this check, but its error would not say what the ring holds. The error
+        // of `check_events` does.
+        for (name, ring) in names.iter().zip(&rings) {
+            ring.check_events::<PerfEvent>().map_err(|error| advice::on_perf(name, error))?;
+        }
+    }
+    let mut read = ReadFiles::default();
+    rings.iter().for_each(|ring| read.add_ring(ring));
+    let are_live = rings.iter().any(|ring| matches!(ring.state(), RingState::Live | RingState::Unknown));
+    let (capture, made) = capture_now(rings, || true).map_err(|error| advice::on_saved(&names[0], error))?;
+    let capture = capture.of_rings(are_live);
+    let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);
+    Ok(Saved { problems: [left_out, made.problems].concat(), lost_pages, ..Saved::new(capture, read) })
+}
+
+impl Saved {
+    fn from_capture(capture: CaptureFile) -> Self {
+        let mut read = ReadFiles::default();
+        read.add_capture(&capture);
+        Self::new(capture, read)
+    }
+
+    fn new(capture: CaptureFile, read: ReadFiles) -> Self {
+        let reading = ReadingBar::hidden();
+        Self { capture, read, is_part: false, reading, problems: Vec::new(), lost_pages: None }
+    }
+
+    /// Returns true if the input is a rotated capture of which files are missing at the start or at the end.
+    pub(crate) fn has_missing_files(&self) -> bool {
+        self.capture.part() > 1 || self.capture.end().is_some_and(|end| end.reason == EndReason::Rotated)
+    }
+
+    /// Selects a part of the capture. If the capture is damaged, a part may be missing for this reason: then the error
+    /// is that of the damage.
+    pub(crate) fn select(&mut self, names: &[PathBuf], selection: &Selection) -> anyhow::Result<()> {
+        let Err(error) = self.capture.select(selection) else { return Ok(()) };
+        self.reading.end();
+        if self.capture.problems().is_empty() {
+            return Err(error.into());
+        }
+        Err(Failure::new(self.report(names, self.capture.problems(), &[]), error.to_string()).into())
+    }
+
+    /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.
+    /// Returns the exit code for all problems.
+    pub(crate) fn report(&self, names: &[PathBuf], problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
+        let name = names[0].display();
+        for problem in &self.problems {
+            report_problem(self.lost_pages.is_some(), &format!("{name}: {problem}"));
+        }
+        for left_out in self.capture.left_out() {
+            report_problem(false, &format!("{name}: {left_out}"));
+        }
+        for problem in problems {
+            // If there are several captures, each problem begins with the name of its file.
+            let is_named = names.iter().any(|name| problem.starts_with(&format!("{}: ", name.display())));
+            report_problem(true, &if is_named { problem.clone() } else { format!("{name}: {problem}") });
+        }
+        let by_ring = payload_losses.iter();
+        report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));
+        if let Some(end) = self.capture.end() {
+            report_table_losses(&end.stats);
+            report_never_opened(&end.stats);
+        }
+        if problems.is_empty() {
+            self.lost_pages.map_or(Exit::Done, Exit::from_lost_pages)
+        } else if self.capture.is_truncated() && problems.len() == self.capture.problems().len() {
+            Exit::Truncated
+        } else {
+            Exit::Damaged
+        }
+    }
+}
+
+/// Returns the names of files or rings without what an output's name replaces: the extension of a capture, and the
+/// number of a file of a rotated capture if there are several.
+pub(crate) fn output_stem(names: &[PathBuf]) -> PathBuf {
+    let Some(first) = names.first() else { return PathBuf::new() };
+    // A capture, or a snapshot of a ring.
+    let mut name = if first.extension().is_some_and(|extension| extension == "evc" || extension == "zst") {
+        first.with_extension("")
+    } else {
+        first.file_name().map(PathBuf::from).unwrap_or_default()
+    };
+    // The files of a rotated capture, trace.0001.evc and so on, are read together. So the name of the output begins
+    // with trace, without a number.
+    let is_number = |part: &OsStr| part.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    if names.len() > 1 && name.extension().is_some_and(is_number) {
+        name.set_extension("");
+    }
+    name
+}
+
+/// Makes the error that two outputs want stdout.
+pub(crate) fn stdout_twice() -> Failure {
+    Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file")
+}

@@ -1,0 +1,69 @@
+//! The state of a ring in words, and its writer.
+
+use crate::text::format::TimeFormat;
+use crate::text::paint::{DIM, GOOD, WARNING};
+use anstyle::Style;
+use eventring::reader::{Reader, RingEnd, RingState};
+use serde_json::{Value, json};
+
+/// Returns the name of a state in JSON.
+pub(crate) fn json_name(state: RingState) -> &'static str {
+    match state {
+        RingState::Live => "live",
+        RingState::Ended => "ended",
+        RingState::WriterDied => "writer_died",
+        RingState::Saved => "snapshot",
+        RingState::Truncated => "truncated",
+        RingState::NoMemory => "no_memory",
+        RingState::Unreadable => "unreadable",
+        RingState::Unknown => "unknown",
+    }
+}
+
+/// Returns the word for a ring's state in tables, with at most eight characters, and its colour.
+pub(crate) fn short_word(state: RingState) -> (Style, &'static str) {
+    match state {
+        RingState::Live => (GOOD, "live"),
+        RingState::Ended => (DIM, "ended"),
+        RingState::WriterDied => (WARNING, "died"),
+        RingState::Saved => (DIM, "snapshot"),
+        RingState::Truncated => (WARNING, "cut off"),
+        RingState::NoMemory => (WARNING, "no room"),
+        RingState::Unreadable => (WARNING, "damaged"),
+        RingState::Unknown => (DIM, "unknown"),
+    }
+}
+
+/// Returns an end in words: how, and between which times.
+pub(crate) fn end_in_words(end: RingEnd, time: &TimeFormat) -> String {
+    let how = if end.has_died { "died" } else { "ended its recording" };
+    format!("{how} {}", end_between(end, |nanos| time.date_and_time(nanos)))
+}
+
+/// Returns in words between which times an end was. `time` writes a time.
+pub(crate) fn end_between(end: RingEnd, time: impl Fn(u64) -> String) -> String {
+    let [after, before] = [end.after_epoch_nanos, end.before_epoch_nanos].map(time);
+    match end.after_epoch_nanos {
+        0 => format!("before {before}"),
+        _ => format!("between {after} and {before}"),
+    }
+}
+
+/// Adds what is known of an end to an object of JSON.
+pub(crate) fn add_end(object: &mut Value, end: Option<RingEnd>) {
+    object["ended_after_ns"] = json!(end.map(|end| end.after_epoch_nanos));
+    object["ended_before_ns"] = json!(end.map(|end| end.before_epoch_nanos));
+}
+
+/// Returns the pid of the ring's writer, and whether the writer lives: `Some(true)`, `Some(false)`, or `None` if that
+/// is not known.
+pub(crate) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
+    let by_header = reader.info().extension.map(|extension| extension.writer.pid).filter(|pid| *pid != 0);
+    let pid = by_header.or_else(|| reader.lock_owner_pid())?;
+    let is_alive = match reader.state() {
+        RingState::Live => Some(true),
+        RingState::Unknown | RingState::Truncated | RingState::NoMemory | RingState::Unreadable => None,
+        RingState::Ended | RingState::WriterDied | RingState::Saved => Some(false),
+    };
+    Some((pid, is_alive))
+}

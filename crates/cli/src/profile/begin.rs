@@ -1,0 +1,107 @@
+//! The beginning of a profile: its rings, its program, and what is asked of the kernel.
+
+use super::ProfileArgs;
+use crate::args::processes::{FollowedPrograms, is_of_process};
+use crate::exit::{Exit, Failure};
+use crate::input::awaited::AwaitedRings;
+use crate::input::family::Family;
+use crate::input::program::Program;
+use eventring::reader::Reader;
+use eventring_profile::record::{Missing, Prepared, ProfileTarget, Recording};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A profile that has begun.
+pub(super) struct Begun {
+    /// The program's rings.
+    pub(super) rings: AwaitedRings,
+    /// The rings of the profile itself.
+    pub(super) own: Vec<Reader>,
+    pub(super) recording: Recording,
+    pub(super) missing: Vec<Missing>,
+    /// The processes that are looked at, if none was started.
+    pub(super) processes: Vec<u32>,
+}
+
+/// Returns the file to write.
+pub(super) fn output(args: &ProfileArgs) -> PathBuf {
+    args.output.clone().unwrap_or_else(|| {
+        let name = base(&args.names, &args.command);
+        let mut name = name.file_name().unwrap_or("profile".as_ref()).to_os_string();
+        name.push(".evc");
+        PathBuf::from(name)
+    })
+}
+
+/// Returns the name after which the rings of the profile are called: that of the program's ring, if it has one.
+pub(super) fn base(names: &[PathBuf], command: &[OsString]) -> PathBuf {
+    let ring = names.iter().find(|name| !is_of_process(name));
+    let process = names.first().map(|name| PathBuf::from(name.to_string_lossy().replace([':', '/'], "-")));
+    let program = command.first().and_then(|program| Path::new(program).file_name()).map(PathBuf::from);
+    ring.cloned().or(process).or(program).unwrap_or_else(|| PathBuf::from("profile"))
+}
+
+/// Starts what is to be looked at, and begins.
+pub(super) fn begin(args: &ProfileArgs) -> anyhow::Result<Begun> {
+    if args.command.is_empty() { of_processes(args) } else { of_program(args) }
+}
+
+fn of_program(args: &ProfileArgs) -> anyhow::Result<Begun> {
+    // Nothing may be started between these two: the kernel's buffers are for the next child of this thread.
+    let prepared = Prepared::new(&base(&args.names, &args.command), ProfileTarget::NextChild, args.options())?;
+    let program = Program::start(&args.command, args.json)?;
+    let id = program.id();
+    let (own, missing) = (prepared.readers()?, prepared.missing().to_vec());
+    let recording = prepared.start(Some(id))?;
+    let of_server = [PathBuf::from(format!("pid:{id}"))];
+    let names = if args.names.is_empty() { &of_server[..] } else { &args.names };
+    let (names, programs) = match args.process.followed(names, true, args.duration) {
+        Err(_) if args.names.is_empty() => (Vec::new(), FollowedPrograms::default()),
+        followed => followed?,
+    };
+    let rings = AwaitedRings::new(&names, Some(program), programs);
+    // Without a name, all rings of the program are meant, whether it has a server or not.
+    let rings = if args.names.is_empty() { rings.with_family(Family::of_started(id)) } else { rings };
+    Ok(Begun { rings, own, recording, missing, processes: Vec::new() })
+}
+
+fn of_processes(args: &ProfileArgs) -> anyhow::Result<Begun> {
+    let named = |name: &PathBuf| name.to_str()?.strip_prefix("pid:")?.parse::<u32>().ok();
+    let processes: Vec<u32> = args.names.iter().filter_map(named).collect();
+    let are_all_processes = !processes.is_empty() && processes.len() == args.names.len();
+    let (names, programs) = match args.process.followed(&args.names, false, args.duration) {
+        // A program without rings has threads all the same.
+        Err(_) if are_all_processes => (Vec::new(), FollowedPrograms::default()),
+        followed => followed?,
+    };
+    let mut rings = AwaitedRings::new(&names, None, programs);
+    if !processes.is_empty() {
+        rings = rings.with_family(Family::of_running(&processes));
+    }
+    rings.open_all()?;
+    let processes = processes_of(&rings, processes);
+    if processes.is_empty() {
+        let named: Vec<_> = args.names.iter().map(|name| name.display().to_string()).collect();
+        let message = format!(
+            "{}: no such program runs; name the ring of one that runs, pid:N, or start one: \
+             `eventring profile -o FILE -- PROGRAM`",
+            named.join(", ")
+        );
+        return Err(Failure::new(Exit::NotFound, message).into());
+    }
+    let prepared =
+        Prepared::new(&base(&args.names, &args.command), ProfileTarget::Processes(processes.clone()), args.options())?;
+    let (own, missing) = (prepared.readers()?, prepared.missing().to_vec());
+    let recording = prepared.start(None)?;
+    Ok(Begun { rings, own, recording, missing, processes })
+}
+
+/// Returns the processes that run, of these and of those that write the rings.
+pub(super) fn processes_of(rings: &AwaitedRings, mut processes: Vec<u32>) -> Vec<u32> {
+    let writers = rings.opened().iter().filter_map(|ring| ring.info().extension).map(|extension| extension.writer.pid);
+    processes.extend(writers);
+    processes.sort_unstable();
+    processes.dedup();
+    processes.retain(|process| Path::new(&format!("/proc/{process}/task")).exists());
+    processes
+}

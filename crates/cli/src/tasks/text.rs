@@ -1,0 +1,95 @@
+//! Tasks for people.
+
+use crate::text::format::{columns, counted, duration, one_line};
+use crate::text::paint::{BOLD, DIM, ERROR, WARNING};
+use crate::text::table::NumberTable;
+use anstyle::Style;
+use eventring_tasks::{Answer, TaskState, TaskView};
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// Writes the deadlocks, a table of the first tasks, and the counts.
+pub(super) fn write(out: &mut impl Write, answer: &Answer, rows: usize, deadlocks_only: bool) -> io::Result<()> {
+    for cycle in &answer.deadlocks {
+        write_deadlock(out, answer, cycle)?;
+    }
+    if !answer.tasks.is_empty() {
+        table(&answer.tasks[..rows.min(answer.tasks.len())]).write(out, columns(&io::stdout()))?;
+    } else if deadlocks_only {
+        writeln!(out, "no deadlocks")?;
+    }
+    let counts = &answer.counts;
+    let not_shown = counts.not_listed + answer.tasks.len().saturating_sub(rows) as u64;
+    if not_shown > 0 && !deadlocks_only {
+        writeln!(out, "{DIM}and {}{DIM:#}", counted(not_shown, "further task", "further tasks"))?;
+    }
+    writeln!(
+        out,
+        "{DIM}{}: {} done, {} cancelled, {} panicked; {}, {}{DIM:#}",
+        counted(counts.tasks, "task", "tasks"),
+        counts.done,
+        counts.cancelled,
+        counts.panicked,
+        counted(counts.polls, "poll", "polls"),
+        counted(counts.wakes, "wake", "wakes"),
+    )?;
+    if answer.lost > 0 {
+        let lost = counted(answer.lost, "event was", "events were");
+        writeln!(
+            out,
+            "{WARNING}{lost} lost:{WARNING:#} the counts are too low, and what is said of waits may be wrong"
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes a cycle: who waits for whom.
+fn write_deadlock(out: &mut impl Write, answer: &Answer, cycle: &[u64]) -> io::Result<()> {
+    let find = |id: &u64| answer.tasks.iter().find(|task| task.id == *id);
+    let name = |id: &u64| find(id).map_or_else(|| id.to_string(), |task| format!("{} ({id})", one_line(&task.name)));
+    let why = match cycle {
+        [id] if find(id).is_some_and(|task| task.is_unwakeable) => " waits, and nobody can wake it any more",
+        [_] => " waits for a lock that it holds itself",
+        _ => " wait for locks that the next one holds",
+    };
+    let names: Vec<String> = cycle.iter().map(name).collect();
+    writeln!(out, "{ERROR}deadlock:{ERROR:#} {BOLD}{}{BOLD:#}{why}", names.join(" → "))
+}
+
+fn table(tasks: &[TaskView]) -> NumberTable<8> {
+    let mut table =
+        NumberTable::new(["task", "id", "state", "polls", "wakes", "busy", "longest poll", "scheduled p99"]);
+    let nanos = |nanos| duration(Duration::from_nanos(nanos));
+    for task in tasks {
+        let style = match task.state {
+            TaskState::Panicked => ERROR,
+            TaskState::Idle if task.is_unwakeable => ERROR,
+            TaskState::Running => BOLD,
+            state if state.is_over() => DIM,
+            _ => Style::new(),
+        };
+        let cells = [
+            one_line(&task.name),
+            task.id.to_string(),
+            task.state.name().to_owned(),
+            task.polls.to_string(),
+            task.wakes.to_string(),
+            nanos(task.busy_nanos),
+            nanos(task.longest_poll_nanos),
+            task.scheduled_p99_nanos.map(nanos).unwrap_or_default(),
+        ];
+        table.row_with_note(cells, style, note(task));
+    }
+    table
+}
+
+/// Returns where a task waits, who has woken it, and where it was spawned.
+fn note(task: &TaskView) -> String {
+    let mut parts = Vec::new();
+    parts.extend(task.span.as_ref().map(|span| format!("in {}", one_line(span))));
+    parts.extend(task.woken_by.as_ref().map(|by| format!("woken by {} ({})", one_line(&by.name), by.id)));
+    if !task.spawned_at.is_empty() {
+        parts.push(one_line(&task.spawned_at));
+    }
+    parts.join(", ")
+}

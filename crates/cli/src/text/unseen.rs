@@ -1,0 +1,102 @@
+//! Names that a user asks for and that nothing had: a mistake, or something that has not happened.
+
+use crate::input::decoder::Decoder;
+use crate::text::losses::report_problem;
+use eventring::files::CONTENT_TYPE_PERF;
+use eventring::reader::Reader;
+use eventring::schema::perf::CallSiteKind;
+use eventring::tracing::{Catalog, is_log_record};
+use eventring_live::{Condition, NameKind};
+use std::collections::{BTreeSet, HashMap};
+
+/// The largest number of names that a message lists.
+const NAMES_MAX: usize = 12;
+
+/// The names of what rings have recorded: of spans, log records and marks, targets and threads, and of the types of typed
+/// events.
+#[derive(Default)]
+pub(crate) struct SeenNames {
+    names: HashMap<NameKind, BTreeSet<String>>,
+    /// True if there are typed events whose names are not known.
+    has_unnamed_events: bool,
+    /// True if there are records of the crate `log`: each has a target of its own.
+    has_other_targets: bool,
+}
+
+impl SeenNames {
+    pub(crate) fn of<'r>(rings: impl Iterator<Item = &'r Reader>) -> Self {
+        let mut seen = Self::default();
+        for ring in rings {
+            if ring.info().content_type == CONTENT_TYPE_PERF {
+                let mut catalog = Catalog::new();
+                catalog.update(ring);
+                seen.add_catalog(&catalog);
+                continue;
+            }
+            let decoder = Decoder::for_ring(ring);
+            seen.has_unnamed_events |= decoder.model().is_none();
+            decoder.events().for_each(|(_, name)| seen.add(NameKind::Event, name));
+        }
+        seen
+    }
+
+    fn add_catalog(&mut self, catalog: &Catalog) {
+        for site in catalog.call_sites() {
+            let kind = if site.kind == Some(CallSiteKind::Span) { NameKind::Span } else { NameKind::Event };
+            self.has_other_targets |= is_log_record(site);
+            self.add(kind, &site.name);
+            self.add(NameKind::Target, &site.target);
+            if kind == NameKind::Span {
+                self.add(kind, &format!("{}::{}", site.target, site.name));
+            }
+        }
+        for thread in catalog.threads() {
+            let tid = thread.os_thread_id.map(|tid| tid.to_string());
+            thread.name.iter().chain(&tid).for_each(|name| self.add(NameKind::Thread, name));
+        }
+    }
+
+    fn add(&mut self, kind: NameKind, name: &str) {
+        self.names.entry(kind).or_default().insert(name.to_owned());
+    }
+
+    /// Says which of the names of an option nothing had.
+    pub(crate) fn report(&self, option: &str, kind: NameKind, names: &[String]) {
+        for name in names {
+            self.report_unless(&format!("{option} {name}"), kind, name, |seen| seen == name);
+        }
+    }
+
+    /// Says which of the names in a condition nothing had.
+    pub(crate) fn report_condition(&self, option: &str, condition: &Condition) {
+        for (kind, pattern) in condition.names() {
+            self.report_unless(&format!("{option} '{condition}'"), kind, pattern.as_str(), |seen| pattern.fits(seen));
+        }
+    }
+
+    fn report_unless(&self, option: &str, kind: NameKind, name: &str, fits: impl Fn(&str) -> bool) {
+        let none = BTreeSet::new();
+        let seen = self.names.get(&kind).unwrap_or(&none);
+        let may_have_others = match kind {
+            NameKind::Event => self.has_unnamed_events,
+            NameKind::Target => self.has_other_targets,
+            NameKind::Span | NameKind::Thread => false,
+        };
+        if may_have_others || seen.iter().any(|seen| fits(seen)) {
+            return;
+        }
+        let what = match kind {
+            NameKind::Span => "span",
+            NameKind::Event => "event",
+            NameKind::Target => "target",
+            NameKind::Thread => "thread",
+        };
+        // Spans are listed without their targets.
+        let is_short = |name: &&str| kind != NameKind::Span || !name.contains("::");
+        let short: Vec<&str> = seen.iter().map(String::as_str).filter(is_short).collect();
+        let listed = short.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
+        let more = if short.len() > NAMES_MAX { ", …" } else { "" };
+        let there_are = if listed.is_empty() { String::new() } else { format!("; there are {listed}{more}") };
+        report_problem(false, &format!("{option}: no {what} `{name}` was seen{there_are}"));
+    }
+}

@@ -1,0 +1,96 @@
+//! `eventring why`.
+
+use super::exit::Exit;
+use crate::args::limit::LimitArgs;
+use crate::text::format::{TimeFormat, counted, one_line};
+use crate::text::paint::{BOLD, DIM, WARNING};
+use eventring_capture::numbers::time;
+use eventring_profile::why::{Answer, Part, Question, WhySpan, why};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Say why spans were slow: where the time of the slowest went, what they have more of than others of their name, and what
+/// is different about them
+///
+/// The shares of a span add up to 100 %: it computed, a child was there, it could have run and another thread did, it was
+/// blocked, its executor was busy, it waited to be woken. What threads did is known from captures of `eventring profile`;
+/// other captures say less, and what is missing is named.
+#[derive(clap::Args)]
+pub(super) struct WhyArgs {
+    /// Capture files: one, those of a rotated capture, or captures of different programs; or rings
+    #[arg(value_name = "FILE", required = true)]
+    names: Vec<PathBuf>,
+    /// Name of the spans, or target and name: shop::query [default: those whose slow ones took most time]
+    #[arg(long, value_name = "NAME")]
+    span: Option<String>,
+    /// How many of the slowest spans
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    slowest: u16,
+    /// Only the span with this id, as `open`, `watch` and JSON lines show it
+    #[arg(long, value_name = "ID", conflicts_with = "slowest")]
+    id: Option<u64>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
+}
+
+pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
+    let saved = crate::input::saved::open(&args.names, true)?;
+    let question = Question { span: args.span.clone(), slowest: args.slowest.into(), id: args.id };
+    let answer = why(&saved.capture, &question)?;
+    let mut out = anstream::stdout();
+    if args.json {
+        // Programs of several captures may have spans with the same number.
+        let id = |span: &Value| format!("{}:{}", span["id"], span["start_ns"]);
+        args.limit.write_whole(&mut out, answer.to_json(), "spans", id)?;
+    } else {
+        write(&mut out, &answer)?;
+    }
+    out.flush()?;
+    Ok(saved.report(&args.names, &answer.problems, &[]))
+}
+
+fn write(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
+    for span in &answer.spans {
+        write_span(out, span)?;
+    }
+    writeln!(
+        out,
+        "{DIM}of {}, of which half take at most {}{DIM:#}",
+        counted(answer.count, "span", "spans"),
+        time(answer.median_nanos)
+    )?;
+    for found in &answer.difference {
+        writeln!(
+            out,
+            "{BOLD}{}{BOLD:#}: {:.0} % of the slow ones, {:.0} % of the others (p {:.0e})",
+            one_line(&found.what),
+            found.slow,
+            found.normal,
+            found.p
+        )?;
+    }
+    for missing in &answer.missing {
+        writeln!(out, "{WARNING}not known:{WARNING:#} {missing}")?;
+    }
+    Ok(())
+}
+
+/// Writes the name of a span, how long it took and why, and under it where its time went.
+fn write_span(out: &mut impl Write, span: &WhySpan) -> io::Result<()> {
+    let took = time(span.nanos);
+    write!(out, "{BOLD}{}{BOLD:#} took {took}: ", one_line(&span.name))?;
+    match &span.cause {
+        Some(cause) => writeln!(out, "{WARNING}{}{WARNING:#}: {}", cause.kind.name(), one_line(&cause.evidence))?,
+        None => writeln!(out, "not slow, or nothing stands out")?,
+    }
+    let mut parts: Vec<(Part, f64)> = Part::ALL.map(|part| (part, span.shares.percent(part))).to_vec();
+    parts.retain(|(_, percent)| *percent >= 0.05);
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let shares: Vec<String> = parts.iter().map(|(part, percent)| format!("{} {percent:.1} %", part.name())).collect();
+    let at = TimeFormat::new(false).time(span.start_nanos);
+    writeln!(out, "    {}  {DIM}at {at}, id {}{DIM:#}", shares.join(", "), span.id)
+}

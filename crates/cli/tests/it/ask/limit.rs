@@ -1,0 +1,108 @@
+//! A list in pages, and answers that have a budget.
+
+use super::{Random, recorded, usual};
+use crate::blocks::live::node;
+use crate::program::{Run, argument, directory, place, run};
+use eventring_stress::chain::Made;
+use serde_json::Value;
+use tracing::info_span;
+
+#[test]
+fn the_pages_of_a_list_are_the_list_and_stay_within_their_budget() {
+    let dir = directory();
+    let (ring, _recorder) = recorded(&dir, "shop", || {
+        usual(&mut Random(3), 20);
+        (0..500).for_each(|_| std::mem::forget(info_span!("open")));
+    });
+    for (verb, list) in [("open", "spans"), ("summary", "spans"), ("tasks", "tasks")] {
+        let whole = run(&[verb, argument(&ring), "--json"]).json();
+        assert!(whole.get("cut").is_none() && whole.get("next").is_none(), "{verb}");
+        let whole = whole[list].as_array().unwrap().clone();
+        for bound in [["--limit", "100"], ["--budget", "4000"]] {
+            let (mut seen, mut after) = (Vec::new(), None::<String>);
+            loop {
+                let mut words = vec![verb, argument(&ring), "--json", bound[0], bound[1]];
+                after.iter().for_each(|after| words.extend(["--after", after]));
+                let asked = run(&words);
+                assert!(bound[0] == "--limit" || asked.out.len() <= 4000, "{verb}: {} bytes", asked.out.len());
+                let page = asked.json();
+                seen.extend(page[list].as_array().unwrap().clone());
+                assert_eq!(page["cut"], whole.len() - seen.len(), "{verb}");
+                let Some(next) = page["next"].as_str() else { break };
+                after = Some(next.to_owned());
+            }
+            // Ages go on.
+            let ids = |list: &[serde_json::Value]| -> Vec<String> {
+                list.iter().map(|one| format!("{}{}", one["id"], one["name"])).collect()
+            };
+            assert_eq!(ids(&seen), ids(&whole), "{verb}");
+        }
+    }
+    // An answer with nothing of the list says where to go on, too.
+    for verb in ["open", "summary", "why", "top"] {
+        let once = if verb == "top" { &["--once"][..] } else { &[] };
+        let nothing = run(&[&[verb, argument(&ring), "--json", "--limit", "0"], once].concat()).json();
+        assert!(nothing["cut"].as_u64() > Some(0) && nothing["next"] == "", "{verb}: {nothing}");
+    }
+    let first = run(&["open", argument(&ring), "--json", "--limit", "1", "--after", ""]).json();
+    assert_eq!((first["spans"].as_array().unwrap().len(), &first["cut"]), (1, &499.into()));
+    let refused = run(&["open", argument(&ring), "--json", "--after", "7:7"]);
+    assert!(refused.code == Some(2) && refused.err.contains("--after 7:7"), "{refused:?}");
+    assert_eq!(run(&["open", argument(&ring), "--limit", "3"]).code, Some(2));
+}
+
+/// Takes the lines of a verb in pages, and checks that they are the lines of one run, and that each page has its budget.
+fn pages_are_the_lines(words: &[&str], whole: &[Value]) {
+    for bound in [["--limit", "3"], ["--budget", "3000"]] {
+        let (mut seen, mut after, mut pages) = (Vec::new(), String::new(), 0);
+        loop {
+            let page: Run = run(&[words, &["--json", bound[0], bound[1], "--after", &after]].concat());
+            assert!(bound[0] == "--limit" || page.out.len() <= 3000, "{words:?}: {} bytes", page.out.len());
+            let mut lines = page.json_lines();
+            let end = lines.pop().unwrap_or_else(|| panic!("{page:?}"));
+            assert!(bound[0] == "--budget" || lines.len() <= 3, "{page:?}");
+            seen.extend(lines);
+            pages += 1;
+            match end["next"].as_str() {
+                Some(next) => after = next.to_owned(),
+                None => break,
+            }
+        }
+        assert!(pages > 2 && seen == whole, "{words:?} {bound:?}: {pages} pages, {} of {}", seen.len(), whole.len());
+    }
+    let unknown = run(&[words, &["--json", "--after", "no/such:id"]].concat());
+    assert!(unknown.code == Some(2) && unknown.out.is_empty() && unknown.err.contains("has this id"), "{unknown:?}");
+    let nothing = run(&[words, &["--json", "--limit", "0"]].concat()).json_lines();
+    assert!(nothing.len() == 1 && nothing[0]["next"] == "", "{nothing:?}");
+}
+
+#[test]
+fn the_pages_of_lines_are_the_lines_and_stay_within_their_budget() {
+    let dir = directory();
+    let (ring, _recorder) = recorded(&dir, "shop", || {
+        (0..12).for_each(|number| tracing::info!(number, "counted"));
+    });
+    let capture = place(&dir, "shop.evc");
+    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    let capture = argument(&capture);
+    let whole = run(&["watch", capture, "--json"]).json_lines();
+    pages_are_the_lines(&["watch", capture], &whole);
+    let mut whole = run(&["find", "event=*", capture, "--json"]).json_lines();
+    assert_eq!(whole.pop().unwrap()["hits"], 12);
+    pages_are_the_lines(&["find", "event=*", capture], &whole);
+    let chain = place(&dir, "node");
+    let recorder = node(&chain);
+    let mut made = Made::default();
+    for number in 1..=9 {
+        let tag = made.block(number, number as u8, 1);
+        made.finalize(tag);
+    }
+    made.record(0, &recorder);
+    let whole = run(&["blocks", argument(&chain), "--headers", "--json"]).json_lines();
+    assert!(whole.len() == 9 && whole.iter().all(|block| block["transactions"] == Value::Array(vec![])), "{whole:?}");
+    pages_are_the_lines(&["blocks", argument(&chain), "--headers"], &whole);
+    let some = run(&["blocks", argument(&chain), "--limit", "2"]);
+    assert!(some.out.lines().count() == 2 && some.err.contains("2 blocks (there may be more)"), "{some:?}");
+    let small = run(&["blocks", argument(&chain), "--json", "--budget", "1024"]);
+    assert!(small.code == Some(2) && small.err.contains("allow at least"), "{small:?}");
+}

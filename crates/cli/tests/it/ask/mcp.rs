@@ -1,0 +1,92 @@
+//! The server of tools, asked by a client of others, and by hostile ones.
+
+use super::{Random, recorded, usual};
+use crate::consumers::script;
+use crate::program::{KEPT, PROGRAM, argument, directory, place, program, run};
+use serde_json::Value;
+use std::io::Write as _;
+use std::process::Stdio;
+
+/// Records spans of these names.
+macro_rules! spans {
+    ($($name:literal)*) => { $(tracing::info_span!($name).in_scope(|| std::hint::black_box(()));)* };
+}
+
+#[test]
+fn a_client_of_others_lists_calls_and_goes_through_pages() {
+    let Some(mut client) = script("mcp_client.py") else { return };
+    let dir = directory();
+    let (ring, _recorder) = recorded(&dir, "shop", || {
+        usual(&mut Random(3), 50);
+        spans!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r");
+    });
+    let capture = place(&dir, "shop.evc");
+    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    let output = client.args([PROGRAM, argument(&capture), argument(&place(&dir, "nothing")), KEPT]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["server"], "eventring");
+    let tools = seen["tools"].as_object().unwrap();
+    assert!(tools.len() == 11 && tools.values().all(|reads_only| *reads_only == true), "{tools:?}");
+    for (call, bytes_max) in [("ask", 16_384), ("small", 2000), ("whole", 16_384), ("why", 16_384)] {
+        let answer = &seen[call];
+        assert!(answer["is_error"] == false && answer["bytes"].as_u64().unwrap() <= bytes_max, "{call}: {answer}");
+        serde_json::from_str::<Value>(answer["text"].as_str().unwrap()).unwrap();
+    }
+    let pages = seen["pages"].as_array().unwrap();
+    let names: Vec<&Value> = pages.iter().flat_map(|page| page.as_array().unwrap()).collect();
+    let whole = run(&["summary", argument(&capture), "--json"]).json();
+    let whole: Vec<&Value> = whole["spans"].as_array().unwrap().iter().map(|span| &span["name"]).collect();
+    assert!(pages.len() > 2 && names == whole, "{pages:?}");
+    let check: Value = serde_json::from_str(seen["check"]["text"].as_str().unwrap()).unwrap();
+    assert!(seen["check"]["is_error"] == false && check["recording"] == false, "{check}");
+    for (call, least) in [("find", 2), ("find_some", 10)] {
+        let text = seen[call]["text"].as_str().unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (end, found) = lines.split_last().unwrap();
+        let is_cut = end["cut"] == true && end["next"].is_string();
+        assert!(end["hits"] == found.len() && found.len() >= least && is_cut && text.len() <= 16_384, "{call}: {text}");
+    }
+    let text = seen["blocks"]["text"].as_str().unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() == 2 && lines[1]["cut"] == 1 && lines[1]["next"].is_string(), "{text}");
+    for (call, says) in [
+        ("no_file", "no answer: "),
+        ("an_option", "no answer: "),
+        ("unknown_argument", "output: there is no such argument; `ask` takes files, max_bytes"),
+        (
+            "no_expression",
+            "expression: it must be given; `find` takes files, expression, from, to, limit, after, max_bytes",
+        ),
+        ("no_option", "no answer: "),
+    ] {
+        let answer = &seen[call];
+        assert!(answer["is_error"] == true && answer["text"].as_str().unwrap().contains(says), "{call}: {answer}");
+    }
+}
+
+#[test]
+fn hostile_lines_are_answered_by_errors_and_the_next_line_as_usual() {
+    let mut server = program(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let long = "x".repeat(3 << 20);
+    let deep = "[".repeat(100_000);
+    for line in
+        ["", "\u{0}", "{}", "[]", "null", long.as_str(), deep.as_str(), r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#]
+    {
+        writeln!(input, "{line}").unwrap();
+    }
+    input.write_all(b"\xff\xfe\n").unwrap();
+    writeln!(input, r#"{{"jsonrpc":"2.0","id":7,"method":"ping"}}"#).unwrap();
+    // The last line has no end.
+    write!(input, r#"{{"jsonrpc":"2.0","id":8,"method":"ping"}}"#).unwrap();
+    drop(input);
+    let output = server.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (pings, errors): (Vec<&Value>, Vec<&Value>) = answers.iter().partition(|answer| answer.get("result").is_some());
+    assert_eq!(pings.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(), [7, 8]);
+    assert_eq!(errors.len(), 8, "{text}");
+    assert!(errors.iter().all(|answer| answer["error"]["code"].as_i64().unwrap() <= -32_600), "{text}");
+}

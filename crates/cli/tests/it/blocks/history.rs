@@ -1,0 +1,148 @@
+//! Blocks of several captures, of damaged ones, of archives, and of a ring whose reader is killed again and again.
+
+use super::KEPT;
+use super::live::node;
+use crate::program::{Live, argument, directory, place, program, run};
+use eventring_stress::chain::Made;
+use eventring_stress::real_data;
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+fn ids(lines: &[Value]) -> Vec<(u64, String)> {
+    lines.iter().map(|line| (line["number"].as_u64().unwrap(), line["id"].to_string())).collect()
+}
+
+#[test]
+fn all_rings_of_captures_are_read_and_what_is_damaged_is_said() {
+    let dir = directory();
+    let mut captures = Vec::new();
+    for (name, first) in [("one", 10), ("two", 20)] {
+        let ring = place(&dir, name);
+        let recorder = node(&ring);
+        let mut made = Made::default();
+        for number in first..first + 3 {
+            let tag = made.block(number, number as u8, 2);
+            made.finalize(tag);
+        }
+        made.record(0, &recorder);
+        let capture = place(&dir, &format!("{name}.evc"));
+        assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+        captures.push(capture);
+    }
+    let (one, two) = (place(&dir, "one"), place(&dir, "two"));
+    let both = place(&dir, "both.evc");
+    assert_eq!(run(&["capture", argument(&one), argument(&two), "-o", argument(&both)]).code, Some(0));
+    for names in [vec![argument(&both)], captures.iter().map(|path| argument(path)).collect()] {
+        let blocks = run(&[&["blocks", "--json"], &names[..]].concat()).json_lines();
+        let numbers: Vec<u64> = blocks.iter().map(|block| block["number"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, [10, 11, 12, 20, 21, 22]);
+        assert!(blocks.iter().all(|block| block["state"] == "finalized"));
+        let summary = run(&[&["summary", "--json"], &names[..]].concat()).json();
+        assert_eq!((&summary["blocks"], &summary["transactions"]), (&6.into(), &12.into()));
+    }
+    let whole = std::fs::read(&both).unwrap();
+    std::fs::write(&both, &whole[..whole.len() * 2 / 3]).unwrap();
+    let cut = run(&["blocks", argument(&both)]);
+    assert!(cut.code == Some(6) && cut.err.contains("error: "), "{cut:?}");
+    let replayed = run(&["replay", argument(&both), "--ring", argument(&place(&dir, "again"))]);
+    assert!(replayed.code == Some(6) && replayed.err.contains("error: "), "{replayed:?}");
+}
+
+#[test]
+fn an_archive_is_written_read_and_replayed() {
+    let recording = real_data::path("emn-30b-15m.snapshot.zst").unwrap_or_else(|| KEPT.into());
+    let dir = directory();
+    let (archive, ring) = (place(&dir, "archive"), place(&dir, "node"));
+    let done = run(&["archive", argument(&recording), "-o", argument(&archive), "--json"]).json();
+    let finals = run(&["blocks", argument(&recording), "--json", "--min-stage", "finalized"]).json_lines();
+    assert_eq!((&done["blocks"], &done["not_archived"]), (&finals.len().into(), &0.into()));
+    assert!(!finals.is_empty());
+    let stored = run(&["blocks", argument(&archive), "--json"]).json_lines();
+    assert_eq!(ids(&stored), ids(&finals));
+    for (stored, recorded) in stored.iter().zip(&finals) {
+        assert_eq!((&stored["state"], &stored["complete"]), (&"finalized".into(), &true.into()));
+        assert_eq!(stored["transactions"], recorded["transactions"]);
+    }
+    let last = stored.last().unwrap()["number"].as_u64().unwrap();
+    let from = run(&["blocks", argument(&archive), "--json", "--from", &last.to_string()]).json_lines();
+    assert_eq!(ids(&from), ids(&stored[stored.len() - 1..]));
+    // A second time, everything is there.
+    assert_eq!(run(&["archive", argument(&recording), "-o", argument(&archive), "--json"]).json()["blocks"], 0);
+    let file = archive.join((last / 10_000).to_string()).join(format!("{last}.bcap"));
+    let one = run(&["blocks", argument(&file)]);
+    assert!(one.err.contains("EVCAP_01 with the header of January 2026: 1 bundle with "), "{one:?}");
+    assert_eq!(run(&["replay", argument(&archive), "--ring", argument(&ring)]).code, Some(0));
+    assert_eq!(ids(&run(&["blocks", argument(&ring), "--json"]).json_lines()), ids(&stored));
+    std::fs::write(&file, &std::fs::read(&file).unwrap()[..5000]).unwrap();
+    let damaged = run(&["blocks", argument(&archive), "--json"]);
+    assert!(damaged.code == Some(7) && damaged.err.contains("bcap: it is damaged: "), "{damaged:?}");
+    assert_eq!(damaged.json_lines().len(), stored.len() - 1);
+}
+
+#[test]
+fn a_reader_that_is_killed_again_and_again_goes_on_from_the_archive_and_misses_nothing() {
+    let kills = std::env::var("EVENTRING_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20_u64);
+    let blocks = 5 * kills;
+    let dir = directory();
+    let (ring, archive) = (place(&dir, "node"), place(&dir, "archive"));
+    let recorder = node(&ring);
+    let archiver = Live::start(&["archive", argument(&ring), "-o", argument(&archive), "--follow", "--json"]);
+    while !archive.is_dir() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut made = Made::default();
+    for number in 1..=blocks {
+        // A proposal that is abandoned, now and then.
+        if number % 5 == 0 {
+            made.block(number, 255, 4);
+        }
+        let tag = made.block(number, (number % 251) as u8, 24);
+        made.finalize(tag);
+    }
+    assert!(kills < 20 || made.0.len() > 32_768, "{} events go round the ring", made.0.len());
+    let told = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut from = 0;
+            while from < made.0.len() {
+                let to = made.0.len().min(from + 600);
+                from = Made(made.0[from..to].to_vec()).record(0, &recorder) + from;
+                std::thread::sleep(Duration::from_millis(15));
+            }
+        });
+        let mut told: Vec<(u64, u64)> = Vec::new();
+        for kill in 0.. {
+            let from = told.last().map_or("1".to_owned(), |(number, _)| format!("after:{number}"));
+            let arguments = ["blocks", argument(&ring), "--follow", "--json", "--min-stage", "finalized"];
+            let mut child = program(&arguments);
+            child.args(["--archive", argument(&archive), "--from", &from]).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = child.spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            // The last one reads to the end.
+            let lines_before_kill = if kill < kills { 1 + kill % 9 } else { u64::MAX };
+            for _ in 0..lines_before_kill {
+                if told.last().is_some_and(|(number, _)| *number == blocks) {
+                    break;
+                }
+                // A ring that does not have the block yet ends the program.
+                let Some(Ok(line)) = lines.next() else { break };
+                let line: Value = serde_json::from_str(&line).unwrap();
+                assert_eq!(line["complete"], true, "{line}");
+                let id = u64::from_str_radix(&line["id"].as_str().unwrap()[2..4], 16).unwrap();
+                told.push((line["number"].as_u64().unwrap(), id));
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            if told.last().is_some_and(|(number, _)| *number == blocks) {
+                break;
+            }
+        }
+        told
+    });
+    let expected: Vec<(u64, u64)> = (1..=blocks).map(|number| (number, number % 251)).collect();
+    assert_eq!(told, expected);
+    archiver.interrupt();
+    let archived = archiver.end();
+    assert_eq!(archived.json_lines().last().unwrap()["not_archived"], 0, "{archived:?}");
+}

@@ -1,0 +1,115 @@
+//! Names that nothing had are said at the end.
+
+use crate::program::{argument, directory, place, run};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use std::path::Path;
+
+/// Records a request with a query in it, on a thread of a name.
+fn record(ring: &Path) {
+    let recorder = PerfRecorder::builder().config(ring).shifts(15, 21).keep(true).prefault(false).build().unwrap();
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
+    let request = move || {
+        tracing::dispatcher::with_default(&dispatch, || {
+            let _request = tracing::info_span!(target: "shop::web", "request").entered();
+            tracing::info_span!(target: "shop::db", "query", rows = u128::MAX).in_scope(|| tracing::info!("found"));
+        });
+    };
+    std::thread::Builder::new().name("worker".into()).spawn(request).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not() {
+    let dir = directory();
+    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    record(&ring);
+    let ring = argument(&ring);
+    let capture = ["capture", ring, "-f", "-o", argument(&file)];
+    let on = place(&dir, "on-{n}.evc");
+    let triggers = ["capture", ring, "-o", argument(&on)];
+    let watch = ["watch", ring, "--from", "oldest"];
+    let unseen = |what: &str| format!("no {what} `nobody` was seen");
+    for (verb, options, what, seen) in [
+        (&capture[..], ["--where", "span=nobody"], "span", "span=query"),
+        (&capture, ["--where", "span=query or thread=nobody"], "thread", "span=query or thread=worker"),
+        (&capture, ["--where", "span=query or target=nobody"], "target", "span=query or target=shop::*"),
+        (&capture, ["--span", "nobody"], "span", "shop::db::query"),
+        (&triggers, ["--on", "span=nobody"], "span", "span=query"),
+        (&triggers, ["--on", "rate(span=nobody)>5/s"], "span", "rate(span=quer*)>5/s"),
+        (&watch, ["--where", "span=nobody"], "span", "span=query"),
+        (&watch, ["--span", "nobody"], "span", "query"),
+        (&watch, ["--thread", "nobody"], "thread", "worker"),
+    ] {
+        let asked = run(&[verb, &options].concat());
+        assert!(asked.code == Some(0) && asked.err.contains(&unseen(what)), "{options:?}: {asked:?}");
+        let asked = run(&[verb, &[options[0], seen]].concat());
+        assert!(asked.code == Some(0) && !asked.err.contains("was seen"), "{seen}: {asked:?}");
+    }
+    let listed = run(&[&capture[..], &["--where", "span=nobody"]].concat());
+    assert!(listed.err.contains("was seen; there are "), "{listed:?}");
+}
+
+#[test]
+fn numbers_beyond_128_bits_are_compared_and_never_silently_unequal() {
+    let dir = directory();
+    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    record(&ring);
+    let captured = run(&["capture", argument(&ring), "-o", argument(&file)]);
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let largest = u128::MAX.to_string();
+    for (condition, holds) in [
+        (format!("field.rows={largest}"), true),
+        (format!("field.rows>={largest}"), true),
+        (format!("field.rows={}", i128::MAX), false),
+        (format!("field.rows>{}", i128::MAX), true),
+        ("field.rows<340282366920938463463374607431768211456".to_owned(), true),
+        ("field.rows=340282366920938463463374607431768211456".to_owned(), false),
+        (format!("field.rows<{largest}0000000000000000000000000000000000000000000"), true),
+        (format!("field.rows>-{largest}"), true),
+    ] {
+        let found = run(&["summary", argument(&file), "--where", &condition, "--json"]);
+        let shown = run(&["watch", argument(&ring), "--from", "oldest", "--json", "--where", &condition]);
+        assert_eq!((found.code == Some(0), !shown.out.is_empty()), (holds, holds), "{condition}: {found:?}");
+    }
+}
+
+#[test]
+fn a_summary_counts_the_log_records_of_what_is_selected() {
+    let dir = directory();
+    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    record(&ring);
+    record(&place(&dir, "other"));
+    let captured = run(&["capture", argument(&ring), argument(&place(&dir, "other")), "-o", argument(&file)]);
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let count = |options: &[&str]| {
+        let summary = [&["summary", argument(&file)], options].concat();
+        let shown = run(&summary);
+        let records = run(&[&summary[..], &["--json"]].concat()).json()["log_records"].as_u64().unwrap();
+        let words = if records == 1 { "\n1 log record\n".to_owned() } else { format!("\n{records} log records\n") };
+        assert_eq!(format!("\n{}", shown.out).contains(&words), records > 0, "{shown:?}");
+        records
+    };
+    assert_eq!([count(&[]), count(&["--where", "level=INFO"]), count(&["--ring", "other"])], [2, 2, 1]);
+    assert_eq!(count(&["--where", "span=request"]), 2);
+    assert_eq!(count(&["--ring", "shop", "--where", "level=INFO"]), 1);
+}
+
+#[test]
+fn relative_times_of_a_snapshot_and_of_a_ring_count_from_its_first_event_and_from_its_end() {
+    let dir = directory();
+    let (ring, snapshot) = (place(&dir, "shop"), place(&dir, "shop.snapshot"));
+    record(&ring);
+    let saved = run(&["snapshot", argument(&ring), "-o", argument(&snapshot)]);
+    assert_eq!(saved.code, Some(0), "{saved:?}");
+    // The end is not now.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    for name in [argument(&ring), argument(&snapshot)] {
+        let spans = |options: &[&str]| {
+            let found = run(&[&["summary", name, "--json"], options].concat());
+            (found.code == Some(0)).then(|| found.json()["spans"].as_array().unwrap().len())
+        };
+        assert_eq!([spans(&["--from", "-1.5s"]), spans(&["--from", "+0s"])], [Some(2); 2], "{name}");
+        assert_eq!([spans(&["--to", "+1.5s"]), spans(&["--from", "-1.5s", "--to", "+1.5s"])], [Some(2); 2], "{name}");
+        // The controls: after the end, and before the beginning.
+        assert_eq!([spans(&["--from", "+1.5s"]), spans(&["--to", "-1.5s"])], [None; 2], "{name}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Processes that a program starts are followed.
+
+use super::roles::play;
+use super::{Profiled, profile, profiled};
+use crate::program::{argument, directory, finish, program};
+use eventring_stress::child::{self, Talk, part};
+use eventring_stress::test_name;
+use std::time::Duration;
+
+/// Checks that a shell was followed that is another process than the one that is looked at.
+fn check(profiled: &Profiled) {
+    let looked_at = &profiled.of("SESSION").next().unwrap().1["process_id"];
+    let seen = profiled.of("THREAD_SEEN").find(|(_, seen)| seen["name"] == "sh").map(|(_, seen)| seen);
+    let seen = seen.unwrap_or_else(|| panic!("the shell is missing: {}", profiled.summary));
+    assert_ne!(&seen["process_id"], looked_at);
+    for name in ["SWITCHED_IN", "SWITCHED_OUT", "THREAD_ENDED"] {
+        let count = profiled.of(name).filter(|(_, event)| event["thread_id"] == seen["thread_id"]).count();
+        assert!(count > 0, "{name} of the shell");
+    }
+}
+
+const STARTED: &str = test_name!("a_process_that_a_started_program_starts_is_followed");
+
+#[test]
+fn a_process_that_a_started_program_starts_is_followed() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    if let Some(profiled) = profile(STARTED, "forks", &["--sched"]) {
+        check(&profiled);
+    }
+}
+
+const RUNNING: &str = test_name!("a_process_that_a_running_program_starts_is_followed");
+
+#[test]
+fn a_process_that_a_running_program_starts_is_followed() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    let directory = directory();
+    let (place, file) = (directory.path().join("forks"), directory.path().join("p.evc"));
+    let mut talk = Talk::with(child::play(RUNNING, "forks", &place));
+    talk.hear();
+    let id = format!("pid:{}", talk.child.id());
+    let command = program(&["profile", &id, "--sched", "--json", "-d", "20s", "-o", argument(&file)]);
+    let looks = std::thread::spawn(move || finish(command));
+    // It may take a while until it looks, and nothing outside of it says when.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(talk.end().success());
+    let profiled = profiled(&looks.join().unwrap(), &file);
+    if profiled.summary["missing"] == serde_json::json!([]) {
+        check(&profiled);
+    }
+}

@@ -1,0 +1,66 @@
+//! Stacks of open spans, and captures with triggers that have what the kernel says.
+
+use super::roles::play;
+use crate::program::{argument, directory, run};
+use eventring_stress::child::{self, Talk, part};
+use eventring_stress::test_name;
+use eventring_stress::users::can_be_played;
+use serde_json::Value;
+
+const HUNG: &str = test_name!("an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_switches");
+
+#[test]
+fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_switches() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    if !can_be_played() {
+        return;
+    }
+    let directory = directory();
+    let place = directory.path().join("hung");
+    let mut talk = Talk::with(child::play(HUNG, "hang", &place));
+    talk.hear();
+    let span_of = |answer: &Value, name: &str| {
+        let spans = answer["spans"].as_array().unwrap();
+        spans.iter().find(|span| span["name"] == name).cloned().unwrap_or_else(|| panic!("{answer:#}"))
+    };
+    let answer = run(&["open", argument(&place), "--stacks", "--json"]).json();
+    let stack = span_of(&answer, "wait")["stack"].as_array().unwrap().clone();
+    assert!(stack.iter().any(|frame| frame["name"] == "stuck_function"), "{stack:#?}");
+    assert!(stack[0]["kernel"] == true && stack.iter().any(|frame| frame["kernel"] == false), "{stack:#?}");
+    let shown = run(&["open", argument(&place), "--stacks"]);
+    assert!(shown.out.contains("at stuck_function"), "{shown:?}");
+    // The thread goes on: spans close after it was looked at, and one of them has a file.
+    let name = argument(&directory.path().join("cut-{n}.evc")).to_owned();
+    let options =
+        ["--before", "3s", "--after", "300ms", "--max-files", "1", "-d", "4s", "--sched", "--stacks", "--json"];
+    let mut words = vec!["capture", argument(&place), "--on", "span=late dur>100ms", "-o", &name];
+    words.extend(options);
+    let file = directory.path().join("cut-1.evc");
+    // On a busy machine the kernel may leave out the few stacks of a thread that mostly waits.
+    let mut tries = 3;
+    let captured = loop {
+        let captured = run(&words);
+        assert_eq!(captured.code, Some(0), "{captured:?}");
+        let lines = run(&["watch", argument(&file), "--json"]).json_lines();
+        let count = |name: &str| lines.iter().filter(|line| line["name"] == name).count();
+        let counts = ["SWITCHED_OUT", "SWITCHED_IN", "THREAD_SEEN", "STACK", "MAPPING"].map(count);
+        tries -= 1;
+        if counts.iter().all(|count| *count > 0) {
+            break captured;
+        }
+        assert!(tries > 0, "{counts:?}: {captured:?}");
+        // With one of the two left, the next file would have the next number.
+        for left in [file.clone(), file.with_extension("evc.json")] {
+            std::fs::remove_file(left).unwrap();
+        }
+    };
+    let cut: Value = serde_json::from_str(&captured.out).unwrap();
+    let answer = run(&["open", argument(&file), "--stacks", "--json"]).json();
+    crate::ask::schemas::check(&[("capture", cut), ("open", answer.clone())]);
+    assert!(!span_of(&answer, "late")["stack"].as_array().unwrap().is_empty(), "{answer:#}");
+    assert!(talk.end().success());
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(left.iter().all(|file| !file.to_string_lossy().ends_with("-sched")), "{left:?}");
+}

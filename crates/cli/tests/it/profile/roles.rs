@@ -1,0 +1,233 @@
+//! What the profiled process does.
+
+use eventring::recorder::Clock;
+use eventring_stress::child::{place, say, wait_for_parent};
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
+use std::hint::black_box;
+use std::io::{Read as _, Write as _};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+/// The number of times that the two threads hand over.
+pub const HANDOVERS: u32 = 100;
+
+/// Plays a part, with a ring, and ends the process.
+pub fn play(part: &str) -> ! {
+    let recording = eventring::tracing::try_init(format!("{}:15:21", place().display())).unwrap();
+    tracing::info!("begun");
+    match part {
+        "times" => times(),
+        "handover" => handover(),
+        "hot" => spawn("hot", hot).join().unwrap(),
+        "switches" => switches(u32::MAX),
+        "hundred thousand" => switches(100_000),
+        "forks" => forks(),
+        "hang" => hang(),
+        "shares" => spawn("shares", shares).join().unwrap(),
+        "family" => family(),
+        "quick" => {}
+        "lasting" => sleep(Duration::from_secs(1)),
+        "waits" => {
+            say("ready");
+            wait_for_parent();
+        }
+        _ => unreachable!("{part}"),
+    }
+    drop(recording);
+    std::process::exit(0);
+}
+
+pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap()
+}
+
+pub fn thread_id() -> i32 {
+    gettid().as_raw_nonzero().get()
+}
+
+pub fn pin() {
+    pin_to(0);
+}
+
+fn pin_to(cpu: usize) {
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu);
+    sched_setaffinity(None, &cpus).unwrap();
+}
+
+pub fn own(file: &str) -> String {
+    std::fs::read_to_string(format!("/proc/self/task/{}/{file}", thread_id())).unwrap()
+}
+
+#[inline(never)]
+#[unsafe(no_mangle)]
+pub fn hot_function(time: Duration) -> u64 {
+    let (begin, mut word) = (Instant::now(), 1_u64);
+    while begin.elapsed() < time {
+        for n in 0..5_000 {
+            word = black_box(word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(n));
+        }
+    }
+    word
+}
+
+/// Computes until the thread has had a processor for 300 ms.
+fn hot() {
+    let ran = || own("schedstat").split(' ').next().unwrap().parse::<u64>().unwrap();
+    let begin = ran();
+    while ran() - begin < 300_000_000 {
+        black_box(hot_function(Duration::from_millis(20)));
+    }
+    say(format_args!("ran {}", ran()));
+}
+
+/// A thread computes 200 ms, sleeps 100 ms, and computes again, while another one wants the same processor.
+fn times() {
+    pin();
+    let rival = spawn("rival", || _ = black_box(hot_function(Duration::from_millis(900))));
+    let worker = spawn("worker", || {
+        black_box(hot_function(Duration::from_millis(400)));
+        sleep(Duration::from_millis(100));
+        black_box(hot_function(Duration::from_millis(200)));
+        let (counted, now) = (own("schedstat"), Clock::global().now_epoch_nanos());
+        say(format_args!("schedstat {} {now} {}", thread_id(), counted.trim()));
+        // A mark for whoever looks at the thread from outside.
+        sleep(Duration::from_millis(1));
+    });
+    worker.join().unwrap();
+    rival.join().unwrap();
+}
+
+/// Two threads hand a number to each other. Each one sleeps when the other one wakes it.
+fn handover() {
+    let shared = Arc::new((Mutex::new((0, [0; 2])), Condvar::new()));
+    let threads = [0_u32, 1].map(|me| {
+        let shared = shared.clone();
+        spawn(if me == 0 { "left" } else { "right" }, move || {
+            let (number, changed) = &*shared;
+            number.lock().unwrap().1[me as usize] = thread_id();
+            for mine in (me..HANDOVERS + 2).step_by(2) {
+                let mut held = number.lock().unwrap();
+                while held.0 != mine {
+                    held = changed.wait(held).unwrap();
+                }
+                drop(held);
+                // The other one is asleep by now.
+                sleep(Duration::from_millis(2));
+                number.lock().unwrap().0 += 1;
+                changed.notify_one();
+            }
+        })
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let [left, right] = shared.0.lock().unwrap().1;
+    say(format_args!("threads {left} {right}"));
+}
+
+/// On each of two processors, two threads send a byte to and fro, so that threads leave processors about so often a second.
+fn switches(rate: u32) {
+    let cpus = std::thread::available_parallelism().unwrap().get().min(2);
+    let pairs: Vec<_> = (0..cpus).map(|cpu| spawn("pair", move || pair(cpu, rate / cpus as u32))).collect();
+    let counts: Vec<String> = pairs.into_iter().map(|pair| pair.join().unwrap()).collect();
+    say(format_args!("switches {}", counts.join(" ")));
+}
+
+/// Returns the number of a thread, how often it has left its processor, and in how many microseconds.
+fn pair(cpu: usize, rate: u32) -> String {
+    pin_to(cpu);
+    let (mut here, mut there) = std::os::unix::net::UnixStream::pair().unwrap();
+    let echo = spawn("echo", move || {
+        let mut byte = [0];
+        while there.read(&mut byte).unwrap() == 1 {
+            there.write_all(&byte).unwrap();
+        }
+    });
+    let ping = spawn("ping", move || {
+        let (begin, mut byte) = (Instant::now(), [7]);
+        let mut switches = 0_u64;
+        while begin.elapsed() < Duration::from_millis(700) {
+            if switches * 1_000_000 > u64::from(rate) * begin.elapsed().as_micros() as u64 {
+                sleep(Duration::from_micros(200));
+            }
+            here.write_all(&byte).unwrap();
+            here.read_exact(&mut byte).unwrap();
+            switches += 2;
+        }
+        let status = own("status");
+        let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+        let counts: u64 = counts.map(|line| line.split_whitespace().last().unwrap().parse::<u64>().unwrap()).sum();
+        format!("{} {counts} {}", thread_id(), begin.elapsed().as_micros())
+    });
+    let counts = ping.join().unwrap();
+    echo.join().unwrap();
+    counts
+}
+
+/// Computes for a number of rounds, without calls: the address of each sample lies in the function itself.
+macro_rules! computes {
+    ($name:ident) => {
+        #[inline(never)]
+        #[unsafe(no_mangle)]
+        fn $name(rounds: u64) -> u64 {
+            let (mut word, mut left) = (1_u64, rounds);
+            while left > 0 {
+                word ^= word << 13;
+                word ^= word >> 7;
+                word ^= word << 17;
+                left -= 1;
+            }
+            word
+        }
+    };
+}
+computes!(share_of_ten);
+computes!(share_of_six);
+computes!(share_of_four);
+
+/// Three functions take a half, three tenths and a fifth of the time.
+fn shares() {
+    for _ in 0..300 {
+        let words = [share_of_ten(1_000_000), share_of_six(600_000), share_of_four(400_000)];
+        black_box(words);
+    }
+    say(format_args!("thread {}", thread_id()));
+}
+
+/// Has a ring, and a child with a ring of its own.
+fn family() {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(std::env::args_os().skip(1));
+    let child_place = place().with_file_name("child");
+    let played = eventring_stress::child::play(super::running::FAMILY, "lasting", &child_place);
+    child.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert!(child.status().unwrap().success());
+}
+
+/// Starts another process when the parent says so.
+fn forks() {
+    say("ready");
+    wait_for_parent();
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.1";
+    assert!(std::process::Command::new("sh").args(["-c", script]).status().unwrap().success());
+}
+
+#[inline(never)]
+#[unsafe(no_mangle)]
+fn stuck_function() {
+    sleep(Duration::from_millis(250));
+    black_box(());
+}
+
+/// A thread is in a span for ever, and in another one again and again.
+fn hang() {
+    spawn("stuck", || {
+        let _wait = tracing::info_span!("wait").entered();
+        loop {
+            tracing::info_span!("late").in_scope(stuck_function);
+        }
+    });
+    sleep(Duration::from_millis(100));
+    say("ready");
+    wait_for_parent();
+}

@@ -1,0 +1,119 @@
+//! The rings of programs that nobody names, and profiles that end before their program.
+
+use super::roles::play;
+use crate::program::{Live, PROGRAM, Run, argument, directory, finish, place, run};
+use eventring_stress::child::{self, Talk, part};
+use eventring_stress::test_name;
+use std::path::Path;
+use std::process::Command;
+
+pub const FAMILY: &str =
+    test_name!("without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_removed");
+
+/// Profiles a part without naming its ring. The rings of the profile lie in `rings`.
+fn profiled(test: &str, part: &str, place: &Path, rings: &Path, file: &Path) -> Run {
+    let played = child::play(test, part, place);
+    let mut command = Command::new(PROGRAM);
+    command.args(["profile", "-o", argument(file), "--sched", "--"]);
+    command.arg(played.get_program()).args(played.get_args());
+    command.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .env_remove("EVENTRING_KEEP")
+        .env_remove("EVENTRING_FILTER")
+        .env("NO_COLOR", "1")
+        .env("EVENTRING_DIR", rings);
+    finish(command)
+}
+
+/// Returns how many processes have begun, as the capture says.
+fn begun(file: &Path) -> usize {
+    run(&["watch", argument(file), "--json"])
+        .json_lines()
+        .iter()
+        .filter(|line| line.to_string().contains("\"begun\""))
+        .count()
+}
+
+#[test]
+fn without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_removed() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    let (elsewhere, rings) = (directory(), directory());
+    let file = rings.path().join("p.evc");
+    let ended = profiled(FAMILY, "family", &place(&elsewhere, "parent"), rings.path(), &file);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("(the program has ended)"), "{ended:?}");
+    assert_eq!(begun(&file), 2, "{ended:?}");
+    let left = |directory: &Path| std::fs::read_dir(directory).unwrap().count();
+    assert_eq!((left(elsewhere.path()), left(rings.path())), (0, 1), "rings were left: {ended:?}");
+}
+
+const QUICK: &str = test_name!("a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie");
+
+#[test]
+fn a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    let rings = directory();
+    let file = rings.path().join("p.evc");
+    let ended = profiled(QUICK, "quick", &place(&rings, "quick"), rings.path(), &file);
+    assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
+    assert_eq!(std::fs::read_dir(rings.path()).unwrap().count(), 1, "rings were left: {ended:?}");
+    let none = run(&["profile", "-o", argument(&rings.path().join("none.evc")), "--sched", "--", "true"]);
+    assert!(none.err.contains("no ring of the program was found; if it has one, name it"), "{none:?}");
+}
+
+const RUNNING: &str = test_name!("a_running_program_is_profiled_with_its_ring_until_the_time_is_over");
+
+#[test]
+fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    let directory = directory();
+    let mut talk = Talk::with(child::play(RUNNING, "waits", &place(&directory, "waits")));
+    assert_eq!(talk.hear(), "ready");
+    let file = directory.path().join("p.evc");
+    let process = format!("pid:{}", talk.child.id());
+    let ended = run(&["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"]);
+    assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
+    assert!(ended.err.contains("(the time was over)"), "{ended:?}");
+    assert!(talk.end().success());
+}
+
+const BESIDE: &str = test_name!("top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded");
+
+#[test]
+fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    if !eventring_stress::users::can_be_played() {
+        return;
+    }
+    let directory = directory();
+    let (ring, file) = (place(&directory, "hung"), directory.path().join("p.evc"));
+    let sched = directory.path().join("hung-sched");
+    let mut talk = Talk::with(child::play(BESIDE, "hang", &ring));
+    talk.hear();
+    let blocked = |answer: &serde_json::Value| {
+        let late = answer["names"].as_array().unwrap().iter().find(|row| row["name"] == "late").cloned();
+        late.unwrap_or_else(|| panic!("{answer:#}"))["blocked_ns"].clone()
+    };
+    let alone = run(&["top", argument(&ring), "--once", "--json"]).json();
+    assert!(blocked(&alone).is_null(), "{alone:#}");
+    let profile = Live::start(&["profile", argument(&ring), "-o", argument(&file), "--sched"]);
+    while !sched.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let beside = run(&["top", argument(&ring), argument(&sched), "--once", "--json"]).json();
+    profile.interrupt();
+    let ended = profile.end();
+    assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
+    // The span sleeps for a quarter of a second, again and again.
+    assert!(blocked(&beside).as_u64() > Some(100_000_000), "{beside:#}");
+    crate::ask::schemas::check(&[("top", alone), ("top", beside)]);
+    assert!(talk.end().success());
+}

@@ -1,0 +1,42 @@
+//! `eventring tasks`: what it counts is what programs count themselves, and planted faults are found, also after a kill.
+
+mod counted;
+mod counters;
+mod pictures;
+mod planted;
+mod server;
+mod triggers;
+
+use crate::program::{argument, run};
+use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
+use eventring_stress::child::{part, place as handed_over};
+use serde_json::Value;
+use std::path::Path;
+use tokio::runtime::{Builder, Runtime};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+/// What the name of a part ends with that records through a `Registry` and the layer.
+pub const LAYERED: &str = "layered";
+
+pub fn recording(shifts: (u32, u32)) {
+    let ring = PerfRecorder::builder().config(argument(&handed_over())).shifts(shifts.0, shifts.1).prefault(false);
+    let recorder = ring.build().unwrap();
+    if part().is_some_and(|part| part.ends_with(LAYERED)) {
+        let layers = tracing_subscriber::registry().with(RecorderLayer::new(recorder));
+        return tracing::subscriber::set_global_default(layers).unwrap();
+    }
+    tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
+}
+
+pub fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+pub fn tasks(ring: &Path, more: &[&str]) -> Value {
+    run(&[&["tasks", argument(ring), "--json"], more].concat()).json()
+}
+
+/// Returns the tasks of the verb with this name.
+pub fn named<'a>(answer: &'a Value, name: &str) -> Vec<&'a Value> {
+    answer["tasks"].as_array().unwrap().iter().filter(|task| task["name"] == name).collect()
+}

@@ -1,0 +1,190 @@
+//! `eventring why`: spans with planted faults of six kinds, beside what the scheduler would say of them.
+
+use crate::program::{argument, directory, place, run};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::{EventPayload, EventType as _, Utf8};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring_profile::schema::{OffState, Sched, Session, SwitchedIn, SwitchedOut, ThreadName, Woken};
+use std::time::{Duration, Instant, SystemTime};
+use tracing::{Span, info_span};
+
+const FAULTS: [&str; 6] = ["lock", "processor", "child", "io", "computing", "executor"];
+/// The shortest time of a fault.
+const LONG: Duration = Duration::from_millis(40);
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+fn name(text: &str) -> ThreadName {
+    let mut bytes = [Utf8(0); 16];
+    bytes.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = Utf8(byte));
+    bytes
+}
+
+/// The scheduler, as this test plays it.
+struct Scheduler {
+    ring: Recorder,
+    thread: u32,
+}
+
+impl Scheduler {
+    fn says(&self, event: Sched, nanos: u64, payload: &impl EventPayload) {
+        payload.with_bytes(|bytes| {
+            let mut reserved = self.ring.reserve(event.code(), [0; 4], bytes.len() as u64).unwrap();
+            reserved.set_epoch_nanos(nanos);
+            reserved.append(bytes);
+            reserved.commit();
+        });
+    }
+
+    /// The thread sleeps, and the scheduler says why.
+    fn away(&self, long: Duration, state: OffState, syscall: i32, next: &str, waker: Option<&str>) {
+        let out = SwitchedOut {
+            thread_id: self.thread,
+            next_thread_id: 7,
+            stack_id: 0,
+            syscall,
+            cpu: 0,
+            state,
+            next_name: name(next),
+        };
+        self.says(Sched::SwitchedOut, now(), &out);
+        std::thread::sleep(long);
+        let back = now();
+        if let Some(waker) = waker {
+            let woken = Woken {
+                thread_id: self.thread,
+                waker_thread_id: 8,
+                waker_process_id: std::process::id(),
+                cpu: 0,
+                waker_name: name(waker),
+            };
+            self.says(Sched::Woken, back - 1000, &woken);
+        }
+        self.says(Sched::SwitchedIn, back, &SwitchedIn { thread_id: self.thread, cpu: 0 });
+    }
+}
+
+fn spin(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+fn request(shard: u64, fault: Option<&str>, long: Duration, scheduler: &Scheduler) {
+    let request: Span = info_span!("request", shard, fault);
+    if fault == Some("executor") {
+        // Its worker is busy with something else.
+        info_span!("housekeeping").in_scope(|| spin(long));
+    }
+    request.in_scope(|| {
+        spin(Duration::from_micros(100));
+        info_span!("query").in_scope(|| spin(if fault == Some("child") { long } else { Duration::from_micros(50) }));
+        match fault {
+            Some("lock") => scheduler.away(long, OffState::Sleeping, 202, "swapper", Some("holder")),
+            Some("processor") => scheduler.away(long, OffState::Runnable, -1, "hog", None),
+            Some("io") => scheduler.away(long, OffState::Uninterruptible, 74, "swapper", None),
+            Some("computing") => spin(long),
+            _ => {}
+        }
+    });
+}
+
+#[test]
+fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in_common_is_found() {
+    let dir = directory();
+    let (ring, sched, capture) = (place(&dir, "shop"), place(&dir, "shop-sched"), place(&dir, "shop.evc"));
+    let recorder = PerfRecorder::builder().config(argument(&ring)).shifts(16, 22).prefault(false).build().unwrap();
+    let content = ContentDescription::of::<Sched>();
+    let scheduler = Recorder::builder(content).config(argument(&sched)).shifts(15, 21).compact(true).build().unwrap();
+    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let scheduler = Scheduler { ring: scheduler, thread };
+    let session = Session {
+        process_id: std::process::id(),
+        sample_hz: 0,
+        clock_error_nanos: 1000,
+        has_sched: true,
+        has_others: true,
+        has_syscalls: true,
+        has_stacks: false,
+    };
+    scheduler.says(Sched::Session, now(), &session);
+    scheduler.says(Sched::SwitchedIn, now(), &SwitchedIn { thread_id: thread, cpu: 0 });
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+        let mut usual: Vec<Duration> = (0..120)
+            .map(|number| {
+                let begin = Instant::now();
+                request(number % 5, None, LONG, &scheduler);
+                begin.elapsed()
+            })
+            .collect();
+        usual.sort_unstable();
+        // On a busy machine all requests take longer.
+        let long = LONG.max(6 * usual[usual.len() * 95 / 100]);
+        for fault in FAULTS {
+            request(7, Some(fault), long, &scheduler);
+        }
+    });
+    let captured = run(&["capture", argument(&ring), argument(&sched), "--now", "-o", argument(&capture)]);
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+
+    // On a busy machine further spans may be as slow, so each is asked for by its id.
+    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let ask = |file: &std::path::Path, fault: &str| {
+        let is_it = |line: &&serde_json::Value| line["name"] == "request" && line["fields"]["fault"] == fault;
+        let id = lines.iter().find(is_it).unwrap_or_else(|| panic!("{fault}"))["id"].to_string();
+        let answer = run(&["why", argument(file), "--id", id.trim_matches('"'), "--json"]).json();
+        assert_eq!(answer["spans"].as_array().unwrap().len(), 1);
+        answer
+    };
+    let answers = FAULTS.map(|fault| ask(&capture, fault));
+    let spans = answers.each_ref().map(|answer| &answer["spans"][0]);
+    assert_eq!(spans.map(|span| span["cause"].as_str().unwrap_or("none")), FAULTS, "{answers:#?}");
+    for span in spans {
+        let shares: f64 = span["shares"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
+        assert!((shares - 100.0).abs() < 1.0, "{span:#}");
+    }
+    let evidence = |cause: &str| {
+        let span = spans.iter().find(|span| span["cause"] == cause).unwrap();
+        span["evidence"].as_str().unwrap().to_owned()
+    };
+    for (cause, says) in [
+        ("lock", "in futex, until holder woke it"),
+        ("processor", "hog ran instead"),
+        ("child", "query took "),
+        ("io", "in fsync"),
+        ("computing", "it computed for "),
+        ("executor", "its worker was in housekeeping"),
+    ] {
+        assert!(evidence(cause).contains(says), "{cause}: {}", evidence(cause));
+    }
+    // What is called the cause is the largest part.
+    for (span, part) in spans.iter().zip(["blocked", "runnable", "children", "blocked", "computing", "executor"]) {
+        let shares = span["shares"].as_object().unwrap();
+        let largest = shares.iter().max_by(|a, b| a.1.as_f64().unwrap().total_cmp(&b.1.as_f64().unwrap())).unwrap().0;
+        assert_eq!(largest, part, "{span:#}");
+        assert!(span["duration_ns"].as_u64().unwrap() >= LONG.as_nanos() as u64, "{span:#}");
+    }
+    let answer = run(&["why", argument(&capture), "--span", "request", "--slowest", "6", "--json"]).json();
+    assert_eq!(answer["spans"].as_array().unwrap().len(), 6);
+    let difference = answer["difference"].as_array().unwrap();
+    assert_eq!(difference[0]["what"], "field.shard=7", "{difference:#?}");
+    // A busy machine makes further spans slow, of other shards.
+    assert!(difference[0]["slow"].as_f64() > Some(30.0) && difference[0]["normal"] == 0.0, "{difference:#?}");
+    assert_eq!(answer["missing"], serde_json::json!([]));
+    // Without a name, the same spans are the worst.
+    let people = run(&["why", argument(&capture)]);
+    assert!(people.out.contains(" of the slow ones, 0 % of the others"), "{people:?}");
+
+    // Without the scheduler, what spans alone can say is said, and the rest is named.
+    let alone = place(&dir, "alone.evc");
+    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&alone)]).code, Some(0));
+    let alone = FAULTS.map(|fault| ask(&alone, fault));
+    let causes = alone.each_ref().map(|answer| answer["spans"][0]["cause"].as_str().unwrap_or("none"));
+    assert_eq!(causes, ["unknown", "unknown", "child", "unknown", "unknown", "executor"], "{alone:#?}");
+    assert!(alone[0]["missing"][0].as_str().unwrap().starts_with("the scheduler"), "{alone:#?}");
+    let nothing = run(&["why", argument(&capture), "--span", "reqest"]);
+    assert!(nothing.code == Some(2) && nothing.err.contains("no span reqest has ended"), "{nothing:?}");
+}

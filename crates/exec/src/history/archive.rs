@@ -1,0 +1,165 @@
+//! A directory with a file for each final block.
+
+use super::eventcap::{EventcapEvents, EventcapFile, Stored};
+use crate::values::Block;
+use crate::{BlockUpdate, Blocks, ExecEvents, Update, Wanted};
+use eventring_capture::{CaptureError, CaptureErrorKind};
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The number of blocks in one directory.
+const BLOCKS_IN_DIRECTORY: u64 = 10_000;
+
+/// An archive of final blocks: the file of block N is `N / 10000 / N.bcap` in the directory of the archive, and appears
+/// when the block is final. The published archiver writes such directories, and [`Archiver`](super::Archiver) does.
+#[derive(Clone, Debug)]
+pub struct BlockArchive {
+    directory: PathBuf,
+}
+
+impl BlockArchive {
+    /// Opens the archive in this directory, which may still be empty.
+    ///
+    /// # Errors
+    /// There is no such directory.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, CaptureError> {
+        let directory = directory.into();
+        match fs::metadata(&directory) {
+            Ok(found) if found.is_dir() => Ok(Self { directory }),
+            Ok(_) => {
+                let message = "it is no directory; an archive of blocks is a directory with a file for each block";
+                Err(CaptureError::new(CaptureErrorKind::NotACapture, message).at(&directory))
+            }
+            Err(error) => Err(CaptureError::io("open it", error).at(&directory)),
+        }
+    }
+
+    /// Returns the directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns where the file of a block is, or would be.
+    #[must_use]
+    pub fn path_of(&self, number: u64) -> PathBuf {
+        self.directory.join((number / BLOCKS_IN_DIRECTORY).to_string()).join(format!("{number}.bcap"))
+    }
+
+    /// Returns true if the archive has a block with this number.
+    #[must_use]
+    pub fn has(&self, number: u64) -> bool {
+        self.path_of(number).is_file()
+    }
+
+    /// Returns the numbers of all blocks, in ascending order.
+    ///
+    /// # Errors
+    /// A directory cannot be read.
+    pub fn numbers(&self) -> Result<Vec<u64>, CaptureError> {
+        let mut numbers = Vec::new();
+        let failed = |path: &Path, error| CaptureError::io("list it", error).at(path);
+        for entry in fs::read_dir(&self.directory).map_err(|error| failed(&self.directory, error))? {
+            let path = entry.map_err(|error| failed(&self.directory, error))?.path();
+            let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
+            let Some(part) = number.filter(|_| path.is_dir()) else { continue };
+            for file in fs::read_dir(&path).map_err(|error| failed(&path, error))? {
+                let file = file.map_err(|error| failed(&path, error))?.file_name();
+                let number = file.to_str().and_then(|name| name.strip_suffix(".bcap")?.parse::<u64>().ok());
+                numbers.extend(number.filter(|number| number / BLOCKS_IN_DIRECTORY == part));
+            }
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Reads the block with this number. Returns `None` if the archive does not have it.
+    ///
+    /// # Errors
+    /// Its file is damaged, cannot be read, has a schema that nobody knows, or holds another block.
+    pub fn block(&self, number: u64, wanted: Wanted) -> Result<Option<Arc<Block>>, CaptureError> {
+        let path = self.path_of(number);
+        let file = match EventcapFile::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == CaptureErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let of_file = |kind, message: String| CaptureError::new(kind, message).at(&path);
+        let events = ExecEvents::of_eventcap(file);
+        let events = events.map_err(|error| of_file(CaptureErrorKind::WrongSchema, error.to_string()))?;
+        let mut blocks = Blocks::of_events(events, wanted);
+        let mut found = None;
+        for update in blocks.by_ref() {
+            if let BlockUpdate::Changed(Update { block: Some(block), is_new: true, .. }) = update
+                && block.number() == number
+            {
+                found.get_or_insert(block);
+            }
+        }
+        if let Some(problem) = blocks.file_problems().first() {
+            return Err(CaptureError::new(CaptureErrorKind::Damaged, problem.clone()));
+        }
+        match found {
+            Some(block) => Ok(Some(block)),
+            None => Err(of_file(
+                CaptureErrorKind::Damaged,
+                format!("it does not hold block {number}; archive the block again"),
+            )),
+        }
+    }
+}
+
+/// The events of all blocks of an archive, one after the other.
+#[derive(Debug)]
+pub(crate) struct ArchiveEvents {
+    archive: BlockArchive,
+    numbers: VecDeque<u64>,
+    file: Option<EventcapEvents>,
+    next_seqno: u64,
+    pub(crate) problems: Vec<String>,
+}
+
+impl ArchiveEvents {
+    pub(crate) fn new(archive: BlockArchive, numbers: Vec<u64>) -> Self {
+        Self { archive, numbers: numbers.into(), file: None, next_seqno: 0, problems: Vec::new() }
+    }
+
+    /// Begins with this number, or with the next one that is there.
+    pub(crate) fn begin_at(&mut self, number: u64) {
+        self.numbers.retain(|there| *there >= number);
+    }
+
+    /// Opens the file of the first block; `None` if there is none that can be read.
+    pub(crate) fn first(&self) -> Option<EventcapFile> {
+        self.numbers.front().and_then(|number| EventcapFile::open(self.archive.path_of(*number)).ok())
+    }
+
+    /// Opens the next file if the last one has been read. Returns false if there are no more.
+    fn advance(&mut self) -> bool {
+        loop {
+            if let Some(file) = self.file.as_mut()
+                && file.has_more()
+            {
+                return true;
+            }
+            if let Some(file) = self.file.take() {
+                self.next_seqno = file.next_seqno();
+                self.problems.extend(file.problems);
+            }
+            let Some(number) = self.numbers.pop_front() else { return false };
+            match EventcapFile::open(self.archive.path_of(number)) {
+                Ok(file) => self.file = Some(EventcapEvents::new(file).after(self.next_seqno)),
+                Err(error) => self.problems.push(error.to_string()),
+            }
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Stored<'_>> {
+        if !self.advance() {
+            return None;
+        }
+        self.file.as_mut()?.next()
+    }
+}

@@ -1,0 +1,330 @@
+//! Files of the published system: both headers, archives, and blocks that a ring has lost and an archive has.
+
+use crate::streams::{chain, node};
+use crate::{Event, events, kept};
+use eventring::reader::Reader;
+use eventring::schema::EventType as _;
+use eventring::schema::exec::ExecEvent;
+use eventring_exec::{
+    Archiver, Block, BlockArchive, BlockUpdate, Blocks, CommitState, Dialect, EventcapFile, EventcapHeader, ExecEvents,
+    NextUpdate, Problem, Replay, Start, Wanted, stored_events, write_bundle,
+};
+use eventring_stress::chain::Made;
+use eventring_stress::real_data;
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Archives the final blocks of these events. Returns their numbers.
+fn archive(directory: &Path, events: &[Event]) -> Vec<u64> {
+    let archive = BlockArchive::open(directory).unwrap();
+    let mut archiver = Archiver::new(archive, Dialect::TODAY, ExecEvent::schema_hash());
+    let written = events.iter().filter_map(|(event, payload)| archiver.push(event, Some(payload)).unwrap());
+    written.map(|written| written.number).collect()
+}
+
+/// Returns the blocks of these news with the last state of each, in the order in which they came.
+fn last_states(blocks: Blocks) -> Vec<(Arc<Block>, CommitState)> {
+    let mut all: Vec<(Arc<Block>, CommitState)> = Vec::new();
+    for update in blocks {
+        let BlockUpdate::Changed(update) = update else { panic!("{update:?}") };
+        let Some(block) = update.block else { continue };
+        match all.iter_mut().find(|(known, _)| known.tag() == block.tag()) {
+            Some((_, state)) => *state = update.state,
+            None => all.push((block, update.state)),
+        }
+    }
+    all
+}
+
+#[test]
+fn an_archive_has_the_blocks_of_the_recording_that_are_final() {
+    let recording = real_data::path("emn-30b-15m.snapshot.zst").map_or_else(kept, |path| Reader::open(path).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let numbers = archive(directory.path(), &events(&recording));
+    let archive = BlockArchive::open(directory.path()).unwrap();
+    assert_eq!(archive.numbers().unwrap(), numbers);
+    let recorded = last_states(Blocks::of_ring(&recording, Wanted::ALL).unwrap());
+    let finals: Vec<_> = recorded.into_iter().filter(|(_, state)| *state >= CommitState::Finalized).collect();
+    let stored = stored_events(directory.path()).unwrap().unwrap();
+    assert!(stored.is_archive());
+    let stored = last_states(Blocks::of_events(stored, Wanted::ALL));
+    assert_eq!((stored.len(), numbers.len()), (finals.len(), finals.len()));
+    for ((ours, state), (theirs, _)) in stored.iter().zip(&finals) {
+        assert_eq!((ours, *state), (theirs, CommitState::Finalized));
+        assert_eq!(archive.block(ours.number(), Wanted::ALL).unwrap().as_ref(), Some(ours));
+        let file = EventcapFile::open(archive.path_of(ours.number())).unwrap();
+        assert_eq!(file.header(), EventcapHeader::Archive);
+        let bundle = *file.bundles().next().unwrap();
+        assert_eq!((bundle.block_number, bundle.start_seqno), (Some(ours.number()), ours.start_seqno));
+    }
+    assert_eq!(archive.block(1, Wanted::ALL).unwrap(), None);
+}
+
+/// A file with the header of the SDK 1.1, as the layout says: a schema, an index or none, and a bundle.
+fn sdk_file(events: &[Event], has_index: bool, is_packed: bool) -> Vec<u8> {
+    let (mut content, mut index) = (Vec::new(), Vec::new());
+    for (event, payload) in events {
+        content.resize(usize::next_multiple_of(content.len(), 64), 0);
+        index.extend((content.len() as u64).to_le_bytes());
+        content.extend(event.to_words().into_iter().flat_map(u64::to_le_bytes));
+        content.extend(payload);
+    }
+    let stored = if is_packed { zstd::encode_all(&content[..], 1).unwrap() } else { content.clone() };
+    let index_at = 32 + 3 * 128;
+    let content_at = index_at + index.len();
+    let mut file = vec![0; index_at];
+    let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+    let mut words = |at: usize, words: &[u64]| {
+        words.iter().enumerate().for_each(|(i, word)| put(at + 8 * i, &word.to_le_bytes()));
+    };
+    words(8, &[32, 3 * 128, 3]);
+    let (schema, bundle, of_index) = (32, 32 + 128, 32 + 256);
+    words(bundle + 8, &[bundle as u64, content_at as u64, content.len() as u64, stored.len() as u64]);
+    let first = events.first().map_or(0, |(event, _)| event.seqno);
+    words(bundle + 40, &[events.len() as u64, first, 0, if has_index { of_index as u64 } else { 0 }]);
+    words(of_index + 8, &[of_index as u64, index_at as u64, index.len() as u64, index.len() as u64]);
+    put(0, b"EVCAP_01");
+    put(schema, &2_u16.to_le_bytes());
+    put(schema + 40, b"RING01");
+    put(schema + 46, &2_u16.to_le_bytes());
+    put(schema + 48, &ExecEvent::schema_hash());
+    put(bundle, &3_u16.to_le_bytes());
+    put(bundle + 2, &[if is_packed { 2 } else { 0 }]);
+    put(of_index, &[if has_index { 4 } else { 0 }, 0]);
+    [file, index, stored].concat()
+}
+
+#[test]
+fn files_with_the_earlier_header_are_told_apart_and_read_with_an_index_and_without() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("events.evcap");
+    let (recorded, all) = (last_states(Blocks::of_ring(&kept(), Wanted::ALL).unwrap()), events(&kept()));
+    for (has_index, is_packed) in [(false, false), (false, true), (true, false), (true, true)] {
+        std::fs::write(&path, sdk_file(&all, has_index, is_packed)).unwrap();
+        let file = EventcapFile::open(&path).unwrap();
+        assert_eq!((file.header(), file.bundles().len()), (EventcapHeader::Sdk11, 1));
+        let read: Vec<Event> = file.read(0).unwrap().iter().map(|(event, payload)| (event, payload.to_vec())).collect();
+        assert_eq!(read, all);
+        // Consensus events are in it, so it is no archive.
+        let stored = ExecEvents::of_eventcap(file).unwrap();
+        assert!(!stored.is_archive());
+        let found = last_states_and_problems(Blocks::of_events(stored, Wanted::ALL));
+        assert_eq!(found.0, recorded);
+    }
+}
+
+fn last_states_and_problems(
+    blocks: impl IntoIterator<Item = BlockUpdate>,
+) -> (Vec<(Arc<Block>, CommitState)>, Vec<Problem>) {
+    let (mut all, mut problems): (Vec<(Arc<Block>, CommitState)>, _) = (Vec::new(), Vec::new());
+    for update in blocks {
+        match update {
+            BlockUpdate::Changed(update) => {
+                let Some(block) = update.block else { continue };
+                match all.iter_mut().find(|(known, _)| known.tag() == block.tag()) {
+                    Some((_, state)) => *state = update.state,
+                    None => all.push((block, update.state)),
+                }
+            }
+            BlockUpdate::Problem(problem) => problems.push(problem),
+            _ => {}
+        }
+    }
+    (all, problems)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever bytes a file has, nothing panics, and what is read of it is no more than it holds.
+    #[test]
+    fn damaged_files_are_errors(
+        is_sdk: bool,
+        is_packed: bool,
+        changes in prop::collection::vec((0_usize..1 << 14, any::<u8>()), 1..6),
+        cut in 0_usize..1 << 17,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("7.bcap");
+        let all = events(&kept());
+        if is_sdk {
+            std::fs::write(&path, sdk_file(&all, is_packed, is_packed)).unwrap();
+        } else {
+            write_bundle(&path, ExecEvent::schema_hash(), 7, &all).unwrap();
+        }
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (at, to) in changes {
+            // Most of what can be wrong is in the descriptors.
+            let at = if at % 3 == 0 { 4096 + at % 512 } else { at };
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = to;
+            }
+        }
+        bytes.truncate(cut.max(64));
+        std::fs::write(&path, &bytes).unwrap();
+        let Ok(file) = EventcapFile::open(&path) else { return Ok(()) };
+        for index in 0..file.bundles().len().min(8) {
+            if let Ok(read) = file.read(index) {
+                prop_assert!(read.iter().len() as u64 == file.bundles().nth(index).unwrap().event_count);
+            }
+        }
+        if let Ok(events) = ExecEvents::of_eventcap(file) {
+            let (blocks, _) = last_states_and_problems(Blocks::of_events(events, Wanted::ALL));
+            prop_assert!(blocks.len() <= all.len());
+        }
+    }
+}
+
+/// Returns the numbers and ids of the blocks that became final, as they are told.
+fn finals(blocks: &mut Blocks, last: u64) -> Vec<(u64, u8)> {
+    let mut finals = Vec::new();
+    while finals.last().is_none_or(|(number, _)| *number < last) {
+        match blocks.next_timeout(Duration::from_secs(20)) {
+            NextUpdate::Update(BlockUpdate::Changed(update)) if update.state == CommitState::Finalized => {
+                if let Some(block) = update.block {
+                    assert!(block.is_complete, "{:?}", block.problems);
+                    finals.push((block.number(), block.tag().id.0[0]));
+                }
+            }
+            NextUpdate::Update(BlockUpdate::Problem(problem)) => {
+                assert!(
+                    matches!(problem, Problem::Gap { .. } | Problem::NoStart { .. } | Problem::Expired { .. }),
+                    "{problem}"
+                );
+            }
+            NextUpdate::Update(_) => {}
+            NextUpdate::TimedOut | NextUpdate::Ended => panic!("nothing after {:?}", finals.last()),
+        }
+    }
+    finals
+}
+
+#[test]
+fn with_an_archive_a_reader_misses_nothing_wherever_it_begins_and_however_often_the_ring_laps_it() {
+    const BLOCKS: u64 = 400;
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (path, archived) = (directory.path().join("node"), directory.path().join("archive"));
+    std::fs::create_dir(&archived).unwrap();
+    let recorder = node(&path);
+    let numbers: Vec<(u64, u8)> = (1..=BLOCKS).map(|number| (number, number as u8)).collect();
+    // Some numbers have a second proposal, which is abandoned.
+    let mut made = Made::default();
+    for (number, id) in &numbers {
+        if number % 7 == 0 {
+            made.block(*number, !*id, 2);
+        }
+        let tag = made.block(*number, *id, 9);
+        made.vote(tag);
+        made.finalize(tag);
+    }
+    let all = made.0;
+    let capacity = recorder_capacity(&path);
+    assert!(all.len() as u64 > 2 * capacity, "{} events go round a ring of {capacity}", all.len());
+    let archive_of = |directory: &Path| BlockArchive::open(directory).unwrap();
+    std::thread::scope(|scope| {
+        // The node goes on, and the archiver is behind it by some blocks.
+        scope.spawn(|| {
+            let mut replay = Replay::new(&recorder);
+            let mut archiver = Archiver::new(archive_of(&archived), Dialect::TODAY, ExecEvent::schema_hash());
+            let behind = 500;
+            for at in 0..all.len() + behind {
+                if let Some((event, payload)) = all.get(at) {
+                    replay.record(event, payload);
+                }
+                if let Some((event, payload)) = at.checked_sub(behind).and_then(|at| all.get(at)) {
+                    archiver.push(event, Some(payload)).unwrap();
+                }
+                if at % 500 == 0 {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
+        // A slow reader, from the first block on.
+        let ring = Reader::open(&path).unwrap();
+        let patience = Duration::from_secs(30);
+        let mut slow = Blocks::of_ring(&ring, Wanted::ALL).unwrap().with_archive(archive_of(&archived), patience);
+        let mut found = Vec::new();
+        while found.last() != numbers.last() {
+            let next = found.last().map_or(1, |(number, _): &(u64, u8)| number + 1);
+            found.extend(finals(&mut slow, next));
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        assert_eq!(found, numbers);
+        // Readers that begin anywhere.
+        let starts = std::env::var("EVENTRING_STARTS").ok().and_then(|starts| starts.parse().ok()).unwrap_or(20);
+        for begin in 0..starts {
+            let first = 1 + begin * 37 % BLOCKS;
+            let mut blocks = Blocks::of_ring(&ring, Wanted::ALL).unwrap().with_archive(archive_of(&archived), patience);
+            let start = if begin % 2 == 0 { Start::Number(first) } else { Start::AfterFinalized(first - 1) };
+            if first > 1 || begin % 2 == 0 {
+                assert!(blocks.seek(start), "{start:?}");
+                assert_eq!(finals(&mut blocks, BLOCKS), numbers[first as usize - 1..], "{start:?}");
+            }
+        }
+    });
+    // Control: without the archive the ring alone does not have them.
+    let ring = Reader::open(&path).unwrap();
+    assert!(!Blocks::of_ring(&ring, Wanted::ALL).unwrap().seek(Start::Number(1)));
+}
+
+fn recorder_capacity(path: &Path) -> u64 {
+    Reader::open(path).unwrap().info().geometry.descriptor_capacity()
+}
+
+#[test]
+fn what_the_archive_does_not_get_in_time_is_told_and_the_rest_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("events.evcap");
+    let mut all = chain(&[(1, 1), (2, 2), (3, 3), (4, 4)]);
+    archive(directory.path(), &all);
+    // Events of block 2 are lost, and of what is between 3 and 4.
+    let at = |kind: ExecEvent, nth: usize| {
+        all.iter().enumerate().filter(|(_, (event, _))| event.event_type == kind as u16).nth(nth).unwrap().0
+    };
+    let (in_second, third_finalized) = (at(ExecEvent::BlockStart, 1) + 5, at(ExecEvent::BlockFinalized, 2));
+    all.remove(third_finalized);
+    all.remove(in_second);
+    std::fs::write(&path, sdk_file(&all, true, true)).unwrap();
+    let read = |patience| {
+        let events = ExecEvents::of_eventcap(EventcapFile::open(&path).unwrap()).unwrap();
+        let archive = BlockArchive::open(directory.path()).unwrap();
+        let (found, problems) =
+            last_states_and_problems(Blocks::of_events(events, Wanted::ALL).with_archive(archive, patience));
+        let all: Vec<_> = found.iter().map(|(block, state)| (block.number(), block.is_complete, *state)).collect();
+        (all, problems)
+    };
+    use CommitState as S;
+    let whole = [(1, true, S::Verified), (2, true, S::Verified), (3, true, S::Verified), (4, true, S::Finalized)];
+    let (found, problems) = read(Duration::ZERO);
+    assert_eq!(found, whole, "{problems:?}");
+    assert!(problems.iter().all(|problem| matches!(problem, Problem::Gap { count: 1, .. })), "{problems:?}");
+    // Without its file, block 2 is what the ring has of it.
+    std::fs::remove_file(BlockArchive::open(directory.path()).unwrap().path_of(2)).unwrap();
+    let (found, problems) = read(Duration::from_millis(50));
+    assert_eq!(found[1], (2, false, S::Verified));
+    assert_eq!((found[0], &found[2..]), (whole[0], &whole[2..]), "{problems:?}");
+    assert!(problems.contains(&Problem::Unfilled { first_number: 2, last_number: 2 }), "{problems:?}");
+}
+
+#[test]
+fn a_loss_before_the_first_block_is_told_with_an_archive_too() {
+    let empty = tempfile::tempdir().unwrap();
+    let content = eventring::recorder::ContentDescription::of::<ExecEvent>();
+    let recorder =
+        eventring::recorder::Recorder::builder(content).anonymous().shifts(15, 21).compact(true).build().unwrap();
+    let ring = Reader::options().open_fd(recorder.as_fd()).unwrap();
+    let archive = BlockArchive::open(empty.path()).unwrap();
+    let blocks = Blocks::of_ring(&ring, Wanted::HEADERS).unwrap();
+    let mut blocks = blocks.with_archive(archive, Duration::from_millis(50));
+    let mut made = Made::default();
+    made.verify(1);
+    let first = made.record(0, &recorder);
+    while let NextUpdate::Update(_) = blocks.next_timeout(Duration::from_millis(50)) {}
+    // The ring goes round, and no block has come yet.
+    (0..50_000).for_each(|number| made.verify(number));
+    made.record(first, &recorder);
+    let next = blocks.next_timeout(Duration::from_secs(1));
+    assert!(matches!(next, NextUpdate::Update(BlockUpdate::Problem(Problem::Gap { .. }))), "{next:?}");
+}

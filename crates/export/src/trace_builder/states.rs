@@ -1,0 +1,171 @@
+//! What threads did, as the kernel says: a row of states for each, arrows from who woke it, and its samples.
+
+use super::TraceBuilder;
+use super::tracks::TrackKey;
+use crate::args::{ArgValue, Args};
+use crate::trace_writer::{FlowEnds, FlowId, Label, StackSample, TrackId};
+use eventring::reader::Descriptor;
+use eventring::schema::{EventPayload as _, EventType as _};
+use eventring_capture::recording::{EntryContent, RecordingEntry};
+use eventring_profile::by_span::{Did, KernelRing, KernelView, Said, ThreadShare};
+use eventring_profile::schema::{Sched, Stacks, Woken};
+use std::collections::HashMap;
+use std::io;
+
+/// The states of threads that were not drawn yet.
+pub(super) struct States {
+    view: KernelView<()>,
+    /// The arrow to each thread that was woken and does not run yet.
+    woken: HashMap<u32, FlowId>,
+    /// The number of the last arrow.
+    last_flow: u64,
+}
+
+impl States {
+    /// Makes states. Their arrows come after those between spans.
+    pub(super) fn new(flows_before: u64) -> Self {
+        Self { view: KernelView::new(false), woken: HashMap::new(), last_flow: flows_before }
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.view.kept_bytes().saturating_add(self.woken.len() as u64 * 64)
+    }
+}
+
+/// A state for a time, ready to be drawn.
+struct State {
+    thread_id: u32,
+    process_id: u32,
+    nanos: (u64, u64),
+    did: Did,
+    syscall: Option<String>,
+    other: Option<String>,
+}
+
+impl State {
+    fn of(share: &ThreadShare<'_, ()>) -> Self {
+        Self {
+            thread_id: share.thread_id,
+            process_id: share.process_id,
+            nanos: (share.from_nanos, share.to_nanos),
+            did: share.did(),
+            syscall: share.syscall(),
+            other: share.other().map(str::to_owned),
+        }
+    }
+}
+
+impl TraceBuilder<'_> {
+    /// Draws what an entry of a ring of the kernel says. Returns false if the entry is to be drawn as any other.
+    pub(super) fn kernel_entry(&mut self, entry: &RecordingEntry<'_>) -> io::Result<bool> {
+        let Some(states) = &mut self.states else { return Ok(false) };
+        let (mut ended, mut sample) = (Vec::new(), None);
+        let ring = states.view.entry(entry, self.now_nanos, &mut |said| match said {
+            Said::Share(share) => ended.push(State::of(&share)),
+            Said::Sample(found) => sample = found.is_running.then_some(found),
+        });
+        for state in &ended {
+            self.draw_state(state, entry.process)?;
+        }
+        if let (Some(sample), Some(code)) = (sample, self.outline.kernel.as_ref().and_then(|kernel| kernel.code())) {
+            let (nanos, pid, tid, cpu) = (sample.nanos, sample.process_id, sample.thread_id, sample.cpu);
+            self.writer.sample(&StackSample { nanos, pid, tid, cpu, stack: sample.stack, code })?;
+        }
+        let EntryContent::Typed { descriptor, payload } = &entry.content else { return Ok(false) };
+        Ok(match ring {
+            Some(KernelRing::Sched) => match Sched::from_code(descriptor.event_type) {
+                Some(Sched::Woken) => {
+                    if let Some(Ok((woken, _))) = payload.valid().map(Woken::decode) {
+                        self.draw_waker(&woken, descriptor, entry.process)?;
+                    }
+                    true
+                }
+                Some(Sched::SwitchedOut | Sched::SwitchedIn) => true,
+                _ => false,
+            },
+            Some(KernelRing::Stacks) => Stacks::from_code(descriptor.event_type).is_some(),
+            None => false,
+        })
+    }
+
+    /// Draws the states until the end of the recording.
+    pub(super) fn end_states(&mut self) -> io::Result<()> {
+        let Some(states) = &mut self.states else { return Ok(()) };
+        let mut ended = Vec::new();
+        states.view.times.finish(self.now_nanos, &mut |share| ended.push(State::of(&share)));
+        ended.sort_by_key(|state| state.thread_id);
+        // What is not said by whom was recorded by the first ring of the kernel.
+        let rings = self.recording.rings();
+        let ring = (0..rings.count() as u32).find(|ring| KernelRing::of(rings, *ring).is_some());
+        let process = ring.map_or(0, |ring| rings.origin(ring).process);
+        ended.iter().try_for_each(|state| self.draw_state(state, process))
+    }
+
+    fn draw_state(&mut self, state: &State, recorded_by: u32) -> io::Result<()> {
+        let (from, to) = state.nanos;
+        let (name, other) = match (state.did, &state.syscall) {
+            (Did::Unknown, _) => return Ok(()),
+            (Did::Ran, _) => ("running".to_owned(), ""),
+            (Did::Runnable, _) => ("runnable".to_owned(), "ran_instead"),
+            (Did::Blocked, Some(call)) => (format!("blocked: {call}"), "woken_by"),
+            (Did::Blocked, None) => ("blocked".to_owned(), "woken_by"),
+        };
+        let mut args = Args::default();
+        if let Some(text) = &state.other {
+            args.push(other, ArgValue::Text(text.clone().into()));
+        }
+        let is_runnable = state.did == Did::Runnable;
+        let flow =
+            self.states.as_mut().filter(|_| is_runnable).and_then(|states| states.woken.remove(&state.thread_id));
+        let ends = flow.as_slice();
+        let flows = FlowEnds { begins: &[], ends };
+        let label = Label { name: &name, category: "scheduler", flows, ..Label::default() };
+        let track = self.state_track(state.thread_id, state.process_id, recorded_by)?;
+        let slice = self.next_slice();
+        self.writer.begin(track, slice, from, label, &args)?;
+        self.writer.end(track, slice, to, &Args::default())
+    }
+
+    /// Draws where the arrow to a thread begins: at the thread that wakes it, if that is followed.
+    fn draw_waker(&mut self, woken: &Woken, descriptor: &Descriptor, recorded_by: u32) -> io::Result<()> {
+        let Some(states) = &mut self.states else { return Ok(()) };
+        let nanos = descriptor.record_epoch_nanos;
+        if !states.view.times.was_woken_at(woken.thread_id, nanos) {
+            return Ok(());
+        }
+        states.woken.remove(&woken.thread_id);
+        let Some(process_id) = states.view.times.process_of(woken.waker_thread_id) else { return Ok(()) };
+        states.last_flow += 1;
+        let flow = FlowId(states.last_flow);
+        states.woken.insert(woken.thread_id, flow);
+        let name = states.view.times.name_of(woken.thread_id);
+        let name = format!("wakes {}", name.as_deref().unwrap_or("a thread"));
+        let flows = FlowEnds { begins: &[flow], ends: &[] };
+        let label = Label { name: &name, category: "scheduler", flows, ..Label::default() };
+        let track = self.state_track(woken.waker_thread_id, process_id, recorded_by)?;
+        self.writer.instant(track, nanos, label, &Args::default())
+    }
+
+    /// Returns the track with the states of a thread. It lies below that with the thread's spans, if there are some.
+    fn state_track(&mut self, thread_id: u32, process_id: u32, recorded_by: u32) -> io::Result<TrackId> {
+        let key = TrackKey::States(thread_id);
+        if let Some(track) = self.tracks.get(&key) {
+            return Ok(*track);
+        }
+        let outline = self.outline;
+        let known = outline.kernel.as_ref().and_then(|kernel| kernel.threads.get(&thread_id));
+        let parent = match known {
+            Some((process, thread, described)) => self.thread_track(*process, *thread, described)?,
+            None => {
+                let rings = self.recording.capture.rings();
+                let ring = rings.iter().find(|ring| ring.pid == process_id && process_id != 0);
+                let process = ring.map_or(recorded_by, |ring| ring.process);
+                let name = self.states.as_ref().and_then(|states| states.view.times.name_of(thread_id));
+                let name = name.as_deref().unwrap_or("thread");
+                let process = self.track(TrackKey::Process(process), None)?;
+                self.other_thread_track(process, thread_id, name)?
+            }
+        };
+        self.plain_track(key, parent, "states")
+    }
+}

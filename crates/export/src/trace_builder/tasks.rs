@@ -1,0 +1,189 @@
+//! Tasks of an executor: a track for each that lives, with what it does as slices; and when workers are parked.
+
+use super::{Args, Label, TraceBuilder, TrackKey};
+use crate::args::ArgValue;
+use crate::trace_writer::{SliceId, TrackId};
+use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanStep, ThreadKey};
+use eventring_capture::recording::{RecordingEntry, ReplayState};
+use eventring_tasks::{OpenTasks, Phase, TARGET, TaskEvent, TaskState};
+use std::collections::HashMap;
+use std::io;
+
+/// The target of what workers say.
+const WORKER: &str = "eventring::worker";
+
+/// The tasks that have not ended, and the workers that are parked.
+#[derive(Default)]
+pub(super) struct DrawnTasks {
+    open: OpenTasks<Option<DrawnTask>>,
+    /// The tracks on which no task lives now, by their process and name.
+    free: HashMap<(u32, String), Vec<(TrackId, u64)>>,
+    /// The number of tracks.
+    count: u32,
+    /// Since when a worker is parked.
+    parked: IdMap<ThreadKey, (u32, u64)>,
+}
+
+/// A task whose slice has begun.
+struct DrawnTask {
+    track: TrackId,
+    /// The slice of its whole life.
+    life: SliceId,
+    name: String,
+    process: u32,
+    /// The time up to which its track has slices.
+    until_nanos: u64,
+}
+
+impl TraceBuilder<'_> {
+    /// Draws what an entry says of a task.
+    pub(super) fn task(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        step: &SpanStep,
+        record: Option<(&RawRecord<'_>, &Catalog)>,
+        state: ReplayState<'_>,
+    ) -> io::Result<()> {
+        if !self.view.has_threads() {
+            return Ok(());
+        }
+        let Some(mut change) = self.drawn_tasks.open.entry(entry, step, state) else { return Ok(()) };
+        let (process, id) = (entry.process_index, change.id);
+        let open = self.drawn_tasks.open.get_mut(process, id).and_then(|task| task.more.take());
+        let drawn = open.or_else(|| change.closed.as_mut()?.more.take());
+        let mut drawn = match drawn {
+            Some(drawn) => drawn,
+            None => {
+                let is_spawned = change.what == TaskEvent::Spawned;
+                let fields = record.filter(|_| is_spawned).map(|(record, catalog)| record.named_fields(catalog));
+                let name = fields.and_then(|fields| fields.get("name").map(ToString::to_string));
+                let since = change.ended.map_or(change.epoch_nanos, |phase| phase.since_epoch_nanos);
+                self.begin_task(entry.process, id, name.unwrap_or_else(|| "task".to_owned()), since)?
+            }
+        };
+        // Between the last poll and the end, nothing happens.
+        let is_end = change.what == TaskEvent::Ended
+            && self.drawn_tasks.open.get(process, id).is_some_and(|task| task.phase.state != TaskState::Cancelled);
+        if let Some(phase) = change.ended.filter(|phase| !is_end || phase.state == TaskState::Running) {
+            self.draw_phase(&mut drawn, &phase, change.epoch_nanos, &Args::default())?;
+        }
+        if change.closed.is_some() {
+            return self.end_task(drawn, change.epoch_nanos, &Args::default());
+        }
+        if let Some(task) = self.drawn_tasks.open.get_mut(process, id) {
+            task.more = Some(drawn);
+        }
+        Ok(())
+    }
+
+    fn begin_task(&mut self, process: u32, id: SpanId, name: String, since_nanos: u64) -> io::Result<DrawnTask> {
+        let free = self.drawn_tasks.free.get_mut(&(process, name.clone())).and_then(Vec::pop);
+        let (track, free_nanos) = match free {
+            Some(free) => free,
+            None => {
+                self.drawn_tasks.count += 1;
+                let key = TrackKey::Task { process, number: self.drawn_tasks.count, name: name.clone() };
+                (self.track(key, None)?, 0)
+            }
+        };
+        let (life, until_nanos) = (self.next_slice(), since_nanos.max(free_nanos));
+        let mut args = Args::default();
+        args.push("id", ArgValue::Uint(id.get()));
+        let label = Label { name: &name, category: TARGET, ..Label::default() };
+        self.writer.begin(track, life, until_nanos, label, &args)?;
+        Ok(DrawnTask { track, life, name, process, until_nanos })
+    }
+
+    fn draw_phase(&mut self, drawn: &mut DrawnTask, phase: &Phase, nanos: u64, args: &Args) -> io::Result<()> {
+        let name = match phase.state {
+            TaskState::Running => "polled",
+            state => state.name(),
+        };
+        let since = phase.since_epoch_nanos.max(drawn.until_nanos);
+        if phase.state.is_over() || nanos <= since {
+            return Ok(());
+        }
+        let slice = self.next_slice();
+        let label = Label { name, category: TARGET, ..Label::default() };
+        self.writer.begin(drawn.track, slice, since, label, args)?;
+        drawn.until_nanos = nanos;
+        self.writer.end(drawn.track, slice, nanos, &Args::default())
+    }
+
+    fn end_task(&mut self, drawn: DrawnTask, nanos: u64, args: &Args) -> io::Result<()> {
+        let DrawnTask { track, life, name, process, until_nanos } = drawn;
+        let end = super::drawn::drawn_end(until_nanos, nanos);
+        self.writer.end(track, life, end, args)?;
+        self.drawn_tasks.free.entry((process, name)).or_default().push((track, end));
+        Ok(())
+    }
+
+    /// Draws how long a worker was parked.
+    pub(super) fn worker(
+        &mut self,
+        process: u32,
+        thread: ThreadKey,
+        record: &RawRecord<'_>,
+        catalog: &Catalog,
+    ) -> io::Result<()> {
+        let site = catalog.known_call_site(record.ext.call_site_id).filter(|site| site.target == WORKER);
+        if site.is_none() || !self.view.has_threads() {
+            return Ok(());
+        }
+        // The name of the call site is its place; what it says is its message.
+        let message = record.named_fields(catalog).get("message").map(ToString::to_string);
+        let nanos = record.epoch_nanos();
+        match message.as_deref() {
+            Some("parked") => _ = self.drawn_tasks.parked.insert(thread, (process, nanos)),
+            Some("unparked") => {
+                if let Some((_, since)) = self.drawn_tasks.parked.remove(&thread) {
+                    let described = catalog.thread(thread.thread_id);
+                    self.thread_track(process, thread, &described)?;
+                    self.draw_parked(process, thread, since, nanos, &Args::default())?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn draw_parked(&mut self, process: u32, of: ThreadKey, since: u64, until: u64, args: &Args) -> io::Result<()> {
+        let track = self.track(TrackKey::Parked(process, of), None)?;
+        let slice = self.next_slice();
+        let label = Label { name: "parked", category: WORKER, ..Label::default() };
+        self.writer.begin(track, slice, since, label, args)?;
+        self.writer.end(track, slice, until.max(since + 1), &Args::default())
+    }
+
+    /// Draws the tasks that have not ended, and the workers that are parked.
+    pub(super) fn end_tasks(&mut self) -> io::Result<()> {
+        let ends = self.outline.end_nanos.clone();
+        for (process, end_nanos) in ends.iter().enumerate() {
+            let mut tasks: Vec<_> = self.drawn_tasks.open.take_process(process).collect();
+            tasks.sort_unstable_by_key(|(id, _)| *id);
+            for (_, task) in tasks {
+                let Some(mut drawn) = task.more else { continue };
+                let mut args = Args::default();
+                args.push_open(task.phase.since_epoch_nanos, *end_nanos);
+                self.draw_phase(&mut drawn, &task.phase, *end_nanos, &args)?;
+                let mut args = Args::default();
+                args.push("open", ArgValue::Bool(true));
+                self.end_task(drawn, *end_nanos, &args)?;
+            }
+        }
+        let mut parked: Vec<_> = std::mem::take(&mut self.drawn_tasks.parked).into_iter().collect();
+        parked.sort_unstable_by_key(|(thread, _)| (thread.recorder, thread.thread_id));
+        for (thread, (process, since)) in parked {
+            let index = self.recording.processes().iter().position(|known| *known == process);
+            let until = index.and_then(|index| ends.get(index)).copied().unwrap_or(self.now_nanos);
+            let mut args = Args::default();
+            args.push_open(since, until);
+            self.draw_parked(process, thread, since, until, &args)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn kept_task_bytes(&self) -> u64 {
+        self.drawn_tasks.open.count() as u64 * 256
+    }
+}

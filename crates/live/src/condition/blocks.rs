@@ -1,0 +1,76 @@
+//! What a condition asks of a block of events: of which blocks its values already show that no event fulfils it.
+
+use super::term::{Compare, FieldLimit, LEVELS, Term};
+use super::{Condition, NamePattern, Node};
+use eventring_capture::{BlockTest, NameKey, NameKind};
+
+impl Condition {
+    /// Returns the test of the blocks of a capture. It holds for each block with an event that fulfils the condition by
+    /// what it says itself.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn block_test(&self) -> BlockTest {
+        self.root.block_test()
+    }
+}
+
+impl Node {
+    fn block_test(&self) -> BlockTest {
+        match self {
+            Self::All(parts) => BlockTest::All(parts.iter().map(Self::block_test).collect()),
+            Self::Any(parts) => BlockTest::Any(parts.iter().map(Self::block_test).collect()),
+            Self::Not(_) => BlockTest::May,
+            Self::Term(term) => term.block_test(),
+        }
+    }
+}
+
+impl Term {
+    fn block_test(&self) -> BlockTest {
+        match self {
+            Self::Span { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Span), *is, pattern),
+            Self::Event { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Event), *is, pattern),
+            Self::Target { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Target), *is, pattern),
+            Self::Thread { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Thread), *is, pattern),
+            Self::Level { compare, level } => {
+                let holds = |found: &_| compare.holds((*level as u8).cmp(&(*found as u8)));
+                let levels = LEVELS.into_iter().filter(holds).fold(0, |levels, found| levels | 1 << found as u8);
+                BlockTest::Levels(levels)
+            }
+            Self::Field { path, compare, value } => value.block_test(NameKey::field(path), *compare),
+            _ => BlockTest::May,
+        }
+    }
+}
+
+impl FieldLimit {
+    fn block_test(&self, name: NameKey, compare: Compare) -> BlockTest {
+        let number = match self {
+            Self::Integer(number) => number.to_f64(),
+            Self::Float(number) => *number,
+            Self::Bool(value) if compare == Compare::Equal => return BlockTest::Key { name, key: name.truth(*value) },
+            Self::Pattern(pattern) => return of_pattern(name, compare == Compare::Equal, pattern),
+            _ => return BlockTest::Name(name),
+        };
+        // Integers of more than 53 bits may become equal, so both ends belong to the range.
+        let (least, most) = match compare {
+            Compare::NotEqual => return BlockTest::Name(name),
+            Compare::Equal => (number, number),
+            Compare::Less | Compare::LessOrEqual => (f64::NEG_INFINITY, number),
+            Compare::Greater | Compare::GreaterOrEqual => (number, f64::INFINITY),
+        };
+        let in_range = BlockTest::Number { name, least, most };
+        match compare {
+            Compare::Equal => BlockTest::All(vec![in_range, BlockTest::Key { name, key: name.number(number) }]),
+            _ => in_range,
+        }
+    }
+}
+
+/// Returns the test for a name that fits a pattern, or with `is` false for one that does not.
+fn of_pattern(name: NameKey, is: bool, pattern: &NamePattern) -> BlockTest {
+    match pattern.exact() {
+        Some(text) if is => BlockTest::Key { name, key: name.text(text) },
+        _ => BlockTest::Name(name),
+    }
+}

@@ -1,0 +1,230 @@
+//! What a slow span has more of than spans of its name that are not slow.
+
+use super::collect::{Collected, CollectedSpan};
+use super::shares::{Part, Shares, divide};
+use crate::line::syscalls::WaitsFor;
+use eventring_capture::numbers::time;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A part must explain this share of the excess, in per cent, to be called the cause.
+const EXPLAINED_MIN: u64 = 40;
+/// How deep children are looked into.
+const DEPTH_MAX: usize = 8;
+
+/// Why a span was slow.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Cause {
+    /// The kind.
+    pub kind: CauseKind,
+    /// What says so, as one sentence with numbers.
+    pub evidence: String,
+}
+
+/// The kind of a cause.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum CauseKind {
+    /// It waited for a lock, or for another thread.
+    Lock,
+    /// It could have run, and other threads had the processors.
+    Processor,
+    /// A child was slow.
+    Child,
+    /// It was ready to be polled, and the workers of the executor were busy.
+    Executor,
+    /// It waited for files, devices or memory.
+    Io,
+    /// It waited for something to come in.
+    Input,
+    /// It slept for a time.
+    Sleeping,
+    /// It computed.
+    Computing,
+    /// It waited to be woken.
+    Waiting,
+    /// Nothing says what happened.
+    Unknown,
+}
+
+impl CauseKind {
+    /// Returns the name in JSON, for example `lock`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Processor => "processor",
+            Self::Child => "child",
+            Self::Executor => "executor",
+            Self::Io => "io",
+            Self::Input => "input",
+            Self::Sleeping => "sleeping",
+            Self::Computing => "computing",
+            Self::Waiting => "waiting",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is usual: the medians of spans that are not slow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usual {
+    nanos: u64,
+    parts: BTreeMap<Part, u64>,
+    children: BTreeMap<String, u64>,
+}
+
+impl Usual {
+    pub(super) fn of<'s>(spans: impl Iterator<Item = (&'s CollectedSpan, &'s Shares)>) -> Self {
+        let mut all = Vec::new();
+        let mut parts: BTreeMap<Part, Vec<u64>> = BTreeMap::new();
+        let mut children: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for (span, shares) in spans {
+            all.push(span.nanos());
+            Part::ALL.iter().for_each(|part| parts.entry(*part).or_default().push(shares.nanos(*part)));
+            for ((part, name), nanos) in &shares.details {
+                if *part == Part::Children {
+                    children.entry(name.clone()).or_default().push(*nanos);
+                }
+            }
+        }
+        let count = all.len();
+        let child = |(name, mut nanos): (String, Vec<u64>)| {
+            // Spans without the child took no time for it.
+            nanos.resize(count.max(nanos.len()), 0);
+            (name, median(nanos))
+        };
+        Self {
+            nanos: median(all),
+            parts: parts.into_iter().map(|(part, nanos)| (part, median(nanos))).collect(),
+            children: children.into_iter().map(child).collect(),
+        }
+    }
+
+    fn part(&self, part: Part) -> u64 {
+        self.parts.get(&part).copied().unwrap_or(0)
+    }
+}
+
+fn median(mut nanos: Vec<u64>) -> u64 {
+    nanos.sort_unstable();
+    nanos.get(nanos.len() / 2).copied().unwrap_or(0)
+}
+
+/// Returns why a span was slow.
+pub(super) fn find(span: &CollectedSpan, shares: &Shares, usual: &Usual, collected: &Collected) -> Option<Cause> {
+    let excess = span.nanos().saturating_sub(usual.nanos);
+    let of_part = |part: &Part| shares.nanos(*part).saturating_sub(usual.part(*part));
+    let explains = |nanos: u64| excess > 0 && nanos.saturating_mul(100) >= excess.saturating_mul(EXPLAINED_MIN);
+    // Who waits again and again also waits for a processor, each time that it was woken. Neither may be much.
+    let after_wakes = shares.after_wakes_nanos().saturating_sub(usual.part(Part::Runnable));
+    let waits = of_part(&Part::Blocked).saturating_add(after_wakes);
+    let part = match Part::ALL.into_iter().max_by_key(of_part)? {
+        part if explains(of_part(&part)) => part,
+        _ if of_part(&Part::Blocked) > after_wakes && explains(waits) => Part::Blocked,
+        _ => return None,
+    };
+    let usually = time(usual.part(part));
+    let took = time(shares.nanos(part));
+    let mut evidence = String::new();
+    let kind = match part {
+        Part::Children => {
+            let child = slow_child(shares, usual)?;
+            let usually = time(usual.children.get(child.0).copied().unwrap_or(0));
+            let _ = write!(evidence, "{} took {} of it, usually {usually}", child.0, time(child.1));
+            describe_child(span, child.0, collected, 0, &mut evidence);
+            CauseKind::Child
+        }
+        Part::Blocked => {
+            let kind = shares
+                .waits
+                .iter()
+                .max_by_key(|(_, nanos)| **nanos)
+                .map_or(CauseKind::Unknown, |(what, _)| kind_of(*what));
+            let _ = write!(evidence, "it was blocked for {took}, usually {usually}");
+            add_detail(shares, part, &mut evidence);
+            kind
+        }
+        Part::Runnable => {
+            let _ = write!(evidence, "it could have run and did not for {took}, usually {usually}");
+            add_detail(shares, part, &mut evidence);
+            CauseKind::Processor
+        }
+        Part::Executor => {
+            let _ = write!(evidence, "it was not polled for {took}, usually {usually}, because its worker was busy");
+            add_detail(shares, part, &mut evidence);
+            CauseKind::Executor
+        }
+        Part::Computing => {
+            let _ = write!(evidence, "it computed for {took}, usually {usually}");
+            CauseKind::Computing
+        }
+        Part::Waiting => {
+            let _ = write!(evidence, "no thread was in it for {took}, usually {usually}: it waited to be woken");
+            CauseKind::Waiting
+        }
+        Part::Unknown => {
+            let _ =
+                write!(evidence, "its thread was in it for {took}, usually {usually}, and nothing says what it did");
+            CauseKind::Unknown
+        }
+    };
+    Some(Cause { kind, evidence })
+}
+
+fn kind_of(what: WaitsFor) -> CauseKind {
+    match what {
+        WaitsFor::Lock => CauseKind::Lock,
+        WaitsFor::Io => CauseKind::Io,
+        WaitsFor::Input => CauseKind::Input,
+        WaitsFor::Time => CauseKind::Sleeping,
+        WaitsFor::Other => CauseKind::Unknown,
+    }
+}
+
+/// Returns the child that took most beyond what is usual, and how long all of its name took.
+fn slow_child<'s>(shares: &'s Shares, usual: &Usual) -> Option<(&'s str, u64)> {
+    let children = shares.details.iter().filter(|((part, _), _)| *part == Part::Children);
+    let excess = |name: &str, nanos: u64| nanos.saturating_sub(usual.children.get(name).copied().unwrap_or(0));
+    let most = children.max_by_key(|((_, name), nanos)| excess(name, **nanos));
+    most.map(|((_, name), nanos)| (name.as_str(), *nanos))
+}
+
+/// Says what the longest child of a name did, down to the one that has no slow child itself.
+fn describe_child(span: &CollectedSpan, name: &str, collected: &Collected, depth: usize, out: &mut String) {
+    let children = span.children.iter().map(|child| &collected.inner[*child]);
+    let Some(longest) = children.filter(|child| child.name == name).max_by_key(|child| child.nanos()) else { return };
+    let shares = divide(longest, collected);
+    let Some(part) = Part::ALL.into_iter().max_by_key(|part| shares.nanos(*part)) else { return };
+    let took = time(shares.nanos(part));
+    match part {
+        Part::Children if depth < DEPTH_MAX => {
+            let Some((inner, nanos)) = shares.main_detail(Part::Children) else { return };
+            let _ = write!(out, "; in it {inner} took {}", time(nanos));
+            describe_child(longest, inner, collected, depth + 1, out);
+        }
+        Part::Children => {}
+        Part::Computing => _ = write!(out, "; it computed for {took}"),
+        Part::Runnable => {
+            let _ = write!(out, "; it could have run and did not for {took}");
+            add_detail(&shares, part, out);
+        }
+        Part::Blocked => {
+            let _ = write!(out, "; it was blocked for {took}");
+            add_detail(&shares, part, out);
+        }
+        Part::Executor => {
+            let _ = write!(out, "; it was not polled for {took}");
+            add_detail(&shares, part, out);
+        }
+        Part::Waiting => _ = write!(out, "; it waited to be woken for {took}"),
+        Part::Unknown => {}
+    }
+}
+
+fn add_detail(shares: &Shares, part: Part, out: &mut String) {
+    if let Some((text, nanos)) = shares.main_detail(part) {
+        let _ = write!(out, " ({text}: {})", time(nanos));
+    }
+}

@@ -1,0 +1,159 @@
+//! Why a span was slow: where its time went, and what is different from spans of its name that were not slow.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `find` | the slowest spans of a name, and some that are not slow |
+//! | `collect` | everything about these spans: slices, children, what their threads did |
+//! | `scheduled` | when tasks were woken and waited for a worker |
+//! | `shares` | the time line of a span, divided |
+//! | `cause` | what a slow span has more of than others |
+//! | `difference` | what slow spans have in common |
+
+mod cause;
+mod collect;
+mod difference;
+mod find;
+mod scheduled;
+mod shares;
+
+pub use cause::Cause;
+pub use difference::Difference;
+pub use shares::{Part, Shares};
+
+use collect::Collector;
+use eventring_capture::numbers::counted;
+use eventring_capture::recording::{CaptureRecording, replay_capture};
+use eventring_capture::{CaptureError, CaptureFile};
+use find::Finder;
+use serde_json::{Value, json};
+
+/// The largest number of spans that are not slow, and that slow ones are compared with.
+const NORMAL_MAX: usize = 200;
+/// The number of slow spans that are compared with them, even if fewer are asked for.
+const SLOW_MIN: usize = 30;
+
+/// Which spans are asked about.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// The name of the spans, or target and name: `shop::query`. Without a name: the one whose slow spans have taken most
+    /// time beyond what is normal.
+    pub span: Option<String>,
+    /// How many of the slowest spans; at least 1.
+    pub slowest: usize,
+    /// Only the span with this id.
+    pub id: Option<u64>,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The spans, the slowest first.
+    pub spans: Vec<WhySpan>,
+    /// What is different from spans of the name that are not slow: only what chance explains in less than
+    /// [`Self::ALPHA`] of all answers.
+    pub difference: Vec<Difference>,
+    /// What was not recorded, and would say more.
+    pub missing: Vec<String>,
+    /// The number of spans of the name.
+    pub count: u64,
+    /// Half of the spans of the name are not longer than this, in nanoseconds.
+    pub median_nanos: u64,
+    /// What was wrong with the capture, a line each.
+    pub problems: Vec<String>,
+}
+
+/// A span, and where its time went.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WhySpan {
+    /// The id of the span.
+    pub id: u64,
+    /// Its name, with its target.
+    pub name: String,
+    /// When it began, in nanoseconds since the epoch.
+    pub start_nanos: u64,
+    /// How long it took, in nanoseconds.
+    pub nanos: u64,
+    /// Its time line, divided.
+    pub shares: Shares,
+    /// What it has more of than spans of the name that are not slow; `None` if it is not slow.
+    pub cause: Option<Cause>,
+}
+
+impl Answer {
+    /// The rate of answers that name a difference where there is none.
+    pub const ALPHA: f64 = 0.01;
+
+    /// Returns the answer as JSON: `spans` of {`id`, `name`, `duration_ns`, `shares`, `cause`, `evidence`}, `difference` of
+    /// {`what`, `slow`, `normal`, `p`}, `missing`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let span = |span: &WhySpan| {
+            json!({
+                "id": span.id, "name": span.name, "start_ns": span.start_nanos, "duration_ns": span.nanos,
+                "shares": span.shares.to_json(), "cause": span.cause.as_ref().map(|cause| cause.kind.name()),
+                "evidence": span.cause.as_ref().map(|cause| cause.evidence.clone()),
+            })
+        };
+        let difference = |found: &Difference| json!({ "what": found.what, "slow": found.slow, "normal": found.normal, "p": found.p });
+        json!({
+            "spans": self.spans.iter().map(span).collect::<Vec<_>>(),
+            "difference": self.difference.iter().map(difference).collect::<Vec<_>>(),
+            "missing": self.missing, "alpha": Self::ALPHA, "count": self.count, "median_ns": self.median_nanos,
+        })
+    }
+}
+
+/// Says why spans of a capture were slow. Reads the capture twice.
+///
+/// # Errors
+/// The capture has no such spans, or is damaged.
+pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    let slow_max = question.slowest.max(1);
+    let mut finder = Finder::new(question, slow_max.max(SLOW_MIN), NORMAL_MAX);
+    let counts = replay_capture(&recording, &mut finder)?;
+    let found = finder.finish(question)?;
+    let mut collector = Collector::new(&found);
+    replay_capture(&recording, &mut collector)?;
+    let mut missing = collector.missing();
+    let events = |count| counted(count, "event", "events");
+    if counts.lost_since() > 0 {
+        missing.push(format!("what happened when {} got lost", events(counts.lost_since())));
+    }
+    if counts.overwritten_before > 0 {
+        missing.push(format!(
+            "the past: {} had been overwritten before the capture began",
+            events(counts.overwritten_before)
+        ));
+    }
+    let collected = collector.finish();
+    let shares: Vec<Shares> = collected.spans.iter().map(|span| shares::divide(span, &collected)).collect();
+    let (slow, normal): (Vec<usize>, Vec<usize>) =
+        (0..collected.spans.len()).partition(|at| found.is_slow(collected.spans[*at].nanos()));
+    let usual = cause::Usual::of(normal.iter().map(|at| (&collected.spans[*at], &shares[*at])));
+    let difference = difference::compare(&slow, &normal, &collected);
+    let mut by_length: Vec<usize> = (0..collected.spans.len()).filter(|at| collected.spans[*at].is_asked_for).collect();
+    by_length.sort_by_key(|at| std::cmp::Reverse(collected.spans[*at].nanos()));
+    let spans = by_length.into_iter().take(slow_max).map(|at| {
+        let span = &collected.spans[at];
+        let is_slow = found.is_slow(span.nanos());
+        WhySpan {
+            id: span.id,
+            name: span.full_name.clone(),
+            start_nanos: span.start_nanos,
+            nanos: span.nanos(),
+            cause: is_slow.then(|| cause::find(span, &shares[at], &usual, &collected)).flatten(),
+            shares: shares[at].clone(),
+        }
+    });
+    Ok(Answer {
+        spans: spans.collect(),
+        difference,
+        missing,
+        count: found.count,
+        median_nanos: found.median_nanos,
+        problems: capture.problems().iter().chain(&counts.problems).cloned().collect(),
+    })
+}

@@ -1,0 +1,278 @@
+//! The time line of a span, divided into what happened.
+
+use super::collect::{Collected, CollectedSpan, Slice};
+use crate::line::syscalls::{self, WaitsFor};
+use crate::line::thread::Doing;
+use crate::line::times::Times;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashSet};
+
+/// The longest pause between two slices of a worker that is busy all the time.
+const PAUSE_NANOS: u64 = 100_000;
+const NO_PROCESSOR: &str = "it was woken, and no processor was free";
+
+/// What happened in a part of a span's time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Part {
+    /// Its thread computed, in the span itself.
+    Computing,
+    /// A child was there.
+    Children,
+    /// Its thread could have run, and another one ran.
+    Runnable,
+    /// Its thread waited in the kernel.
+    Blocked,
+    /// It was not polled because the worker that polled it next was busy.
+    Executor,
+    /// No thread was in it: it waited to be woken.
+    Waiting,
+    /// Nothing says what happened.
+    Unknown,
+}
+
+impl Part {
+    /// All parts, in the order of the JSON.
+    pub const ALL: [Self; 7] =
+        [Self::Computing, Self::Children, Self::Runnable, Self::Blocked, Self::Executor, Self::Waiting, Self::Unknown];
+
+    /// Returns the name in JSON, for example `computing`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Computing => "computing",
+            Self::Children => "children",
+            Self::Runnable => "runnable",
+            Self::Blocked => "blocked",
+            Self::Executor => "executor",
+            Self::Waiting => "waiting",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The time line of a span, divided. The parts add up to the whole.
+#[derive(Clone, Debug, Default)]
+pub struct Shares {
+    nanos: [u64; 7],
+    /// How long each was blocked for each reason.
+    pub(super) waits: BTreeMap<WaitsFor, u64>,
+    /// Who or what it was, in words, with how long.
+    pub(super) details: BTreeMap<(Part, String), u64>,
+}
+
+impl Shares {
+    /// Returns how long a part took, in nanoseconds.
+    #[must_use]
+    pub fn nanos(&self, part: Part) -> u64 {
+        self.nanos[part as usize]
+    }
+
+    /// Returns the whole time, in nanoseconds.
+    #[must_use]
+    pub fn total_nanos(&self) -> u64 {
+        self.nanos.iter().sum()
+    }
+
+    /// Returns a part in per cent of the whole.
+    #[must_use]
+    pub fn percent(&self, part: Part) -> f64 {
+        match self.total_nanos() {
+            0 => 0.0,
+            total => 100.0 * self.nanos(part) as f64 / total as f64,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let percent = |part: &Part| (part.name().to_owned(), ((self.percent(*part) * 100.0).round() / 100.0).into());
+        Value::Object(Part::ALL.iter().map(percent).collect::<Map<_, _>>())
+    }
+
+    /// Returns the longest of the details of a part.
+    pub(super) fn main_detail(&self, part: Part) -> Option<(&str, u64)> {
+        let of_part = self.details.iter().filter(|((of, _), _)| *of == part);
+        of_part.max_by_key(|(_, nanos)| **nanos).map(|((_, text), nanos)| (text.as_str(), *nanos))
+    }
+
+    /// Returns how long it could have run after it was woken, and no processor was free.
+    pub(super) fn after_wakes_nanos(&self) -> u64 {
+        self.details.get(&(Part::Runnable, NO_PROCESSOR.to_owned())).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, part: Part, nanos: u64) {
+        self.nanos[part as usize] += nanos;
+    }
+
+    fn add_detail(&mut self, part: Part, nanos: u64, text: String) {
+        self.add(part, nanos);
+        *self.details.entry((part, text)).or_default() += nanos;
+    }
+}
+
+/// Divides the time of a span.
+pub(super) fn divide(span: &CollectedSpan, collected: &Collected) -> Shares {
+    let mut shares = Shares::default();
+    let mut at = span.start_nanos;
+    for (from, to) in children_of(span, collected).iter() {
+        own(span, at, from, collected, &mut shares);
+        shares.add(Part::Children, to - from);
+        at = to;
+    }
+    own(span, at, span.end_nanos, collected, &mut shares);
+    for child in span.children.iter().map(|child| &collected.inner[*child]) {
+        let nanos = child.end_nanos.min(span.end_nanos).saturating_sub(child.start_nanos.max(span.start_nanos));
+        *shares.details.entry((Part::Children, child.name.clone())).or_default() += nanos;
+    }
+    shares
+}
+
+/// Returns the times in which the span had children, in order and apart.
+fn children_of(span: &CollectedSpan, collected: &Collected) -> Times {
+    let of_child = |child: &usize| {
+        let child = &collected.inner[*child];
+        (child.start_nanos.max(span.start_nanos), child.end_nanos.min(span.end_nanos))
+    };
+    Times::joined(span.children.iter().map(of_child).filter(|(from, to)| from < to).collect())
+}
+
+/// Divides a time in which the span had no child.
+fn own(span: &CollectedSpan, from: u64, to: u64, collected: &Collected, shares: &mut Shares) {
+    let mut at = from;
+    let mut slices = span.slices.iter().filter(|slice| slice.to_nanos > from && slice.from_nanos < to);
+    while at < to {
+        let Some(slice) = slices.next() else { return outside(span, at, to, None, collected, shares) };
+        if slice.to_nanos <= at {
+            continue;
+        }
+        if slice.from_nanos > at {
+            outside(span, at, slice.from_nanos, Some(slice), collected, shares);
+        }
+        let (begin, end) = (slice.from_nanos.max(at), slice.to_nanos.min(to));
+        inside(slice.thread_id, begin, end, collected, shares);
+        at = end;
+    }
+}
+
+/// Divides a time in which a thread was in the span.
+fn inside(thread: u32, from: u64, to: u64, collected: &Collected, shares: &mut Shares) {
+    let Some(line) = collected.lines.of_threads.get(&thread) else { return shares.add(Part::Unknown, to - from) };
+    line.between(from, to, |from, to, doing| {
+        let nanos = to - from;
+        match doing {
+            Doing::Unknown => shares.add(Part::Unknown, nanos),
+            Doing::Runs => shares.add(Part::Computing, nanos),
+            Doing::Ready { other: Some(other), .. } => {
+                shares.add_detail(Part::Runnable, nanos, format!("{other} ran instead"));
+            }
+            Doing::Ready { other: None, .. } => {
+                shares.add_detail(Part::Runnable, nanos, NO_PROCESSOR.to_owned());
+            }
+            Doing::Waits { what, syscall, waker, .. } => {
+                // Without the system call, who has woken it says what it waited for: threads of the program release
+                // locks, other programs send something, and interrupts are mostly those of timers.
+                let what = match (what, waker) {
+                    (WaitsFor::Other, Some((_, process))) if collected.process_ids.contains(process) => WaitsFor::Lock,
+                    (WaitsFor::Other, Some(_)) => WaitsFor::Input,
+                    (WaitsFor::Other, None) if syscall.is_none() && collected.lines.has_wakers() => WaitsFor::Time,
+                    _ => *what,
+                };
+                *shares.waits.entry(what).or_default() += nanos;
+                let place = match (syscall, what) {
+                    (Some(number), _) => format!("in {}", syscalls::name_of(*number)),
+                    (None, WaitsFor::Io) => "on a page or a device".to_owned(),
+                    (None, _) => "in the kernel".to_owned(),
+                };
+                let woken = waker.as_ref().map_or_else(String::new, |(name, _)| format!(", until {name} woke it"));
+                shares.add_detail(Part::Blocked, nanos, format!("{place}{woken}"));
+            }
+        }
+    });
+}
+
+/// Divides a time in which no thread was in the span. `next` is the slice that ends it.
+fn outside(span: &CollectedSpan, from: u64, to: u64, next: Option<&Slice>, collected: &Collected, shares: &mut Shares) {
+    // Of a task it is known when it was woken. Then it waited for a worker.
+    if let Some(waits) = span.task.and_then(|task| collected.scheduled.between(task, from, to)) {
+        let (mut at, worker) = (from, next.map(|next| next.thread_id));
+        for wait in waits {
+            // A worker that puts off its wakes has kept the span waiting before.
+            let put_off_by = wait.put_off_by.filter(|thread| worker == Some(*thread));
+            unpolled(span, at, wait.from, put_off_by, collected, shares);
+            let by = worker.and_then(|worker| longest_of(worker, span, wait.from, wait.to, collected));
+            shares.add_detail(Part::Executor, wait.to - wait.from, worker_in(by, "no worker polled it"));
+            at = wait.to;
+        }
+        return shares.add(Part::Waiting, to - at);
+    }
+    unpolled(span, from, to, next.map(|next| next.thread_id), collected, shares);
+}
+
+/// Divides a time in which nobody has polled the span. `worker` is the thread that did so, or could have done so, then.
+fn unpolled(span: &CollectedSpan, from: u64, to: u64, worker: Option<u32>, collected: &Collected, shares: &mut Shares) {
+    let Some(worker) = worker else { return shares.add(Part::Waiting, to - from) };
+    let line = collected.lines.of_threads.get(&worker);
+    // If the worker was busy until then, the span was kept waiting by that, and for so long.
+    let (busy_since, by) = busy_before(span, from, to, worker, collected);
+    shares.add(Part::Waiting, busy_since - from);
+    let text = worker_in(by, "its worker ran outside of spans");
+    let Some(line) = line else { return shares.add_detail(Part::Executor, to - busy_since, text) };
+    line.between(busy_since, to, |from, to, doing| match doing {
+        // It was woken for the span.
+        Doing::Ready { other: None, .. } => shares.add_detail(Part::Runnable, to - from, NO_PROCESSOR.to_owned()),
+        _ => shares.add_detail(Part::Executor, to - from, text.clone()),
+    });
+}
+
+/// Says in which span the worker was, or something else if it was in none.
+fn worker_in(slice: Option<&Slice>, otherwise: &str) -> String {
+    slice.map_or_else(|| otherwise.to_owned(), |slice| format!("its worker was in {}", slice.name))
+}
+
+/// Returns since when the worker was busy without a pause, and the longest slice in which it was.
+fn busy_before<'c>(
+    span: &CollectedSpan,
+    from: u64,
+    to: u64,
+    worker: u32,
+    collected: &'c Collected,
+) -> (u64, Option<&'c Slice>) {
+    let line = collected.lines.of_threads.get(&worker);
+    let busy_since = |from, to| line.map(|line| line.busy_since(from, to));
+    let (mut since, mut by, mut polled, mut last) = (to, None::<&Slice>, HashSet::new(), 0);
+    let outer = collected.outer.get(&worker);
+    for slice in outer.into_iter().flatten().rev().skip_while(|slice| slice.to_nanos > to) {
+        let has_pause = slice.to_nanos.saturating_add(PAUSE_NANOS) < since
+            && busy_since(slice.to_nanos, since).is_none_or(|busy| busy > slice.to_nanos);
+        if has_pause || since <= from || slice.to_nanos <= from {
+            break;
+        }
+        // An executor polls in the order of wake-ups. Whoever is polled twice in a row of others was woken the second time
+        // before this span was, or the span would have come first.
+        let is_again = polled.contains(&slice.span) && last != slice.span;
+        if slice.span == span.id || is_again {
+            return (since.max(from), by);
+        }
+        polled.insert(slice.span);
+        last = slice.span;
+        since = slice.from_nanos;
+        let is_longer = by.is_none_or(|by| by.to_nanos - by.from_nanos < slice.to_nanos - slice.from_nanos);
+        by = if is_longer { Some(slice) } else { by };
+    }
+    let since = since.max(from);
+    (busy_since(from, since).unwrap_or(since), by)
+}
+
+/// Returns the slice in which a thread was longest in a time, other than those of the span.
+fn longest_of<'c>(
+    thread: u32,
+    span: &CollectedSpan,
+    from: u64,
+    to: u64,
+    collected: &'c Collected,
+) -> Option<&'c Slice> {
+    let outer = collected.outer.get(&thread)?;
+    let first = outer.partition_point(|slice| slice.to_nanos <= from);
+    let within = |slice: &&Slice| slice.to_nanos.min(to).saturating_sub(slice.from_nanos.max(from));
+    let slices = outer[first..].iter().take_while(|slice| slice.from_nanos < to);
+    slices.filter(|slice| slice.span != span.id && within(slice) > 0).max_by_key(within)
+}

@@ -1,0 +1,3 @@
+//! Where the time of spans went, of captures that are made up.
+
+mod why;

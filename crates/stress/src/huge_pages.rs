@@ -1,0 +1,54 @@
+//! A pool of huge pages, and a mount of hugetlbfs, for one test at a time.
+
+use crate::mounted::mount;
+use eventring::shm::HugePagePool;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::Error;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+/// The directory of the pool.
+pub const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
+
+fn count(file: &str) -> u64 {
+    fs::read_to_string(Path::new(POOL).join(file)).unwrap().trim().parse().unwrap()
+}
+
+/// Huge pages that the kernel has given for a test. They are given back at the end.
+pub struct HugePages {
+    mount: PathBuf,
+    _turn: File,
+}
+
+impl HugePages {
+    /// Makes a pool of so many pages, and mounts hugetlbfs at a directory, as [`mount`] does. One test has huge pages at a
+    /// time, and only if nothing else on the machine uses them. The function needs root.
+    pub fn with_pages(pages: u64, directory: &Path) -> Result<Self, Error> {
+        let turn = File::open(POOL)?;
+        // SAFETY: the call reads and writes no memory of the process.
+        if unsafe { libc::flock(turn.as_raw_fd(), libc::LOCK_EX) } != 0 {
+            return Err(Error::last_os_error());
+        }
+        if count("nr_hugepages") != 0 || count("nr_overcommit_hugepages") != 0 {
+            return Err(Error::other("this machine uses its huge pages"));
+        }
+        let given = Self { mount: directory.to_path_buf(), _turn: turn };
+        fs::write(Path::new(POOL).join("nr_hugepages"), pages.to_string())?;
+        if HugePagePool::of_this_machine().available != pages {
+            return Err(Error::other("the kernel does not give as many pages"));
+        }
+        mount(directory, "hugetlbfs", "pagesize=2M")?;
+        Ok(given)
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        if let Ok(path) = CString::new(self.mount.to_str().unwrap_or("")) {
+            // SAFETY: the string is valid.
+            unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+        }
+        let _ = fs::write(Path::new(POOL).join("nr_hugepages"), "0");
+    }
+}

@@ -1,0 +1,114 @@
+//! What the tasks of a program do and wait for: polls, wakes, places of awaits, and tasks that wait for each other. A task
+//! is a span that the crate `eventring-tokio` has recorded; its first lines list what is recorded.
+//!
+//! The memory is that of the tasks which have not ended, and of [`Question::finished_max`] others. All counts are exact.
+//!
+//! ```no_run
+//! use eventring_capture::CaptureFile;
+//! use eventring_tasks::{Question, tasks};
+//!
+//! let answer = tasks(&CaptureFile::open("shop.evc".as_ref())?, &Question::default())?;
+//! for cycle in &answer.deadlocks {
+//!     println!("these tasks wait for each other: {cycle:?}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `phase` | what a task does, and since when |
+//! | `open` | the tasks that have not ended: what each record says of them |
+//! | `seen` | names and fields of the records |
+//! | `task` | the counts and times of one task |
+//! | `collect` | the effect of each event on these, and on locks |
+//! | `latency` | times from wake to poll, counted in bounded memory |
+//! | `locks` | who waits for which lock and who holds it, and cycles |
+//! | `place` | the innermost span that is open in a task |
+//! | `finished` | the tasks that have ended: some are kept, all are counted |
+//! | `answer` | the answer, and its JSON |
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+
+mod answer;
+mod collect;
+mod finished;
+mod latency;
+mod locks;
+mod open;
+mod phase;
+mod place;
+mod seen;
+mod task;
+
+pub use answer::{Answer, Counts, LockWait, TaskView, WokenBy};
+pub use open::{OpenTask, OpenTasks, TaskChange, TaskEvent};
+pub use phase::{Phase, TaskState};
+pub use seen::{TARGET, is_task};
+
+use eventring_capture::recording::{CaptureRecording, replay_capture};
+use eventring_capture::{CaptureError, CaptureFile};
+
+/// The order of the tasks: the first have most of this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// The length of the longest poll.
+    #[default]
+    LongestPoll,
+    /// The time of all polls.
+    Busy,
+    /// The time from wake to poll.
+    Scheduled,
+    /// The number of polls.
+    Polls,
+    /// The number of wakes.
+    Wakes,
+}
+
+/// Which tasks are asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// The order of the tasks.
+    pub order: Order,
+    /// How many tasks that have ended are listed: the first ones in that order. All are counted.
+    pub finished_max: usize,
+}
+
+impl Default for Question {
+    fn default() -> Self {
+        Self { order: Order::default(), finished_max: 10_000 }
+    }
+}
+
+/// Reads what the tasks of a capture did and wait for at its end.
+///
+/// ```
+/// use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+/// use eventring_tasks::{Question, TaskState, tasks};
+///
+/// let recorder = PerfRecorder::builder().anonymous().build()?;
+/// let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+/// tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+///     runtime.block_on(async {
+///         eventring_tokio::spawn_named("short", tokio::task::yield_now()).await?;
+///         let _idle = eventring_tokio::spawn_named("idle", std::future::pending::<()>());
+///         tokio::task::yield_now().await;
+///         Ok::<(), tokio::task::JoinError>(())
+///     })
+/// })?;
+/// let (capture, _) = eventring_capture::capture_now(recorder.open_readers()?, || true)?;
+/// let answer = tasks(&capture, &Question::default())?;
+/// assert_eq!((answer.counts.tasks, answer.counts.polls, answer.counts.wakes), (2, 3, 1));
+/// let idle = answer.tasks.iter().find(|task| task.name == "idle").unwrap();
+/// assert_eq!((idle.state, &answer.deadlocks), (TaskState::Idle, &vec![vec![idle.id]]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The capture is damaged.
+pub fn tasks(capture: &CaptureFile, question: &Question) -> Result<Answer, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    let mut collector = collect::Collector::new(question);
+    let counts = replay_capture(&recording, &mut collector)?;
+    Ok(Answer { lost: counts.lost, problems: counts.problems, ..collector.finish() })
+}

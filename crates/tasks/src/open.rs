@@ -1,0 +1,212 @@
+//! The tasks that have not ended, and what each of them does: the one place that knows what a record says of a task.
+
+use super::phase::{Phase, TaskState};
+use super::seen::{TARGET, is_task};
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep};
+use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
+
+/// The number of tasks up to which those stay whose span the replay has given up.
+const GIVEN_UP_MAX: usize = 4096;
+
+/// The tasks of a stream that have not ended, each with its phase and with something of the caller's.
+#[derive(Clone, Debug, Default)]
+pub struct OpenTasks<T = ()> {
+    processes: Vec<OfProcess<T>>,
+}
+
+#[derive(Clone, Debug)]
+struct OfProcess<T> {
+    tasks: IdMap<SpanId, OpenTask<T>>,
+    losses: u32,
+}
+
+impl<T> Default for OfProcess<T> {
+    fn default() -> Self {
+        Self { tasks: IdMap::default(), losses: 0 }
+    }
+}
+
+/// A task that has not ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenTask<T> {
+    /// What it does.
+    pub phase: Phase,
+    /// What the caller keeps.
+    pub more: T,
+}
+
+/// What has happened to a task.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct TaskChange<T = ()> {
+    /// The id of its span.
+    pub id: SpanId,
+    /// What has happened.
+    pub what: TaskEvent,
+    /// The phase that this has ended, if it has ended one.
+    pub ended: Option<Phase>,
+    /// False if events of the process were lost in the phase that this has ended: it may have been several phases.
+    pub is_certain: bool,
+    /// The time, in nanoseconds since the epoch.
+    pub epoch_nanos: u64,
+    /// The task, if its span has closed.
+    pub closed: Option<OpenTask<T>>,
+}
+
+/// Something that happens to a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TaskEvent {
+    /// It was spawned.
+    Spawned,
+    /// A thread began to poll it.
+    PollBegun,
+    /// The poll has ended.
+    PollEnded,
+    /// It was woken.
+    Woken,
+    /// It waits, and nobody has its waker any more.
+    Unwakeable,
+    /// It has ended.
+    Ended,
+    /// Its span has closed.
+    Closed,
+}
+
+impl<T: Default> OpenTasks<T> {
+    /// Takes the next entry of a replay. Returns what it says of a task.
+    #[inline]
+    pub fn entry(
+        &mut self,
+        entry: &RecordingEntry<'_>,
+        step: &SpanStep,
+        state: ReplayState<'_>,
+    ) -> Option<TaskChange<T>> {
+        let process = entry.process_index;
+        if self.processes.len() <= process {
+            self.processes.resize_with(process + 1, OfProcess::default);
+        }
+        let of_process = &mut self.processes[process];
+        let (record, catalog) = match &entry.content {
+            EntryContent::Perf { record, catalog, .. } => (record, catalog),
+            EntryContent::Gap(_) => {
+                of_process.losses = of_process.losses.wrapping_add(1);
+                return None;
+            }
+            EntryContent::Typed { .. } => return None,
+        };
+        let replay = state.replays.get(process)?;
+        let nanos = record.epoch_nanos();
+        let (id, what, ended) = match (record.event, step) {
+            (Some(PerfEvent::SpanNew), SpanStep::Updated(id)) => {
+                of_process.task(replay, *id)?;
+                (*id, TaskEvent::Spawned, None)
+            }
+            (Some(PerfEvent::SpanRecord), SpanStep::Updated(id)) => {
+                let task = of_process.task(replay, *id)?;
+                let outcome = record.named_fields(catalog).get("outcome").map(ToString::to_string);
+                let outcome = TaskState::of_name(&outcome?)?;
+                (*id, TaskEvent::Ended, Some(task.phase.end(outcome, nanos)))
+            }
+            (_, SpanStep::SliceBegun(slice)) => {
+                let task = of_process.task(replay, slice.span)?;
+                (slice.span, TaskEvent::PollBegun, Some(task.phase.begin_poll(nanos)))
+            }
+            (_, SpanStep::SliceEnded(taken)) => {
+                let task = of_process.task(replay, taken.slice.span)?;
+                let ended = task.phase.end_poll(taken.slice.entered_epoch_nanos, nanos);
+                (taken.slice.span, TaskEvent::PollEnded, Some(ended))
+            }
+            (_, SpanStep::Closed { span, .. }) => {
+                let mut task = of_process.tasks.remove(span)?;
+                // Nobody says how a task has ended that only the runtime has seen.
+                let is_open = !task.phase.state.is_over();
+                let ended = is_open.then(|| task.phase.end(TaskState::Done, nanos));
+                let is_certain = task.phase.losses == of_process.losses;
+                let (what, closed) = (TaskEvent::Closed, Some(task));
+                return Some(TaskChange { id: *span, what, ended, is_certain, epoch_nanos: nanos, closed });
+            }
+            (Some(PerfEvent::Event), _) => {
+                let site = catalog.known_call_site(record.ext.call_site_id)?;
+                let id = record.span().filter(|_| site.target == TARGET)?;
+                match &*site.name {
+                    "woken" => (id, TaskEvent::Woken, of_process.task(replay, id)?.phase.wake(nanos)),
+                    "unwakeable" => (id, TaskEvent::Unwakeable, None),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let task = of_process.tasks.get_mut(&id)?;
+        let is_certain = task.phase.losses == of_process.losses;
+        task.phase.losses = of_process.losses;
+        Some(TaskChange { id, what, ended, is_certain, epoch_nanos: nanos, closed: None })
+    }
+}
+
+impl<T: Default> OfProcess<T> {
+    /// Returns a task. If it is not known and its span is open, it is new, or its beginning was overwritten.
+    #[inline]
+    fn task(&mut self, replay: &SpanReplay, id: SpanId) -> Option<&mut OpenTask<T>> {
+        if !self.tasks.contains_key(&id) {
+            let span = replay.get(id)?;
+            if span.closed.is_some() || !span.call_site.as_deref().is_some_and(is_task) {
+                return None;
+            }
+            let phase = Phase::spawned(span.start_epoch_nanos(), self.losses);
+            self.tasks.insert(id, OpenTask { phase, more: T::default() });
+        }
+        self.tasks.get_mut(&id)
+    }
+}
+
+impl<T> OpenTasks<T> {
+    /// Returns a task of a process.
+    #[must_use]
+    pub fn get(&self, process: usize, id: SpanId) -> Option<&OpenTask<T>> {
+        self.processes.get(process)?.tasks.get(&id)
+    }
+
+    /// Returns a task of a process, to be changed.
+    pub fn get_mut(&mut self, process: usize, id: SpanId) -> Option<&mut OpenTask<T>> {
+        self.processes.get_mut(process)?.tasks.get_mut(&id)
+    }
+
+    /// Returns the tasks of a process, in no order.
+    pub fn of_process(&self, process: usize) -> impl Iterator<Item = (SpanId, &OpenTask<T>)> {
+        self.processes.get(process).into_iter().flat_map(|of| of.tasks.iter().map(|(id, task)| (*id, task)))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenTask<T>> {
+        self.processes.iter().flat_map(|of| of.tasks.values())
+    }
+
+    /// Takes the tasks of a process, in no order.
+    pub fn take_process(&mut self, process: usize) -> impl Iterator<Item = (SpanId, OpenTask<T>)> + use<T> {
+        self.processes.get_mut(process).map(|of| std::mem::take(&mut of.tasks)).unwrap_or_default().into_iter()
+    }
+
+    /// Returns true if no event of the process was lost since the phase of the task was last told.
+    #[must_use]
+    pub fn is_certain(&self, process: usize, task: &OpenTask<T>) -> bool {
+        self.processes.get(process).is_some_and(|of| of.losses == task.phase.losses)
+    }
+
+    /// Returns the number of tasks.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.processes.iter().map(|of| of.tasks.len()).sum()
+    }
+
+    /// Forgets tasks whose spans the replay has given up, if they are many.
+    pub fn tidy(&mut self, state: ReplayState<'_>) {
+        for (process, of_process) in self.processes.iter_mut().enumerate() {
+            let open = state.replays.get(process).map_or(0, SpanReplay::len);
+            if of_process.tasks.len() > open + GIVEN_UP_MAX {
+                of_process.tasks.retain(|id, _| state.span(process, *id).is_some());
+            }
+        }
+    }
+}

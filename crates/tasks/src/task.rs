@@ -1,0 +1,73 @@
+//! One task: its counts and times.
+
+use super::answer::{TaskView, WokenBy};
+use super::latency::Latencies;
+use super::open::OpenTask;
+use super::phase::{Phase, TaskState};
+use eventring::tracing::{CallSite, SpanId};
+use std::sync::Arc;
+
+/// What is counted of a task.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) name: String,
+    pub(crate) spawned_at: String,
+    pub(crate) kind: String,
+    pub(crate) polls: u64,
+    pub(crate) wakes: u64,
+    busy_nanos: u64,
+    longest_poll_nanos: u64,
+    latencies: Latencies,
+    /// The span in which the thread was that woke the task last.
+    pub(crate) woken_by: Option<(SpanId, Option<Arc<CallSite>>)>,
+    pub(crate) is_unwakeable: bool,
+}
+
+impl Tally {
+    /// Counts the time of a phase that has ended.
+    pub(crate) fn add(&mut self, phase: &Phase, end_nanos: u64) {
+        let nanos = phase.nanos_until(end_nanos);
+        match phase.state {
+            TaskState::Running => {
+                self.busy_nanos = self.busy_nanos.saturating_add(nanos);
+                self.longest_poll_nanos = self.longest_poll_nanos.max(nanos);
+            }
+            TaskState::Woken if !phase.is_first => self.latencies.add(nanos),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.latencies.kept_bytes()
+    }
+}
+
+impl OpenTask<Tally> {
+    /// Makes what is shown. `end_nanos` is the time until which a poll that is under way lasts.
+    pub(crate) fn view(mut self, id: SpanId, pid: u32, span: Option<String>, end_nanos: u64) -> TaskView {
+        if self.phase.state == TaskState::Running {
+            self.more.add(&self.phase, end_nanos);
+        }
+        let named = |(id, site): (SpanId, Option<Arc<CallSite>>)| WokenBy {
+            id: id.get(),
+            name: site.map_or_else(|| format!("span {id}"), |site| site.name.clone()),
+        };
+        let of = self.more;
+        TaskView {
+            id: id.get(),
+            pid,
+            name: of.name,
+            spawned_at: of.spawned_at,
+            kind: of.kind,
+            state: self.phase.state,
+            is_unwakeable: of.is_unwakeable,
+            polls: of.polls,
+            wakes: of.wakes,
+            busy_nanos: of.busy_nanos,
+            longest_poll_nanos: of.longest_poll_nanos,
+            scheduled_p99_nanos: of.latencies.p99(),
+            span,
+            woken_by: of.woken_by.map(named),
+        }
+    }
+}

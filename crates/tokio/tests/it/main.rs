@@ -1,0 +1,7 @@
+//! What tasks record, and that no wake is lost.
+
+mod ping_pong;
+mod recorded;
+mod ring;
+mod tasks;
+mod wakers;

@@ -1,0 +1,55 @@
+//! One trace across services: the context of a caller comes in with a request, and goes out with the next one.
+//!
+//! A service takes the context of its caller out of the headers of a request ([`extract`]) and stores it with the span
+//! of the request (`RemoteContext::attach`), before this span has children. The span and all spans below it are then
+//! a part of the caller's trace, in every export. A service that calls another one writes the context of its own span
+//! into the headers (`inject`). The ids in the headers are those that exports show: OTLP, lines of JSON, Parquet,
+//! Perfetto.
+//!
+//! ```
+//! # #[cfg(feature = "context")] {
+//! use eventring::tracing::context;
+//! use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+//! use std::collections::HashMap;
+//!
+//! let recorder = PerfRecorder::builder().anonymous().build()?;
+//! let _guard = tracing::subscriber::set_default(RecorderSubscriber::new(recorder));
+//!
+//! let headers = HashMap::from([("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]);
+//! let span = tracing::info_span!("request");
+//! if let Some(caller) = context::extract(|name| headers.get(name)) {
+//!     caller.attach(&span);
+//! }
+//! let mut outgoing = HashMap::new();
+//! context::inject(&span, |name, value| {
+//!     outgoing.insert(name.to_owned(), value.to_owned());
+//! });
+//! assert!(outgoing["traceparent"].starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Storing and writing contexts needs the feature `context`. With it, each open span takes 32 bytes more, and a new
+//! span copies the trace of its parent. Reading recorded contexts needs no feature.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `ids` | the ids of traces and spans |
+//! | `remote` | the context of a caller, and the headers with it |
+//! | `tracestate` | whether a `tracestate` is valid |
+//! | `recorded` | the fields of a span that hold a context in the ring |
+//! | `kept_states` | the `tracestate`s that were stored lately |
+
+mod ids;
+#[cfg(feature = "context")]
+pub(in crate::tracing) mod kept_states;
+pub(in crate::tracing) mod recorded;
+mod remote;
+mod tracestate;
+
+#[cfg(feature = "context")]
+pub use crate::tracing::record::caller::{inject, inject_current};
+pub use ids::{ProcessIds, RemoteTrace, SpanIdText, TraceId, TraceIds};
+#[cfg(feature = "context")]
+pub(in crate::tracing) use remote::SAMPLED;
+pub use remote::{RemoteContext, TRACEPARENT, TRACESTATE, extract};

@@ -1,0 +1,66 @@
+//! The fields of a span that hold the context of its caller in the ring.
+//!
+//! A SPAN_RECORD has the values of `traceparent` and `tracestate` as texts. Their indices are the last ones, which no
+//! call site with fewer than 255 fields has. Readers that do not know them show them as fields without a name.
+
+use super::remote::RemoteContext;
+use crate::schema::perf::{FieldValue, RawFields, ValueType};
+use crate::tracing::Fields;
+use std::sync::{Arc, LazyLock};
+
+/// The index of the field with `traceparent`.
+const PARENT_INDEX: u8 = 254;
+/// The index of the field with `tracestate`.
+const STATE_INDEX: u8 = 255;
+
+/// The names of the fields at [`PARENT_INDEX`] and [`STATE_INDEX`].
+static NAMES: LazyLock<[Arc<str>; 2]> =
+    LazyLock::new(|| ["eventring.traceparent".into(), "eventring.tracestate".into()]);
+
+/// Returns the name of a field whose call site has no name for it.
+pub(in crate::tracing) fn field_name(index: u8) -> Option<&'static Arc<str>> {
+    NAMES.get(usize::from(index.checked_sub(PARENT_INDEX)?))
+}
+
+/// Returns the payload of a record of a context, and the number of its fields.
+#[cfg(feature = "context")]
+pub(in crate::tracing) fn encode(context: &RemoteContext) -> (Vec<u8>, u16) {
+    let parent = context.to_string();
+    let fields = [(PARENT_INDEX, Some(parent.as_str())), (STATE_INDEX, context.tracestate())];
+    let (mut payload, mut count) = (Vec::new(), 0);
+    for (index, text) in fields.into_iter().filter_map(|(index, text)| Some((index, text?))) {
+        payload.extend([index, ValueType::Str as u8]);
+        payload.extend((text.len() as u16).to_le_bytes());
+        payload.extend(text.as_bytes());
+        count += 1;
+    }
+    (payload, count)
+}
+
+/// Reads the context in the payload of a SPAN_RECORD. `names` returns the number of names that the call site has.
+pub(in crate::tracing) fn of_payload(payload: &[u8], names: impl FnOnce() -> usize) -> Option<RemoteContext> {
+    // Almost every record has fields of its call site only.
+    if payload.first() != Some(&PARENT_INDEX) || names() > usize::from(PARENT_INDEX) {
+        return None;
+    }
+    let mut fields = RawFields::new(payload).map_while(Result::ok);
+    let first = fields.next().filter(|field| field.type_code == ValueType::Str as u8 && field.cut.is_none())?;
+    let state = fields.next().filter(|field| field.index == STATE_INDEX && field.cut.is_none());
+    let state = state.and_then(|field| std::str::from_utf8(field.value).ok());
+    RemoteContext::parse(std::str::from_utf8(first.value).ok()?, state)
+}
+
+/// Reads the context in decoded fields.
+pub(in crate::tracing) fn of_fields(fields: &Fields, names: usize) -> Option<RemoteContext> {
+    let text = |index: u8| match fields.values.iter().find(|field| field.index == index) {
+        Some(field) if field.cut.is_none() => match &field.value {
+            FieldValue::Str(text) => Some(text.as_str()),
+            _ => None,
+        },
+        _ => None,
+    };
+    if names > usize::from(PARENT_INDEX) {
+        return None;
+    }
+    RemoteContext::parse(text(PARENT_INDEX)?, text(STATE_INDEX))
+}
