@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -65,6 +66,12 @@ def running(ring, *options):
     finally:
         service.kill()
         service.wait()
+
+
+def stop(service):
+    """Stops the service, and returns when each of its threads stands still. A signal alone says nothing of when."""
+    service.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, service.pid, os.WSTOPPED)
 
 
 def assert_each_seqno_is_counted_once(account):

@@ -8,7 +8,7 @@ import threading
 
 import eventring
 import pytest
-from conftest import running
+from conftest import running, stop
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +38,7 @@ def interrupted(code):
 def test_ctrl_c_ends_the_wait_of_a_tail(tmp_path):
     ring = tmp_path / "idle"
     with running(ring) as service:
-        service.send_signal(signal.SIGSTOP)
+        stop(service)
         tail = f"tail = eventring.open({str(ring)!r}).tail(new=True)"
         _, errors = interrupted(f"import eventring; {tail}; print('ready', flush=True); list(tail)")
         assert b"KeyboardInterrupt" in errors

@@ -9,7 +9,7 @@ import time
 import eventring
 import pyarrow
 import pytest
-from conftest import SERVICE, assert_each_seqno_is_counted_once, run, running
+from conftest import SERVICE, assert_each_seqno_is_counted_once, run, running, stop
 
 
 def rows(tables, name):
@@ -88,7 +88,7 @@ def test_a_tail_that_ends_has_each_closed_span_once(tmp_path, end):
     with running(ring) as service:
         tail = eventring.open(ring).tail(every=0.1, timeout=1 if end == "timeout" else None)
         batches = [next(tail), next(tail)]
-        service.send_signal(signal.SIGSTOP)
+        stop(service)
         if end == "close":
             tail.close()
         batches += tail
@@ -104,14 +104,14 @@ def test_the_timeout_counts_from_the_last_event_even_if_batches_are_rare(tmp_pat
         # A timeout that counts from the last batch would end the tail after a second.
         first = next(tail)
         assert len(first["spans"]) > 0
-        service.send_signal(signal.SIGSTOP)
+        stop(service)
         assert_has_every_closed_span_once([first, *tail], ring)
 
 
 def test_only_one_thread_at_a_time_takes_a_batch_and_the_account_does_not_wait_for_it(tmp_path):
     ring = tmp_path / "stopped"
     with running(ring) as service:
-        service.send_signal(signal.SIGSTOP)
+        stop(service)
         tail = eventring.open(ring).tail(new=True)
         refused = []
 
@@ -156,7 +156,7 @@ def test_a_tail_ends_after_its_timeout_and_when_it_is_closed(place, tmp_path):
     with running(ring) as service:
         rings = eventring.open(ring)
         assert rings.is_live == [True]
-        service.send_signal(signal.SIGSTOP)
+        stop(service)
         with rings.tail(new=True, timeout=0.3) as tail:
             begin = time.monotonic()
             list(tail)

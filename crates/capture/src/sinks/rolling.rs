@@ -367,10 +367,10 @@ impl Rolled {
         let is_copied = |state: &mut RolledState| {
             state.written.iter().zip(&wanted).all(|(written, wanted)| written.last_seqno >= *wanted)
         };
-        let (mut state, is_late) = self.wait(state, deadline, is_copied);
+        let (mut state, is_behind) = self.wait(state, deadline, is_copied);
         state.asked += 1;
         let asked = state.asked;
-        (state, _) = self.wait(state, deadline + PATIENCE, |state| state.answered >= asked);
+        let (state, is_unanswered) = self.wait(state, deadline + PATIENCE, |state| state.answered >= asked);
         let whole = if state.has_ended { state.parts.len() } else { state.parts.len().saturating_sub(1) };
         let begins = state.parts.iter().map(|part| part.started_epoch_nanos).skip(1).chain([u64::MAX]);
         let parts = state.parts.iter().zip(begins).take(whole);
@@ -380,7 +380,8 @@ impl Rolled {
             files: files.map_err(|error| CaptureError::io("open the kept events", error))?,
             kept_from_nanos: state.kept_from_nanos(),
             lacks_memory: state.lacks_memory,
-            is_late,
+            // The file that is being written is left out if nobody answered.
+            is_late: is_behind || is_unanswered,
             failed_nanos: state.failed_nanos,
         })
     }
