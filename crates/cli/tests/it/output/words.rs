@@ -50,7 +50,7 @@ fn plural_of_one(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split([' ', '\n']).map(|word| word.trim_matches(['(', ')', ',', ';', ':'])).collect();
     let is_wrong = |at: usize| {
         let next = |by: usize| words.get(at + by).copied().unwrap_or_default();
-        let is_plural = next(1).len() > 1 && next(1).ends_with('s') && next(1) != "was";
+        let is_plural = next(1).len() > 1 && next(1).ends_with('s') && !["was", "ns", "µs", "ms"].contains(&next(1));
         words[at] == "1"
             && next(1) != "to"
             && (is_plural || [2, 3].into_iter().any(|by| ["were", "are", "have"].contains(&next(by))))
