@@ -139,7 +139,7 @@ fn the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_bef
     terminal.press(UP);
     terminal.wait_for("the first line", |shown| selected(shown) == Some(first));
     terminal.press(ENTER);
-    terminal.wait(&["the last 1 s:", "the last 60 s:", "Esc back"]);
+    terminal.wait(&["the last 1 s:", " 60 s:", "Esc back"]);
     terminal.press(ESC);
     terminal.wait(&["filter: que  q quit", "by self time"]);
     terminal.press(ESC);
@@ -153,7 +153,7 @@ fn the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_bef
     terminal.press("/LOCK\r");
     terminal.wait_for("one thread", |shown| shown.contains("waits") && !shown.contains("works"));
     terminal.press(ENTER);
-    terminal.wait_for("the span of the thread", |shown| shown.contains("::lock") && shown.contains("the last 60 s:"));
+    terminal.wait_for("the span of the thread", |shown| shown.contains("::lock") && shown.contains(" 60 s:"));
     terminal.press(ESC);
     terminal.wait(&[THREADS, "filter: LOCK"]);
     terminal.press("t");
