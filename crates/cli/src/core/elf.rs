@@ -115,10 +115,11 @@ impl CoreFile {
     }
 
     /// Copies memory into a file, at the given offset, without what is zero. Takes what it copies from `left`, and ends
-    /// with an error when nothing is left. Returns how many bytes of the memory are not in the core file.
-    pub(super) fn copy(&self, address: u64, bytes: u64, to: (&File, u64), left: &mut u64) -> io::Result<u64> {
+    /// with an error when nothing is left. Returns how many bytes of the memory are not in the core file, and how many are
+    /// there before the first of them.
+    pub(super) fn copy(&self, address: u64, bytes: u64, to: (&File, u64), left: &mut u64) -> io::Result<(u64, u64)> {
         let end = address.saturating_add(bytes);
-        let (mut there, mut buffer) = (0, vec![0; PIECE_BYTES as usize]);
+        let (mut there, mut whole_until, mut buffer) = (0, address, vec![0; PIECE_BYTES as usize]);
         for segment in &self.segments {
             let from = segment.address.max(address);
             let until = segment.address.saturating_add(segment.bytes).min(end);
@@ -126,6 +127,9 @@ impl CoreFile {
                 continue;
             }
             there += until - from;
+            if from <= whole_until {
+                whole_until = whole_until.max(until);
+            }
             let file_end = segment.offset + (until - segment.address);
             let mut offset = segment.offset + (from - segment.address);
             while offset < file_end {
@@ -149,7 +153,7 @@ impl CoreFile {
                 offset += piece.len() as u64;
             }
         }
-        Ok(bytes - there.min(bytes))
+        Ok((bytes - there.min(bytes), whole_until - address))
     }
 }
 

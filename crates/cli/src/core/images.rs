@@ -29,6 +29,8 @@ pub(super) struct Images {
     pub problems: Vec<String>,
     /// The locked files of rings whose program ran when the core file was made.
     locked: Vec<File>,
+    /// The files of rings that are not wholly in the core file, and up to where they are.
+    short: Vec<(File, u64)>,
 }
 
 /// A ring that was written to a file.
@@ -59,15 +61,18 @@ pub(super) fn write(core: &CoreFile, directory: &Path) -> Result<Images, Failure
         let was_at = files.get(&segment.address).map(|file| file.path.clone()).unwrap_or_default();
         let path = directory.join(written.len().to_string());
         match write_one(core, segment, &start, &path, &mut left) {
-            Ok((missing, locked)) => {
-                images.locked.extend(locked);
+            Ok(Written { file, missing, whole_until }) => {
                 if missing > 0 {
                     let at = segment.address;
+                    let short = file.try_clone().map_err(|error| Failure::writing(&path, &error))?;
+                    images.short.push((short, whole_until - whole_until % core.notes.page_bytes.max(1)));
                     images.problems.push(format!(
-                        "{} of the ring at {at:#x} {was_at} are not in the core file: events may be missing",
+                        "{} of the ring at {at:#x} {was_at} are not in the core file: the events and payloads there are lost",
                         bytes(missing)
                     ));
                 }
+                // A program that did not crash has gone on: the lock says that the writer lives.
+                images.locked.extend((core.notes.signal == 0).then_some(file));
                 written.push(Image { path, was_at });
             }
             Err(problem) => {
@@ -80,36 +85,55 @@ pub(super) fn write(core: &CoreFile, directory: &Path) -> Result<Images, Failure
     Ok(images)
 }
 
-/// Writes the file of a ring. Returns how many of its bytes are missing, and the file if it must stay open.
+/// The file of a ring.
+struct Written {
+    file: File,
+    /// The bytes of the ring that are not in the core file.
+    missing: u64,
+    /// The offset in the file up to which nothing is missing.
+    whole_until: u64,
+}
+
+/// Writes the file of a ring.
 fn write_one(
     core: &CoreFile,
     segment: &Segment,
     start: &[u8; START_BYTES],
     path: &Path,
     left: &mut u64,
-) -> Result<(u64, Option<File>), String> {
+) -> Result<Written, String> {
     let cannot = |error: std::io::Error| format!("its copy {}: {error}", path.display());
     let parts = parts_in_memory(start).map_err(|error| error.to_string())?;
     let file = File::create_new(path).map_err(cannot)?;
-    let mut missing = 0;
+    let bytes = parts.iter().map(|(_, in_file, bytes)| in_file + bytes).max().unwrap_or(0);
+    let (mut missing, mut whole_until) = (0, bytes);
     for (in_memory, in_file, bytes) in parts {
         let address = segment.address.saturating_add(in_memory);
-        missing += core.copy(address, bytes, (&file, in_file), left).map_err(cannot)?;
+        let (missing_here, whole) = core.copy(address, bytes, (&file, in_file), left).map_err(cannot)?;
+        if missing_here > 0 {
+            missing += missing_here;
+            whole_until = whole_until.min(in_file + whole);
+        }
     }
-    let bytes = parts.iter().map(|(_, in_file, bytes)| in_file + bytes).max().unwrap_or(0);
     file.set_len(bytes).map_err(cannot)?;
     if core.notes.signal != 0 {
-        return Ok((missing, None));
+        return Ok(Written { file, missing, whole_until });
     }
     // The program did not crash. A lock on the copy says that the writer lives, as long as its process does: the word
     // would say that the writer has a second lock.
     file.write_all_at(&[0; 8], WRITE_LOCK_OFFSET)
         .and_then(|()| Ok(flock(&file, FlockOperation::LockExclusive)?))
         .map_err(cannot)?;
-    Ok((missing, Some(file)))
+    Ok(Written { file, missing, whole_until })
 }
 
 impl Images {
+    /// Ends the files where the core file lacks something: who reads on finds a truncated file, and not zeros. A file that
+    /// is short from the start would not be opened.
+    pub(super) fn shorten(&self) -> std::io::Result<()> {
+        self.short.iter().try_for_each(|(file, whole_until)| file.set_len(*whole_until))
+    }
+
     /// Gives the files the names that they had, so that readers find the shards of a recorder beside its first.
     fn give_names(&mut self, directory: &Path, written: Vec<Image>) -> Result<(), Failure> {
         let mut groups = HashMap::new();

@@ -58,6 +58,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
     if readers.is_empty() {
         return Err(nothing_found(args, &core, &images).into());
     }
+    images.shorten().map_err(|error| Failure::writing(directory.path(), &error))?;
     let options = CaptureOptions::new().duration(Duration::ZERO).overwrite(args.force);
     let mut rings = readers.into_iter();
     let mut next_ring = || rings.next().map_or(NextRing::NoMore, NextRing::Ring);

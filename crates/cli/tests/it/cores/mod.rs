@@ -194,6 +194,35 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
 }
 
 #[test]
+fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
+    const EVENTS: u64 = 2000;
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let Some((core, _)) = crash(directory.path(), "memfd", "segv", EVENTS) else { return };
+    let (cut, capture) = (directory.path().join("cut"), directory.path().join("core.evc"));
+    let bytes = std::fs::read(&core).unwrap();
+    let rings = (0..bytes.len()).step_by(4096).filter(|at| bytes[*at..].starts_with(b"RING01"));
+    let (mut with, mut without) = (0, 0);
+    for ring in rings {
+        // Two pages of payloads are left: the header and the descriptors before them take 2 MiB each.
+        let Some(left) = bytes.get(..ring + (4 << 20) + 2 * 4096 + 100) else { continue };
+        std::fs::write(&cut, left).unwrap();
+        let answer = run(&["core", argument(&cut), "-o", argument(&capture), "--force"]);
+        assert_eq!(answer.code, Some(6), "{answer:?}");
+        let lines = run(&["watch", argument(&capture), "--json"]).json_lines();
+        let orders: Vec<&Value> = lines.iter().filter(|line| line["name"] == "ORDER_PLACED").collect();
+        assert!(orders.is_empty() || orders.len() as u64 == EVENTS, "{}", orders.len());
+        let (whole, lost): (Vec<&Value>, Vec<&Value>) =
+            orders.into_iter().partition(|line| line.pointer("/payload/id").is_some());
+        // Every payload is the number of its order.
+        assert!(whole.iter().all(|line| line["payload"]["id"].as_u64().unwrap() + 1 == line["seqno"]), "{whole:?}");
+        let are_told = answer.err.contains(" events have lost their payload");
+        assert!(lost.is_empty() || are_told, "{answer:?}");
+        (with, without) = (with + whole.len(), without + lost.len());
+    }
+    assert!(with > 0 && without > 0, "{with} {without}");
+}
+
+#[test]
 fn rings_with_a_name_are_left_out_of_a_core_file_without_the_option_and_the_answer_says_how_to_change_that() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let Some((core, _)) = crash(directory.path(), "left-out", "abort", 3) else { return };
