@@ -186,12 +186,16 @@ fn name(was_at: &str, content: &str, shard: u64) -> String {
 
 /// Returns the paths of mapped files that look like rings, and whose first bytes are not in the core file: those that
 /// were cut off it, and those that the system has left out. The payload buffer of a ring is mapped twice, one after the
-/// other: no other file is mapped like this.
+/// other: no other file is mapped like this. What a ring has behind the buffer follows the second one, often in one
+/// mapping with it.
 fn missing(core: &CoreFile, files: &HashMap<u64, &MappedFile>) -> (Vec<String>, Vec<String>) {
     let is_mapped_twice = |file: &&MappedFile| {
         files.get(&file.end).is_some_and(|mirror| {
             let pages = |of: &MappedFile| of.end.saturating_sub(of.address) / core.notes.page_bytes.max(1);
-            mirror.path == file.path && file.page == 0 && mirror.page.saturating_add(pages(mirror)) == pages(file)
+            mirror.path == file.path
+                && file.page == 0
+                && (1..pages(file)).contains(&mirror.page)
+                && mirror.page.saturating_add(pages(mirror)) >= pages(file)
         })
     };
     let segment = |address: u64| {

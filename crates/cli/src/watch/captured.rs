@@ -44,8 +44,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     if !args.quiet {
         summary.print(&rings);
     }
-    let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();
-    match saved.report(&args.names, &problems, &[]) {
+    match saved.report(&args.names, rings.problems(), &[]) {
         Exit::Done if args.strict && summary.lost() > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }

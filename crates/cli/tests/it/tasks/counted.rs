@@ -102,6 +102,13 @@ fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
         let blocks = named(&answer, "blocks")[0];
         assert!(blocks["longest_poll_ns"].as_u64().unwrap() >= 2_000_000 && blocks["state"] == "done", "{blocks:#}");
         assert!(blocks["scheduled_p99_ns"].as_u64().unwrap() > 0, "{blocks:#}");
+        // A capture that was cut says so.
+        let capture = place(&dir, "shop.evc");
+        assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+        let whole = std::fs::read(&capture).unwrap();
+        std::fs::write(&capture, &whole[..whole.len() - 100]).unwrap();
+        let cut = run(&["tasks", argument(&capture), "--json"]);
+        assert!(cut.code == Some(6) && cut.err.contains("truncated"), "{cut:?}");
         // The control: what is listed may be less, what is counted not.
         let few = tasks(&ring, &["--max", "3"]);
         assert_eq!((few["tasks"].as_array().unwrap().len(), &few["counts"]["polls"]), (3, &counts["polls"]));
