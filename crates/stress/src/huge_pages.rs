@@ -1,12 +1,11 @@
 //! A pool of huge pages, and a mount of hugetlbfs, for one test at a time.
 
-use crate::mounted::mount;
+use crate::mounted::{Mounted, mount};
 use eventring::shm::HugePagePool;
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::Error;
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The directory of the pool.
 pub const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
@@ -17,7 +16,8 @@ fn count(file: &str) -> u64 {
 
 /// Huge pages that the kernel has given for a test. They are given back at the end.
 pub struct HugePages {
-    mount: PathBuf,
+    /// `None` at first, and after the end.
+    mounted: Option<Mounted>,
     _turn: File,
 }
 
@@ -33,22 +33,19 @@ impl HugePages {
         if count("nr_hugepages") != 0 || count("nr_overcommit_hugepages") != 0 {
             return Err(Error::other("this machine uses its huge pages"));
         }
-        let given = Self { mount: directory.to_path_buf(), _turn: turn };
+        let mut given = Self { mounted: None, _turn: turn };
         fs::write(Path::new(POOL).join("nr_hugepages"), pages.to_string())?;
         if HugePagePool::of_this_machine().available != pages {
             return Err(Error::other("the kernel does not give as many pages"));
         }
-        mount(directory, "hugetlbfs", "pagesize=2M")?;
+        given.mounted = Some(mount(directory, "hugetlbfs", "pagesize=2M")?);
         Ok(given)
     }
 }
 
 impl Drop for HugePages {
     fn drop(&mut self) {
-        if let Ok(path) = CString::new(self.mount.to_str().unwrap_or("")) {
-            // SAFETY: the string is valid.
-            unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
-        }
+        self.mounted = None;
         let _ = fs::write(Path::new(POOL).join("nr_hugepages"), "0");
     }
 }

@@ -140,9 +140,7 @@ fn the_default_rings_leave_room_in_the_shared_memory_of_a_container() {
     }
     let test = test_name!("the_default_rings_leave_room_in_the_shared_memory_of_a_container");
     let directory = tempfile::tempdir().unwrap();
-    if !mounted::is_mounted(directory.path(), "tmpfs", "size=64M") {
-        return;
-    }
+    let Some(_mounted) = mounted::mount_or_skip(directory.path(), "tmpfs", "size=64M") else { return };
     let [spans, events, _] = bytes_in(directory.path(), test, " ").unwrap();
     println!("spans {spans}, events {events}");
     // The ring of events was made when there was one ring of spans, and before the others.

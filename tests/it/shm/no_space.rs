@@ -6,7 +6,7 @@ use std::path::Path;
 
 use eventring::shm::{CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create};
 use eventring_stress::alone;
-use eventring_stress::mounted::is_mounted;
+use eventring_stress::mounted::mount_or_skip;
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -20,9 +20,7 @@ fn a_ring_larger_than_its_file_system_is_refused_and_a_stale_one_gives_its_room(
     // A child that another test starts has the lock of the stale ring for a moment.
     alone!();
     let directory = tempfile::tempdir().unwrap();
-    if !is_mounted(directory.path(), "tmpfs", "size=4M") {
-        return;
-    }
+    let Some(_mounted) = mount_or_skip(directory.path(), "tmpfs", "size=4M") else { return };
     let path = directory.path().join("ring");
     let options = CreateOptions::default();
     let error = make(&path, 644 * MEBIBYTE, &options).unwrap_err();

@@ -202,7 +202,7 @@ impl Saved {
     }
 
     /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.
-    /// Returns the exit code for all problems. Those of the capture itself count, whether they are among `problems` or not.
+    /// Returns the exit code for all problems.
     pub(crate) fn report(&self, names: &[PathBuf], problems: &[String], payload_losses: &[PayloadLosses]) -> Exit {
         let name = names[0].display();
         for problem in &self.problems {
@@ -211,13 +211,10 @@ impl Saved {
         for left_out in self.capture.left_out() {
             report_problem(false, &format!("{name}: {left_out}"));
         }
-        let of_capture = self.capture.problems();
-        let problems: Vec<&String> =
-            of_capture.iter().filter(|problem| !problems.contains(problem)).chain(problems).collect();
-        for problem in &problems {
+        for problem in problems {
             // If there are several captures, each problem begins with the name of its file.
             let is_named = names.iter().any(|name| problem.starts_with(&format!("{}: ", name.display())));
-            report_problem(true, &if is_named { (*problem).clone() } else { format!("{name}: {problem}") });
+            report_problem(true, &if is_named { problem.clone() } else { format!("{name}: {problem}") });
         }
         let by_ring = payload_losses.iter();
         report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));
@@ -227,7 +224,7 @@ impl Saved {
         }
         if problems.is_empty() {
             self.lost_pages.map_or(Exit::Done, Exit::from_lost_pages)
-        } else if self.capture.is_truncated() && problems.len() == of_capture.len() {
+        } else if self.capture.is_truncated() && problems.len() == self.capture.problems().len() {
             Exit::Truncated
         } else {
             Exit::Damaged

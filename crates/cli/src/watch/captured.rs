@@ -44,7 +44,8 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     if !args.quiet {
         summary.print(&rings);
     }
-    match saved.report(&args.names, rings.problems(), &[]) {
+    let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();
+    match saved.report(&args.names, &problems, &[]) {
         Exit::Done if args.strict && summary.lost() > 0 => Ok(Exit::Lost),
         exit => Ok(exit),
     }

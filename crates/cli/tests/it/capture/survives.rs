@@ -78,9 +78,7 @@ fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
     let recorder = recorder_at(&ring, 27);
     let mut seed = 7;
     (0..60_000).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut seed)), 0));
-    if !mounted::is_mounted(&disk, "tmpfs", "size=5m") {
-        return;
-    }
+    let Some(_mounted) = mounted::mount_or_skip(&disk, "tmpfs", "size=5m") else { return };
     let file = disk.join("t.evc");
     let run = finish(program(&["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()]));
     assert_eq!(run.code, Some(12), "{run:?}");
@@ -108,16 +106,14 @@ fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
         assert!(!started.exists() && !file.exists(), "{run:?}");
     };
     // The disk has room for the beginning of the file, and not for the first events.
-    if !mounted::is_mounted(&disk, "tmpfs", "size=8k") {
-        return;
-    }
+    let Some(_mounted) = mounted::mount_or_skip(&disk, "tmpfs", "size=8k") else { return };
     refused(&["--now"], 12);
     refused(&["--now"], 12);
     fs::write(disk.join("other"), [0; 8192]).unwrap();
     refused(&["--now"], 12);
     refused(&["--", "touch", touched], 12);
     refused(&["--rotate-size", "8k", "--", "touch", touched], 12);
-    mounted::mount(&disk, "tmpfs", "ro").unwrap();
+    let _read_only = mounted::mount(&disk, "tmpfs", "ro").unwrap();
     refused(&["--", "touch", touched], 11);
 }
 

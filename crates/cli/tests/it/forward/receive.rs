@@ -281,9 +281,7 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
     let Some(place) = Place::new() else { return };
     let rings = place.path("live");
     std::fs::create_dir(&rings).unwrap();
-    if !mounted::is_mounted(rings.as_ref(), "tmpfs", "size=1000m") {
-        return;
-    }
+    let Some(_mounted) = mounted::mount_or_skip(rings.as_ref(), "tmpfs", "size=1000m") else { return };
     let ring = place.path("orders");
     let record = |count: u64| {
         let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);

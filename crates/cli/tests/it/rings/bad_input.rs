@@ -5,7 +5,7 @@ use crate::program::{Run, argument, directory, finish, program};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::TestEvent;
-use eventring_stress::mounted::is_mounted;
+use eventring_stress::mounted::mount_or_skip;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -200,9 +200,7 @@ fn a_full_disk_is_no_space() {
     let small = path.join("small");
     fs::create_dir(&small).unwrap();
     let mut table = Table::new(&path);
-    if !is_mounted(&small, "tmpfs", "size=4k") {
-        return;
-    }
+    let Some(_mounted) = mount_or_skip(&small, "tmpfs", "size=4k") else { return };
     table.run(&["snapshot", program::KEPT, "-o", argument(&small.join("saved"))]);
     assert_eq!(fs::read_dir(&small).unwrap().count(), 0);
     insta::assert_snapshot!(table.text.replace(program::KEPT, "KEPT"));

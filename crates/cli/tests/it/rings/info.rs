@@ -369,9 +369,7 @@ fn a_header_that_no_writer_can_have_written_is_called_damaged() {
 #[test]
 fn rings_that_are_smaller_than_by_default_say_why() {
     let directory = tempfile::tempdir().unwrap();
-    if !mounted::is_mounted(directory.path(), "tmpfs", "size=64M") {
-        return;
-    }
+    let Some(_mounted) = mounted::mount_or_skip(directory.path(), "tmpfs", "size=64M") else { return };
     let spans = PerfRecorder::builder().config(place(&directory, "spans")).build().unwrap();
     let warning = spans.warning().unwrap();
     assert!(warning.starts_with("the rings are smaller than by default, because 64 MiB were free;"), "{warning}");

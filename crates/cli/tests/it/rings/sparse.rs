@@ -11,7 +11,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
 use eventring_capture::{CaptureOptions, EndReason, NextRing, capture_rings_to};
-use eventring_stress::mounted::is_mounted;
+use eventring_stress::mounted::mount_or_skip;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::{self, File};
 use std::ops::ControlFlow;
@@ -199,9 +199,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
 #[test]
 fn a_page_for_which_there_is_no_memory_is_no_cut() {
     let directory = tempfile::tempdir().unwrap();
-    if !is_mounted(directory.path(), "tmpfs", "size=12M") {
-        return;
-    }
+    let Some(_mounted) = mount_or_skip(directory.path(), "tmpfs", "size=12M") else { return };
     let path = directory.path().join("ring");
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
     let recorder = builder.keep(true).build().unwrap();
