@@ -207,7 +207,7 @@ fn a_ring_that_has_ended_can_still_be_cut_and_old_events_are_forgotten() {
     let file = directory.path().join("cut.evc");
     let cut = rolling.cut(0..=END, &file, false).unwrap();
     assert_eq!(cut.shortfall, Some(Shortfall::Forgotten));
-    assert!(cut.events < 30, "{cut:?}");
+    assert!((1..30).contains(&cut.events), "{cut:?}");
     drop(recorder);
     while !rolling.state().has_ended {
         std::thread::sleep(Duration::from_millis(10));
@@ -218,7 +218,8 @@ fn a_ring_that_has_ended_can_still_be_cut_and_old_events_are_forgotten() {
     let kept = begun_nanos.iter().filter(|begun| **begun >= kept_from).count() as u64;
     let after = directory.path().join("after.evc");
     let cut = rolling.cut(kept_from..=END, &after, false).unwrap();
-    assert!(cut.events >= kept && cut.shortfall.is_none(), "{kept} of {cut:?}");
+    // One event may have been begun just before, and recorded after.
+    assert!(kept > 0 && (kept..=kept + 1).contains(&cut.events) && cut.shortfall.is_none(), "{kept} of {cut:?}");
     assert!(rolling.cut(0..=END, &after, false).is_err(), "the file was replaced");
     assert!(!CaptureFile::open(&after).unwrap().end().unwrap().stats.rings[0].was_live);
 }
