@@ -20,8 +20,8 @@ use std::io::{self, Write};
 ///
 /// `total` is the time from creation to close, `self` that without the time of children, `busy` and `idle` that with and
 /// without a thread in the span. Captures of `eventring profile` also have `cpu`, `runnable` and `blocked`: what the threads
-/// did in the spans, and in those around which they are; `self` without the latter. The percentiles are those of single spans, to three digits. Spans that were open, or of
-/// which an end may be lost, are counted beside them.
+/// did in the spans, and in those around which they are; `self` without the latter. The percentiles are those of single
+/// spans, to three digits. Spans that were open, or of which an end may be lost, are counted beside them.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
