@@ -223,8 +223,12 @@ impl Options {
 
     /// Makes the recorder. It has several rings under one name, and each thread records to one of them.
     fn recorder(&self) -> Result<PerfRecorder, Box<dyn Error>> {
-        let keep = self.keep || std::env::var("EVENTRING_KEEP").is_ok_and(|keep| keep == "1");
-        let recorder = PerfRecorder::builder().config(&self.ring).keep(keep).build()?;
+        let is_set = |name| std::env::var(name).is_ok_and(|value| value == "1");
+        let recorder = PerfRecorder::builder()
+            .config(&self.ring)
+            .keep(self.keep || is_set("EVENTRING_KEEP"))
+            .in_core_files(is_set("EVENTRING_CORE"))
+            .build()?;
         if let Some(error) = eventring::control::environment_error() {
             eprintln!("warning: no server was started: {error}");
         }

@@ -61,7 +61,8 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
             "--listen {}: {error}; name an address of this host that is free, like 127.0.0.1:8545",
             args.listen
         );
-        Failure::new(Exit::Failed, message)
+        let is_no_address = error.kind() == std::io::ErrorKind::InvalidInput;
+        Failure::new(if is_no_address { Exit::Usage } else { Exit::Failed }, message)
     };
     let mut gateway = Gateway::listen(args.listen.as_str()).map_err(refused)?;
     gateway = gateway.allow_origins(args.allow_origins.clone());

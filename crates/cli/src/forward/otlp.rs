@@ -9,7 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::text::advice;
 use crate::text::format::{counted, one_line};
 use crate::text::losses::report_problem;
-use crate::text::paint::WARNING;
+use crate::text::paint::{DIM, WARNING};
 use eventring::reader::Reader;
 use eventring_capture::NextRing;
 use eventring_forward::host_name;
@@ -19,6 +19,9 @@ use serde_json::json;
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::time::Duration;
+
+/// The time for which the collector is tried after the last event.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The options of a forwarding to an OpenTelemetry collector.
 #[derive(clap::Args)]
@@ -50,10 +53,8 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     rings.opened().iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
-    let mut options = OtlpOptions::new(endpoint).host(Some(host));
-    if let Some(time) = args.otlp.patience {
-        options = options.patience(time);
-    }
+    let patience = args.otlp.patience.unwrap_or(PATIENCE);
+    let options = OtlpOptions::new(endpoint).host(Some(host)).patience(patience);
     let (bar, mut problems) = (spinner(), Problems::with("the collector"));
     let (rings, mut refused) = (RefCell::new(rings), None);
     let next_ring = || {
@@ -75,7 +76,15 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
             rings.borrow_mut().say_what_is_awaited();
             rings.borrow_mut().say_what_has_failed();
         });
-        interrupt.came()
+        let is_to_end = interrupt.came();
+        if is_to_end && problem.is_some() {
+            bar.suspend(|| {
+                anstream::eprintln!(
+                    "{DIM}ends when the collector has taken the rest, or after {patience:?}; Ctrl-C again ends at once{DIM:#}"
+                );
+            });
+        }
+        is_to_end
     });
     bar.finish_and_clear();
     let summary = summary.map_err(failure)?;

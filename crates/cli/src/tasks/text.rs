@@ -34,10 +34,10 @@ pub(super) fn write(out: &mut impl Write, answer: &Answer, rows: usize, deadlock
         counted(counts.wakes, "wake", "wakes"),
     )?;
     if answer.lost > 0 {
-        let lost = counted(answer.lost, "event was", "events were");
+        let lost = counted(answer.lost, "event is", "events are");
         writeln!(
             out,
-            "{WARNING}{lost} lost:{WARNING:#} the counts are too low, and what is said of waits may be wrong"
+            "{WARNING}{lost} missing:{WARNING:#} the counts are too low, and what is said of waits may be wrong"
         )?;
     }
     Ok(())
