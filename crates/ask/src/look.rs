@@ -33,7 +33,6 @@ pub struct FirstLook {
     /// Programs, rings and names, as JSON.
     others: [Vec<Value>; 3],
     names_without_room: u64,
-    problems: Vec<String>,
 }
 
 impl FirstLook {
@@ -71,9 +70,7 @@ impl FirstLook {
             })
         };
         let names = collected.names.all.iter().map(name).collect();
-        let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
         Self {
-            problems,
             inputs,
             counts,
             errors: collected.errors.all,
@@ -92,7 +89,7 @@ impl FirstLook {
     /// Returns what was wrong with the capture, a line each.
     #[must_use]
     pub fn problems(&self) -> &[String] {
-        &self.problems
+        &self.counts.problems
     }
 
     /// Returns one line of JSON with at most so many bytes, its end of line included: `version`, `recorded`, `flags`,

@@ -272,14 +272,13 @@ pub fn export(
     if format.has_only_spans() {
         capture.expect_spans()?;
     }
-    let mut summary = match format {
+    let summary = match format {
         Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,
         Format::Folded => folded::write(&recording, options, out)?,
         Format::Jsonl => jsonl::write(&recording, out)?,
         _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     };
     out.flush().map_err(write_error)?;
-    summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
 }
 
@@ -294,11 +293,10 @@ pub fn export_files(
     files: &mut dyn ExportFiles,
 ) -> Result<ExportSummary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    let mut summary = match format {
+    let summary = match format {
         Format::Ctf => ctf::write(&recording, files)?,
         _ => return Err(wrong_output(format, "a directory, expected one output: call `export`")),
     };
-    summary.problems.extend_from_slice(capture.problems());
     Ok(summary)
 }
 

@@ -354,7 +354,7 @@ impl SpanCounter {
         spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
         let (spans, mut wall_times): (Vec<SpanSummary>, Vec<WallTimes>) = spans.into_iter().unzip();
         wall_times.truncate(durations_max);
-        let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
+        let problems = counts.problems.clone();
         let removed = capture.end().map_or(0, |end| end.stats.removed());
         let payload_losses = counts.payload_losses.clone();
         let events = self.typed.finish();

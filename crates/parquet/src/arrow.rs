@@ -46,7 +46,7 @@ pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Res
     let rings = std::mem::take(&mut tables.seqno_counts);
     tables.finish().map_err(write_error)?;
     crate::chain::write(capture, &mut out).map_err(write_error)?;
-    let problems = [counts.problems.as_slice(), &capture.left_out(), capture.problems()].concat();
+    let problems = [counts.problems, capture.left_out()].concat();
     Ok(ArrowSummary { rings, problems })
 }
 

@@ -82,7 +82,7 @@ pub fn may_have_file(name: &str) -> bool {
 pub fn write(capture: &CaptureFile, files: &mut dyn ExportFiles) -> Result<ExportSummary, CaptureError> {
     let recording = &CaptureRecording::new(capture)?;
     let types = FieldTypes::read(recording)?;
-    let mut summary = thread::scope(|scope| {
+    thread::scope(|scope| {
         let (mut row_groups, rows) = RowGroups::to(files);
         let writer = scope.spawn(move || row_groups::write(rows));
         // The tables end here, and with them the channel. Then the writer ends, too.
@@ -92,9 +92,7 @@ pub fn write(capture: &CaptureFile, files: &mut dyn ExportFiles) -> Result<Expor
         // If the writer has failed, the tables could not pass rows to it. Its own error says why.
         result.map_err(write_error)?;
         written
-    })?;
-    summary.problems.extend_from_slice(capture.problems());
-    Ok(summary)
+    })
 }
 
 fn write_rows(

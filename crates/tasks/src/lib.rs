@@ -110,6 +110,5 @@ pub fn tasks(capture: &CaptureFile, question: &Question) -> Result<Answer, Captu
     let recording = CaptureRecording::new(capture)?;
     let mut collector = collect::Collector::new(question);
     let counts = replay_capture(&recording, &mut collector)?;
-    let problems = capture.problems().iter().chain(&counts.problems).cloned().collect();
-    Ok(Answer { lost: counts.lost, problems, ..collector.finish() })
+    Ok(Answer { lost: counts.lost, problems: counts.problems, ..collector.finish() })
 }

@@ -49,8 +49,7 @@ pub(crate) fn flags(
 
 /// Whether the capture is whole.
 fn whole(capture: &CaptureFile, collected: &Collected, counts: &ReplayCounts, flags: &mut Vec<Flag>) {
-    let problems = capture.problems().iter().chain(&counts.problems);
-    let mut problems: Vec<&String> = problems.collect();
+    let mut problems: Vec<&String> = counts.problems.iter().collect();
     problems.dedup();
     for problem in problems {
         flags.push(Flag::new(FlagKind::Damaged, "the capture", 0, problem.clone()));

@@ -366,7 +366,7 @@ pub fn replay_capture(
     let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
     let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
     let mut counts = replay.finish(&end_nanos, entries.tables(), to).map_err(write_error)?;
-    counts.problems = entries.problems().to_vec();
+    counts.problems = [recording.capture.problems(), entries.problems()].concat();
     counts.payload_losses = entries.payload_losses();
     Ok(counts)
 }

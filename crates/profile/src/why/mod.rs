@@ -154,6 +154,6 @@ pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, Capture
         missing,
         count: found.count,
         median_nanos: found.median_nanos,
-        problems: capture.problems().iter().chain(&counts.problems).cloned().collect(),
+        problems: counts.problems,
     })
 }
