@@ -6,7 +6,7 @@ use pin_project_lite::pin_project;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tracing::Span;
 
 pin_project! {
@@ -83,6 +83,8 @@ impl<F: Future> Future for Task<F> {
 struct Traced {
     shared: Arc<Shared>,
     span: Span,
+    /// The waker for the next poll, if the last poll was woken before its end.
+    kept: Option<Waker>,
     has_outcome: bool,
 }
 
@@ -94,12 +96,12 @@ impl Traced {
             dispatch: dispatch.clone(),
         };
         let shared = Shared::new(span.with_subscriber(recorded)?);
-        Some(Self { shared, span, has_outcome: false })
+        Some(Self { shared, span, kept: None, has_outcome: false })
     }
 
     #[inline]
     fn poll<T>(&mut self, context: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-        let waker = self.shared.begin_poll(context.waker());
+        let waker = self.shared.begin_poll(context.waker(), self.kept.take());
         let panics = Panics(self);
         let entered = panics.0.span.enter();
         let result = poll(&mut Context::from_waker(&waker));
@@ -108,8 +110,7 @@ impl Traced {
             panics.0.end("done");
         }
         std::mem::forget(panics);
-        // If nobody has kept a clone and nobody has woken the task, it is the last one, and its drop says so.
-        drop(waker);
+        self.kept = self.shared.end_poll(waker);
         result
     }
 

@@ -1,8 +1,8 @@
 //! The waker of a task: it records each wake, forwards it, and notices when nobody is left who can wake the task.
 //!
 //! A [`TaskWaker`] is what the future inside gets. Its clones are clones of one `Arc`, so its `Drop` runs when the last of
-//! them is gone. Most wakes use up the only clone; so a wake gives one back for the next poll, which then allocates
-//! nothing.
+//! them is gone. A poll that is woken meanwhile keeps its waker for the next poll. Later wakes use up the only clone; so
+//! such a wake gives one back. In both cases the next poll allocates nothing.
 //!
 //! No wake is lost. A wake sets `is_woken` and takes the outer waker, in one critical section; a poll puts it back before
 //! it polls. A wake that finds no outer waker comes after one that has taken it, and before the next poll begins: this
@@ -17,17 +17,19 @@ use std::task::{Wake, Waker};
 pub(crate) struct Shared {
     pub(crate) recorded: Recorded,
     is_over: AtomicBool,
+    /// True from a wake until the next poll begins, and before the first poll. It changes inside of the lock.
+    is_woken: AtomicBool,
+    /// True if the poll may keep its waker for the next one. It is a hint, which saves a clone.
+    is_polled: AtomicBool,
     wakers: Mutex<Wakers>,
 }
 
 struct Wakers {
-    /// True from a wake until the next poll begins, and before the first poll.
-    is_woken: bool,
     /// The number of [`TaskWaker`]s that live: at most one, and those whose `Drop` runs.
     count: u32,
     /// The waker of whoever polls the task; taken by the first wake.
     outer: Option<Waker>,
-    /// A waker for the next poll.
+    /// A waker for the next poll, if the last poll has kept none.
     returned: Option<Waker>,
     /// The waker that was made last.
     last: Weak<TaskWaker>,
@@ -35,8 +37,9 @@ struct Wakers {
 
 impl Shared {
     pub(crate) fn new(recorded: Recorded) -> Arc<Self> {
-        let wakers = Wakers { is_woken: true, count: 0, outer: None, returned: None, last: Weak::new() };
-        Arc::new(Self { recorded, is_over: AtomicBool::new(false), wakers: Mutex::new(wakers) })
+        let wakers = Wakers { count: 0, outer: None, returned: None, last: Weak::new() };
+        let [is_over, is_woken, is_polled] = [false, true, false].map(AtomicBool::new);
+        Arc::new(Self { recorded, is_over, is_woken, is_polled, wakers: Mutex::new(wakers) })
     }
 
     fn wakers(&self) -> MutexGuard<'_, Wakers> {
@@ -48,20 +51,34 @@ impl Shared {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Begins a poll. Returns the waker for the future inside.
+    /// Begins a poll. Returns the waker for the future inside, which may be what the last poll has kept.
     #[inline]
-    pub(crate) fn begin_poll(self: &Arc<Self>, outer: &Waker) -> Waker {
+    pub(crate) fn begin_poll(self: &Arc<Self>, outer: &Waker, kept: Option<Waker>) -> Waker {
         let mut wakers = self.wakers();
-        wakers.is_woken = false;
+        // Relaxed: who loads these outside of the lock decides only who keeps a waker.
+        self.is_woken.store(false, Ordering::Relaxed);
+        self.is_polled.store(true, Ordering::Relaxed);
         let other = match &wakers.outer {
             Some(known) if known.will_wake(outer) => None,
             _ => wakers.outer.replace(outer.clone()),
         };
-        let waker = wakers.returned.take().unwrap_or_else(|| self.waker(&mut wakers));
+        let (waker, spare) = match (kept, wakers.returned.take()) {
+            (Some(kept), spare) => (kept, spare),
+            (None, Some(returned)) => (returned, None),
+            (None, None) => (self.waker(&mut wakers), None),
+        };
         drop(wakers);
-        // Outside of the lock: this may run code of another executor.
-        drop(other);
+        // Outside of the lock: these may run code of another executor, and `TaskWaker::drop`.
+        drop((other, spare));
         waker
+    }
+
+    /// Ends a poll. Returns its waker if the next poll shall have it. Otherwise the waker is dropped: if nobody has kept
+    /// a clone, it is the last one, and its drop says so.
+    #[inline]
+    pub(crate) fn end_poll(&self, waker: Waker) -> Option<Waker> {
+        self.is_polled.store(false, Ordering::Relaxed);
+        self.is_woken.load(Ordering::Relaxed).then_some(waker)
     }
 
     /// Returns a waker that wakes as that of the last poll, so that a future need not register again.
@@ -107,8 +124,8 @@ impl Wake for TaskWaker {
         if shared.is_over() {
             return;
         }
-        wakers.is_woken = true;
-        if wakers.returned.is_none() {
+        shared.is_woken.store(true, Ordering::Relaxed);
+        if wakers.returned.is_none() && !shared.is_polled.load(Ordering::Relaxed) {
             wakers.returned = Some(Waker::from(Arc::clone(self)));
         }
         let outer = wakers.outer.take();
@@ -124,7 +141,7 @@ impl Drop for TaskWaker {
         let shared = &*self.shared;
         let mut wakers = shared.wakers();
         wakers.count -= 1;
-        let is_last = wakers.count == 0 && !wakers.is_woken && !shared.is_over();
+        let is_last = wakers.count == 0 && !shared.is_woken.load(Ordering::Relaxed) && !shared.is_over();
         drop(wakers);
         if is_last {
             shared.recorded.unwakeable();
