@@ -4,31 +4,38 @@
 //! them is gone. A poll that is woken meanwhile keeps its waker for the next poll. Later wakes use up the only clone; so
 //! such a wake gives one back. In both cases the next poll allocates nothing.
 //!
-//! No wake is lost. A wake sets `is_woken` and takes the outer waker, in one critical section; a poll puts it back before
-//! it polls. A wake that finds no outer waker comes after one that has taken it, and before the next poll begins: this
-//! poll sees everything that happened before both of them, because it takes the same lock.
+//! No wake is lost. `is_woken` changes by `swap` alone, which both acquires and releases. A wake that finds it false has
+//! been told by the last poll's `swap` which outer waker there is, and wakes that. A wake that finds it true comes after
+//! one that wakes, and before the next poll: this poll's `swap` follows both, so the poll sees everything that happened
+//! before them.
 
 use crate::record::Recorded;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Wake, Waker};
 
 /// What a task and its wakers share.
 pub(crate) struct Shared {
     pub(crate) recorded: Recorded,
     is_over: AtomicBool,
-    /// True from a wake until the next poll begins, and before the first poll. It changes inside of the lock.
+    /// True from a wake until the next poll begins, and before the first poll.
     is_woken: AtomicBool,
     /// True if the poll may keep its waker for the next one. It is a hint, which saves a clone.
     is_polled: AtomicBool,
+    /// The waker of whoever polls the task, as of the first poll. Most executors never have another one for a task.
+    first: OnceLock<Waker>,
+    /// True if `Wakers::other` stands for `first`.
+    has_other: AtomicBool,
+    /// True if there is a `Wakers::returned`.
+    has_returned: AtomicBool,
     wakers: Mutex<Wakers>,
 }
 
 struct Wakers {
     /// The number of [`TaskWaker`]s that live: at most one, and those whose `Drop` runs.
     count: u32,
-    /// The waker of whoever polls the task; taken by the first wake.
-    outer: Option<Waker>,
+    /// The waker of whoever polled the task last, if it is not that of the first poll.
+    other: Option<Waker>,
     /// A waker for the next poll, if the last poll has kept none.
     returned: Option<Waker>,
     /// The waker that was made last.
@@ -37,9 +44,17 @@ struct Wakers {
 
 impl Shared {
     pub(crate) fn new(recorded: Recorded) -> Arc<Self> {
-        let wakers = Wakers { count: 0, outer: None, returned: None, last: Weak::new() };
-        let [is_over, is_woken, is_polled] = [false, true, false].map(AtomicBool::new);
-        Arc::new(Self { recorded, is_over, is_woken, is_polled, wakers: Mutex::new(wakers) })
+        let wakers = Wakers { count: 0, other: None, returned: None, last: Weak::new() };
+        Arc::new(Self {
+            recorded,
+            is_over: AtomicBool::new(false),
+            is_woken: AtomicBool::new(true),
+            is_polled: AtomicBool::new(false),
+            first: OnceLock::new(),
+            has_other: AtomicBool::new(false),
+            has_returned: AtomicBool::new(false),
+            wakers: Mutex::new(wakers),
+        })
     }
 
     fn wakers(&self) -> MutexGuard<'_, Wakers> {
@@ -54,14 +69,29 @@ impl Shared {
     /// Begins a poll. Returns the waker for the future inside, which may be what the last poll has kept.
     #[inline]
     pub(crate) fn begin_poll(self: &Arc<Self>, outer: &Waker, kept: Option<Waker>) -> Waker {
-        let mut wakers = self.wakers();
-        // Relaxed: who loads these outside of the lock decides only who keeps a waker.
-        self.is_woken.store(false, Ordering::Relaxed);
-        self.is_polled.store(true, Ordering::Relaxed);
-        let other = match &wakers.outer {
-            Some(known) if known.will_wake(outer) => None,
-            _ => wakers.outer.replace(outer.clone()),
+        let is_first = self.first.get_or_init(|| outer.clone()).will_wake(outer);
+        // Relaxed: only polls change `has_other`. A wake that gives a waker back does so before it wakes.
+        let is_usual =
+            is_first && !self.has_other.load(Ordering::Relaxed) && !self.has_returned.load(Ordering::Relaxed);
+        let waker = match kept {
+            Some(kept) if is_usual => kept,
+            kept => self.begin_poll_slow(outer, is_first, kept),
         };
+        self.is_polled.store(true, Ordering::Relaxed);
+        // Last: from here on, wakes wake the new outer waker, and the drop of another waker may say that it was the last.
+        self.is_woken.swap(false, Ordering::AcqRel);
+        waker
+    }
+
+    #[inline(never)]
+    fn begin_poll_slow(self: &Arc<Self>, outer: &Waker, is_first: bool, kept: Option<Waker>) -> Waker {
+        let mut wakers = self.wakers();
+        let old = match &wakers.other {
+            Some(known) if !is_first && known.will_wake(outer) => None,
+            _ => std::mem::replace(&mut wakers.other, (!is_first).then(|| outer.clone())),
+        };
+        self.has_other.store(!is_first, Ordering::Relaxed);
+        self.has_returned.store(false, Ordering::Relaxed);
         let (waker, spare) = match (kept, wakers.returned.take()) {
             (Some(kept), spare) => (kept, spare),
             (None, Some(returned)) => (returned, None),
@@ -69,7 +99,7 @@ impl Shared {
         };
         drop(wakers);
         // Outside of the lock: these may run code of another executor, and `TaskWaker::drop`.
-        drop((other, spare));
+        drop((old, spare));
         waker
     }
 
@@ -77,6 +107,7 @@ impl Shared {
     /// a clone, it is the last one, and its drop says so.
     #[inline]
     pub(crate) fn end_poll(&self, waker: Waker) -> Option<Waker> {
+        // Relaxed: this decides only who keeps a waker.
         self.is_polled.store(false, Ordering::Relaxed);
         self.is_woken.load(Ordering::Relaxed).then_some(waker)
     }
@@ -92,11 +123,24 @@ impl Shared {
         }))
     }
 
-    /// Notes that the task has ended. From now on nothing is recorded and nobody is woken.
+    /// Wakes whoever polls the task.
+    #[inline]
+    fn wake(&self) {
+        // Relaxed: the `swap` that found `is_woken` false has acquired what the last poll stored.
+        if self.has_other.load(Ordering::Relaxed) {
+            let other = self.wakers().other.clone();
+            // Outside of the lock: this runs code of another executor.
+            other.into_iter().for_each(Waker::wake);
+        } else if let Some(first) = self.first.get() {
+            first.wake_by_ref();
+        }
+    }
+
+    /// Notes that the task has ended. From now on nothing is recorded.
     pub(crate) fn end(&self) {
         let mut wakers = self.wakers();
         self.is_over.store(true, Ordering::Relaxed);
-        let rest = (wakers.outer.take(), wakers.returned.take());
+        let rest = (wakers.other.take(), wakers.returned.take());
         drop(wakers);
         drop(rest);
     }
@@ -105,6 +149,17 @@ impl Shared {
 /// The waker that the future of a task gets.
 struct TaskWaker {
     shared: Arc<Shared>,
+}
+
+impl TaskWaker {
+    /// Gives a waker back for the next poll.
+    fn give_back(self: &Arc<Self>) {
+        let mut wakers = self.shared.wakers();
+        if wakers.returned.is_none() && !self.shared.is_over() {
+            wakers.returned = Some(Waker::from(Arc::clone(self)));
+            self.shared.has_returned.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Wake for TaskWaker {
@@ -118,21 +173,15 @@ impl Wake for TaskWaker {
         if shared.is_over() {
             return;
         }
-        // Before the lock, so that the wake is recorded before the poll that it causes.
+        // First, so that the wake is recorded before the poll that it causes.
         shared.recorded.woken();
-        let mut wakers = shared.wakers();
-        if shared.is_over() {
+        if shared.is_woken.swap(true, Ordering::AcqRel) {
             return;
         }
-        shared.is_woken.store(true, Ordering::Relaxed);
-        if wakers.returned.is_none() && !shared.is_polled.load(Ordering::Relaxed) {
-            wakers.returned = Some(Waker::from(Arc::clone(self)));
+        if !shared.is_polled.load(Ordering::Relaxed) {
+            self.give_back();
         }
-        let outer = wakers.outer.take();
-        drop(wakers);
-        if let Some(outer) = outer {
-            outer.wake();
-        }
+        shared.wake();
     }
 }
 
