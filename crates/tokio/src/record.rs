@@ -41,6 +41,11 @@ pub(crate) fn task_span(new: NewTask<'_>) -> Option<Span> {
     if span.is_disabled() {
         return None;
     }
+    // `tracing` asks the subscriber of the thread that comes to a call site first. This thread has the right one; a
+    // thread that wakes the task may have none.
+    for site in [&WOKEN, &UNWAKEABLE] {
+        site.interest();
+    }
     if let Some(spawner) = Span::current().id() {
         span.follows_from(spawner);
     }
