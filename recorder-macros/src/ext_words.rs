@@ -33,7 +33,7 @@ impl ExtWords {
                 let problem = "word 3 is called span, unless the enum says no_span; no other word is called so";
                 return Err(syn::Error::new(word.name.span(), problem));
             }
-            if words.iter().flatten().any(|(other, _)| *other == name) {
+            if words.iter().flatten().any(|(other, of)| *other == name || key(other, of) == key(&name, kind)) {
                 return Err(syn::Error::new(word.name.span(), "a second extension word of this name"));
             }
             match &words[index] {
@@ -100,6 +100,11 @@ impl ExtWords {
         });
         quote!(#(#checks)*)
     }
+}
+
+/// Returns the name of a word in outputs, as `ExtWord::key` does: a seqno `order` is `order_seqno`.
+fn key(name: &str, kind: &str) -> String {
+    if kind == "Number" { name.to_owned() } else { format!("{name}_{}", kind.to_ascii_lowercase()) }
 }
 
 fn read_word(word: &ExtWord) -> Result<(usize, String, &'static str)> {

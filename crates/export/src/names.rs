@@ -11,7 +11,8 @@ use std::collections::{HashMap, HashSet};
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Names {
-    /// The name; with its target if spans of other targets have the same name: `apply`, `shop::web::apply`
+    /// The name; in stacks with its target if spans of other targets have the same name: `apply`, `shop::web::apply`.
+    /// Traces have the target as a category
     #[default]
     Name,
     /// The target and the name: `shop::web::apply`

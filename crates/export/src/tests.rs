@@ -351,6 +351,22 @@ fn a_slice_whose_exit_may_have_been_lost_has_no_end_in_any_format() {
 }
 
 #[test]
+fn a_loop_that_records_a_span_each_thirty_nanoseconds_is_no_damage() {
+    const SPANS: u64 = 150_000;
+    let mut made = CaptureFixture::new();
+    for number in 0..SPANS {
+        let (nanos, id) = (1000 + 30 * number, 1 + number);
+        made.span_new(nanos, 1, (id, 0), 0, &[]);
+        made.span(PerfEvent::SpanClose, nanos + 20, 1, id, 0);
+        if id % 1000 == 0 {
+            made.end_block();
+        }
+    }
+    let summary = export(&made.open(), Format::Jsonl, View::Thread, &mut Vec::new()).unwrap();
+    assert_eq!(summary.spans, SPANS);
+}
+
+#[test]
 fn the_line_of_a_span_has_a_limit_and_further_slices_have_lines_of_their_own() {
     const ENTERS: u64 = 10_000;
     let mut made = CaptureFixture::new();

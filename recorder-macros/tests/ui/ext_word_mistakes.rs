@@ -24,6 +24,13 @@ enum NameTwice {
 }
 
 #[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, ext(0 = order: seqno, 1 = order_seqno))]
+#[repr(u16)]
+enum NameTwiceInOutputs {
+    Started = 2,
+}
+
+#[derive(EventType, Clone, Copy)]
 #[event(content_type = 300, ext(0 = order, 0 = line))]
 #[repr(u16)]
 enum WordTwice {

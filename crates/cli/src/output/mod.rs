@@ -61,7 +61,8 @@ pub(crate) fn check_reader() -> std::io::Result<()> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let stdout = std::io::stdout();
         let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
-        poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        // Ctrl-C may come meanwhile.
+        rustix::io::retry_on_intr(|| poll(&mut looked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })))?;
         if looked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
             return Err(std::io::ErrorKind::BrokenPipe.into());
         }

@@ -24,6 +24,8 @@ pub(super) struct DrawnSpan {
     pub(super) whole: Option<WholeSlice>,
     /// The slices of the span in thread view: those that are open, and those that have ended lately.
     pub(super) slices: Vec<DrawnSlice>,
+    /// The number of slices from which on those that ended long ago are forgotten.
+    pub(super) slices_many: usize,
 }
 
 /// The slice of a span in span view.

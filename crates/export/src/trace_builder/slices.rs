@@ -7,7 +7,7 @@ use eventring::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, Th
 use eventring_capture::recording::RecordingEntry;
 use std::io;
 
-/// The number of slices of a span from which on the slices that ended long ago are forgotten.
+/// The number of slices of a span from which on the slices that ended long ago are forgotten, at least.
 const SLICES_MANY: usize = 8;
 /// The estimated size of what is kept for an open slice, beside its fields.
 const SLICE_BYTES: u64 = 512;
@@ -45,9 +45,11 @@ impl TraceBuilder<'_> {
         let span = process.spans.entry(slice.span).or_default();
         let shown = span.shown();
         self.writer.begin(track, id, start_nanos, label, span.args(slice.span, replayed.parent, &mut more))?;
-        if span.slices.len() >= SLICES_MANY {
+        if span.slices.len() >= span.slices_many.max(SLICES_MANY) {
             let now_nanos = self.now_nanos;
             span.slices.retain(|slice| slice.end_nanos.is_none_or(|end| end.saturating_add(GRACE_NANOS) > now_nanos));
+            // So that a look at all of them is paid for by as many new ones.
+            span.slices_many = span.slices.len().saturating_mul(2);
         }
         let (thread, replay_id, begun_nanos) = (slice.thread, slice.id, slice.entered_epoch_nanos);
         let lost_nanos = outline.lost_slices.get(&slice.id).copied();

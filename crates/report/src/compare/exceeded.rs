@@ -93,7 +93,7 @@ impl fmt::Display for LimitError {
             Self::NotExact { limit } => write!(
                 f,
                 "{limit}: the instructions of {} are not exact, because the spans were entered several times, as those of futures are: they \
-                 differ from run to run; name a span that is entered once, inside of them or around them",
+                 differ from run to run; name a span that is entered once, inside of them or around them, and that waits for no other thread",
                 limit.span
             ),
             Self::NotCounted { limit } => write!(
