@@ -38,12 +38,20 @@ mod spawn;
 pub mod sync;
 mod task;
 mod waker;
+#[cfg(test)]
+mod waker_model;
 mod worker;
 
 pub use blocking::{spawn_blocking, spawn_blocking_named};
 pub use spawn::{JoinSetExt, SpawnExt, spawn, spawn_local, spawn_local_named, spawn_named};
 pub use task::Task;
 pub use worker::instrument;
+
+/// What the waker is made of. Its model has others.
+mod primitives {
+    pub(crate) use std::sync::atomic::AtomicBool;
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+}
 
 /// The target of the spans of tasks, and of their events.
 pub const TARGET: &str = "eventring::task";

@@ -7,11 +7,12 @@
 //! No wake is lost. `is_woken` changes by `swap` alone, which both acquires and releases. A wake that finds it false has
 //! been told by the last poll's `swap` which outer waker there is, and wakes that. A wake that finds it true comes after
 //! one that wakes, and before the next poll: this poll's `swap` follows both, so the poll sees everything that happened
-//! before them.
+//! before them. `waker_model` tries the interleavings.
 
-use crate::record::Recorded;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use super::primitives::{AtomicBool, Mutex, MutexGuard};
+use super::record::Recorded;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::{Wake, Waker};
 
 /// What a task and its wakers share.

@@ -3,7 +3,7 @@
 //! An export keeps the open spans, a few milliseconds of the stream, and its results. But a file in which all events
 //! are alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
 //! estimates how many bytes it keeps at present. The export refuses the capture if the estimate exceeds what a real
-//! capture of that file size could need. (The estimate is too high, up to four times.)
+//! capture of that file size could need. (The estimate is a little too high.)
 //!
 //! A real capture is small, too, if all its events are alike: threads that record a span each 30 ns have some 160,000
 //! spans each in the milliseconds that are kept.
@@ -11,7 +11,7 @@
 use crate::{CaptureError, CaptureErrorKind};
 
 /// The number of bytes that an export may hold in memory for any capture, even the smallest.
-const BYTES_FREE: u64 = 1 << 30;
+const BYTES_FREE: u64 = 384 << 20;
 /// The number of bytes that an export may keep for each byte of the capture's file, in addition to [`BYTES_FREE`].
 /// Real captures need less than one.
 const BYTES_PER_BYTE: u64 = 64;

@@ -4,8 +4,9 @@ use super::{OpenSlice, SpanReplay};
 use crate::schema::perf::FieldValue;
 use crate::tracing::{Fields, Span, SpanId, SpanSlice};
 
-/// The size of a span in the map, which may be half empty, and in the list that [`SpanReplay::finish`] makes.
-const SPAN_BYTES: u64 = 4 * size_of::<(SpanId, Span)>() as u64;
+/// The size of a span and of its place in the map, which may be half empty, and in the list that [`SpanReplay::finish`]
+/// makes.
+const SPAN_BYTES: u64 = 2 * (size_of::<Span>() + size_of::<(SpanId, Box<Span>)>()) as u64;
 pub(super) const SLICE_BYTES: u64 = size_of::<SpanSlice>() as u64 * 2;
 /// The largest number of spans that one span follows from. An open span can have links without end.
 pub(super) const FOLLOWS_FROM_MAX: usize = 128;
