@@ -33,9 +33,12 @@ pub struct OtlpOptions {
 }
 
 impl OtlpOptions {
+    /// The patience of a forwarding, unless it is set: 30 s.
+    pub const PATIENCE: Duration = Duration::from_secs(30);
+
     /// Makes settings for this collector.
     pub fn new(endpoint: OtlpEndpoint) -> Self {
-        Self { endpoint, host: None, patience: Duration::from_secs(30) }
+        Self { endpoint, host: None, patience: Self::PATIENCE }
     }
 
     /// Sets the name of the host on which the programs run, which is sent as `host.name`. Default: none.
@@ -44,8 +47,8 @@ impl OtlpOptions {
     }
 
     /// Sets how long the forwarding goes on trying to reach the collector when the programs have ended: since their
-    /// end, or since the collector has answered last, if that was later. Default: 30 s. While a program records, the
-    /// forwarding never gives up.
+    /// end, or since the collector has answered last, if that was later. Default: [`Self::PATIENCE`]. While a
+    /// program records, the forwarding never gives up.
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }

@@ -20,9 +20,6 @@ use std::cell::RefCell;
 use std::io::Write as _;
 use std::time::Duration;
 
-/// The time for which the collector is tried after the last event.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// The options of a forwarding to an OpenTelemetry collector.
 #[derive(clap::Args)]
 pub(super) struct OtlpArgs {
@@ -53,7 +50,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     rings.opened().iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
-    let patience = args.otlp.patience.unwrap_or(PATIENCE);
+    let patience = args.otlp.patience.unwrap_or(OtlpOptions::PATIENCE);
     let options = OtlpOptions::new(endpoint).host(Some(host)).patience(patience);
     let (bar, mut problems) = (spinner(), Problems::with("the collector"));
     let (rings, mut refused) = (RefCell::new(rings), None);
