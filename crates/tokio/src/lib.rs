@@ -47,7 +47,7 @@ pub use spawn::{JoinSetExt, SpawnExt, spawn, spawn_local, spawn_local_named, spa
 pub use task::Task;
 pub use worker::instrument;
 
-/// What the waker is made of. Its model has others.
+/// The waker is made of these. Its model replaces them.
 mod primitives {
     pub(crate) use std::sync::atomic::AtomicBool;
     pub(crate) use std::sync::{Mutex, MutexGuard};

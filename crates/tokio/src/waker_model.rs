@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use waker::Shared;
 
-/// What the executor waits for.
+/// The executor waits for this: a wake, or that nobody can wake the task.
 struct Queue {
     state: Mutex<State>,
     changed: Condvar,
@@ -84,7 +84,7 @@ enum Way {
     Drops,
 }
 
-/// What the task waits for: so many things, one after the other.
+/// The task waits for things, which come one after the other.
 #[derive(Default)]
 struct Awaited {
     are_there: u32,
