@@ -106,9 +106,22 @@ impl Args {
         }
     }
 
+    /// Gives the program's values other names, `name#field`, if they have the name of a fact: of one of the first `facts`
+    /// values, or one that `is_fact` says.
+    pub(crate) fn tell_from_facts(&mut self, facts: usize, is_fact: fn(&str) -> bool) {
+        let (facts, values) = self.0.split_at_mut(facts);
+        for Arg { name, .. } in values {
+            if let ArgName::Shared(shared) = name
+                && (is_fact(shared) || facts.iter().any(|fact| *fact.name == **shared))
+            {
+                *shared = beside(shared);
+            }
+        }
+    }
+
     /// Returns the values as a JSON object. If several values have the same name, the object has the last one.
     pub(super) fn values(&self) -> Map<String, serde_json::Value> {
-        self.0.iter().map(|arg| (arg.name.to_string(), arg.value.to_json())).collect()
+        self.0.iter().map(|arg| (arg.name.in_chrome().into_owned(), arg.value.to_json())).collect()
     }
 
     /// Returns the problems of incomplete values as a JSON object. The object is empty if all values are whole.
@@ -116,10 +129,10 @@ impl Args {
         let mut cuts = Map::new();
         for arg in &self.0 {
             match &arg.cut {
-                Some(cut) => cuts.insert(arg.name.to_string(), cut.to_json()),
+                Some(cut) => cuts.insert(arg.name.in_chrome().into_owned(), cut.to_json()),
                 // Several values may have this name, and only the last one is shown. If the last one is whole, the
                 // problem of an earlier one is removed.
-                None => cuts.remove(&*arg.name),
+                None => cuts.remove(&*arg.name.in_chrome()),
             };
         }
         cuts
@@ -179,6 +192,35 @@ impl ArgValue {
             Self::Bool(value) => json!(value),
             Self::Text(text) => json!(text),
             Self::Unknown => serde_json::Value::Null,
+        }
+    }
+}
+
+/// Returns true if traces tell a fact of spans under this name.
+pub(crate) fn is_of_span(name: &str) -> bool {
+    matches!(
+        name,
+        "span_id" | "parent_span_id" | "follows_from" | "trace_id" | "start" | "end" | "exit" | "open" | "open_at_least_ns"
+    ) || matches!(name, "busy_ns" | "instructions" | "self_instructions" | "missing_fields" | "fields_lost" | "problem")
+}
+
+/// Returns true if traces tell a fact of log records, or of typed events, under this name.
+pub(crate) fn is_of_event(name: &str) -> bool {
+    matches!(name, "level" | "target" | "span_id" | "missing_fields" | "fields_lost" | "problem")
+}
+
+/// Returns another name for a value of the program that has the name of a fact. Fields of one name are told apart by
+/// numbers, as `name#2`.
+fn beside(name: &str) -> Arc<str> {
+    format!("{name}#field").into()
+}
+
+impl ArgName {
+    /// Returns the name in a Chrome trace, which has members of its own among the arguments.
+    pub(super) fn in_chrome(&self) -> Cow<'_, str> {
+        match self {
+            Self::Shared(name) if matches!(&**name, "source" | "data" | CUT) => beside(name).to_string().into(),
+            name => Cow::Borrowed(name),
         }
     }
 }

@@ -279,7 +279,7 @@ impl TraceWriter for ChromeWriter<'_> {
         if let Some(alert) = label.alert {
             names.member("cname", colour(alert))?;
         }
-        let is_plain = members.try_args(args)? && !args.0.iter().any(|arg| &*arg.name == SOURCE);
+        let is_plain = members.try_args(args)?;
         let mut all = (!is_plain).then(|| args.clone());
         if let Some((file, line)) = label.source {
             match &mut all {

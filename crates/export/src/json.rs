@@ -118,7 +118,7 @@ impl JsonText {
         }
         for (index, arg) in args.0.iter().enumerate() {
             let at = self.0.len();
-            self.any_key(&arg.name)?;
+            self.any_key(&arg.name.in_chrome())?;
             // In JSON text, the quotation marks of a name stand only around the name of a member: those inside a string
             // have a backslash before them.
             let is_there = start > 0 && contains(&self.0[..start], &self.0[at + 1..]);

@@ -12,6 +12,7 @@ use eventring_capture::recording::{
 
 mod damaged;
 mod kernel;
+mod names_of_facts;
 mod other_schemas;
 
 pub(super) fn exported(capture: &CaptureFile, format: Format, view: View) -> String {

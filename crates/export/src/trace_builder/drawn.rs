@@ -1,6 +1,7 @@
 //! The spans and slices that have begun in the output, with the fields that each of them shows already.
 
 use super::{ArgValue, Args};
+use crate::args::is_of_span;
 use crate::trace_writer::{SliceId, TrackId};
 use eventring::tracing::{Fields, FieldsProblem, SpanId, ThreadKey};
 
@@ -77,6 +78,7 @@ impl DrawnSpan {
         self.problem = self.problem.or(more.problem);
         let mut args = Args::default();
         more.values.into_iter().for_each(|field| args.push_field(field));
+        args.tell_from_facts(0, is_of_span);
         self.add_args(args);
     }
 

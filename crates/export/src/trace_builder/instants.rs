@@ -2,6 +2,7 @@
 
 use super::held::{Instant, Origin};
 use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
+use crate::args::is_of_event;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::decode_event;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, ThreadKey};
@@ -33,7 +34,9 @@ impl<'p> TraceBuilder<'p> {
                 args.push("level", ArgValue::Text(call_site.level.name().unwrap_or_default().into()));
                 args.push("target", ArgValue::Text(call_site.target.clone().into()));
                 let message = fields.get("message").map(ToString::to_string);
+                let facts = args.0.len();
                 fields.values.into_iter().for_each(|field| args.push_field(field));
+                args.tell_from_facts(facts, is_of_event);
                 args.push_problems(fields.missing, fields.problem);
                 (span, message, Some(call_site))
             }
@@ -104,7 +107,9 @@ impl<'p> TraceBuilder<'p> {
         match payload {
             PayloadRead::Valid([]) if recording.rings().model(ring).is_none() => {}
             PayloadRead::Valid(bytes) => {
+                let facts = args.0.len();
                 args.push_payload(&decode_event(recording.rings().model(ring), descriptor.event_type, bytes));
+                args.tell_from_facts(facts, is_of_event);
             }
             _ => args.push("payload", ArgValue::Text("lost".into())),
         }
