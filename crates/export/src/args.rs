@@ -200,7 +200,15 @@ impl ArgValue {
 pub(crate) fn is_of_span(name: &str) -> bool {
     matches!(
         name,
-        "span_id" | "parent_span_id" | "follows_from" | "trace_id" | "start" | "end" | "exit" | "open" | "open_at_least_ns"
+        "span_id"
+            | "parent_span_id"
+            | "follows_from"
+            | "trace_id"
+            | "start"
+            | "end"
+            | "exit"
+            | "open"
+            | "open_at_least_ns"
     ) || matches!(name, "busy_ns" | "instructions" | "self_instructions" | "missing_fields" | "fields_lost" | "problem")
 }
 
