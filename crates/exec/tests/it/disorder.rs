@@ -4,7 +4,7 @@
 use crate::{Event, events, kept};
 use eventring::reader::{Gap, GapCause, PayloadRead};
 use eventring::schema::exec::ExecEvent;
-use eventring_exec::{Block, BlockBuilder, Dialect, Found, Outcome, Problem, Wanted};
+use eventring_exec::{Block, BlockBuilder, Dialect, Found, Outcome, Part, Problem, Wanted};
 use eventring_stress::chain::Made;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -223,6 +223,68 @@ fn whatever_happens_to_the_events_no_block_is_called_complete_that_is_not() {
     ];
     assert!(expected.iter().all(|kind| named.contains_key(kind)), "{named:?}");
     assert!(complete > 0 && incomplete > 0);
+}
+
+/// Returns the events of the first block.
+fn of_one_block() -> Vec<Input> {
+    let original = original();
+    let start = original.iter().find(|(event, _)| event.event_type == ExecEvent::BlockStart as u16).unwrap().0;
+    let of_block = original.into_iter().filter(|(event, _)| event.content_ext[0] == start.seqno);
+    of_block.map(Input::Event).collect()
+}
+
+/// Returns the only block of these events.
+fn block_of(inputs: &[Input]) -> Block {
+    let mut blocks = blocks(&build(inputs, Wanted::ALL));
+    assert_eq!(blocks.len(), 1);
+    (*blocks.remove(0)).clone()
+}
+
+#[test]
+fn a_gap_is_told_with_its_range_wherever_it_is() {
+    let inputs = of_one_block();
+    // After the last event the block is over.
+    for at in 1..inputs.len() {
+        let Input::Event((event, _)) = &inputs[at] else { unreachable!() };
+        let gap = Gap { first_seqno: event.seqno, count: 1, cause: GapCause::Overwritten };
+        let mut told = inputs.clone();
+        told[at] = Input::Gap(gap);
+        let mut silent = inputs.clone();
+        silent.remove(at);
+        // Without the event behind it, nothing shows that the last one is not there.
+        for lossy in [Some(told), (at + 1 < inputs.len()).then_some(silent)].into_iter().flatten() {
+            let block = block_of(&lossy);
+            let range = Problem::Gap { first_seqno: event.seqno, count: 1 };
+            assert!(!block.is_complete && block.problems.contains(&range), "{at}: {:?}", block.problems);
+        }
+    }
+}
+
+#[test]
+fn an_event_that_is_said_twice_is_told_whatever_it_says() {
+    let inputs = of_one_block();
+    for at in 1..inputs.len() - 1 {
+        let Input::Event((event, _)) = &inputs[at] else { unreachable!() };
+        let mut twice = inputs.clone();
+        twice.insert(at, twice[at].clone());
+        renumber(&mut twice);
+        let block = block_of(&twice);
+        let is_duplicate = |problem: &Problem| matches!(problem, Problem::Duplicate { .. });
+        assert!(block.problems.iter().any(is_duplicate), "event {at} of type {}", event.event_type);
+        assert!(!block.is_complete);
+    }
+}
+
+#[test]
+fn a_transaction_that_was_not_recorded_is_missed() {
+    for txn in 1..=3 {
+        let mut inputs = of_one_block();
+        inputs.retain(|input| !matches!(input, Input::Event((event, _)) if event.content_ext[1] == txn));
+        renumber(&mut inputs);
+        let block = block_of(&inputs);
+        let missing = Problem::Missing { what: Part::Transactions, txn: None, expected: 3, found: 2 };
+        assert!(!block.is_complete && block.problems.contains(&missing), "{txn}: {:?}", block.problems);
+    }
 }
 
 /// Control: if the builder did not look for what is missing, the test above would fail.
