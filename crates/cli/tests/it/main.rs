@@ -29,6 +29,7 @@ mod profile;
 mod program;
 mod qemu;
 mod queries;
+mod readme;
 mod rings;
 mod shop;
 mod tasks;
