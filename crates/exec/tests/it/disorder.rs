@@ -287,6 +287,58 @@ fn a_transaction_that_was_not_recorded_is_missed() {
     }
 }
 
+#[test]
+fn an_event_that_comes_once_more_is_told_and_changes_nothing() {
+    let inputs = of_one_block();
+    let whole = content(&block_of(&inputs));
+    for at in 1..inputs.len() - 1 {
+        let Input::Event((event, _)) = &inputs[at] else { unreachable!() };
+        let mut twice = inputs.clone();
+        twice.insert(at, twice[at].clone());
+        let block = block_of(&twice);
+        assert_eq!(
+            (block.problems.clone(), content(&block)),
+            (vec![Problem::Duplicate { seqno: event.seqno }], whole.clone())
+        );
+    }
+}
+
+#[test]
+fn a_payload_that_ends_early_and_a_start_that_is_not_its_own_are_malformed() {
+    let inputs = of_one_block();
+    for at in 0..inputs.len() {
+        let Input::Event((event, payload)) = &inputs[at] else { unreachable!() };
+        if payload.is_empty() {
+            continue;
+        }
+        let mut cut = inputs.clone();
+        cut[at] = Input::Event((*event, payload[..payload.len() - 1].to_vec()));
+        let found = build(&cut, Wanted::ALL);
+        let malformed = Problem::Malformed { seqno: event.seqno };
+        let is_told = found.contains(&Found::Problem(malformed))
+            || blocks(&found).iter().any(|block| !block.is_complete && block.problems.contains(&malformed));
+        assert!(is_told, "event {at} of type {}: {found:?}", event.event_type);
+    }
+    let mut other = inputs;
+    let Input::Event((start, _)) = &mut other[0] else { unreachable!() };
+    start.content_ext[0] += 1;
+    let malformed = Problem::Malformed { seqno: start.seqno };
+    let found = build(&other, Wanted::ALL);
+    assert!(!blocks(&found)[0].is_complete && blocks(&found)[0].problems.contains(&malformed), "{found:?}");
+}
+
+#[test]
+fn an_event_that_the_node_could_not_record_is_told_outside_of_blocks_too() {
+    let Input::Event((start, _)) = of_one_block().remove(0) else { unreachable!() };
+    let mut error = start;
+    error.event_type = ExecEvent::RecordError as u16;
+    error.content_ext = [start.seqno, 3, 0, 0];
+    let payload = [[2, 0], (ExecEvent::TxnLog as u16).to_le_bytes()].concat();
+    let found = build(&[Input::Event((error, [payload, vec![0; 12]].concat()))], Wanted::ALL);
+    let dropped_type = ExecEvent::TxnLog as u16;
+    assert_eq!(found, [Found::Problem(Problem::RecordError { seqno: error.seqno, txn: Some(2), dropped_type })]);
+}
+
 /// Control: if the builder did not look for what is missing, the test above would fail.
 #[test]
 fn each_event_of_a_block_is_missed() {
