@@ -328,15 +328,22 @@ fn a_payload_that_ends_early_and_a_start_that_is_not_its_own_are_malformed() {
 }
 
 #[test]
-fn an_event_that_the_node_could_not_record_is_told_outside_of_blocks_too() {
-    let Input::Event((start, _)) = of_one_block().remove(0) else { unreachable!() };
+fn an_event_that_the_node_could_not_record_is_told_in_blocks_and_outside() {
+    let mut inputs = of_one_block();
+    let Input::Event((start, _)) = inputs[0].clone() else { unreachable!() };
+    let dropped_type = ExecEvent::TxnLog as u16;
     let mut error = start;
     error.event_type = ExecEvent::RecordError as u16;
     error.content_ext = [start.seqno, 3, 0, 0];
-    let payload = [[2, 0], (ExecEvent::TxnLog as u16).to_le_bytes()].concat();
-    let found = build(&[Input::Event((error, [payload, vec![0; 12]].concat()))], Wanted::ALL);
-    let dropped_type = ExecEvent::TxnLog as u16;
-    assert_eq!(found, [Found::Problem(Problem::RecordError { seqno: error.seqno, txn: Some(2), dropped_type })]);
+    let payload = [[2, 0], dropped_type.to_le_bytes()].concat();
+    let error = Input::Event((error, [payload, vec![0; 12]].concat()));
+    let told = |seqno| Problem::RecordError { seqno, txn: Some(2), dropped_type };
+    assert_eq!(build(&[error.clone()], Wanted::ALL), [Found::Problem(told(start.seqno))]);
+    // The error stands for an event that was not recorded; here it is one more, so that nothing else is missing.
+    inputs.insert(2, error);
+    renumber(&mut inputs);
+    let block = block_of(&inputs);
+    assert_eq!((block.is_complete, block.problems), (false, vec![told(3)]));
 }
 
 /// Control: if the builder did not look for what is missing, the test above would fail.
