@@ -93,7 +93,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             Some(io) => cannot_write(io).into(),
             None => anyhow::Error::new(error),
         })?;
-        check_counted(args, out.bytes())?;
+        if let Err(failure) = check_counted(args, out.bytes()) {
+            return Err(match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
+                Exit::Done => failure.into(),
+                damaged => Failure::new(damaged, format!("{failure}; the capture is not whole, as said above")).into(),
+            });
+        }
         Ok(summary)
     };
     let summary = match target {

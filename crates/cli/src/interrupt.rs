@@ -1,4 +1,4 @@
-//! The handling of Ctrl-C and SIGTERM: the first signal asks the program to finish, and the last ends it immediately.
+//! The handling of Ctrl-C, SIGTERM and SIGHUP: the first signal asks the program to finish, and the last ends it immediately.
 //! For most commands, the last is the second.
 
 use super::exit::Failure;
@@ -34,12 +34,8 @@ impl Interrupt {
     /// command may have more than one step to its end. The next signal ends the process immediately, and so does each
     /// signal after one that was not noticed for a while.
     pub(super) fn listen_to(signals_max: usize) -> anyhow::Result<Self> {
-        Self::listen_to_all(&[SIGINT, SIGTERM], signals_max)
-    }
-
-    /// Starts to listen for these signals, as [`Self::listen_to`] does.
-    pub(super) fn listen_to_all(signals: &[i32], signals_max: usize) -> anyhow::Result<Self> {
-        let mut signals = Signals::new(signals).map_err(|error| Failure::io("cannot listen to signals", &error))?;
+        let mut signals =
+            Signals::new(ending_signals()).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let (tell, asked) = channel();
         let noticed = Arc::new(Mutex::new(0));
         let seen = Arc::clone(&noticed);
@@ -73,6 +69,11 @@ impl Interrupt {
     }
 }
 
+/// Returns the signals that end the program. Under nohup(1) it goes on when the terminal is closed.
+fn ending_signals() -> Vec<i32> {
+    [SIGINT, SIGTERM].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP)).collect()
+}
+
 /// Returns true if the process was started with this signal ignored.
 pub(super) fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -92,8 +93,8 @@ impl RemovedBySignal {
     /// signal does.
     pub(super) fn listen() -> anyhow::Result<Self> {
         const ATTEMPTS: u32 = 100;
-        let signals = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
-        let mut signals = Signals::new(signals).map_err(|error| Failure::io("cannot listen to signals", &error))?;
+        let mut signals =
+            Signals::new(ending_signals()).map_err(|error| Failure::io("cannot listen to signals", &error))?;
         let handle = signals.handle();
         let directory = Arc::new(Mutex::new(None::<PathBuf>));
         let to_remove = directory.clone();

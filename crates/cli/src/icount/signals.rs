@@ -1,9 +1,9 @@
 //! The signals that end a run.
 
 use crate::capture::Program;
-use crate::interrupt::{self, Interrupt};
+use crate::interrupt::Interrupt;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::io::Write as _;
 
@@ -15,13 +15,8 @@ pub(super) struct RunSignals {
 
 impl RunSignals {
     pub(super) fn listen() -> anyhow::Result<Self> {
-        let mut signals = vec![SIGINT, SIGTERM];
-        // Under nohup(1), the run goes on when the terminal is closed.
-        if !interrupt::is_ignored(SIGHUP) {
-            signals.push(SIGHUP);
-        }
         // A further signal ends this process wherever it is, so that it never hangs.
-        Ok(Self { interrupt: Interrupt::listen_to_all(&signals, 3)?, came: Cell::new(0) })
+        Ok(Self { interrupt: Interrupt::listen_to(3)?, came: Cell::new(0) })
     }
 
     /// Hands the signals that have come on to the program. Returns true if one has come until now.

@@ -214,6 +214,11 @@ impl AwaitedRings {
         !self.is_over && (self.program.is_some() || may_follow || is_awaited || self.are_programs_live)
     }
 
+    /// Returns true if the program has ended, and all rings that it made were handed out.
+    pub(crate) fn has_handed_out_all(&self) -> bool {
+        self.is_over && self.found.is_empty()
+    }
+
     /// Returns the next ring for the capture. The capture calls this function often, so it searches for rings only
     /// after a pause.
     pub(crate) fn next(&mut self) -> NextRing {

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::input::program::Program;
 use crate::interrupt::Interrupt;
 use crate::output;
-use crate::text::paint::DIM;
+use crate::text::paint::{DIM, WARNING};
 use begin::Begun;
 use eventring_capture::{CaptureOptions, CaptureProgress, EndReason, NextRing, OutputKind, capture_rings};
 use eventring_profile::record::ProfileOptions;
@@ -56,7 +56,7 @@ pub(super) struct ProfileArgs {
     /// Record the stacks of running threads and, with --sched, those at which threads leave processors
     #[arg(long)]
     stacks: bool,
-    /// Record system calls in which a thread leaves its processor
+    /// Record system calls in which a thread leaves its processor; and, as they need it, what --sched does
     #[arg(long)]
     syscalls: bool,
     /// Look up the names of all addresses at the end, and store them
@@ -76,7 +76,8 @@ impl ProfileArgs {
         let is_any = self.sched || self.stacks || self.syscalls;
         ProfileOptions {
             sample_hz: self.hz,
-            has_sched: self.sched || !is_any,
+            // System calls are recorded where they block, so they need the switches.
+            has_sched: self.sched || self.syscalls || !is_any,
             has_stacks: self.stacks || !is_any,
             has_syscalls: self.syscalls,
             resolves: self.resolve,
@@ -94,6 +95,11 @@ enum Stop {
 }
 
 pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
+    let options = args.options();
+    if options.sample_hz == 0 && !options.has_sched {
+        let message = "--stacks with --hz 0 records nothing; add --sched, or give a rate";
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
     args.process.refuse_enable("a profile changes nothing in a program")?;
     let output = begin::output(args);
     match output::is_stdout(&output) {
@@ -125,7 +131,12 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
             why_stopped.set(why);
             recording.stop();
         }
-        if recording.has_stopped() {
+        // The last search for rings comes after the end of the program.
+        let is_searching = matches!(why_stopped.get(), Some(Stop::Program)) && {
+            let rings = rings.borrow();
+            rings.program.is_some() && !rings.has_handed_out_all()
+        };
+        if recording.has_stopped() && !is_searching {
             last_looks.set(last_looks.get() + 1);
         }
         if last_looks.get() >= LAST_LOOKS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -146,7 +157,16 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
     if code.is_some() {
         rings.remove_what_stayed_for_us();
     }
-    let captured = captured?;
+    let captured = captured.inspect_err(|_| {
+        if let Some(program) = &mut rings.program
+            && !program.has_ended()
+        {
+            anstream::eprintln!(
+                "{WARNING}warning:{WARNING:#} the program {} goes on, and is not looked at",
+                program.id()
+            );
+        }
+    })?;
     let signal = rings.program.as_mut().and_then(Program::signal).map(killed);
     let ended = match why_stopped.get() {
         Some(Stop::Time) => Some(TIME_OVER),

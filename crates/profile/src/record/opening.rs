@@ -184,7 +184,9 @@ impl Opened {
                 // The thread has ended meanwhile.
                 _ if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => continue,
                 io::ErrorKind::OutOfMemory => MORE_MEMORY,
-                io::ErrorKind::InvalidInput if matches!(kind, Kind::OnProcessor { .. }) => LOWER_RATE,
+                io::ErrorKind::InvalidInput if matches!(kind, Kind::OnProcessor { .. } | Kind::AtSwitch { .. }) => {
+                    LOWER_RATE
+                }
                 _ => ALLOW_KERNEL,
             };
             if self.missing.iter().all(|missing| missing.what != what) {

@@ -29,7 +29,7 @@ pub(super) const ALLOW_PERF: &str = "sudo sysctl kernel.perf_event_paranoid=2, o
 pub(super) const MOUNT: &str =
     "sudo mount -t tracefs tracefs /sys/kernel/tracing, and run it as a user who may read it";
 pub(super) const MORE_MEMORY: &str = "sudo sysctl kernel.perf_event_mlock_kb=8192, or follow fewer threads";
-pub(super) const LOWER_RATE: &str = "give a lower --hz, or sudo sysctl kernel.perf_event_max_sample_rate=100000";
+pub(super) const LOWER_RATE: &str = "give a lower --hz: the largest is kernel.perf_event_max_sample_rate";
 
 impl Missing {
     /// Makes the account of something that the kernel has refused.

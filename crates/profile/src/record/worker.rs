@@ -19,6 +19,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 const SHORT_PAUSE: Duration = Duration::from_millis(1);
 /// The number of records of one look that asks for the next one soon.
 const MANY: usize = 2_000;
+/// The largest number of records of one buffer in a look: more than a buffer has room for.
+const RECORDS_MAX: usize = 1 << 20;
 /// The pause between two looks for new threads.
 const THREADS_PAUSE: Duration = Duration::from_millis(100);
 
@@ -66,20 +68,26 @@ impl Worker {
         counts
     }
 
-    /// Takes what the buffers have. Returns the number of records.
+    /// Takes what the buffers have had when it began. Returns the number of records.
     fn look(&mut self, is_last: bool) -> usize {
         let begin = self.line.measure();
         let before = self.ordered.len();
         for source in &mut self.opened.sources {
             let Some(records) = source.sampler.iter() else { continue };
             let mut records = records.into_cow();
-            while let Some(record) = records.lending_next() {
+            // The look itself may make as many samples as it takes.
+            for _ in 0..RECORDS_MAX {
+                let Some(record) = records.lending_next() else { break };
                 let Some(mut record) = Record::parse(&source.kind, record.as_raw().as_bytes()) else { continue };
+                let is_younger = record.time > begin;
                 if let Body::Lost(lost) = &mut record.body {
                     source.lost += lost.count;
                     *lost = source.kind.lost(source.number, lost.count);
                 }
                 self.ordered.add(record);
+                if is_younger {
+                    break;
+                }
             }
         }
         let count = self.ordered.len() - before;

@@ -15,6 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
+/// The error of times, in nanoseconds, above which a clock was set.
+const CLOCK_ERROR_MAX: u64 = 1_000_000;
 /// The largest number of spans inside of the found ones that are looked at.
 const INNER_MAX: usize = 200_000;
 
@@ -64,10 +66,16 @@ pub(super) struct Collected {
     pub(super) lines: Lines,
     /// The outermost slices of each thread, by their end.
     pub(super) outer: HashMap<u32, Vec<Slice>>,
-    pub(super) has_sched: bool,
     pub(super) scheduled: Scheduled,
     /// The processes whose spans these are, as the system numbers them.
     pub(super) process_ids: HashSet<u32>,
+}
+
+impl Collected {
+    /// Returns true if the capture says when threads left processors.
+    pub(super) fn has_sched(&self) -> bool {
+        self.lines.session.as_ref().is_some_and(|session| session.has_sched)
+    }
 }
 
 /// Where a span is kept.
@@ -113,7 +121,7 @@ impl Collector {
             }
         };
         lacks(
-            self.collected.has_sched,
+            self.collected.has_sched(),
             "the scheduler: whether a thread computed, waited for a processor or was blocked (`eventring profile --sched`)",
         );
         if let Some(session) = self.collected.lines.session.as_ref().filter(|session| session.has_sched) {
@@ -126,7 +134,7 @@ impl Collector {
                 "system calls: in which one a thread was blocked (`eventring profile --syscalls`)",
             );
         }
-        if let Some(begin) = self.collected.lines.begin_nanos {
+        if let Some(begin) = self.collected.lines.begin_nanos.filter(|_| self.collected.has_sched()) {
             let asked = || self.collected.spans.iter().filter(|span| span.is_asked_for && span.start_nanos < begin);
             if let Some(first) = asked().map(|span| span.start_nanos).min() {
                 let spans = counted(asked().count() as u64, "span", "spans");
@@ -135,6 +143,14 @@ impl Collector {
                     time(begin - first)
                 ));
             }
+        }
+        if let Some(error) = self.collected.lines.session.as_ref().map(|session| session.clock_error_nanos)
+            && error > CLOCK_ERROR_MAX
+        {
+            missing.push(format!(
+                "exact times: some are wrong by up to {}, because a clock was set while the profile was recorded",
+                time(error)
+            ));
         }
         if self.collected.lines.kernel_lost > 0 {
             let lost = grouped(self.collected.lines.kernel_lost);
@@ -263,7 +279,6 @@ impl ReplayConsumer for Collector {
                 if model.is_some_and(|model| model.content_type() == Sched::CONTENT_TYPE)
                     && let Some(payload) = payload.valid()
                 {
-                    self.collected.has_sched = true;
                     self.sched(descriptor, payload);
                 }
             }

@@ -23,7 +23,7 @@ pub use shares::{Part, Shares};
 use collect::Collector;
 use eventring_capture::numbers::counted;
 use eventring_capture::recording::{CaptureRecording, replay_capture};
-use eventring_capture::{CaptureError, CaptureFile};
+use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use find::Finder;
 use serde_json::{Value, json};
 
@@ -114,7 +114,10 @@ pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, Capture
     let slow_max = question.slowest.max(1);
     let mut finder = Finder::new(question, slow_max.max(SLOW_MIN), NORMAL_MAX);
     let counts = replay_capture(&recording, &mut finder)?;
-    let found = finder.finish(question)?;
+    let found = finder.finish(question).map_err(|error| match counts.problems.first() {
+        None => error,
+        Some(problem) => CaptureError::new(CaptureErrorKind::Damaged, format!("{error}; {problem}")),
+    })?;
     let mut collector = Collector::new(&found);
     replay_capture(&recording, &mut collector)?;
     let mut missing = collector.missing();

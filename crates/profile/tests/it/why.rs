@@ -211,17 +211,18 @@ fn add(made: &mut CaptureFixture, ring: usize, nanos: u64, event: Sched, payload
 fn begin_sched(made: &mut CaptureFixture, ring: usize, nanos: u64) {
     let seen = ThreadSeen { process_id: 4711, thread_id: WORKER, name: [Utf8(b'x'); 16] };
     add(made, ring, nanos, Sched::ThreadSeen, &seen);
-    let session = Session {
-        process_id: 4711,
-        sample_hz: 0,
-        clock_error_nanos: 7,
-        has_sched: true,
-        has_others: true,
-        has_syscalls: true,
-        has_stacks: false,
-    };
-    add(made, ring, nanos, Sched::Session, &session);
+    add(made, ring, nanos, Sched::Session, &SESSION);
 }
+
+const SESSION: Session = Session {
+    process_id: 4711,
+    sample_hz: 0,
+    clock_error_nanos: 7,
+    has_sched: true,
+    has_others: true,
+    has_syscalls: true,
+    has_stacks: false,
+};
 
 /// Makes requests that compute for a millisecond, and slow ones that are off the processor forty times in between, for
 /// these times: blocked, and woken without a processor.
@@ -298,6 +299,26 @@ fn spans_that_began_before_the_scheduler_was_recorded_are_named_among_what_is_mi
     );
     let question = Question { span: None, slowest: 1, id: Some(12) };
     assert!(why(&capture, &question).unwrap().missing.is_empty());
+}
+
+#[test]
+fn switches_that_were_not_recorded_and_a_clock_that_was_set_are_named_among_what_is_missing() {
+    let missing = |session: Session| {
+        let mut made = CaptureFixture::new();
+        made.call_site(900, REQUEST, CallSiteKind::Span, "request", &[]);
+        made.thread(902, 1, "worker");
+        let sched = made.ring_of::<Sched>("shop-sched");
+        add(&mut made, sched, 950, Sched::Session, &session);
+        request(&mut made, 10, 1_000_000, (1_000, 1_000), 1);
+        why(&made.open(), &Question { span: Some("request".into()), ..Question::default() }).unwrap().missing
+    };
+    assert!(missing(SESSION).is_empty());
+    let alone = missing(Session { has_sched: false, has_stacks: true, ..SESSION });
+    assert!(alone.len() == 1 && alone[0].starts_with("the scheduler: whether a thread computed"), "{alone:?}");
+    let set = missing(Session { clock_error_nanos: 3_000_000_000, ..SESSION });
+    let expected =
+        "exact times: some are wrong by up to 3.00 s, because a clock was set while the profile was recorded";
+    assert_eq!(set, [expected]);
 }
 
 #[test]

@@ -4,8 +4,10 @@ use super::roles::play;
 use crate::program::{Live, PROGRAM, Run, argument, directory, finish, place, run};
 use eventring_stress::child::{self, Talk, part};
 use eventring_stress::test_name;
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 pub const FAMILY: &str =
     test_name!("without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_removed");
@@ -81,6 +83,74 @@ fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert!(ended.err.contains("(the time was over)"), "{ended:?}");
     assert!(talk.end().success());
+}
+
+#[test]
+fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
+    if !eventring_stress::users::can_be_played() {
+        return;
+    }
+    let directory = directory();
+    let file = directory.path().join("p.evc");
+    let options = ["--stacks", "--hz", "50000", "-d", "500ms"];
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let process = format!("pid:{}", busy.id());
+    let mut profile = Live::start(&[&["profile", &process, "-o", argument(&file)], &options[..]].concat());
+    let until = Instant::now() + Duration::from_secs(60);
+    while profile.child.try_wait().unwrap().is_none() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let has_ended = profile.child.try_wait().unwrap().is_some();
+    let _ = profile.child.kill();
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    assert!(has_ended, "{:?}", profile.end());
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
+    let directory = directory();
+    let file = directory.path().join("p.evc");
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let process = format!("pid:{}", sleeper.id());
+    let profile = Live::start(&["profile", &process, "-o", argument(&file), "--sched"]);
+    while !std::fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let id = Pid::from_raw(profile.child.id() as i32).unwrap();
+    kill_process(id, Signal::HUP).unwrap();
+    let ended = profile.end();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
+    assert_eq!(run(&["watch", argument(&file), "--json"]).code, Some(0));
+}
+
+#[test]
+fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
+    let directory = directory();
+    let file = directory.path().join("p.evc");
+    let profile = |options: &[&str]| {
+        let begin = ["profile", "-f", "-o", argument(&file), "--json"];
+        run(&[&begin[..], options, &["--", "sh", "-c", "sleep 0.05; sleep 0.05"]].concat())
+    };
+    let said = profile(&["--syscalls"]).json();
+    if said["missing"] != serde_json::json!([]) {
+        return eventring_stress::missing(format_args!("root, tracefs and perf_event_open: {}", said["missing"]));
+    }
+    assert!(said["switches"].as_u64() > Some(0) && said["syscalls"].as_u64() > Some(0), "{said}");
+    let nothing = profile(&["--stacks", "--hz", "0"]);
+    assert!(nothing.code == Some(2) && nothing.err.contains("records nothing; add --sched"), "{nothing:?}");
+
+    // What is missing of a capture that was cut is not said to have been recorded without it.
+    let whole = std::fs::read(&file).unwrap();
+    let cut = directory.path().join("cut.evc");
+    std::fs::write(&cut, &whole[..whole.len() * 3 / 5]).unwrap();
+    let folded = ["export", argument(&cut), "--format", "folded", "--weight", "blocked", "-o", "-"];
+    let ended = run(&folded);
+    assert!(ended.code == Some(6) && ended.err.contains("the capture is not whole, as said above"), "{ended:?}");
+    let ended = run(&["why", argument(&cut)]);
+    assert!(ended.code == Some(7) && ended.err.contains("no span has ended"), "{ended:?}");
 }
 
 const BESIDE: &str = test_name!("top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded");
