@@ -4,6 +4,7 @@ use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
 use crate::args::ring_args::RingArgs;
 use crate::text::format::{counted, grouped};
+use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring_exec::{BlockArchive, Blocks, Start, Wanted};
 use eventring_gateway::Gateway;
@@ -78,6 +79,7 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
     }
     let stats =
         gateway.serve(&mut blocks, || interrupt.came()).map_err(|error| Failure::io("cannot serve clients", &error))?;
+    blocks.file_problems().iter().for_each(|problem| report_problem(true, problem));
     // The node's next ring has events of another kind.
     if let Some(error) = blocks.refused() {
         return Err(super::blocks::input::refused(args.ring.name(), error).into());

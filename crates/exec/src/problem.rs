@@ -236,6 +236,9 @@ impl fmt::Display for Problem {
             Self::NoStart { seqno, block_seqno } => {
                 write!(f, "the event {seqno} is of the block that began with event {block_seqno}, which was not read")
             }
+            Self::Unfilled { first_number, last_number } if first_number == last_number => {
+                write!(f, "block {first_number} is neither in the ring nor in the archive")
+            }
             Self::Unfilled { first_number, last_number } => {
                 write!(f, "the blocks {first_number} to {last_number} are neither in the ring nor in the archive")
             }

@@ -84,6 +84,8 @@ impl Input {
     /// Reports what was wrong with the files. Returns the exit code.
     pub(crate) fn report(&self, names: &[PathBuf], problems: &[String]) -> Exit {
         match self {
+            // Those of an archive beside a ring are told as they come.
+            Self::Ring(_) if !problems.is_empty() => Exit::Damaged,
             Self::Ring(ring) => ring.lost_pages().map_or(Exit::Done, Exit::from_lost_pages),
             Self::Saved(saved) => {
                 let mut all = saved.capture.problems().to_vec();

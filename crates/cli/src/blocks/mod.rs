@@ -137,7 +137,11 @@ pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
     if let Some(error) = blocks.refused() {
         return Err(refused(args.input.name(), error).into());
     }
-    match input.report(&args.input.names, blocks.file_problems()) {
+    let problems = blocks.file_problems();
+    if is_ring {
+        told.files(&problems);
+    }
+    match input.report(&args.input.names, &problems) {
         Exit::Done if args.strict && (shown.incomplete > 0 || told.has_losses()) => Ok(Exit::Lost),
         exit => Ok(exit),
     }
@@ -184,31 +188,23 @@ impl BlocksArgs {
         };
         let mut states = LastStates::default();
         let mut headers = self.blocks(input, Wanted::HEADERS)?.until(end);
-        while let NextUpdate::Update(update) = headers.next_timeout(self.patience()) {
+        while let Some(update) = next_that_is_there(&mut headers, interrupt) {
             states.learn(&update);
-            if interrupt.came() {
-                return Ok(headers);
-            }
+        }
+        if interrupt.came() {
+            return Ok(headers);
         }
         let mut blocks = self.blocks(input, self.wanted())?.until(end);
-        while let NextUpdate::Update(update) = blocks.next_timeout(self.patience()) {
+        while let Some(update) = next_that_is_there(&mut blocks, interrupt) {
             if let BlockUpdate::Problem(problem) = &update {
                 told.problem(problem);
             }
             if let Some((block, state)) = states.take(update).filter(|(_, state)| self.is_far_enough(*state)) {
                 shown.write(&mut out, &block, state)?;
             }
-            if interrupt.came() {
-                break;
-            }
         }
         out.flush()?;
         Ok(blocks)
-    }
-
-    /// Returns how long events that are there already are waited for: only as long as the archive may take.
-    fn patience(&self) -> Duration {
-        if self.archive.is_some() { self.archive_wait } else { Duration::ZERO }
     }
 
     fn is_far_enough(&self, state: CommitState) -> bool {
@@ -239,6 +235,7 @@ impl BlocksArgs {
                 NextUpdate::TimedOut => {
                     out.flush()?;
                     check_reader()?;
+                    told.files(&blocks.file_problems());
                     told.pause();
                 }
                 NextUpdate::Ended => break,
@@ -246,5 +243,18 @@ impl BlocksArgs {
         }
         out.flush()?;
         Ok(blocks)
+    }
+}
+
+/// Returns the next news of what is there now. Only the archive is waited for. Returns `None` after Ctrl-C, too.
+fn next_that_is_there(blocks: &mut Blocks, interrupt: &Interrupt) -> Option<BlockUpdate> {
+    loop {
+        let patience = if blocks.waits_for_archive() { PATIENCE } else { Duration::ZERO };
+        match blocks.next_timeout(patience) {
+            _ if interrupt.came() => return None,
+            NextUpdate::Update(update) => return Some(update),
+            NextUpdate::TimedOut if blocks.waits_for_archive() => {}
+            NextUpdate::TimedOut | NextUpdate::Ended => return None,
+        }
     }
 }

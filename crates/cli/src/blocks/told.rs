@@ -16,6 +16,8 @@ pub(super) struct Told {
     is_live: bool,
     kinds: BTreeMap<&'static str, Kind>,
     has_losses: bool,
+    /// The number of problems of files that were told.
+    files: usize,
 }
 
 #[derive(Default)]
@@ -28,7 +30,7 @@ struct Kind {
 
 impl Told {
     pub(super) fn new(is_json: bool, is_live: bool) -> Self {
-        Self { is_json, is_live, kinds: BTreeMap::new(), has_losses: false }
+        Self { is_json, is_live, kinds: BTreeMap::new(), has_losses: false, files: 0 }
     }
 
     /// Returns true if events outside of blocks were lost.
@@ -44,6 +46,13 @@ impl Told {
         if self.is_live {
             self.pause();
         }
+    }
+
+    /// Tells what is wrong with files, each once. The list only grows.
+    pub(super) fn files(&mut self, problems: &[String]) {
+        let new = problems.iter().skip(self.files);
+        new.for_each(|problem| report_problem(true, problem));
+        self.files = problems.len();
     }
 
     /// Tells what is due.

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The largest number of things that are kept back while the archive is waited for.
 const HELD_MAX: usize = 1024;
+/// The largest number of damaged files that are named.
+const PROBLEMS_MAX: usize = 256;
 /// The largest number of earlier blocks of which the archive is asked whether they are final.
 const SETTLED_MAX: u64 = 1024;
 
@@ -24,6 +26,8 @@ pub(super) struct Fill {
     last_final: Option<u64>,
     gap: Option<Gap>,
     held: VecDeque<Found>,
+    /// What is wrong with files of the archive, each once.
+    problems: Vec<String>,
 }
 
 /// Blocks of which the ring has lost events.
@@ -46,13 +50,20 @@ pub(super) enum Hole {
     Waits,
     /// The next block. `partial` is another one of its number, of which the ring has a part.
     Block { block: Arc<Block>, partial: Option<Arc<Block>> },
+    /// The archive does not have some, and has a later one. `partial` is what the ring has of the first one.
+    Skips { unfilled: Problem, partial: Option<Arc<Block>>, before: u64 },
     /// Nothing more is awaited, and what was kept back can go on.
     Ends { unfilled: Option<Problem>, partial: Option<Arc<Block>>, before: u64 },
 }
 
 impl Fill {
     pub(super) fn new(archive: BlockArchive, patience: Duration) -> Self {
-        Self { archive, patience, last_number: None, last_final: None, gap: None, held: VecDeque::new() }
+        let (gap, held, problems) = (None, VecDeque::new(), Vec::new());
+        Self { archive, patience, last_number: None, last_final: None, gap, held, problems }
+    }
+
+    pub(super) fn problems(&self) -> &[String] {
+        &self.problems
     }
 
     pub(super) fn has_hole(&self) -> bool {
@@ -120,15 +131,22 @@ impl Fill {
         if !is_certain && !gap.is_start {
             return None;
         }
-        // A file that is damaged is as good as none.
-        if let Ok(Some(block)) = self.archive.block(gap.next, wanted)
-            && block.is_complete
-        {
-            let partial = gap.partial.take().filter(|partial| partial.tag() != block.tag());
-            gap.next = gap.next.saturating_add(1);
-            gap.since = Instant::now();
-            self.last_number = self.last_number.max(Some(block.number()));
-            return Some(Hole::Block { block, partial });
+        match self.archive.block(gap.next, wanted) {
+            Ok(Some(block)) if block.is_complete => {
+                let partial = gap.partial.take().filter(|partial| partial.tag() != block.tag());
+                gap.next = gap.next.saturating_add(1);
+                gap.since = Instant::now();
+                self.last_number = self.last_number.max(Some(block.number()));
+                return Some(Hole::Block { block, partial });
+            }
+            Ok(_) => {}
+            // A file that is damaged is as good as none.
+            Err(error) => {
+                let problem = error.to_string();
+                if self.problems.len() < PROBLEMS_MAX && !self.problems.contains(&problem) {
+                    self.problems.push(problem);
+                }
+            }
         }
         if !is_certain {
             return Some(Hole::Waits);
@@ -137,6 +155,12 @@ impl Fill {
             return Some(Hole::Waits);
         }
         let (first_number, end) = (gap.next, gap.end.unwrap_or_default());
+        if let Some(next) = self.archive.next_number(first_number.saturating_add(1), end) {
+            (gap.next, gap.since) = (next, Instant::now());
+            self.last_number = self.last_number.max(Some(next - 1));
+            let unfilled = Problem::Unfilled { first_number, last_number: next - 1 };
+            return Some(Hole::Skips { unfilled, partial: gap.partial.take(), before: first_number });
+        }
         let last_number = end.saturating_sub(1).max(first_number);
         Some(self.end(Some(Problem::Unfilled { first_number, last_number })))
     }
@@ -145,8 +169,12 @@ impl Fill {
         let gap = self.gap.take();
         let before = gap.as_ref().map_or(0, |gap| gap.end.unwrap_or(gap.next));
         let partial = gap.and_then(|gap| gap.partial);
-        // It is not taken for a loss once more.
-        self.last_number = self.last_number.max(partial.as_ref().map(|partial| partial.number()));
+        // Neither is taken for a loss once more.
+        let told = match unfilled {
+            Some(Problem::Unfilled { last_number, .. }) => Some(last_number),
+            _ => partial.as_ref().map(|partial| partial.number()),
+        };
+        self.last_number = self.last_number.max(told);
         Hole::Ends { unfilled, partial, before }
     }
 
@@ -160,7 +188,7 @@ impl Fill {
         let first = first.max(number.saturating_sub(SETTLED_MAX));
         let mut tags = Vec::new();
         for number in first..number {
-            let Ok(Some(block)) = self.archive.block(number, Wanted::HEADERS) else { break };
+            let Ok(Some(block)) = self.archive.block(number, Wanted::HEADERS) else { continue };
             tags.push(block.tag());
             self.last_final = Some(number);
         }

@@ -11,7 +11,7 @@ pub(super) fn find(cursor: &Cursor, dialect: &Dialect, wanted: Start) -> Option<
     cursor.seek(Seek::Oldest);
     let end = cursor.next_seqno().saturating_add(cursor.lag());
     let (mut buffer, mut scratch) = (Vec::new(), Vec::new());
-    let (mut found, mut is_after) = (None, false);
+    let (mut found, mut is_after, mut is_first) = (None, false, true);
     while cursor.next_seqno() < end {
         let Next::Event(event) = cursor.next() else {
             if cursor.lag() == 0 {
@@ -34,9 +34,16 @@ pub(super) fn find(cursor: &Cursor, dialect: &Dialect, wanted: Start) -> Option<
         match wanted {
             Start::Number(number) if start.block_tag.block_number == number => found = Some(event.seqno),
             Start::Id(id) if start.block_tag.id == id => found = Some(event.seqno),
+            // The ring begins right after it.
+            Start::AfterFinalized(number)
+                if is_first && number.checked_add(1) == Some(start.block_tag.block_number) =>
+            {
+                found = Some(event.seqno);
+            }
             Start::AfterFinalized(number) => is_after |= start.block_tag.block_number == number,
             _ => {}
         }
+        is_first = false;
     }
     found
 }

@@ -179,10 +179,18 @@ impl Blocks {
         to.is_some() || is_archived
     }
 
-    /// Returns what was found wrong with the files so far, a line each.
+    /// Returns what was found wrong with the files so far, also with those of the archive beside a ring, a line each.
     #[must_use]
-    pub fn file_problems(&self) -> &[String] {
-        self.events.problems()
+    pub fn file_problems(&self) -> Vec<String> {
+        let of_archive = self.fill.as_ref().map(Fill::problems).unwrap_or_default();
+        self.events.problems().iter().chain(of_archive).cloned().collect()
+    }
+
+    /// Returns true if blocks that the ring has lost are awaited from the archive: news come later even if all events of
+    /// the ring were read.
+    #[must_use]
+    pub fn waits_for_archive(&self) -> bool {
+        self.fill.as_ref().is_some_and(Fill::has_hole)
     }
 
     /// Returns what is known of the commit states.
@@ -202,7 +210,7 @@ impl Blocks {
             if !self.updates.is_empty() {
                 continue;
             }
-            let waits_for_archive = self.fill.as_ref().is_some_and(Fill::has_hole);
+            let waits_for_archive = self.waits_for_archive();
             if self.has_ended && !waits_for_archive {
                 return NextUpdate::Ended;
             }
@@ -296,6 +304,12 @@ impl Blocks {
             {
                 return self.updates.push_back(BlockUpdate::Reexecuted(block));
             }
+            // The archive had it before the ring was read.
+            Found::Block(block)
+                if self.fill.is_some() && self.tracker.block(block.tag()).is_some_and(|known| known.is_complete) =>
+            {
+                return;
+            }
             Found::Block(block) => {
                 let tag = block.tag();
                 let mut updates = self.tracker.propose(block);
@@ -328,18 +342,20 @@ impl Blocks {
                 }
                 self.tell(Found::Finalized(tag));
             }
+            Hole::Skips { unfilled, partial, before } => self.tell_unfilled(Some(unfilled), partial, before),
             Hole::Ends { unfilled, partial, before } => {
-                self.settle(before);
-                if let Some(problem) = unfilled {
-                    self.tell(Found::Problem(problem));
-                }
-                if let Some(partial) = partial {
-                    self.tell(Found::Block(partial));
-                }
+                self.tell_unfilled(unfilled, partial, before);
                 let held = self.fill.as_mut().map(Fill::take_held).unwrap_or_default();
                 held.into_iter().for_each(|found| self.take(found));
             }
         }
+    }
+
+    /// Tells what the archive does not have, and what the ring has of it.
+    fn tell_unfilled(&mut self, unfilled: Option<Problem>, partial: Option<Arc<Block>>, before: u64) {
+        self.settle(before);
+        let partial = partial.map(Found::Block);
+        unfilled.map(Found::Problem).into_iter().chain(partial).for_each(|found| self.tell(found));
     }
 
     /// Tells that blocks below this number are final, if the archive says so: the news of consensus may be among what

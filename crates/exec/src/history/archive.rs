@@ -5,6 +5,7 @@ use crate::values::Block;
 use crate::{BlockUpdate, Blocks, ExecEvents, Update, Wanted};
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +55,16 @@ impl BlockArchive {
         self.path_of(number).is_file()
     }
 
+    /// Returns the smallest number from `first` on, and below `end`, of which the archive has a file.
+    pub(crate) fn next_number(&self, first: u64, end: u64) -> Option<u64> {
+        let parts = first / BLOCKS_IN_DIRECTORY..=end.saturating_sub(1) / BLOCKS_IN_DIRECTORY;
+        parts.filter(|_| first < end).find_map(|part| {
+            let files = fs::read_dir(self.directory.join(part.to_string())).ok()?;
+            let numbers = files.filter_map(|file| number_of(&file.ok()?.file_name()));
+            numbers.filter(|number| (first..end).contains(number) && number / BLOCKS_IN_DIRECTORY == part).min()
+        })
+    }
+
     /// Returns the numbers of all blocks, in ascending order.
     ///
     /// # Errors
@@ -67,8 +78,7 @@ impl BlockArchive {
             let Some(part) = number.filter(|_| path.is_dir()) else { continue };
             for file in fs::read_dir(&path).map_err(|error| failed(&path, error))? {
                 let file = file.map_err(|error| failed(&path, error))?.file_name();
-                let number = file.to_str().and_then(|name| name.strip_suffix(".bcap")?.parse::<u64>().ok());
-                numbers.extend(number.filter(|number| number / BLOCKS_IN_DIRECTORY == part));
+                numbers.extend(number_of(&file).filter(|number| number / BLOCKS_IN_DIRECTORY == part));
             }
         }
         numbers.sort_unstable();
@@ -98,8 +108,8 @@ impl BlockArchive {
                 found.get_or_insert(block);
             }
         }
-        if let Some(problem) = blocks.file_problems().first() {
-            return Err(CaptureError::new(CaptureErrorKind::Damaged, problem.clone()));
+        if let Some(problem) = blocks.file_problems().into_iter().next() {
+            return Err(CaptureError::new(CaptureErrorKind::Damaged, problem));
         }
         match found {
             Some(block) => Ok(Some(block)),
@@ -109,6 +119,11 @@ impl BlockArchive {
             )),
         }
     }
+}
+
+/// Returns the number of the block whose file has this name.
+fn number_of(file: &OsStr) -> Option<u64> {
+    file.to_str()?.strip_suffix(".bcap")?.parse().ok()
 }
 
 /// The events of all blocks of an archive, one after the other.

@@ -338,7 +338,7 @@ fn an_event_that_the_node_could_not_record_is_told_in_blocks_and_outside() {
     let payload = [[2, 0], dropped_type.to_le_bytes()].concat();
     let error = Input::Event((error, [payload, vec![0; 12]].concat()));
     let told = |seqno| Problem::RecordError { seqno, txn: Some(2), dropped_type };
-    assert_eq!(build(&[error.clone()], Wanted::ALL), [Found::Problem(told(start.seqno))]);
+    assert_eq!(build(std::slice::from_ref(&error), Wanted::ALL), [Found::Problem(told(start.seqno))]);
     // The error stands for an event that was not recorded; here it is one more, so that nothing else is missing.
     inputs.insert(2, error);
     renumber(&mut inputs);

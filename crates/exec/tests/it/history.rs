@@ -14,7 +14,7 @@ use eventring_stress::real_data;
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Archives the final blocks of these events. Returns their numbers.
 fn archive(directory: &Path, events: &[Event]) -> Vec<u64> {
@@ -306,6 +306,81 @@ fn what_the_archive_does_not_get_in_time_is_told_and_the_rest_goes_on() {
     assert_eq!(found[1], (2, false, S::Verified));
     assert_eq!((found[0], &found[2..]), (whole[0], &whole[2..]), "{problems:?}");
     assert!(problems.contains(&Problem::Unfilled { first_number: 2, last_number: 2 }), "{problems:?}");
+}
+
+#[test]
+fn a_file_that_is_missing_or_damaged_costs_its_own_block_and_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("events.evcap");
+    let mut all = chain(&[1, 2, 3, 4, 5, 6, 7, 8].map(|number| (number, number as u8)));
+    archive(directory.path(), &all);
+    let archived = BlockArchive::open(directory.path()).unwrap();
+    std::fs::remove_file(archived.path_of(3)).unwrap();
+    let whole = std::fs::read(archived.path_of(5)).unwrap();
+    std::fs::write(archived.path_of(5), &whole[..whole.len() / 2]).unwrap();
+    // The ring has lost everything of 2 to 6, and says so several times.
+    let is_start = |(event, _): &Event| event.event_type == ExecEvent::BlockStart as u16;
+    let starts: Vec<usize> = (0..all.len()).filter(|at| is_start(&all[*at])).collect();
+    let kept: Vec<usize> = [2, 3, 4, 5].map(|block| starts[block] - 2).into();
+    let mut at = 0..;
+    all.retain(|_| at.next().is_some_and(|at| at < starts[1] || at >= starts[6] || kept.contains(&at)));
+    std::fs::write(&path, sdk_file(&all, true, true)).unwrap();
+    let events = ExecEvents::of_eventcap(EventcapFile::open(&path).unwrap()).unwrap();
+    let patience = Duration::from_millis(100);
+    let mut blocks = Blocks::of_events(events, Wanted::ALL).with_archive(archived, patience);
+    let (begin, mut numbers, mut unfilled) = (Instant::now(), Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    while let NextUpdate::Update(update) = blocks.next_timeout(Duration::from_secs(20)) {
+        match update {
+            BlockUpdate::Changed(update) if update.is_new => numbers.push(update.tag.block_number),
+            BlockUpdate::Problem(problem @ Problem::Unfilled { .. }) => unfilled.push(problem),
+            _ => {}
+        }
+        files = blocks.file_problems();
+    }
+    assert_eq!(numbers, [1, 2, 4, 6, 7, 8]);
+    let alone = |number| Problem::Unfilled { first_number: number, last_number: number };
+    assert_eq!(unfilled, [alone(3), alone(5)]);
+    assert!(files.len() == 1 && files[0].contains("5.bcap"), "{files:?}");
+    // Each of the two was waited for once.
+    assert!(begin.elapsed() >= 2 * patience && begin.elapsed() < 20 * patience, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_reader_that_begins_in_the_archive_or_right_before_the_ring_gets_each_block_once() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (path, archived) = (directory.path().join("node"), directory.path().join("archive"));
+    std::fs::create_dir(&archived).unwrap();
+    let recorder = node(&path);
+    let all = chain(&[1, 2, 3, 4, 5, 6].map(|number| (number, number as u8)));
+    archive(&archived, &all);
+    let mut made = Made::default();
+    for number in 3..=6 {
+        let tag = made.block(number, number as u8, 3);
+        made.vote(tag);
+        made.finalize(tag);
+    }
+    made.record(0, &recorder);
+    let ring = Reader::open(&path).unwrap();
+    let last = ring.info().last_seqno;
+    let numbers = |start, has_archive: bool| {
+        let mut blocks = Blocks::of_ring(&ring, Wanted::ALL).unwrap().until(last);
+        if has_archive {
+            blocks = blocks.with_archive(BlockArchive::open(&archived).unwrap(), Duration::from_millis(50));
+        }
+        let is_there = blocks.seek(start);
+        let new = blocks.filter_map(|update| match update {
+            BlockUpdate::Changed(update) => update.is_new.then_some(update.tag.block_number),
+            _ => None,
+        });
+        is_there.then(|| new.collect::<Vec<u64>>())
+    };
+    for start in [Start::Number(1), Start::AfterFinalized(0)] {
+        assert_eq!(numbers(start, true), Some(vec![1, 2, 3, 4, 5, 6]), "{start:?}");
+    }
+    assert_eq!(numbers(Start::AfterFinalized(2), true), Some(vec![3, 4, 5, 6]));
+    assert_eq!(numbers(Start::AfterFinalized(2), false), Some(vec![3, 4, 5, 6]));
+    assert_eq!(numbers(Start::AfterFinalized(1), false), None);
 }
 
 #[test]

@@ -51,6 +51,42 @@ fn all_rings_of_captures_are_read_and_what_is_damaged_is_said() {
 }
 
 #[test]
+fn a_file_that_an_archive_lacks_costs_one_block_and_what_the_ring_has_comes_all_the_same() {
+    let dir = directory();
+    let (archive, all, late) = (place(&dir, "archive"), place(&dir, "all"), place(&dir, "late"));
+    let record = |ring, numbers: std::ops::RangeInclusive<u64>| {
+        let recorder = node(ring);
+        let mut made = Made::default();
+        for number in numbers {
+            let tag = made.block(number, number as u8, 2);
+            made.finalize(tag);
+        }
+        made.record(0, &recorder);
+        recorder
+    };
+    let _rings = (record(&all, 1..=6), record(&late, 5..=8));
+    assert_eq!(run(&["archive", argument(&all), "-o", argument(&archive)]).code, Some(0));
+    let file = archive.join("0/3.bcap");
+    let whole = std::fs::read(&file).unwrap();
+    let read = || {
+        let wait = ["--from", "1", "--archive", argument(&archive), "--archive-wait", "100ms"];
+        let ended = run(&[&["blocks", argument(&late), "--strict", "--json"], &wait[..]].concat());
+        let numbers: Vec<u64> = ended.json_lines().iter().map(|block| block["number"].as_u64().unwrap()).collect();
+        (numbers, ended.code, ended.err)
+    };
+    let missed = "block 3 is neither in the ring nor in the archive";
+    assert_eq!(read(), ((1..=8).collect(), Some(0), String::new()));
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let (numbers, code, err) = read();
+    assert_eq!((numbers, code), (vec![1, 2, 4, 5, 6, 7, 8], Some(7)), "{err}");
+    assert!(err.contains(missed) && err.contains("3.bcap: it is damaged: "), "{err}");
+    std::fs::remove_file(&file).unwrap();
+    let (numbers, code, err) = read();
+    assert_eq!((numbers, code), (vec![1, 2, 4, 5, 6, 7, 8], Some(16)), "{err}");
+    assert!(err.contains(missed), "{err}");
+}
+
+#[test]
 fn an_archive_is_written_read_and_replayed() {
     let recording = real_data::path("emn-30b-15m.snapshot.zst").unwrap_or_else(|| KEPT.into());
     let dir = directory();
