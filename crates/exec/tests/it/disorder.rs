@@ -243,21 +243,64 @@ fn block_of(inputs: &[Input]) -> Block {
 #[test]
 fn a_gap_is_told_with_its_range_wherever_it_is() {
     let inputs = of_one_block();
-    // After the last event the block is over.
-    for at in 1..inputs.len() {
-        let Input::Event((event, _)) = &inputs[at] else { unreachable!() };
-        let gap = Gap { first_seqno: event.seqno, count: 1, cause: GapCause::Overwritten };
-        let mut told = inputs.clone();
-        told[at] = Input::Gap(gap);
-        let mut silent = inputs.clone();
-        silent.remove(at);
-        // Without the event behind it, nothing shows that the last one is not there.
-        for lossy in [Some(told), (at + 1 < inputs.len()).then_some(silent)].into_iter().flatten() {
-            let block = block_of(&lossy);
-            let range = Problem::Gap { first_seqno: event.seqno, count: 1 };
-            assert!(!block.is_complete && block.problems.contains(&range), "{at}: {:?}", block.problems);
+    let seqno = |at: usize| match &inputs[at] {
+        Input::Event((event, _)) => event.seqno,
+        _ => unreachable!(),
+    };
+    for count in 1..4 {
+        for at in 1..inputs.len() - count {
+            let range = Problem::Gap { first_seqno: seqno(at), count: count as u64 };
+            let gap = Gap { first_seqno: seqno(at), count: count as u64, cause: GapCause::Overwritten };
+            let mut silent = inputs.clone();
+            silent.drain(at..at + count);
+            let mut told = silent.clone();
+            told.insert(at, Input::Gap(gap));
+            // Readers that begin anew may be told of what they know.
+            let mut overlapping = told.clone();
+            let (first_seqno, before) = (seqno(0), (at + count) as u64);
+            overlapping[at] = Input::Gap(Gap { first_seqno, count: before, cause: GapCause::Overwritten });
+            let mut again = told.clone();
+            again.insert(at + 1, Input::Gap(gap));
+            for lossy in [told, silent, overlapping, again] {
+                let block = block_of(&lossy);
+                let gaps: Vec<&Problem> =
+                    block.problems.iter().filter(|it| matches!(it, Problem::Gap { .. })).collect();
+                assert_eq!((block.is_complete, gaps), (false, vec![&range]), "{at}");
+            }
         }
     }
+}
+
+#[test]
+fn the_past_and_seqnos_that_writers_gave_up_are_no_loss_and_an_event_between_them_is() {
+    let gap = |first_seqno, count, cause| Input::Gap(Gap { first_seqno, count, cause });
+    let moved: Vec<Input> = of_one_block()
+        .into_iter()
+        .map(|input| match input {
+            Input::Event((mut event, payload)) => {
+                event.seqno += 100;
+                event.content_ext[0] += 100;
+                Input::Event((event, payload))
+            }
+            other => other,
+        })
+        .collect();
+    let Input::Event((start, _)) = &moved[0] else { unreachable!() };
+    let problems = |before: &[Input]| {
+        let found = build(&[before, &moved].concat(), Wanted::ALL);
+        assert!(blocks(&found)[0].is_complete);
+        found.into_iter().filter(|found| matches!(found, Found::Problem(_))).collect::<Vec<_>>()
+    };
+    let past = gap(1, start.seqno - 1, GapCause::OverwrittenBefore);
+    assert_eq!(problems(std::slice::from_ref(&past)), []);
+    assert_eq!(problems(&[gap(1, start.seqno - 1, GapCause::GivenUp)]), []);
+    // The past is only what lies before all that is read.
+    let later = [gap(1, 50, GapCause::OverwrittenBefore), gap(51, start.seqno - 51, GapCause::OverwrittenBefore)];
+    let lost = |first_seqno, count| Found::Problem(Problem::Gap { first_seqno, count });
+    assert_eq!(problems(&later), [lost(51, start.seqno - 51)]);
+    // Seqnos 51 to 60 are in no gap, and no event of them came.
+    let between = [gap(1, 50, GapCause::OverwrittenBefore), gap(61, start.seqno - 61, GapCause::GivenUp)];
+    assert_eq!(problems(&between), [lost(51, 10)]);
 }
 
 #[test]
