@@ -106,6 +106,8 @@ pub(super) struct Finder {
     /// The name of each known call site: its index, or `None` if it is not wanted.
     by_call_site: PerDescription<CallSite, Option<usize>>,
     asked: Option<(String, FoundSpan)>,
+    /// The span with the asked id of each process, by its name: each numbers its own.
+    with_id: BTreeMap<usize, String>,
 }
 
 impl Finder {
@@ -120,6 +122,7 @@ impl Finder {
             named: Vec::new(),
             by_call_site: PerDescription::default(),
             asked: None,
+            with_id: BTreeMap::new(),
         }
     }
 
@@ -152,10 +155,16 @@ impl Finder {
     pub(super) fn finish(mut self, question: &Question) -> Result<FoundSpans, CaptureError> {
         let none = |message: String| CaptureError::new(CaptureErrorKind::BadOptions, message);
         let name = match (&self.asked, self.id) {
+            (Some(_), Some(id)) if self.with_id.len() > 1 => {
+                let names: Vec<&str> = self.with_id.values().map(String::as_str).collect();
+                let names = names.join(" and ");
+                return Err(none(format!("several programs have a span with the id {id}: {names}; name one capture")));
+            }
             (Some((name, _)), _) => name.clone(),
             (None, Some(id)) => {
+                let of_name = self.wanted.as_ref().map(|wanted| format!(" {wanted}")).unwrap_or_default();
                 return Err(none(format!(
-                    "no span with the id {id} has ended in the capture; `summary` shows which there are"
+                    "no span{of_name} with the id {id} has ended in the capture; `summary` shows which there are"
                 )));
             }
             (None, None) => {
@@ -207,6 +216,7 @@ impl ReplayConsumer for Finder {
         let Some(at) = self.name_of(span) else { return Ok(()) };
         let found = FoundSpan { nanos, process_index, id: span.id.get(), start_nanos: span.start_epoch_nanos() };
         if self.id == Some(found.id) {
+            self.with_id.insert(process_index, full_name(span));
             self.asked = Some((full_name(span), found));
         }
         self.named[at].add(found, self.slow_max);

@@ -3,6 +3,7 @@
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent};
 use eventring::schema::{EventPayload, EventType as _, Utf8};
+use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int};
 use eventring_profile::schema::{OffState, Sched, Session, SwitchedIn, SwitchedOut, ThreadSeen, Woken};
 use eventring_profile::why::{Answer, Part, Question, why};
@@ -319,6 +320,33 @@ fn switches_that_were_not_recorded_and_a_clock_that_was_set_are_named_among_what
     let expected =
         "exact times: some are wrong by up to 3.00 s, because a clock was set while the profile was recorded";
     assert_eq!(set, [expected]);
+}
+
+#[test]
+fn an_id_that_several_programs_have_is_refused_with_the_names_of_the_spans() {
+    let directory = tempfile::tempdir().unwrap();
+    let capture = |pid: u32, name: &str| {
+        let mut made = CaptureFixture::of_process(pid);
+        made.call_site(900, REQUEST, CallSiteKind::Span, name, &["shard"]);
+        made.call_site(901, QUERY, CallSiteKind::Span, "query", &[]);
+        request(&mut made, 10, 1_000_000, (1_000, 1_000), 1);
+        let path = directory.path().join(format!("{pid}.evc"));
+        let mut file = made.file();
+        std::io::Seek::rewind(&mut file).unwrap();
+        std::io::copy(&mut file, &mut std::fs::File::create(&path).unwrap()).unwrap();
+        path
+    };
+    let both = CaptureFile::open_all(&[capture(1, "load"), capture(2, "store")]).unwrap();
+    let ask = |span: Option<&str>| {
+        let span = span.map(str::to_owned);
+        why(&both, &Question { span, slowest: 1, id: Some(10) }).map(|answer| answer.spans[0].name.clone())
+    };
+    let expected =
+        "several programs have a span with the id 10: shop::web::load and shop::web::store; name one capture";
+    assert_eq!(ask(None).unwrap_err().to_string(), expected);
+    assert_eq!(ask(Some("store")).unwrap(), "shop::web::store");
+    let no_query = "no span query with the id 10 has ended in the capture; `summary` shows which there are";
+    assert_eq!(ask(Some("query")).unwrap_err().to_string(), no_query);
 }
 
 #[test]
