@@ -4,7 +4,7 @@
 use crate::{Event, events, kept};
 use eventring::reader::{Gap, GapCause, PayloadRead};
 use eventring::schema::exec::ExecEvent;
-use eventring_exec::{Block, BlockBuilder, Dialect, Found, Outcome, Part, Problem, Wanted};
+use eventring_exec::{AccountAccess, Block, BlockBuilder, Dialect, Found, Outcome, Part, Problem, Wanted};
 use eventring_stress::chain::Made;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -241,6 +241,36 @@ fn block_of(inputs: &[Input]) -> Block {
 }
 
 #[test]
+fn a_whole_block_has_each_thing_that_its_events_say() {
+    let block = block_of(&of_one_block());
+    assert!(block.is_complete && block.transactions.len() == 3);
+    let accesses = |accounts: &[AccountAccess]| -> Vec<(u32, usize, usize)> {
+        accounts.iter().map(|it| (it.account.index, it.storage.len(), it.transient.len())).collect()
+    };
+    let expected = [(0, 1, 0), (1, 1, 1)];
+    assert_eq!((accesses(&block.prologue), accesses(&block.epilogue)), (expected.into(), expected.into()));
+    for (index, txn) in (0..).zip(&block.transactions) {
+        let byte = 16 * 7 + index as u8;
+        let start = txn.start.as_ref().unwrap();
+        assert_eq!((start.header.nonce, start.sender.0, &start.input[..]), (index, [byte; 20], &[byte; 5][..]));
+        let entries: Vec<_> =
+            txn.access_list.iter().map(|it| (it.index, it.address.0, it.storage_keys.len())).collect();
+        assert_eq!(entries, [(0, [byte ^ 1; 20], 1), (1, [byte ^ 1; 20], 1)]);
+        assert_eq!(txn.authorization_list.len(), 1);
+        let logs: Vec<_> = txn.logs.iter().map(|log| (log.index, log.topics.len(), &log.data[..])).collect();
+        assert_eq!(logs, [(0, 2, &[0; 3][..]), (1, 2, &[1; 3])]);
+        let frames: Vec<_> = txn.call_frames.iter().flatten().map(|it| (it.call.index, &it.input[..])).collect();
+        assert_eq!(frames, [(0, &[byte; 2][..]), (1, &[byte; 2])]);
+        assert_eq!(accesses(txn.accesses.as_ref().unwrap()), expected);
+        let receipt = txn.receipt.as_ref().unwrap();
+        assert_eq!((receipt.status, receipt.cumulative_gas_used), (true, Some(21_000 * (index + 1))));
+        assert!(txn.enter_epoch_nanos.is_some() && txn.enter_epoch_nanos < txn.exit_epoch_nanos);
+    }
+    assert!(block.evm_enter_epoch_nanos.is_some() && block.evm_enter_epoch_nanos < block.evm_exit_epoch_nanos);
+    assert!(block.start_epoch_nanos < block.end_epoch_nanos && block.start_seqno < block.end_seqno);
+}
+
+#[test]
 fn a_gap_is_told_with_its_range_wherever_it_is() {
     let inputs = of_one_block();
     let seqno = |at: usize| match &inputs[at] {
@@ -319,6 +349,36 @@ fn an_event_that_is_said_twice_is_told_whatever_it_says() {
 }
 
 #[test]
+fn an_account_that_was_not_recorded_is_missed_also_if_it_has_no_storage() {
+    use eventring::schema::EventPayload as _;
+    use eventring::schema::exec::{AccessContext, AccountAccess};
+    let account = |index, access_context| AccountAccess { index, access_context, ..AccountAccess::default() };
+    let is_slot = |input: &Input| matches!(input, Input::Event((event, _)) if event.event_type == ExecEvent::StorageAccess as u16);
+    let mut inputs = of_one_block();
+    inputs.retain(|input| !is_slot(input));
+    let mut places = Vec::new();
+    for (at, input) in inputs.iter_mut().enumerate() {
+        let Input::Event((event, payload)) = input else { unreachable!() };
+        if event.event_type == ExecEvent::AccountAccess as u16 {
+            let (found, _) = AccountAccess::decode(payload).unwrap();
+            account(found.index, found.access_context).with_bytes(|bytes| *payload = bytes.to_vec());
+            places.push((at, event.content_ext[1].checked_sub(1), found.access_context));
+        }
+    }
+    renumber(&mut inputs);
+    assert!(block_of(&inputs).is_complete);
+    assert!(places.iter().any(|(.., context)| *context == AccessContext::BlockEpilogue));
+    for (at, txn, _) in places {
+        let mut less = inputs.clone();
+        less.remove(at);
+        renumber(&mut less);
+        let block = block_of(&less);
+        let missing = Problem::Missing { what: Part::Accounts, txn, expected: 2, found: 1 };
+        assert!(!block.is_complete && block.problems.contains(&missing), "{at}: {:?}", block.problems);
+    }
+}
+
+#[test]
 fn a_transaction_that_was_not_recorded_is_missed() {
     for txn in 1..=3 {
         let mut inputs = of_one_block();
@@ -387,6 +447,35 @@ fn an_event_that_the_node_could_not_record_is_told_in_blocks_and_outside() {
     renumber(&mut inputs);
     let block = block_of(&inputs);
     assert_eq!((block.is_complete, block.problems), (false, vec![told(3)]));
+    // It may not say of which block it is; then it is of the open one.
+    let Input::Event((error, _)) = &mut inputs[2] else { unreachable!() };
+    error.content_ext[0] = 0;
+    let block = block_of(&inputs);
+    assert_eq!((block.is_complete, block.problems), (false, vec![told(3)]));
+}
+
+#[test]
+fn events_of_a_block_without_its_start_are_told_once_for_each_block() {
+    let all: Vec<Input> = original().into_iter().map(Input::Event).collect();
+    let is_start = |input: &Input| matches!(input, Input::Event((event, _)) if event.event_type == 2);
+    let without: Vec<Input> = all.into_iter().filter(|input| !is_start(input)).collect();
+    let of_seqno = |input: &Input| if let Input::Event((event, _)) = input { event.content_ext[0] } else { 0 };
+    let tags: BTreeSet<u64> = without.iter().map(of_seqno).filter(|tag| *tag != 0).collect();
+    let told: Vec<u64> = build(&without, Wanted::ALL)
+        .into_iter()
+        .filter_map(|found| match found {
+            Found::Problem(Problem::NoStart { block_seqno, .. }) => Some(block_seqno),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((told.len(), told.into_iter().collect()), (2, tags));
+    // An event of another block is not one of the open block.
+    let mut inputs = of_one_block();
+    let Input::Event((event, _)) = &mut inputs[3] else { unreachable!() };
+    event.content_ext[0] = 77;
+    let block = block_of(&inputs);
+    let told = Problem::NoStart { seqno: 4, block_seqno: 77 };
+    assert!(!block.is_complete && block.problems.contains(&told), "{:?}", block.problems);
 }
 
 /// Control: if the builder did not look for what is missing, the test above would fail.
