@@ -269,6 +269,8 @@ fn the_waits_for_a_processor_after_many_short_waits_belong_to_these() {
     // Neither is two fifths of the time, and they are so together.
     for span in &often_off(390_000, 280_000).spans {
         assert_eq!(span.cause.as_ref().unwrap().kind.name(), "io", "{span:?}");
+        let parts = [Part::Computing, Part::Blocked, Part::Runnable].map(|part| span.shares.nanos(part));
+        assert_eq!(parts, [1_000_000 + 40 * 440_000, 40 * 390_000, 40 * 280_000]);
     }
     // A thread that waits mostly for processors does not wait for a device.
     for span in &often_off(10_000, 600_000).spans {
