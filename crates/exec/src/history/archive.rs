@@ -5,7 +5,7 @@ use crate::values::Block;
 use crate::{BlockUpdate, Blocks, ExecEvents, Update, Wanted};
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::collections::VecDeque;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,14 +55,13 @@ impl BlockArchive {
         self.path_of(number).is_file()
     }
 
-    /// Returns the smallest number from `first` on, and below `end`, of which the archive has a file.
+    /// Returns the smallest number from `first` on, and below `end`, of which the archive has a file. Looks only at what is
+    /// there: the numbers may be any.
     pub(crate) fn next_number(&self, first: u64, end: u64) -> Option<u64> {
-        let parts = first / BLOCKS_IN_DIRECTORY..=end.saturating_sub(1) / BLOCKS_IN_DIRECTORY;
-        parts.filter(|_| first < end).find_map(|part| {
-            let files = fs::read_dir(self.directory.join(part.to_string())).ok()?;
-            let numbers = files.filter_map(|file| number_of(&file.ok()?.file_name()));
-            numbers.filter(|number| (first..end).contains(number) && number / BLOCKS_IN_DIRECTORY == part).min()
-        })
+        let parts = self.parts().ok()?;
+        let is_between = |part: &u64| (first / BLOCKS_IN_DIRECTORY..=end / BLOCKS_IN_DIRECTORY).contains(part);
+        let numbers = |part: u64| self.numbers_in(part).ok()?.into_iter().filter(|it| (first..end).contains(it)).min();
+        parts.into_iter().filter(is_between).find_map(numbers)
     }
 
     /// Returns the numbers of all blocks, in ascending order.
@@ -71,18 +70,31 @@ impl BlockArchive {
     /// A directory cannot be read.
     pub fn numbers(&self) -> Result<Vec<u64>, CaptureError> {
         let mut numbers = Vec::new();
-        let failed = |path: &Path, error| CaptureError::io("list it", error).at(path);
-        for entry in fs::read_dir(&self.directory).map_err(|error| failed(&self.directory, error))? {
-            let path = entry.map_err(|error| failed(&self.directory, error))?.path();
-            let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
-            let Some(part) = number.filter(|_| path.is_dir()) else { continue };
-            for file in fs::read_dir(&path).map_err(|error| failed(&path, error))? {
-                let file = file.map_err(|error| failed(&path, error))?.file_name();
-                numbers.extend(number_of(&file).filter(|number| number / BLOCKS_IN_DIRECTORY == part));
-            }
+        for part in self.parts()? {
+            numbers.extend(self.numbers_in(part)?);
         }
         numbers.sort_unstable();
         Ok(numbers)
+    }
+
+    /// Returns the numbers of the directories with blocks, in ascending order.
+    fn parts(&self) -> Result<Vec<u64>, CaptureError> {
+        let names = entries(&self.directory)?;
+        let part_of = |name: &OsString| name.to_str()?.parse::<u64>().ok();
+        let mut parts: Vec<u64> = names.iter().filter_map(part_of).filter(|part| self.part(*part).is_dir()).collect();
+        parts.sort_unstable();
+        Ok(parts)
+    }
+
+    fn part(&self, part: u64) -> PathBuf {
+        self.directory.join(part.to_string())
+    }
+
+    /// Returns the numbers of the blocks in a directory.
+    fn numbers_in(&self, part: u64) -> Result<Vec<u64>, CaptureError> {
+        let number_of = |name: &OsString| name.to_str()?.strip_suffix(".bcap")?.parse::<u64>().ok();
+        let numbers = entries(&self.part(part))?.iter().filter_map(number_of).collect::<Vec<_>>();
+        Ok(numbers.into_iter().filter(|number| number / BLOCKS_IN_DIRECTORY == part).collect())
     }
 
     /// Reads the block with this number. Returns `None` if the archive does not have it.
@@ -121,9 +133,10 @@ impl BlockArchive {
     }
 }
 
-/// Returns the number of the block whose file has this name.
-fn number_of(file: &OsStr) -> Option<u64> {
-    file.to_str()?.strip_suffix(".bcap")?.parse().ok()
+/// Returns the names of what is in a directory.
+fn entries(path: &Path) -> Result<Vec<OsString>, CaptureError> {
+    let names = fs::read_dir(path).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    names.map_err(|error| CaptureError::io("list it", error).at(path))
 }
 
 /// The events of all blocks of an archive, one after the other.

@@ -422,6 +422,15 @@ fn a_payload_that_ends_early_and_a_start_that_is_not_its_own_are_malformed() {
             || blocks(&found).iter().any(|block| !block.is_complete && block.problems.contains(&malformed));
         assert!(is_told, "event {at} of type {}: {found:?}", event.event_type);
     }
+    // An event of a transaction that does not say of which.
+    let is_txn_end =
+        |input: &Input| matches!(input, Input::Event((event, _)) if event.event_type == ExecEvent::TxnEnd as u16);
+    let end = inputs.iter().position(is_txn_end).unwrap();
+    let mut of_none = inputs.clone();
+    let Input::Event((event, _)) = &mut of_none[end] else { unreachable!() };
+    event.content_ext[1] = 0;
+    let malformed = Problem::Malformed { seqno: event.seqno };
+    assert!(block_of(&of_none).problems.contains(&malformed));
     let mut other = inputs;
     let Input::Event((start, _)) = &mut other[0] else { unreachable!() };
     start.content_ext[0] += 1;

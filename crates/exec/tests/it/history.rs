@@ -347,6 +347,35 @@ fn a_file_that_is_missing_or_damaged_costs_its_own_block_and_is_named() {
 }
 
 #[test]
+fn a_number_that_no_chain_has_reached_is_not_looked_for_in_each_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("events.evcap");
+    let mut all = chain(&[(1, 1), (2, 2)]);
+    archive(directory.path(), &all);
+    let is_second = |(event, _): &Event| event.event_type == ExecEvent::BlockStart as u16 && event.seqno > 1;
+    let second = all.iter().position(is_second).unwrap();
+    // The ring has lost all from the second block on, and goes on with a number that it made up.
+    let mut hostile = Made::default();
+    hostile.block(1 << 58, 9, 1);
+    all.truncate(second);
+    let lost = 7;
+    let from = all.len() as u64 + lost;
+    all.extend(hostile.0.into_iter().map(|(mut event, payload)| {
+        event.seqno += from;
+        event.content_ext[0] += from;
+        (event, payload)
+    }));
+    std::fs::write(&path, sdk_file(&all, true, true)).unwrap();
+    let events = ExecEvents::of_eventcap(EventcapFile::open(&path).unwrap()).unwrap();
+    let archived = BlockArchive::open(directory.path()).unwrap();
+    let blocks = Blocks::of_events(events, Wanted::ALL).with_archive(archived, Duration::from_millis(50));
+    let (found, problems) = last_states_and_problems(blocks);
+    assert_eq!(found.iter().map(|(block, _)| block.number()).collect::<Vec<_>>(), [1, 2, 1 << 58]);
+    let unfilled = Problem::Unfilled { first_number: 3, last_number: (1 << 58) - 1 };
+    assert!(problems.contains(&unfilled), "{problems:?}");
+}
+
+#[test]
 fn a_reader_that_begins_in_the_archive_or_right_before_the_ring_gets_each_block_once() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let (path, archived) = (directory.path().join("node"), directory.path().join("archive"));
