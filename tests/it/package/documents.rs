@@ -26,3 +26,23 @@ fn every_link_between_documents_leads_somewhere_and_readme_has_one_to_each() {
         assert!(folder == root || readme.contains(&format!("(docs/{name})")), "README.md does not link docs/{name}");
     }
 }
+
+#[test]
+fn the_table_of_features_in_the_documentation_has_each_feature_and_whether_it_is_a_default() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let features = manifest.split("\n[features]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    let features: Vec<(&str, &str)> = features.lines().filter_map(|line| line.split_once(" = [")).collect();
+    let defaults = features.iter().find(|(name, _)| *name == "default").unwrap().1;
+    let mut expected: Vec<(&str, bool)> = features
+        .iter()
+        .map(|(name, _)| (*name, defaults.contains(&format!("\"{name}\""))))
+        .filter(|(name, _)| *name != "default")
+        .collect();
+    let library = fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let rows = library.lines().filter_map(|line| line.strip_prefix("//! | `")?.split_once("` | "));
+    let mut told: Vec<(&str, bool)> = rows.map(|(name, rest)| (name, rest.ends_with("| yes |"))).collect();
+    expected.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(told, expected);
+}

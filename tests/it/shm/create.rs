@@ -45,7 +45,7 @@ fn a_file_appears_whole_and_goes_with_its_owner() {
         Ok::<_, Box<dyn std::error::Error>>(names_in(directory.path()))
     })
     .unwrap();
-    assert_eq!(seen, [format!("ring.~{}", std::process::id())]);
+    assert_eq!(seen, [format!("ring.~{:010}", std::process::id())]);
     assert_eq!(names_in(directory.path()), ["ring"]);
     let metadata = fs::metadata(&path).unwrap();
     assert_eq!(metadata.len(), BYTES);
@@ -183,7 +183,7 @@ fn only_files_of_killed_processes_are_removed() {
         // process did not make it.
         file(format!("ring.~{living}"), 0o1600, "x"),
         // This file is of an earlier process with our own id.
-        file(format!("ring.~{}", std::process::id()), 0o1600, "x"),
+        file(format!("ring.~{:010}", std::process::id()), 0o1600, "x"),
     ];
     let of_another_ring = file(format!("rings.~{dead}"), 0o1600, "x");
     let finished = file("ring.~2147483647".into(), 0o640, "x");
