@@ -1,8 +1,8 @@
 //! The making of a ring file, in five steps. The steps guarantee that the ring's name never leads to an unfinished
 //! ring, and that a ring has only one owner.
 //!
-//! 1. This process makes the temporary file `<name>.~<pid>` (ten digits) with `O_EXCL`, locks it, gives it the sticky bit, and
-//!    allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the mark, not
+//! 1. This process makes the temporary file `<name>.~<pid>` (ten digits) with `O_EXCL`, locks it, gives it the sticky
+//!    bit, and allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the mark, not
 //!    even a ring that happens to be called `x.~123`.
 //! 2. The caller fills the file.
 //! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.

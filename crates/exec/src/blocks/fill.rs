@@ -26,7 +26,7 @@ pub(super) struct Fill {
     last_final: Option<u64>,
     gap: Option<Gap>,
     held: VecDeque<Found>,
-    /// What is wrong with files of the archive, each once.
+    /// The messages about damaged files of the archive, each once.
     problems: Vec<String>,
 }
 

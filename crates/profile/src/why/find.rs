@@ -105,9 +105,8 @@ pub(super) struct Finder {
     named: Vec<Named>,
     /// The name of each known call site: its index, or `None` if it is not wanted.
     by_call_site: PerDescription<CallSite, Option<usize>>,
-    asked: Option<(String, FoundSpan)>,
-    /// The span with the asked id of each process, by its name: each numbers its own.
-    with_id: BTreeMap<usize, String>,
+    /// The span with the asked id of each process, and its name: each numbers its own.
+    asked: BTreeMap<usize, (String, FoundSpan)>,
 }
 
 impl Finder {
@@ -121,8 +120,7 @@ impl Finder {
             names: BTreeMap::new(),
             named: Vec::new(),
             by_call_site: PerDescription::default(),
-            asked: None,
-            with_id: BTreeMap::new(),
+            asked: BTreeMap::new(),
         }
     }
 
@@ -154,9 +152,9 @@ impl Finder {
     /// There is no such span.
     pub(super) fn finish(mut self, question: &Question) -> Result<FoundSpans, CaptureError> {
         let none = |message: String| CaptureError::new(CaptureErrorKind::BadOptions, message);
-        let name = match (&self.asked, self.id) {
-            (Some(_), Some(id)) if self.with_id.len() > 1 => {
-                let names: Vec<&str> = self.with_id.values().map(String::as_str).collect();
+        let name = match (self.asked.values().next(), self.id) {
+            (Some(_), Some(id)) if self.asked.len() > 1 => {
+                let names: Vec<&str> = self.asked.values().map(|(name, _)| name.as_str()).collect();
                 let names = names.join(" and ");
                 return Err(none(format!("several programs have a span with the id {id}: {names}; name one capture")));
             }
@@ -190,7 +188,7 @@ impl Finder {
         let mut slow: Vec<FoundSpan> = named.slowest.into_iter().map(|Reverse(span)| span).collect();
         slow.sort_unstable_by(|a, b| b.cmp(a));
         let mut asked = question.slowest.max(1).min(slow.len());
-        if let Some((_, span)) = self.asked {
+        if let Some((_, span)) = self.asked.into_values().next() {
             slow.retain(|other| *other != span);
             slow.insert(0, span);
             asked = 1;
@@ -216,8 +214,7 @@ impl ReplayConsumer for Finder {
         let Some(at) = self.name_of(span) else { return Ok(()) };
         let found = FoundSpan { nanos, process_index, id: span.id.get(), start_nanos: span.start_epoch_nanos() };
         if self.id == Some(found.id) {
-            self.with_id.insert(process_index, full_name(span));
-            self.asked = Some((full_name(span), found));
+            self.asked.insert(process_index, (full_name(span), found));
         }
         self.named[at].add(found, self.slow_max);
         Ok(())

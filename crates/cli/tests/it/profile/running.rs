@@ -142,7 +142,7 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     let nothing = profile(&["--stacks", "--hz", "0"]);
     assert!(nothing.code == Some(2) && nothing.err.contains("records nothing; add --sched"), "{nothing:?}");
 
-    // What is missing of a capture that was cut is not said to have been recorded without it.
+    // A capture that was cut is said to be cut, and not to have been recorded without switches.
     let whole = std::fs::read(&file).unwrap();
     let cut = directory.path().join("cut.evc");
     std::fs::write(&cut, &whole[..whole.len() * 3 / 5]).unwrap();
