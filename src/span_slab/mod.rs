@@ -1,4 +1,4 @@
-//! The span slab: one cell of 16 bytes for each open span; with the feature `context`, 48 bytes.
+//! The span slab: one cell of 16 bytes for each open span; with the feature `context`, 40 bytes.
 //!
 //! A cell says whether its span is open, because a closed span is nobody's current span, even if some thread has not
 //! exited it. It also holds the call site, and the number of handles of the span. The call site is needed for

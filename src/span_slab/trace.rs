@@ -1,64 +1,70 @@
 //! The traces of open spans. A cell holds the root of the span's tree, or the trace of a remote caller.
 
-use super::{INDEX_MASK, SpanSlab};
-use crate::sync::{AtomicU64, Ordering};
+use super::{INDEX_MASK, LAYER_BIT, SpanSlab};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tracing::context::{RemoteTrace, TraceId};
 
 /// The trace of a cell's span.
 pub(super) struct CellTrace {
-    /// The root of the tree of the span in this process.
-    root: AtomicU64,
+    /// The root of the tree of the span in this process. In a remote trace also the flags of the trace, and the bit
+    /// [`REMOTE`].
+    key: AtomicU64,
     /// The halves of the id of the remote trace.
     high: AtomicU64,
     low: AtomicU64,
-    /// The flags of the remote trace, with the bit [`REMOTE`]; 0 if there is none.
-    remote: AtomicU64,
 }
 
-/// The bit that tells the flags of a remote trace from no trace.
-const REMOTE: u64 = 1 << 8;
+/// Bit of a key: the trace is a remote one.
+const REMOTE: u64 = 1 << 62;
+/// The lowest bit of the flags in a key.
+const FLAGS_SHIFT: u32 = 54;
+/// Bits of a key that hold the root.
+const ROOT_MASK: u64 = (LAYER_BIT << 1) - 1;
 
 impl CellTrace {
     pub(super) const fn new() -> Self {
-        Self { root: AtomicU64::new(0), high: AtomicU64::new(0), low: AtomicU64::new(0), remote: AtomicU64::new(0) }
+        Self { key: AtomicU64::new(0), high: AtomicU64::new(0), low: AtomicU64::new(0) }
     }
 
-    fn set_remote(&self, trace: RemoteTrace) {
-        let id = trace.trace_id.get();
-        self.remote.store(0, Ordering::Release);
-        self.high.store((id >> 64) as u64, Ordering::Relaxed);
-        self.low.store(id as u64, Ordering::Relaxed);
-        // Release, pairs with the acquire in `remote`: who sees the bit sees the whole id.
-        self.remote.store(REMOTE | u64::from(trace.flags), Ordering::Release);
+    fn set(&self, root: u64, remote: Option<RemoteTrace>) {
+        self.key.store(root, Ordering::Relaxed);
+        let Some(RemoteTrace { trace_id, flags }) = remote else { return };
+        // Release, pairs with the acquire in `get`: who sees a half of this id sees that the key has changed.
+        fence(Ordering::Release);
+        self.high.store((trace_id.get() >> 64) as u64, Ordering::Relaxed);
+        self.low.store(trace_id.get() as u64, Ordering::Relaxed);
+        // Release, pairs with the acquire in `get`: who sees this key sees the whole id.
+        self.key.store(REMOTE | u64::from(flags) << FLAGS_SHIFT | root, Ordering::Release);
     }
 
-    fn remote(&self) -> Option<RemoteTrace> {
-        let flags = self.remote.load(Ordering::Acquire);
-        if flags & REMOTE == 0 {
-            return None;
+    /// Returns the root, and the remote trace if there is one. If another thread changes them meanwhile, looks again.
+    fn get(&self) -> (u64, Option<RemoteTrace>) {
+        loop {
+            let key = self.key.load(Ordering::Acquire);
+            let (high, low) = (self.high.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
+            fence(Ordering::Acquire);
+            if self.key.load(Ordering::Relaxed) == key {
+                let trace_id = TraceId::new(u128::from(high) << 64 | u128::from(low)).filter(|_| key & REMOTE != 0);
+                let remote = trace_id.map(|trace_id| RemoteTrace { trace_id, flags: (key >> FLAGS_SHIFT) as u8 });
+                return (key & ROOT_MASK, remote);
+            }
         }
-        let (high, low) = (self.high.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
-        let trace_id = TraceId::new(u128::from(high) << 64 | u128::from(low))?;
-        Some(RemoteTrace { trace_id, flags: flags as u8 })
     }
 }
 
 /// Tells the trace of an open span from all others of this process.
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TraceKey {
-    root: u64,
-    remote: u64,
-}
+pub(crate) struct TraceKey(u64);
 
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 impl TraceKey {
     /// The key of no trace.
-    pub(crate) const NONE: Self = Self { root: 0, remote: u64::MAX };
+    pub(crate) const NONE: Self = Self(0);
 
     #[inline(always)]
     pub(crate) const fn is_remote(self) -> bool {
-        self.remote != 0
+        self.0 & REMOTE != 0
     }
 }
 
@@ -67,15 +73,15 @@ impl SpanSlab {
     #[inline(always)]
     pub(crate) fn inherit_trace(&self, id: u64, parent: u64) {
         let Some(cell) = self.cell(id & INDEX_MASK) else { return };
-        cell.trace.root.store(if parent == 0 { id } else { parent }, Ordering::Relaxed);
-        cell.trace.remote.store(0, Ordering::Relaxed);
-        if parent != 0
-            && let Some(of_parent) = self.cell(parent & INDEX_MASK).filter(|of| of.id.load(Ordering::Relaxed) == parent)
-        {
-            cell.trace.root.store(of_parent.trace.root.load(Ordering::Relaxed), Ordering::Relaxed);
-            if let Some(remote) = of_parent.trace.remote() {
-                cell.trace.set_remote(remote);
+        let of_parent =
+            self.cell(parent & INDEX_MASK).filter(|of| parent != 0 && of.id.load(Ordering::Relaxed) == parent);
+        match of_parent.map(|of| (of, of.trace.key.load(Ordering::Relaxed))) {
+            Some((_, root)) if root & REMOTE == 0 => cell.trace.set(root, None),
+            Some((of, _)) => {
+                let (root, remote) = of.trace.get();
+                cell.trace.set(root, remote);
             }
+            None => cell.trace.set(if parent == 0 { id } else { parent }, None),
         }
     }
 
@@ -85,10 +91,10 @@ impl SpanSlab {
         let Some(cell) = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id) else {
             return false;
         };
-        let is_root_already = cell.trace.remote().is_some() && cell.trace.root.load(Ordering::Relaxed) == id;
+        let (root, remote) = cell.trace.get();
+        let is_root_already = remote.is_some() && root == id;
         if !is_root_already {
-            cell.trace.root.store(id, Ordering::Relaxed);
-            cell.trace.set_remote(trace);
+            cell.trace.set(id, Some(trace));
         }
         !is_root_already
     }
@@ -98,14 +104,48 @@ impl SpanSlab {
     #[inline(always)]
     pub(crate) fn trace_key(&self, id: u64) -> Option<TraceKey> {
         let cell = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id)?;
-        let root = cell.trace.root.load(Ordering::Relaxed);
-        Some(TraceKey { root, remote: cell.trace.remote.load(Ordering::Acquire) })
+        Some(TraceKey(cell.trace.key.load(Ordering::Acquire)))
     }
 
     /// Returns the root of the tree of an open span, and its remote trace if it is in one. Returns `None` if no open
     /// span has this id.
     pub(crate) fn trace_of(&self, id: u64) -> Option<(u64, Option<RemoteTrace>)> {
         let cell = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id)?;
-        Some((cell.trace.root.load(Ordering::Relaxed), cell.trace.remote()))
+        Some(cell.trace.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_gives_back_the_root_and_the_remote_trace() {
+        let cell = CellTrace::new();
+        assert_eq!(cell.get(), (0, None));
+        for (root, flags) in [(1, 0), (LAYER_BIT | 5, 1), (ROOT_MASK, u8::MAX)] {
+            let remote = RemoteTrace { trace_id: TraceId::new(7 << 64 | 9).unwrap(), flags };
+            cell.set(root, Some(remote));
+            assert_eq!(cell.get(), (root, Some(remote)));
+            cell.set(root, None);
+            assert_eq!(cell.get(), (root, None));
+        }
+    }
+
+    #[test]
+    fn a_trace_that_changes_is_never_mixed_with_the_one_before() {
+        let cell = CellTrace::new();
+        let remote = |n: u64| RemoteTrace {
+            trace_id: TraceId::new(u128::from(n) << 64 | u128::from(n)).unwrap(),
+            flags: n as u8,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..100_000).for_each(|n| cell.set(n, Some(remote(n)))));
+            while cell.get().0 < 99_999 {
+                if let (root, Some(found)) = cell.get() {
+                    assert_eq!(found, remote(root));
+                }
+            }
+        });
     }
 }

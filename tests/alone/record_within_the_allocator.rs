@@ -7,7 +7,8 @@
 use eventring::global::GlobalRecorder;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{
-    Counter, FilterHandle, PERF, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter,
+    Counter, FilterHandle, PERF, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderLayer,
+    RecorderSubscriber, TargetFilter,
 };
 use eventring::{EventPayload, EventType, ext_scope, record};
 use eventring_stress::child::{ends_within, part, place, play};

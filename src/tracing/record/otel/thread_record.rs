@@ -65,23 +65,25 @@ impl ThreadRecord {
 }
 
 impl Shown {
+    /// Within one trace only the span's id changes. That is one store, so readers see the old span or the new one.
     #[inline(always)]
     fn show(&self, ids: &ProcessIds, span_id: u64) {
-        self.record.valid.store(0, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        let Some((span, trace)) = SpanId::new(span_id).zip(SPAN_SLAB.trace_key(span_id)) else { return };
-        if trace != self.trace.get() && !self.change_trace(ids, span_id, trace) {
-            return;
+        match SpanId::new(span_id).zip(SPAN_SLAB.trace_key(span_id)) {
+            Some((span, trace)) if trace == self.trace.get() || self.change_trace(ids, span_id, trace) => {
+                self.record.span_id.store(ids.span_id(span, trace.is_remote()).to_be(), Ordering::Relaxed);
+                compiler_fence(Ordering::SeqCst);
+                self.record.valid.store(1, Ordering::Relaxed);
+            }
+            _ => self.record.valid.store(0, Ordering::Relaxed),
         }
-        self.record.span_id.store(ids.span_id(span, trace.is_remote()).to_be(), Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        self.record.valid.store(1, Ordering::Relaxed);
     }
 
     /// Puts the trace of a span, which has this key, into the record. Returns false if the span was closed or its trace
     /// changed meanwhile.
     #[inline(never)]
     fn change_trace(&self, ids: &ProcessIds, span_id: u64, trace: TraceKey) -> bool {
+        self.record.valid.store(0, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         let Some((root, remote)) = SPAN_SLAB.trace_of(span_id) else { return false };
         let Some(root) = SpanId::new(root) else { return false };
         self.trace.set(TraceKey::NONE);
