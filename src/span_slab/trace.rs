@@ -40,15 +40,20 @@ impl CellTrace {
     /// Returns the root, and the remote trace if there is one. If another thread changes them meanwhile, looks again.
     fn get(&self) -> (u64, Option<RemoteTrace>) {
         loop {
-            let key = self.key.load(Ordering::Acquire);
-            let (high, low) = (self.high.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
-            fence(Ordering::Acquire);
-            if self.key.load(Ordering::Relaxed) == key {
-                let trace_id = TraceId::new(u128::from(high) << 64 | u128::from(low)).filter(|_| key & REMOTE != 0);
-                let remote = trace_id.map(|trace_id| RemoteTrace { trace_id, flags: (key >> FLAGS_SHIFT) as u8 });
-                return (key & ROOT_MASK, remote);
+            if let Some(found) = self.try_get(self.key.load(Ordering::Acquire)) {
+                return found;
             }
         }
+    }
+
+    /// Returns what belongs to this key, which was loaded from this cell. Returns `None` if the cell has another key now.
+    #[inline(always)]
+    fn try_get(&self, key: u64) -> Option<(u64, Option<RemoteTrace>)> {
+        let (high, low) = (self.high.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let trace_id = TraceId::new(u128::from(high) << 64 | u128::from(low)).filter(|_| key & REMOTE != 0);
+        let remote = trace_id.map(|trace_id| RemoteTrace { trace_id, flags: (key >> FLAGS_SHIFT) as u8 });
+        (self.key.load(Ordering::Relaxed) == key).then_some((key & ROOT_MASK, remote))
     }
 }
 
@@ -105,6 +110,15 @@ impl SpanSlab {
     pub(crate) fn trace_key(&self, id: u64) -> Option<TraceKey> {
         let cell = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id)?;
         Some(TraceKey(cell.trace.key.load(Ordering::Acquire)))
+    }
+
+    /// Returns the root and the remote trace that belong to this key of an open span. Returns `None` if no open span has
+    /// this id, or if it has another key now.
+    #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+    #[inline(always)]
+    pub(crate) fn try_trace_of(&self, id: u64, key: TraceKey) -> Option<(u64, Option<RemoteTrace>)> {
+        let cell = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id)?;
+        cell.trace.try_get(key.0)
     }
 
     /// Returns the root of the tree of an open span, and its remote trace if it is in one. Returns `None` if no open

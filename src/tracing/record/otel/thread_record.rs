@@ -68,7 +68,7 @@ impl Shown {
     /// Within one trace only the span's id changes. That is one store, so readers see the old span or the new one.
     #[inline(always)]
     fn show(&self, ids: &ProcessIds, span_id: u64) {
-        match SpanId::new(span_id).zip(SPAN_SLAB.trace_key(span_id)) {
+        match SpanId::new(span_id).and_then(|span| Some((span, SPAN_SLAB.trace_key(span_id)?))) {
             Some((span, trace)) if trace == self.trace.get() || self.change_trace(ids, span_id, trace) => {
                 self.record.span_id.store(ids.span_id(span, trace.is_remote()).to_be(), Ordering::Relaxed);
                 compiler_fence(Ordering::SeqCst);
@@ -84,18 +84,15 @@ impl Shown {
     fn change_trace(&self, ids: &ProcessIds, span_id: u64, trace: TraceKey) -> bool {
         self.record.valid.store(0, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        let Some((root, remote)) = SPAN_SLAB.trace_of(span_id) else { return false };
-        let Some(root) = SpanId::new(root) else { return false };
         self.trace.set(TraceKey::NONE);
+        let Some((root, remote)) = SPAN_SLAB.try_trace_of(span_id, trace) else { return false };
+        let Some(root) = SpanId::new(root) else { return false };
         self.record.set_trace(ids.trace_of(root, remote), remote.map_or(SAMPLED, |remote| remote.flags));
         if !self.is_pointed_to.replace(true) {
             thread_pointer::set(&self.record);
         }
-        let is_same = SPAN_SLAB.trace_key(span_id) == Some(trace);
-        if is_same {
-            self.trace.set(trace);
-        }
-        is_same
+        self.trace.set(trace);
+        true
     }
 }
 
