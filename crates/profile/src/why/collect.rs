@@ -31,7 +31,7 @@ pub(super) struct CollectedSpan {
     pub(super) end_nanos: u64,
     pub(super) is_asked_for: bool,
     pub(super) fields: Vec<(String, String)>,
-    /// When threads were in it, by their beginning.
+    /// When threads were in it, in order and apart: where several threads were in it, the one that came first.
     pub(super) slices: Vec<Slice>,
     /// The indices of its children among the inner spans.
     pub(super) children: Vec<usize>,
@@ -163,6 +163,12 @@ impl Collector {
         let collected = &mut self.collected;
         for span in collected.spans.iter_mut().chain(&mut collected.inner) {
             span.slices.sort_by_key(|slice| slice.from_nanos);
+            let mut end = 0;
+            span.slices.retain_mut(|slice| {
+                slice.from_nanos = slice.from_nanos.max(end);
+                end = end.max(slice.to_nanos);
+                slice.from_nanos <= slice.to_nanos
+            });
         }
         for slices in collected.outer.values_mut() {
             slices.sort_by_key(|slice| slice.to_nanos);

@@ -138,12 +138,10 @@ fn children_of(span: &CollectedSpan, collected: &Collected) -> Times {
 /// Divides a time in which the span had no child.
 fn own(span: &CollectedSpan, from: u64, to: u64, collected: &Collected, shares: &mut Shares) {
     let mut at = from;
-    let mut slices = span.slices.iter().filter(|slice| slice.to_nanos > from && slice.from_nanos < to);
+    let first = span.slices.partition_point(|slice| slice.to_nanos <= from);
+    let mut slices = span.slices[first..].iter().take_while(|slice| slice.from_nanos < to);
     while at < to {
         let Some(slice) = slices.next() else { return outside(span, at, to, None, collected, shares) };
-        if slice.to_nanos <= at {
-            continue;
-        }
         if slice.from_nanos > at {
             outside(span, at, slice.from_nanos, Some(slice), collected, shares);
         }
@@ -239,8 +237,9 @@ fn busy_before<'c>(
     let line = collected.lines.of_threads.get(&worker);
     let busy_since = |from, to| line.map(|line| line.busy_since(from, to));
     let (mut since, mut by, mut polled, mut last) = (to, None::<&Slice>, HashSet::new(), 0);
-    let outer = collected.outer.get(&worker);
-    for slice in outer.into_iter().flatten().rev().skip_while(|slice| slice.to_nanos > to) {
+    let outer = collected.outer.get(&worker).map_or(&[][..], Vec::as_slice);
+    let end = outer.partition_point(|slice| slice.to_nanos <= to);
+    for slice in outer[..end].iter().rev() {
         let has_pause = slice.to_nanos.saturating_add(PAUSE_NANOS) < since
             && busy_since(slice.to_nanos, since).is_none_or(|busy| busy > slice.to_nanos);
         if has_pause || since <= from || slice.to_nanos <= from {

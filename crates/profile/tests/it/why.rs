@@ -80,6 +80,38 @@ fn slow_children_are_found_in_each_recording_and_the_shares_add_up() {
     }
 }
 
+/// For each turn, whatever looks at all turns again takes minutes.
+#[test]
+fn a_span_that_is_entered_very_often_is_divided_by_one_look_at_each_enter() {
+    const TURNS: u64 = 60_000;
+    let mut made = CaptureFixture::new();
+    made.call_site(900, REQUEST, CallSiteKind::Span, "request", &[]);
+    made.call_site(901, QUERY, CallSiteKind::Span, "query", &[]);
+    made.thread(902, 1, "worker");
+    made.thread(903, 2, "other");
+    made.span_new(1000, 1, (1, 0), REQUEST, &[]);
+    for turn in 0..TURNS {
+        let (at, query) = (1000 + 30 * turn, 2 + turn);
+        made.span(PerfEvent::SpanEnter, at, 1, 1, REQUEST);
+        made.span_new(at + 10, 1, (query, 1), QUERY, &[]);
+        made.span(PerfEvent::SpanEnter, at + 10, 1, query, QUERY);
+        made.span(PerfEvent::SpanExit, at + 15, 1, query, QUERY);
+        made.span(PerfEvent::SpanClose, at + 15, 1, query, QUERY);
+        // Another thread is in it at the same time, and for 3 ns more.
+        made.span(PerfEvent::SpanEnter, at + 16, 2, 1, REQUEST);
+        made.span(PerfEvent::SpanExit, at + 20, 1, 1, REQUEST);
+        made.span(PerfEvent::SpanExit, at + 23, 2, 1, REQUEST);
+        if turn % 1000 == 0 {
+            made.end_block();
+        }
+    }
+    made.span(PerfEvent::SpanClose, 1000 + 30 * TURNS, 1, 1, REQUEST);
+    let question = Question { span: Some("request".into()), slowest: 1, id: None };
+    let answer = why(&made.open(), &question).unwrap();
+    let parts = Part::ALL.map(|part| answer.spans[0].shares.nanos(part)).map(|nanos| nanos / TURNS);
+    assert_eq!(parts, [0, 5, 0, 0, 0, 7, 18], "in each turn, by {:?}", Part::ALL);
+}
+
 const TASK: u32 = 1;
 const WOKEN: u32 = 2;
 
