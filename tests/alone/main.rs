@@ -17,6 +17,7 @@ mod log_macros;
 mod record_within_the_allocator;
 mod scopes;
 mod scopes_in_any_order;
+mod scopes_in_stacks;
 mod scopes_while_stalled;
 mod shm_modes;
 mod stall;

@@ -88,6 +88,10 @@ impl FilterHandle {
         filter.upgrade().map(Self)
     }
 
+    pub(in crate::tracing) fn downgrade(&self) -> Weak<SharedFilter> {
+        Arc::downgrade(&self.0)
+    }
+
     /// Adds a subscriber or layer that uses the filter.
     pub(in crate::tracing) fn add_source(&self, source: impl OpenSpans + 'static) {
         self.0.changing.lock().unwrap_or_else(PoisonError::into_inner).sources.push(Box::new(source));

@@ -9,19 +9,19 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::global::PERF;
+use crate::tracing::record::owner_filter;
 use crate::tracing::record::sink::Sink;
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 use tracing_core::Metadata;
 use tracing_core::callsite::{Callsite, register};
-use tracing_core::dispatcher::get_default;
 use tracing_core::subscriber::Interest;
 
 /// Values of [`MacroSite::state`].
 const UNKNOWN: usize = 0;
 const OFF: usize = 1;
-/// The answer depends on the spans that the thread is in: each time, the thread's subscriber is asked.
+/// The answer depends on the spans that the thread is in: each time, the subscriber or layer is asked.
 const ASK: usize = 2;
 const ON: usize = 3;
 
@@ -37,10 +37,10 @@ pub struct MacroSite {
 /// What a subscriber or layer that records to [`PERF`] says of a call site.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// A subscriber's own answer.
+    /// The answer of a subscriber, or of a layer with a filter of its own.
     Own(usize),
-    /// A layer has been asked. A filter around the layer may still say something else, so the answer of the whole stack
-    /// counts.
+    /// A layer without a filter of its own has been asked. A filter of others around the layer may still say something
+    /// else, so the answer of the whole stack counts.
     OfStack,
 }
 
@@ -54,7 +54,7 @@ thread_local! {
 }
 
 impl Answer {
-    /// Returns the answer of a subscriber with this interest.
+    /// Returns the answer of a subscriber or layer whose own filter has this interest.
     pub(super) fn of(interest: &Interest) -> Self {
         Self::Own(state_of(interest))
     }
@@ -156,7 +156,7 @@ impl MacroSite {
         }
         let is_wanted = match self.state.load(Ordering::Relaxed) {
             ON => true,
-            ASK => !HAS_SINK.load(Ordering::Relaxed) || get_default(|dispatch| dispatch.enabled(self.metadata)),
+            ASK => !HAS_SINK.load(Ordering::Relaxed) || owner_filter::wants(self.metadata),
             _ => false,
         };
         is_wanted.then(|| (core, self.learn_id(core)))

@@ -12,6 +12,7 @@ use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
+use crate::tracing::record::owner_filter;
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::scope;
 use crate::tracing::record::sink::{Sink, record_empty, record_log, record_with_fields};
@@ -91,6 +92,19 @@ impl RecorderLayer {
 
     fn to(sink: Sink) -> Self {
         Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new(), filter: None }
+    }
+
+    /// Notes the stack of layers that this layer is a part of. `tracing` calls this for each dispatcher that is made from
+    /// the stack. The first dispatcher is kept. Any of them would do, because the layer needs it only to reach the stack.
+    fn use_stack(&self, stack: &Dispatch) {
+        scope::set_owner(&self.sink, self.owner, self.filter.as_ref());
+        if self.stack.set(stack.downgrade()).is_ok()
+            && let Some(filter) = &self.filter
+        {
+            let spans = SpanOwner::Layer(stack.downgrade(), self.owner);
+            filter.add_source(SpanSource { recorder: self.sink.own(), spans });
+            filter.add_dispatch(stack);
+        }
     }
 
     /// Returns the layer's recorder. Returns `None` if the layer records to [`PERF`](crate::tracing::PERF) and no recorder is
@@ -192,22 +206,26 @@ impl<S> Layer<S> for RecorderLayer
 where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
-    fn on_register_dispatch(&self, stack: &Dispatch) {
-        scope::set_owner(&self.sink, self.owner);
-        // `tracing` calls this for each dispatcher that is made from the stack. The first dispatcher is kept. Any of
-        // them would do, because the layer needs it only to reach the stack.
-        if self.stack.set(stack.downgrade()).is_ok()
-            && let Some(filter) = &self.filter
-        {
-            let spans = SpanOwner::Layer(stack.downgrade(), self.owner);
-            filter.add_source(SpanSource { recorder: self.sink.own(), spans });
-            filter.add_dispatch(stack);
+    // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into use.
+    fn on_layer(&mut self, _: &mut S) {
+        if scope::owner() == 0 {
+            scope::set_owner(&self.sink, self.owner, self.filter.as_ref());
         }
     }
 
+    fn on_register_dispatch(&self, stack: &Dispatch) {
+        self.use_stack(stack);
+    }
+
+    fn enabled(&self, _: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        !owner_filter::has_reached_layer()
+    }
+
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        site::note(&self.sink, metadata, Answer::OfStack);
+        let of_filter = self.filter.as_ref().map(|filter| Answer::of(&filter.interest(metadata)));
+        site::note(&self.sink, metadata, of_filter.unwrap_or(Answer::OfStack));
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
+            self.find_stack();
             thread::with(|thread| {
                 let _paused = thread.pause_count();
                 CALL_SITES.id_of(metadata);

@@ -55,6 +55,17 @@ impl RecorderLayer {
         }
     }
 
+    /// Looks for the stack of this layer if nobody has told it: nobody tells a layer in an `Option` or a `Vec`.
+    pub(super) fn find_stack(&self) {
+        if self.stack.get().is_none() {
+            get_default(|stack| {
+                if stack.downcast_ref::<Self>().is_some_and(|layer| layer.is(self.owner)) {
+                    self.use_stack(stack);
+                }
+            });
+        }
+    }
+
     #[cold]
     #[inline(never)]
     pub(super) fn exit_slow(&self, thread: &ThreadState, local_id: u64) {

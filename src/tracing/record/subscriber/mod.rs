@@ -160,7 +160,7 @@ fn recorded(id: &Id) -> Option<u64> {
 
 impl Subscriber for RecorderSubscriber {
     fn on_register_dispatch(&self, dispatch: &Dispatch) {
-        scope::set_owner(&self.sink, self.owner);
+        scope::set_owner(&self.sink, self.owner, Some(&self.filter));
         self.filter.add_dispatch(dispatch);
     }
 
