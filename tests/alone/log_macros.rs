@@ -97,6 +97,29 @@ fn the_text_that_readers_show_is_that_of_format() {
 }
 
 #[test]
+fn an_argument_may_consume_its_value_and_is_formatted_at_most_twice() {
+    alone!();
+    struct Counted<'c>(&'c Cell<u32>);
+    impl fmt::Display for Counted<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.set(self.0.get() + 1);
+            f.write_str("counted")
+        }
+    }
+    try_init_with(small(), "info".parse().unwrap()).unwrap();
+    let (text, handle) = ("ab".to_owned(), std::thread::spawn(|| 3));
+    let (iter, once): (_, Box<dyn FnOnce() -> u8>) = (0..4, Box::new(|| 5));
+    log::info!("{} {:?}", text.into_bytes().len(), handle.join().unwrap());
+    log::info!("{iter} {}", once(), iter = iter.count());
+    let [short, long] = [Cell::new(0), Cell::new(0)];
+    log::info!("{}", Counted(&short));
+    log::info!("{} {}", Counted(&long), "p".repeat(1200));
+    assert_eq!((short.get(), long.get()), (1, 2));
+    let expected = ["2 3", "4 5", "counted", &format!("counted {}", "p".repeat(1200))];
+    assert_eq!(recorded(), expected.map(|text| format!("message={text}")));
+}
+
+#[test]
 fn fields_targets_and_levels_are_those_of_tracing() {
     alone!();
     try_init_with(small(), "info,quiet=off".parse().unwrap()).unwrap();
@@ -158,16 +181,19 @@ fn long_texts_are_cut_redacted_fields_are_left_out_and_values_may_record_fail_an
     log::info!(secret = "s", open = "o", "{} and {}", 1, 2);
     log::info!("{}|{}", "x".repeat(1500), Shown("after"));
     log::info!("{}", "y".repeat(100_000));
+    log::info!("{:?}", vec![7_u8; 100_000]);
     let redacted = recorded();
     assert_eq!(redacted[0], "message=1 and 2 secret=<redacted> open=o");
     assert_eq!(redacted[1], format!("message={}|after", "x".repeat(1500)));
     assert_eq!(redacted[2].len(), "message=".len() + 2048);
+    assert_eq!(redacted[3].len(), "message=".len() + 2048);
+    assert!(redacted[3].starts_with("message=[7, 7, "), "{}", redacted[3]);
     log::info!("before {} after", Odd(0));
     log::info!("failed {} after {}", Odd(1), 8);
     let panics = || log::info!("panicked {} {} after", 7, Odd(2));
     assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     log::info!("at the end");
-    let after = recorded().split_off(3);
+    let after = recorded().split_off(4);
     assert_eq!(after[0], "message=inside");
     assert_eq!(after[1], "message=before shown after");
     assert_eq!(after[2..4], ["message=failed half", "message=panicked 7 half"]);

@@ -86,11 +86,8 @@ impl<T: LogValue> LogValue for Option<T> {
 
 impl<T: LogValue> LogValue for [T] {
     fn put(&self, out: &mut impl ArgSink) {
-        let Ok(count) = u16::try_from(self.len()) else {
-            // It cannot fit: there is no such buffer.
-            return out.put_text(ArgKind::Str as u8, "");
-        };
-        let [low, high] = count.to_le_bytes();
+        // More values than this do not fit, because there is no such buffer.
+        let [low, high] = u16::try_from(self.len()).unwrap_or(u16::MAX).to_le_bytes();
         out.put(&[ArgKind::Slice as u8, low, high]);
         self.iter().for_each(|value| value.put(out));
     }

@@ -20,10 +20,10 @@ macro_rules! __log {
             EVENT, name: ::core::concat!($crate::__event_name!(), "\0", $format), target: $target, level: $level,
             fields: &["message", $($field,)*]
         );
+        // Both have the arguments, and an argument may consume a value: so only one of them can run.
         if false {
             $($checked)*
-        }
-        if !site.is_off() {
+        } else if !site.is_off() {
             #[allow(unused_imports, reason = "a text without arguments needs none of them")]
             use $crate::__private::{ArgAsIs as _, ArgFormatted as _};
             // The arguments live as long as the call, and temporaries among them end with it.

@@ -8,7 +8,9 @@ use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
+use crate::tracing::record::fields::{
+    EncodedFields, FieldValues, Redactable, SmallEncoder, encode_large, visit_fields, visit_values,
+};
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::scope::owner;
 use crate::tracing::record::sink::record_with_fields;
@@ -80,10 +82,14 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
 fn log_as_text(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
     let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
+    let record = |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    if core.redacted.is_empty() {
+        // The small buffer was too small already: each further visit would format the values once more.
+        let visit = |encoder: &mut dyn Redactable| visit_values(values, site.metadata(), encoder);
+        return encode_large(thread, (&core.limits, NO_CALL_SITE), ring.core.try_now(), visit, record);
+    }
     let visit = |visitor: &mut dyn Visit| visit_values(values, site.metadata(), visitor);
-    core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
-        record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
-    });
+    core.encode_fields(thread, ring, NO_CALL_SITE, visit, record);
 }
 
 /// Where a log record goes.
