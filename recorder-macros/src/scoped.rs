@@ -75,13 +75,13 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
         return Err(Error::new(word.span(), message));
     }
     let Some(TokenTree::Ident(function)) = tokens.get(at + 1).cloned() else { return Err(not_a_function()) };
-    let is_group =
-        |token: &TokenTree, delimiter| matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter);
-    let parameters = tokens[at..].iter().find(|token| is_group(token, Delimiter::Parenthesis)).cloned();
-    let Some(TokenTree::Group(parameters)) = parameters else { return Err(not_a_function()) };
-    let Some(TokenTree::Group(body)) = tokens.pop().filter(|token| is_group(token, Delimiter::Brace)) else {
-        return Err(not_a_function());
-    };
+    let mut angles = Angles::default();
+    let parameters = tokens[at..].iter().find_map(|token| {
+        angles.pass(token);
+        group(token, Delimiter::Parenthesis).filter(|_| angles.depth == 0)
+    });
+    let parameters = parameters.ok_or_else(not_a_function)?;
+    let body = tokens.pop().and_then(|token| group(&token, Delimiter::Brace)).ok_or_else(not_a_function)?;
     let mut fields = args.fields;
     if !fields.is_empty() {
         fields = quote!(#fields,);
@@ -95,8 +95,9 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
     let name = args.name.unwrap_or_else(|| LitStr::new(&function.unraw().to_string(), function.span()));
     let target = args.target.unwrap_or_else(|| quote!(::core::module_path!()));
     let level = args.level.unwrap_or_else(|| quote!(::eventring::tracing::Level::INFO));
-    let statements = body.stream();
+    let (attributes, statements) = inner_attributes(body.stream());
     let scoped = quote! {
+        #attributes
         let _eventring_scope = {
             use ::eventring::__private::{RecordedAsDebug as _, RecordedAsIs as _};
             ::eventring::scope!(target: #target, level: #level, #name, #fields)
@@ -112,30 +113,70 @@ fn is_word(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(ident) if ident == word)
 }
 
+fn is_sign(token: Option<&TokenTree>, sign: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == sign)
+}
+
+fn is_joint(token: Option<&TokenTree>) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.spacing() == Spacing::Joint)
+}
+
+/// Returns the group, if the token is one with this delimiter. What a macro has matched as a block lies in a group
+/// without a delimiter.
+fn group(token: &TokenTree, delimiter: Delimiter) -> Option<Group> {
+    let TokenTree::Group(found) = token else { return None };
+    match found.delimiter() {
+        Delimiter::None => group(&found.stream().into_iter().next()?, delimiter),
+        other => (other == delimiter).then(|| found.clone()),
+    }
+}
+
+/// Splits the attributes of a body, `#![…]`, from its statements.
+fn inner_attributes(body: TokenStream) -> (TokenStream, TokenStream) {
+    let tokens: Vec<TokenTree> = body.into_iter().collect();
+    let is_attribute = |tokens: &[TokenTree]| is_sign(tokens.first(), '#') && is_sign(tokens.get(1), '!');
+    let count = tokens.chunks(3).take_while(|tokens| is_attribute(tokens)).count();
+    let (attributes, statements) = tokens.split_at((3 * count).min(tokens.len()));
+    (attributes.iter().cloned().collect(), statements.iter().cloned().collect())
+}
+
+/// Counts the angle brackets around a place.
+#[derive(Default)]
+struct Angles {
+    depth: u32,
+    is_after_dash: bool,
+}
+
+impl Angles {
+    fn pass(&mut self, token: &TokenTree) {
+        if is_sign(Some(token), '<') {
+            self.depth += 1;
+        } else if is_sign(Some(token), '>') && !self.is_after_dash {
+            // It is not that of an arrow.
+            self.depth = self.depth.saturating_sub(1);
+        }
+        self.is_after_dash = is_sign(Some(token), '-');
+    }
+}
+
 /// Returns the names of the parameters that are plain variables. `self` and patterns are no fields.
 fn names_of(parameters: TokenStream) -> Vec<Ident> {
-    let (mut names, mut is_pattern, mut depth, mut before) = (Vec::new(), true, 0_u32, None);
-    for token in parameters {
-        if let TokenTree::Punct(punct) = &token {
-            match punct.as_char() {
-                ',' if depth == 0 => is_pattern = true,
-                // The colons of a path are joint.
-                ':' if is_pattern && punct.spacing() == Spacing::Alone => {
-                    is_pattern = false;
-                    names.extend(match &before {
-                        Some(TokenTree::Ident(name)) if name != "self" && name != "_" => Some(name.clone()),
-                        _ => None,
-                    });
-                }
-                '<' => depth += 1,
-                // Not that of an arrow.
-                '>' if !matches!(&before, Some(TokenTree::Punct(dash)) if dash.as_char() == '-') => {
-                    depth = depth.saturating_sub(1);
-                }
-                _ => {}
-            }
+    let tokens: Vec<TokenTree> = parameters.into_iter().collect();
+    let (mut names, mut is_pattern, mut angles) = (Vec::new(), true, Angles::default());
+    for (at, token) in tokens.iter().enumerate() {
+        angles.pass(token);
+        let before = at.checked_sub(1).and_then(|at| tokens.get(at));
+        let joins = |token| is_sign(token, ':') && is_joint(token);
+        let is_of_path = joins(before) || joins(Some(token)) && is_sign(tokens.get(at + 1), ':');
+        if is_sign(Some(token), ',') && angles.depth == 0 {
+            is_pattern = true;
+        } else if is_sign(Some(token), ':') && is_pattern && !is_of_path {
+            is_pattern = false;
+            names.extend(match before {
+                Some(TokenTree::Ident(name)) if name != "self" && name != "_" => Some(name.clone()),
+                _ => None,
+            });
         }
-        before = Some(token);
     }
     names
 }

@@ -54,6 +54,43 @@ fn work(count: u32, name: &str, what: Option<&[char]>, secret: &str) -> usize {
     count as usize + name.len() + what.map_or(0, <[char]>::len) + secret.len()
 }
 
+// The parameters are not the first parentheses, there is no space behind a colon, and the body has an attribute.
+#[rustfmt::skip]
+#[scoped(skip(step))]
+fn generic<'n, F: Fn(u32) -> Vec<u32>>(step: F, name:&'n str, at: ::std::primitive::u32) -> (usize, &'n str)
+where
+    F: Clone,
+{
+    #![allow(unused_mut)]
+    let mut steps = step(at);
+    (steps.len(), name)
+}
+
+macro_rules! with_body {
+    ($name:ident $body:block) => {
+        #[scoped]
+        fn $name(number: u8) -> u8 $body
+    };
+}
+
+with_body!(of_a_macro {
+    7
+});
+
+#[test]
+fn the_attribute_finds_the_parameters_and_the_body_of_any_function() {
+    alone!();
+    try_init_with(small(), "debug".parse().unwrap()).unwrap();
+    assert_eq!(generic(|at| vec![at; 3], "ada", 5), (3, "ada"));
+    assert_eq!(of_a_macro(1), 7);
+    let (tree, names) = recorded();
+    let fields: Vec<String> = all(&tree).into_iter().map(fields).collect();
+    assert_eq!(
+        (names, fields),
+        (vec!["generic".into(), "of_a_macro".into()], vec!["name=ada at=5".into(), "number=1".into()])
+    );
+}
+
 #[scoped]
 fn r#match(r#type: u32) {
     assert!(r#type > 0);
