@@ -84,9 +84,9 @@ impl ReplayConsumer for Collector {
                 *lost = lost.saturating_add(gap.count);
             }
             content => {
-                ring.events += 1;
+                ring.events += u64::from(entry.is_next_event());
                 let span = |record: &RawRecord<'_>| record.span().and_then(|id| state.span(entry.process_index, id));
-                if let Some(nanos) = entry.epoch_nanos().filter(|_| !ring.is_profile) {
+                if let Some(nanos) = entry.epoch_nanos().filter(|_| entry.is_next_event() && !ring.is_profile) {
                     if collected.pauses.len() <= entry.process_index {
                         collected.pauses.resize_with(entry.process_index + 1, Pauses::default);
                     }

@@ -129,7 +129,7 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
         }
         if let Some(nanos) = entry.epoch_nanos() {
             let core = &mut *self.core;
-            core.counts.events += 1;
+            core.counts.events += u64::from(entry.is_next_event());
             core.series.advance(state.now_nanos, core.counts.events);
             let process = &mut core.processes[entry.process_index];
             process.last_nanos = process.last_nanos.max(nanos);

@@ -49,6 +49,13 @@ impl<'p> RawRecord<'p> {
         (first, Some(Self { event: Some(second), ext: of_second, payload, ..*self }))
     }
 
+    /// Returns true if this is the second of the [`parts`](Self::parts) of an event. Whoever counts events counts the first.
+    #[inline]
+    #[must_use]
+    pub fn is_second_part(&self) -> bool {
+        self.event.is_some_and(|event| event as u16 != self.descriptor.event_type)
+    }
+
     /// Returns the span that the event is about, or in which it was recorded.
     #[inline]
     pub fn span(&self) -> Option<SpanId> {

@@ -87,4 +87,15 @@ impl RecordingEntry<'_> {
             EntryContent::Gap(_) => None,
         }
     }
+
+    /// Returns true if this is an event that was not counted with the entry before it: a replay makes two entries of the
+    /// one event that begins or ends a scope.
+    #[inline]
+    pub fn is_next_event(&self) -> bool {
+        match &self.content {
+            EntryContent::Perf { record, .. } => !record.is_second_part(),
+            EntryContent::Typed { .. } => true,
+            EntryContent::Gap(_) => false,
+        }
+    }
 }

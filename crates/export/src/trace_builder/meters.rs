@@ -89,7 +89,7 @@ impl Meters {
         replay: &SpanReplay,
     ) {
         let meter = &mut self.processes[entry.process_index];
-        meter.events += 1;
+        meter.events += u64::from(entry.is_next_event());
         meter.laps = meter.laps.max(self.rings[entry.ring as usize].count(descriptor, self.grain_start_nanos));
         meter.open_spans = replay.open_count() as u64;
         meter.has_spans |= meter.open_spans > 0;

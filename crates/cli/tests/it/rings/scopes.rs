@@ -83,7 +83,10 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
         assert_eq!(spans[0]["fields"]["what"], "for the end");
     }
     assert_eq!(count(&result(&watch.end()), "fired"), 1);
-    run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
+    let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
+    let asked = run(&["ask", argument(&capture), "--json"]).json();
+    let events = asked["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap());
+    assert_eq!(Some(events.sum::<u64>()), captured["events"].as_u64(), "{asked:#}");
 
     let summary = run(&["summary", argument(&capture), "--json"]).json();
     let all = THREADS * STEPS;
