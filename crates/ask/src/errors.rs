@@ -63,8 +63,12 @@ impl Errors {
         found.count += 1;
         // The first texts are looked at, in case one tells of a panic.
         if found.count <= 16 {
-            let text = record.named_fields(catalog).get("message").map(ToString::to_string).unwrap_or_default();
-            if found.panic_nanos.is_none() && text.contains("panicked at") {
+            let fields = record.named_fields(catalog);
+            let text_of = |name: &str| fields.get(name).map(ToString::to_string).unwrap_or_default();
+            let text = text_of("message");
+            // The second is what `trigger_on_panic` records.
+            let is_panic = text.contains("panicked at") || site.name == "TRIGGER" && text_of("reason") == "panic";
+            if found.panic_nanos.is_none() && is_panic {
                 (found.panic_nanos, found.text) = (Some(nanos), crate::flag::cut(&text, TEXT_BYTES));
             } else if found.text.is_empty() {
                 found.text = crate::flag::cut(&text, TEXT_BYTES);

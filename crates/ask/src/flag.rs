@@ -98,7 +98,7 @@ impl FlagKind {
             Self::Losses => ("losses", "one lost event or payload"),
             Self::RecordErrors => ("record_errors", "one event that could not be recorded"),
             Self::Died => ("died", "a program that did not close its rings"),
-            Self::Panic => ("panic", "one log record with `panicked at`"),
+            Self::Panic => ("panic", "one log record with `panicked at`, or of `trigger_on_panic`"),
             Self::TaskPanicked => ("task_panicked", "one task"),
             Self::TaskDeadlock => ("task_deadlock", "one cycle"),
             Self::LostWaker => ("lost_waker", "one task"),

@@ -27,6 +27,7 @@ impl Program {
             made.call_site(1000, id, CallSiteKind::Span, name, &[]);
         }
         made.call_site_of(1000, 4, (CallSiteKind::Event, CallSiteLevel::Error), "failed", &["message"]);
+        made.call_site_of(1000, 5, (CallSiteKind::Event, CallSiteLevel::Error), "TRIGGER", &["message", "reason"]);
         Self { made, nanos: 2000, span: 0, random: seed | 1 }
     }
 
@@ -69,6 +70,12 @@ impl Program {
         self.made.perf(PerfEvent::Event, self.nanos, ext, &text(0, message));
         self.nanos += MS;
     }
+
+    fn trigger(&mut self, reason: &str) {
+        let ext = PerfExt { call_site_id: 5, thread_id: 1, field_count: 2, ..PerfExt::default() };
+        self.made.perf(PerfEvent::Event, self.nanos, ext, &[text(0, "boom"), text(1, reason)].concat());
+        self.nanos += MS;
+    }
 }
 
 fn flags(capture: &CaptureFile) -> Vec<(FlagKind, String)> {
@@ -91,6 +98,7 @@ fn clean_recordings_have_no_flags() {
         let mut program = usual(seed * 77);
         // Few errors, a little loss before the capture, and spans that are open as long as others take.
         program.error("not found");
+        program.trigger("its own");
         program.made.gap(0, 100, GapCause::OverwrittenBefore);
         program.made.gap(0, 3, GapCause::GivenUp);
         program.typed(TestEvent::TestVlt);
@@ -104,7 +112,7 @@ fn clean_recordings_have_no_flags() {
 #[test]
 fn each_fault_is_found_beside_usual_spans_and_named() {
     type Plant = fn(&mut Program);
-    let faults: [(FlagKind, &str, Plant); 9] = [
+    let faults: [(FlagKind, &str, Plant); 10] = [
         (FlagKind::RecordErrors, "typed", |program| program.typed(TestEvent::RecordError)),
         (FlagKind::Losses, "shop", |program| program.made.gap(0, 7, GapCause::Overwritten)),
         (FlagKind::SlowSpan, "shop::web::query", |program| program.spans(2, 2, 40 * MS)),
@@ -113,6 +121,7 @@ fn each_fault_is_found_beside_usual_spans_and_named() {
         (FlagKind::Panic, "shop::web (src/web.rs:14)", |program| {
             program.error("thread 'main' panicked at src/web.rs:7")
         }),
+        (FlagKind::Panic, "shop::web (src/web.rs:15)", |program| program.trigger("panic")),
         (FlagKind::HungSpan, "shop::web::stuck", |program| {
             program.spans(5, 3, 100_000);
             program.open(3);
