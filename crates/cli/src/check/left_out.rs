@@ -39,8 +39,8 @@ pub(super) fn by_process(pid: u32, has_spans: bool) -> LeftOut {
             .sentences
             .push(format!("spans and log records that EVENTRING_FILTER={filter} does not let through")),
         (None, None) => left_out.sentences.push(
-            "what is below the program's own filter: INFO by default (EVENTRING_FILTER is not set, and the program has \
-             no server that could say more)"
+            "what the program's own filter leaves out: what is below INFO after `init`, and nothing if it made its \
+             subscriber or layer without a filter (EVENTRING_FILTER is not set, and no server could say more)"
                 .to_owned(),
         ),
     }

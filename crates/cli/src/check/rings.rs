@@ -29,7 +29,7 @@ impl CheckedRing {
         let writer = (reader.state() == RingState::Live).then(|| reader.lock_owner_pid().or_else(by_header)).flatten();
         let was_at = was_at.or_else(|| reader.was_at().map(Path::to_path_buf));
         let is_nameless = was_at.is_some() || reader.path().is_none();
-        let removed_from = was_at.filter(|path| !path.starts_with("/memfd:"));
+        let removed_from = was_at.filter(|path| !path.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"));
         let survey = ShardedSurvey::read(&reader);
         Self { name, reader, writer, is_nameless, removed_from, survey }
     }

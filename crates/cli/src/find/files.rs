@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use eventring_capture::CaptureFile;
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,9 @@ pub(super) fn in_order(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         return Err(Failure::new(Exit::NotFound, message).into());
     }
     found.sort();
-    found.dedup();
+    // A file may be reached by several paths.
+    let mut seen = HashSet::new();
+    found.retain(|(_, path)| seen.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 

@@ -45,6 +45,14 @@ fn victim(part: &str) {
             kept.push(Box::new(eventring::tracing::init("spans:22MiB")));
             tracing::info!("one");
         }
+        "anonymous" => {
+            eventring::tracing::init("spans:22MiB");
+            let ring = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().shifts(15, 21);
+            let ring = ring.prefault(false).build().unwrap();
+            order(&ring);
+            tracing::info!("one");
+            kept.push(Box::new(ring));
+        }
         "typed" | "typed2" => {
             let ring = shop("shop");
             if part == "typed" {
@@ -80,6 +88,9 @@ fn victim(part: &str) {
             // SAFETY: the child only waits, prints and exits; the process has no other thread that matters to it.
             let child = unsafe { libc::fork() };
             if child == 0 {
+                // It ends with its parent, and does not keep the pipes of the tests open.
+                // SAFETY: the call has no preconditions.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
                 std::thread::sleep(std::time::Duration::from_secs(600));
                 // SAFETY: it ends the child at once.
                 unsafe { libc::_exit(0) };
@@ -283,6 +294,13 @@ fn a_ring_of_a_later_instance_has_another_name_and_a_removed_one_has_none() {
     let removed = first.check(&format!("pid:{}", first.talk.child.id())).json();
     assert_eq!(removed["recording"], true);
     assert!(removed["problems"][0].as_str().unwrap().contains("was removed while its program runs"), "{removed:#}");
+}
+
+#[test]
+fn rings_that_never_had_a_file_are_no_problem() {
+    let case = Case::start("anonymous", &[]);
+    let answer = case.check(&format!("pid:{}", case.talk.child.id())).json();
+    assert_eq!((&answer["recording"], &answer["problems"]), (&true.into(), &serde_json::json!([])), "{answer:#}");
 }
 
 #[test]

@@ -88,6 +88,11 @@ fn hits_come_in_the_order_of_time_from_files_and_directories() {
     let (code, hits, _) = find(&["level>=ERROR", &all, argument(&files[2])]);
     assert_eq!((code, hits.len() as u64), (Some(0), FILES * SPANS / 100));
     assert!(hits.is_sorted_by_key(|hit| hit["ts_ns"].as_u64()));
+    // Each file is searched once, by however many paths it is reached.
+    std::os::unix::fs::symlink(&files[1], Path::new(&all).join("again.evc")).unwrap();
+    let (_, again, _) = find(&["level>=ERROR", &all, &format!("{all}/../captures"), argument(&files[2])]);
+    assert_eq!(again.len(), hits.len());
+    std::fs::remove_file(Path::new(&all).join("again.evc")).unwrap();
     let (_, some, end) = find(&["level>=ERROR", &all, "--limit", "9"]);
     assert_eq!((&some[..], end["cut"].as_bool()), (&hits[..9], Some(true)));
     // From one file into the next.
