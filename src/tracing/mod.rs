@@ -48,7 +48,7 @@ pub mod for_macros {
         AnyOf, DebugOf, DisplayOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs,
     };
     pub use super::record::log::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogText, checked, log};
-    pub use super::record::site::MacroSite;
+    pub use super::record::site::{MacroSite, field_name};
     #[cfg(feature = "macros")]
     pub use eventring_macros::__log_text;
     pub use tracing_core::callsite::Identifier;

@@ -119,13 +119,23 @@ fn an_argument_may_consume_its_value_and_is_formatted_at_most_twice() {
     assert_eq!(recorded(), expected.map(|text| format!("message={text}")));
 }
 
+// The names of variables in the macros are no names of the program.
+#[expect(dead_code, non_upper_case_globals, reason = "the names are those that macros like to use")]
+mod names {
+    pub(super) const site: u8 = 1;
+    pub(super) static args: u8 = 2;
+}
+
 #[test]
 fn fields_targets_and_levels_are_those_of_tracing() {
+    #[expect(unused_imports, reason = "the macros must not find them")]
+    use names::{args, site};
     alone!();
     try_init_with(small(), "info,quiet=off".parse().unwrap()).unwrap();
     let (bytes, point) = (17_u32, Point { x: 1 });
     log::warn!(bytes, ?point, rate = 0.5, of.whole = %1, "fields and {}", "text");
-    log::error!(only = "fields");
+    let r#type = 7_u8;
+    log::error!(only = "fields", r#type, r#fn = 8_u8);
     log::debug!("not wanted {}", bytes);
     log::info!(target: "quiet", "not wanted");
     log::info!(target: "loud", "wanted",);
@@ -133,7 +143,7 @@ fn fields_targets_and_levels_are_those_of_tracing() {
     log::info!("in a scope");
     let expected = [
         "message=fields and text bytes=17 point=Point { x: 1 } rate=0.5 of.whole=1",
-        "only=fields",
+        "only=fields type=7 fn=8",
         "message=wanted",
         "message=in a scope",
     ];

@@ -38,7 +38,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
 /// name of this tuple, and the value of the text.
 fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
     let Some(literal) = literal(format) else { return quote!() };
-    let tuple = Ident::new("args", Span::mixed_site());
+    let tuple = Ident::new("__eventring_args", Span::mixed_site());
     let named: Vec<Option<(Ident, TokenStream)>> = given.iter().map(|item| after_name(item, '=')).collect();
     let values: Vec<&TokenStream> =
         given.iter().zip(&named).map(|(item, named)| named.as_ref().map_or(item, |(_, value)| value)).collect();

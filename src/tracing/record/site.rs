@@ -196,6 +196,16 @@ impl Callsite for MacroSite {
     }
 }
 
+/// Returns the name of a field: a raw identifier without its mark, as in `tracing`.
+#[doc(hidden)]
+#[must_use]
+pub const fn field_name(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}
+
 /// Makes the call site of a macro: an expression that is a `&'static MacroSite`.
 #[doc(hidden)]
 #[macro_export]

@@ -5,30 +5,30 @@
 #[macro_export]
 macro_rules! __log {
     ([$target:expr, $level:expr, ] [$($field:expr,)*] ($($values:tt)*)) => {{
-        let site = $crate::__macro_site!(
+        let __eventring_site = $crate::__macro_site!(
             EVENT, name: $crate::__event_name!(), target: $target, level: $level, fields: &[$($field,)*]
         );
-        if !site.is_off() {
-            $crate::__private::log(site, &$crate::__values!($($values)*));
+        if !__eventring_site.is_off() {
+            $crate::__private::log(__eventring_site, &$crate::__values!($($values)*));
         }
     }};
     (
         [$target:expr, $level:expr, $format:expr, { $($checked:tt)* }, $references:expr, $args:ident, $text:expr]
         [$($field:expr,)*] ($($values:tt)*)
     ) => {{
-        let site = $crate::__macro_site!(
+        let __eventring_site = $crate::__macro_site!(
             EVENT, name: ::core::concat!($crate::__event_name!(), "\0", $format), target: $target, level: $level,
             fields: &["message", $($field,)*]
         );
         // Both have the arguments, and an argument may consume a value: so only one of them can run.
         if false {
             $($checked)*
-        } else if !site.is_off() {
+        } else if !__eventring_site.is_off() {
             #[allow(unused_imports, reason = "a text without arguments needs none of them")]
             use $crate::__private::{ArgAsIs as _, ArgFormatted as _};
             // The arguments live as long as the call, and temporaries among them end with it.
             match $references {
-                $args => $crate::__private::log(site, &($text, $crate::__values!($($values)*))),
+                $args => $crate::__private::log(__eventring_site, &($text, $crate::__values!($($values)*))),
             };
         }
     }};

@@ -62,15 +62,15 @@ macro_rules! scope {
 #[macro_export]
 macro_rules! __scope {
     ([$target:expr, $level:expr, $name:expr] [] ()) => {{
-        let site = $crate::__macro_site!(SPAN, name: $name, target: $target, level: $level, fields: &[]);
-        if site.is_off() { $crate::tracing::Scope::off() } else { $crate::tracing::Scope::begin(site) }
+        let __eventring_site = $crate::__macro_site!(SPAN, name: $name, target: $target, level: $level, fields: &[]);
+        if __eventring_site.is_off() { $crate::tracing::Scope::off() } else { $crate::tracing::Scope::begin(__eventring_site) }
     }};
     ([$target:expr, $level:expr, $name:expr] [$($field:expr,)+] ($($values:tt)*)) => {{
-        let site = $crate::__macro_site!(SPAN, name: $name, target: $target, level: $level, fields: &[$($field,)+]);
-        if site.is_off() {
+        let __eventring_site = $crate::__macro_site!(SPAN, name: $name, target: $target, level: $level, fields: &[$($field,)+]);
+        if __eventring_site.is_off() {
             $crate::tracing::Scope::off()
         } else {
-            $crate::tracing::Scope::begin_with(site, &$crate::__values!($($values)*))
+            $crate::tracing::Scope::begin_with(__eventring_site, &$crate::__values!($($values)*))
         }
     }};
 }
@@ -120,7 +120,7 @@ macro_rules! __fields {
 #[macro_export]
 macro_rules! __field_name {
     ($first:ident $(. $more:ident)*) => {
-        ::core::concat!(::core::stringify!($first) $(, ".", ::core::stringify!($more))*)
+        $crate::__private::field_name(::core::concat!(::core::stringify!($first) $(, ".", ::core::stringify!($more))*))
     };
 }
 
