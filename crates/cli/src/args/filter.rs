@@ -27,7 +27,8 @@ pub(crate) struct FilterArgs {
     /// Take spans and log records of at most this level: error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
     max_level: Option<CallSiteLevel>,
-    /// Take only spans of this name and everything inside them; several times for several names
+    /// Take only spans of this name, with or without its target, and everything inside them; several times for several
+    /// names
     #[arg(long = "span", value_name = "NAME")]
     spans: Vec<String>,
     /// Take only this part of the span trees, each whole: 0.01, or 1/100. Which ones depends on the id of the root alone.

@@ -66,7 +66,10 @@ impl SpanRule {
         }
         self.know(call_site);
         let known = self.catalog.known_call_site(call_site);
-        known.is_some_and(|it| self.filter.spans.iter().any(|name| **name == *it.name))
+        known.is_some_and(|it| {
+            let mut before_name = self.filter.spans.iter().filter_map(|wanted| wanted.strip_suffix(&*it.name));
+            before_name.any(|before| before.is_empty() || before.strip_suffix("::") == Some(&*it.target))
+        })
     }
 
     /// Reads the table of call sites, if it may have one that is not known yet.
