@@ -8,7 +8,7 @@ use crate::engine::slots::{BlockSlot, CopyResult, Message, Request};
 use crate::engine::sources::Sources;
 use crate::engine::stop::{Stop, has_ended};
 use crate::error::CaptureError;
-use crate::format::columns::PlacedGap;
+use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::end::EndReason;
 use crate::format::header::{BLOCK_EVENTS_BYTES, RECORDS_MAX};
 use eventring::reader::{EventBatch, Next};
@@ -192,6 +192,7 @@ impl CopyThread {
         if let Some(filter) = &mut self.filter {
             filter.begin_pass(&self.sources);
         }
+        let is_crowded = self.filter.as_mut().is_some_and(RunningFilter::is_crowded);
         for index in 0..self.sources.rings.len() {
             let is_over = self.stop.as_ref().is_some_and(|stop| stop.is_over(index));
             let input = self.sources.rings[index].input.as_mut().filter(|_| !is_over);
@@ -200,10 +201,14 @@ impl CopyThread {
                 continue;
             };
             let backlog = Backlog::measure(input);
-            let is_last = self.stop.is_some() || input.reader.is_finished();
+            let may_get_spans = self.awaits_rings && self.filter.as_ref().is_some_and(|it| it.lacks_spans(index));
+            if may_get_spans {
+                input.copied.get_or_insert(now);
+            }
+            let is_last = self.stop.is_some() || (input.reader.is_finished() && !may_get_spans);
             if self.pace.is_due(
                 &backlog,
-                is_last || input.copied.is_none_or(|copied| now.duration_since(copied) >= self.wait_max),
+                is_last || is_crowded || input.copied.is_none_or(|copied| now.duration_since(copied) >= self.wait_max),
             ) {
                 has_copied |= self.copy_ring(index, &backlog)?;
             }
@@ -250,14 +255,27 @@ impl CopyThread {
                 return Ok(has_copied);
             }
             has_copied = true;
-            if let Some(filter) = &mut self.filter {
-                filter.apply(&mut slot.records, &self.sources.rings);
-            }
+            self.filter(&mut slot.records)?;
             self.send(Message::Records(slot))?;
             if is_done || self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
                 return Ok(true);
             }
         }
+    }
+
+    /// Removes the events that are not wanted.
+    fn filter(&mut self, records: &mut BlockRecords) -> Result<(), Gone> {
+        let Some(filter) = &mut self.filter else { return Ok(()) };
+        let mut spans = filter.verdicts(records, &self.sources.rings);
+        // A thread may have made its shard, and begun a span there, after this pass began. (An error comes again at the
+        // next pass.)
+        let known = self.sources.rings.len();
+        if !spans.unknown.is_empty() && self.sources.find_shards().is_ok() && self.sources.rings.len() > known {
+            filter.add_rings(&self.sources);
+            spans = filter.verdicts(records, &self.sources.rings);
+        }
+        filter.apply(records, &spans, &self.sources.rings);
+        self.send_found()
     }
 
     /// Returns an empty slot. Waits until one comes back.
@@ -288,7 +306,7 @@ impl CopyThread {
     }
 }
 
-impl crate::format::columns::BlockRecords {
+impl BlockRecords {
     /// Copies events and gaps until the batch is full, or the ring has no more. Returns true in the second case.
     fn fill(&mut self, cursor: &mut eventring::reader::Cursor) -> bool {
         // The ring has handed out further seqnos. If the next event is missing, the cursor shall find out why at once.

@@ -1,19 +1,22 @@
-//! Samples of the spans of several threads: each tree is kept as a whole, or left out as a whole.
+//! Samples of the spans of several threads: each tree is kept as a whole, or left out as a whole. And typed events in
+//! spans, which are in rings of their own.
 
-use crate::CapturedContent;
 use crate::engine::summary::NextRing;
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::select::batch_filter::BatchFilter;
 use crate::sinks::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
-use eventring::reader::Reader;
-use eventring::schema::EventType as _;
+use crate::{CapturedContent, EventCondition, EventTest};
+use eventring::EventType;
+use eventring::reader::{Descriptor, PayloadRead, Reader};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::ExtWords;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::{Dispatch, Span, dispatcher, info_span};
 
 /// The number of trees that are open for a moment only.
@@ -158,4 +161,124 @@ fn trees_on_several_threads_are_sampled_as_wholes_while_they_are_recorded_and_la
 #[test]
 fn trees_that_are_open_when_a_capture_is_killed_stay_whole_in_the_next_one() {
     check_samples(2);
+}
+
+/// A condition that every span fulfils, and nothing outside of spans.
+struct EverySpan;
+
+impl EventTest for EverySpan {
+    fn begins(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> bool {
+        true
+    }
+
+    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> bool {
+        false
+    }
+
+    fn ends(&mut self, _: u64) {}
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP")]
+#[repr(u16)]
+enum Shop {
+    OrderPlaced = 2,
+}
+
+/// The recorders of a program that records an event in each of its spans.
+struct Program {
+    dir: tempfile::TempDir,
+    spans: Recorder,
+    typed: Recorder,
+}
+
+impl Program {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let build = |description, name, shift| {
+            let builder = Recorder::builder(description).config(dir.path().join(name));
+            builder.compact(true).shifts(shift, 21).prefault(false).build().unwrap()
+        };
+        let spans = build(ContentDescription::of::<PerfEvent>(), "spans", 15);
+        let typed = build(ContentDescription::of::<Shop>(), "typed", 17);
+        Self { dir, spans, typed }
+    }
+
+    fn ring(&self, name: &str) -> Reader {
+        Reader::open(self.dir.path().join(name)).unwrap()
+    }
+
+    fn record(&self, span: u64) {
+        self.spans.record(PerfEvent::SpanNew.code(), PerfExt::of_span(span, 0).to_words(), b"");
+        let mut words = [0; 4];
+        words[ExtWords::SPAN_INDEX] = span;
+        self.typed.record(Shop::OrderPlaced.code(), words, b"");
+        self.spans.record(PerfEvent::SpanClose.code(), PerfExt::of_span(span, 0).to_words(), b"");
+    }
+}
+
+/// Captures the rings that `next_ring` returns until they have ended. Returns the number of typed events.
+fn typed_events(next_ring: &mut dyn FnMut() -> NextRing) -> u64 {
+    let mut typed = 0;
+    let mut count = |bytes: &[u8], batch: &Batch<'_>| {
+        assert_eq!(batch.lost(), 0);
+        let batch = read_batch(bytes).unwrap();
+        let is_typed = |ring: u32| !batch.rings()[ring as usize].is_perf();
+        let events = batch.events().filter(|record| matches!(record.content, CapturedContent::Event { .. }));
+        typed += events.filter(|record| is_typed(record.ring)).count() as u64;
+        Ok(())
+    };
+    let condition = EventCondition::new("every span", |_| Box::new(EverySpan));
+    let options = BatchOptions {
+        bytes_max: 1 << 20,
+        payload_bytes_max: 1 << 19,
+        every: Duration::from_secs(1),
+        level: 1,
+        start: BatchStart::of_host("h"),
+        filter: BatchFilter::new().condition(condition),
+        only_new: false,
+    };
+    let mut sink = BatchesInMemory::new(&mut count);
+    capture_batches(next_ring, &mut sink, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    typed
+}
+
+#[test]
+fn a_typed_event_is_taken_with_its_span_also_if_its_ring_is_copied_long_after_the_end_of_the_span() {
+    const SPANS: u64 = 20_000;
+    let program = Program::new();
+    let mut rings = vec![program.ring("typed"), program.ring("spans")];
+    let taken = std::thread::scope(|scope| {
+        let taking = scope.spawn(move || typed_events(&mut || rings.pop().map_or(NextRing::NoMore, NextRing::Ring)));
+        // The ring of the spans is copied several times before that of the typed events has enough to be copied.
+        for span in 1..=SPANS {
+            program.record(span);
+            if span % 100 == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        drop(program);
+        taking.join().unwrap()
+    });
+    assert_eq!(taken, SPANS);
+}
+
+#[test]
+fn typed_events_are_taken_with_their_spans_in_whatever_order_their_rings_are_found() {
+    const SPANS: u64 = 1000;
+    let taken = [["typed", "spans"], ["spans", "typed"]].map(|names| {
+        let program = Program::new();
+        (1..=SPANS).for_each(|span| program.record(span));
+        let mut rings = names.map(|name| program.ring(name)).into_iter();
+        drop(program);
+        let (mut first, mut found) = (rings.next(), None);
+        // The other ring is found when the first could have been copied many times.
+        let mut next_ring = || match first.take() {
+            Some(ring) => NextRing::Ring(ring),
+            None if found.get_or_insert_with(Instant::now).elapsed() < Duration::from_millis(200) => NextRing::NotYet,
+            None => rings.next().map_or(NextRing::NoMore, NextRing::Ring),
+        };
+        typed_events(&mut next_ring)
+    });
+    assert_eq!(taken, [SPANS; 2]);
 }

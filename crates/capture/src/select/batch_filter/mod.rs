@@ -25,8 +25,8 @@ use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, Reader};
 use eventring::schema::ExtWords;
 use eventring::schema::perf::CallSiteLevel;
 use rule::SpanRule;
-use std::collections::HashSet;
-use trees::SpanTrees;
+use std::collections::{HashMap, HashSet};
+pub(crate) use trees::{SpanTrees, TreeVerdict};
 
 /// The events that a forwarder sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +63,8 @@ impl BatchFilter {
         Self { level, ..self }
     }
 
-    /// Keeps only spans of this name and everything inside them, besides those of earlier calls.
+    /// Keeps only spans of this name and everything inside them, besides those of earlier calls. The name may begin with
+    /// the target: `shop::web::query`.
     pub fn span(mut self, name: impl Into<String>) -> Self {
         self.spans.push(name.into());
         self
@@ -126,20 +127,41 @@ impl TypedFilter {
         self.codes.is_none() && self.test.is_none()
     }
 
+    /// Returns true if the filter asks in which spans events were recorded.
+    pub(crate) fn asks_for_spans(&self) -> bool {
+        self.has_span && self.test.is_some()
+    }
+
     /// Returns the span in which an event was recorded, if the filter asks for it.
     pub(crate) fn span_of(&self, event: &Descriptor) -> Option<u64> {
         let span = event.content_ext[ExtWords::SPAN_INDEX];
-        (self.test.is_some() && self.has_span && span != 0).then_some(span)
+        (self.asks_for_spans() && span != 0).then_some(span)
     }
 
-    pub(crate) fn keeps(&mut self, event: &Descriptor, payload: PayloadRead<'_>, wanted_spans: &HashSet<u64>) -> bool {
-        let is_in_wanted = self.span_of(event).is_some_and(|span| wanted_spans.contains(&span));
+    /// Returns true if the filter keeps this event. `spans` are the verdicts of the spans that are known.
+    pub(crate) fn keeps(
+        &mut self,
+        event: &Descriptor,
+        payload: PayloadRead<'_>,
+        spans: &HashMap<u64, TreeVerdict>,
+    ) -> bool {
+        let span = self.span_of(event).and_then(|span| spans.get(&span));
         self.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type))
-            && (is_in_wanted || self.test.as_mut().is_none_or(|test| test.holds(event, payload)))
+            && (span.is_some_and(|span| span.is_found)
+                || self.test.as_mut().is_none_or(|test| test.holds(event, payload)))
     }
 }
 
 impl ContentFilter {
+    pub(crate) fn has_spans(&self) -> bool {
+        matches!(self, Self::Spans(_))
+    }
+
+    /// Returns true if these are typed events of which the filter asks in which spans they were recorded.
+    pub(crate) fn asks_for_spans(&self) -> bool {
+        matches!(self, Self::Typed(typed) if typed.asks_for_spans())
+    }
+
     /// Makes the filter for the recorder with this ring.
     pub(crate) fn new(filter: &BatchFilter, ring: &Reader) -> Self {
         if ring.info().content_type == CONTENT_TYPE_PERF {

@@ -13,18 +13,20 @@ use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// The number of spans whose tree is remembered at most. Beyond it, all are forgotten, and those that are still open
-/// are judged as if they were roots.
+/// The number of spans whose tree is remembered at most. Beyond it, those that are closed are forgotten. If that is not
+/// enough, all are, and those that are still open are judged as if they were roots.
 const SPANS_MAX: usize = 1 << 20;
+/// The number of closed spans beyond which no ring should wait to be copied.
+const CLOSED_MAX: usize = SPANS_MAX / 4;
 
 /// The verdict on a span, by its tree.
 #[derive(Clone, Copy)]
-struct TreeVerdict {
+pub(crate) struct TreeVerdict {
     is_sampled: bool,
-    /// True if the span or one above it has a wanted name.
-    is_named: bool,
+    /// True if the span or one above it has a wanted name, or if every name is wanted.
+    pub(super) is_named: bool,
     /// True if the span or one above it fulfils the condition, or if there is none.
-    is_found: bool,
+    pub(super) is_found: bool,
     has_level: bool,
 }
 
@@ -74,16 +76,16 @@ impl Past {
     }
 }
 
-/// A shard of the recorder.
+/// A shard of the recorder, or another ring whose events ask for spans of the recorder.
 struct FilteredShard {
-    /// `None` for a shard that could not be opened.
+    /// `None` for a shard that could not be opened, and for another ring.
     scout: Option<Scout>,
     /// The last pass in which everything was copied that the shard had.
     copied_in: u64,
 }
 
-/// The trees of the spans of one recorder. `cursors` are always those that copy its shards, in their order; `None`
-/// stands for a shard that could not be opened.
+/// The trees of the spans of one recorder. `cursors` are always those that copy its shards and the rings that ask for its
+/// spans, in the order in which they were added; `None` stands for a shard that could not be opened.
 pub(crate) struct SpanTrees {
     rule: SpanRule,
     /// The condition at work.
@@ -92,7 +94,7 @@ pub(crate) struct SpanTrees {
     /// Spans that were read ahead and not judged yet.
     found: HashMap<u64, FoundSpan>,
     /// Spans that were closed, with the pass in which they were. They are remembered until all other shards were
-    /// copied, too, because these may have children of them.
+    /// copied, too, because these may have children of them, and all rings whose events ask for spans.
     closed: VecDeque<(u64, u64)>,
     pass: u64,
     shards: Vec<FilteredShard>,
@@ -122,9 +124,22 @@ impl SpanTrees {
         }
     }
 
+    /// Adds a ring of typed events that may have been recorded in spans of this recorder. Then call [`Self::judge_past`].
+    pub(crate) fn add_asking_ring(&mut self, cursors: &[Option<&Cursor>]) {
+        // The ring may ask for spans that are forgotten.
+        if self.pass > 0 {
+            let (past, is_tested) = (&mut self.past, self.test.is_some());
+            for (_, cursor) in self.shards.iter().zip(cursors).filter(|(shard, _)| shard.scout.is_some()) {
+                cursor.iter().for_each(|cursor| read_past(cursor, |event, cursor| past.see(event, is_tested, cursor)));
+            }
+        }
+        self.shards.push(FilteredShard { scout: None, copied_in: self.pass });
+    }
+
     /// Judges the spans that began before the copying did.
     pub(crate) fn judge_past(&mut self, cursors: &[Option<&Cursor>]) {
-        let Past { spans, closed, .. } = std::mem::take(&mut self.past);
+        let Past { mut spans, closed, .. } = std::mem::take(&mut self.past);
+        spans.retain(|span, _| !self.verdicts.contains_key(span));
         // One look ahead is enough for all: what they need was recorded before them.
         if !spans.is_empty() {
             self.scout(cursors);
@@ -139,8 +154,14 @@ impl SpanTrees {
     /// Begins another pass over the shards. Forgets closed spans that can have no more children.
     pub(crate) fn begin_pass(&mut self) {
         let complete = self.shards.iter().map(|shard| shard.copied_in).min().unwrap_or(0);
+        self.forget_closed(complete);
+        self.pass += 1;
+    }
+
+    /// Forgets the spans that were closed before this pass.
+    fn forget_closed(&mut self, before: u64) {
         while let Some((pass, span)) = self.closed.front().copied()
-            && pass < complete
+            && pass < before
         {
             self.closed.pop_front();
             self.verdicts.remove(&span);
@@ -148,7 +169,11 @@ impl SpanTrees {
                 test.ends(span);
             }
         }
-        self.pass += 1;
+    }
+
+    /// Returns true if many spans are remembered only because some rings wait to be copied.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.closed.len() > CLOSED_MAX
     }
 
     /// Takes note that everything was copied that this shard had at some time in this pass.
@@ -227,9 +252,10 @@ impl SpanTrees {
         }
     }
 
-    /// Returns true if a span, in which an event of another ring was recorded, fulfils the condition, or one above it.
-    pub(crate) fn is_found(&mut self, span: u64, cursors: &[Option<&Cursor>]) -> bool {
-        self.verdict_by_id(span, cursors).is_found
+    /// Returns the verdict of a span in which an event of another ring was recorded, if the span is one of this recorder.
+    pub(crate) fn verdict_if_known(&mut self, span: u64, cursors: &[Option<&Cursor>]) -> Option<TreeVerdict> {
+        self.verdict_by_id(span, cursors);
+        self.verdicts.get(&span).copied()
     }
 
     /// Returns the number of spans whose verdict is known.
@@ -269,10 +295,12 @@ impl SpanTrees {
             is_found: above.is_found || fits,
             has_level: self.rule.has_level(call_site),
         };
-        // After losses there are spans of which no end is seen.
         if self.verdicts.len() >= SPANS_MAX {
-            self.verdicts.clear();
-            self.closed.clear();
+            self.forget_closed(u64::MAX);
+            // After losses there are spans of which no end is seen.
+            if self.verdicts.len() >= SPANS_MAX {
+                self.verdicts.clear();
+            }
         }
         self.verdicts.insert(span, verdict);
         verdict

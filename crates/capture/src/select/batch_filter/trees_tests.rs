@@ -180,3 +180,38 @@ fn a_condition_is_told_of_the_spans_around_a_span_first_on_whatever_shards_they_
         }
     }
 }
+
+#[test]
+fn a_span_that_has_ended_is_known_until_the_rings_were_copied_that_ask_for_it() {
+    const ASKING: usize = 2;
+    let shards = Shards::new();
+    let mut cursors = shards.cursors([0, 0]);
+    let mut trees = shards.trees(&cursors);
+    let ring = |cursors: &[Option<Cursor>], trees: &mut SpanTrees| {
+        trees.add_asking_ring(&seen(cursors));
+        trees.judge_past(&seen(cursors));
+    };
+    ring(&cursors, &mut trees);
+    shards.record(0, PerfEvent::SpanNew, 1, 0);
+    shards.record(0, PerfEvent::SpanClose, 1, 0);
+    let events = copy(&mut cursors[0]);
+    trees.judge_new(&events, &seen(&cursors));
+    for event in events.descriptors() {
+        trees.keeps(event, PayloadRead::Valid(&[]), &seen(&cursors));
+    }
+    let pass = |trees: &mut SpanTrees, copied: &[usize]| {
+        copied.iter().for_each(|ring| trees.see_copied(*ring));
+        trees.begin_pass();
+        trees.known()
+    };
+    for _ in 0..3 {
+        assert_eq!(pass(&mut trees, &[0, 1]), 1);
+    }
+    assert_eq!(pass(&mut trees, &[0, 1, ASKING]), 0);
+    // A ring that is found later has events that are as old as the ring.
+    ring(&cursors, &mut trees);
+    assert!(trees.verdict_if_known(1, &seen(&cursors)).is_some());
+    assert_eq!(pass(&mut trees, &[0, 1, ASKING]), 1);
+    pass(&mut trees, &[0, 1, ASKING, ASKING + 1]);
+    assert_eq!(pass(&mut trees, &[0, 1, ASKING, ASKING + 1]), 0);
+}
