@@ -353,3 +353,54 @@ impl crate::engine::sources::RingInput {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::batch_filter::BatchFilter;
+    use eventring::EventType;
+    use eventring::reader::{Reader, Seek};
+    use eventring::recorder::{ContentDescription, Recorder};
+    use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+    use std::sync::mpsc::channel;
+
+    #[derive(EventType, Clone, Copy)]
+    #[event(content_type = 300, name = "SHOP")]
+    #[repr(u16)]
+    enum Shop {
+        OrderPlaced = 2,
+    }
+
+    #[test]
+    fn a_typed_event_is_judged_by_a_span_in_a_shard_that_was_made_after_the_last_look_for_shards() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let builder = PerfRecorder::builder().config(path("spans")).shards(2).shifts(15, 21).prefault(false);
+        let spans = builder.build().unwrap();
+        let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path("typed")).prefault(false);
+        let typed = builder.build().unwrap();
+        let record = |span: fn() -> tracing::Span| {
+            let subscriber = RecorderSubscriber::new(spans.clone());
+            let record = || span().in_scope(|| eventring::record!(&typed => Shop::OrderPlaced));
+            tracing::subscriber::with_default(subscriber, record)
+        };
+        record(|| tracing::info_span!("other"));
+        let options = CaptureOptions { filter: BatchFilter::new().span("order"), ..CaptureOptions::new() };
+        let mut sources = Sources::new(Seek::Oldest, Default::default(), options.filter.clone());
+        for name in ["typed", "spans"] {
+            sources.add_first(Reader::open(path(name)).unwrap()).unwrap();
+        }
+        sources.find_shards().unwrap();
+        assert_eq!(sources.rings.len(), 2);
+        let ((_requests, for_copier), (slots, free), (out, sent)) = (channel(), channel(), channel());
+        (0..4).for_each(|_| slots.send(Box::default()).unwrap());
+        let mut copier = CopyThread::new(sources, for_copier, free, out, &options);
+        std::thread::scope(|scope| _ = scope.spawn(|| record(|| tracing::info_span!("order"))).join().unwrap());
+        assert!(copier.copy_all().is_ok());
+        let typed_events = sent.try_iter().filter_map(|(_, message)| match message {
+            Message::Records(slot) if slot.records.ring == 0 => Some(slot.records.events.len()),
+            _ => None,
+        });
+        assert_eq!(typed_events.sum::<usize>(), 1);
+    }
+}

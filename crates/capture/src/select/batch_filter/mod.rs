@@ -118,18 +118,20 @@ pub(crate) struct TypedFilter {
     codes: Option<HashSet<u16>>,
     /// What the events must fulfil, unless the span does in which they were recorded.
     test: Option<Box<dyn EventTest>>,
+    /// True if events are wanted only in spans of some names.
+    is_by_span: bool,
     /// True if events say in which span they were recorded.
     has_span: bool,
 }
 
 impl TypedFilter {
     pub(crate) fn keeps_all(&self) -> bool {
-        self.codes.is_none() && self.test.is_none()
+        self.codes.is_none() && self.test.is_none() && !self.is_by_span
     }
 
     /// Returns true if the filter asks in which spans events were recorded.
     pub(crate) fn asks_for_spans(&self) -> bool {
-        self.has_span && self.test.is_some()
+        self.has_span && (self.test.is_some() || self.is_by_span)
     }
 
     /// Returns the span in which an event was recorded, if the filter asks for it.
@@ -147,6 +149,7 @@ impl TypedFilter {
     ) -> bool {
         let span = self.span_of(event).and_then(|span| spans.get(&span));
         self.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type))
+            && (!self.is_by_span || span.is_some_and(|span| span.is_named))
             && (span.is_some_and(|span| span.is_found)
                 || self.test.as_mut().is_none_or(|test| test.holds(event, payload)))
     }
@@ -174,7 +177,8 @@ impl ContentFilter {
         let codes = filter.types.iter().filter_map(|name| code(name).or(name.parse().ok())).collect();
         let test = filter.condition.as_ref().map(|condition| condition.test(ring));
         let codes = (!filter.types.is_empty()).then_some(codes);
-        Self::Typed(TypedFilter { codes, test, has_span: ring.ext_words().has_span() })
+        let is_by_span = !filter.spans.is_empty();
+        Self::Typed(TypedFilter { codes, test, is_by_span, has_span: ring.ext_words().has_span() })
     }
 }
 

@@ -11,6 +11,13 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+#[derive(eventring::EventType, Clone, Copy)]
+#[event(content_type = 300, name = "INSIDE")]
+#[repr(u16)]
+enum Inside {
+    Step = 2,
+}
+
 /// Records three requests on a thread each, `first`, `second` and `third`. Each of them has a `query` with a log record
 /// in it; the second query lasts 30 ms. A typed event is in each request.
 fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
@@ -103,6 +110,44 @@ fn spans_threads_and_rings_are_selected() {
     assert_eq!(summary(&capture, &["--span", "query"]), counts(&[("query", 3)]));
     assert_eq!(summary(&capture, &["--min-duration", "20ms"]), counts(&[("query", 1), ("request", 1)]));
     assert_eq!(summary(&capture, &["--ring", "shop", "--thread", "first"]), counts(&[("query", 1), ("request", 1)]));
+}
+
+#[test]
+fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
+    let directory = directory();
+    let (perf, exec) = (place(&directory, "shop"), place(&directory, "shop-shop"));
+    let (all, taken) = (place(&directory, "all.evc"), place(&directory, "taken.evc"));
+    let (all, taken) = (argument(&all), argument(&taken));
+    let recorder = PerfRecorder::builder().config(&perf).keep(true).prefault(false).build().unwrap();
+    let typed = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).keep(true).build().unwrap();
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
+    tracing::dispatcher::with_default(&dispatch, || {
+        let step = || assert_ne!(eventring::record!(&typed => Inside::Step), 0);
+        step();
+        for number in 0..3 {
+            tracing::info_span!("request", number).in_scope(|| {
+                step();
+                tracing::info_span!(target: "db", "query", number).in_scope(step);
+                tracing::info_span!(target: "cache", "query", number).in_scope(step);
+            });
+        }
+    });
+    let capture = |path: &str, options: &[&str]| {
+        let made = run(&[&["capture", argument(&perf), argument(&exec), "--now", "-f", "-o", path], options].concat());
+        assert_eq!(made.code, Some(0), "{made:?}");
+        (names(&lines(path, &[])).len(), of_type(&lines(path, &[]), "typed_event").len())
+    };
+    assert_eq!(capture(all, &[]), (9, 10));
+    let request = format!("{}::request", module_path!());
+    for (name, spans, typed) in
+        [("request", 9, 9), (&request, 9, 9), ("query", 6, 6), ("db::query", 3, 3), ("::query", 0, 0), ("none", 0, 0)]
+    {
+        assert_eq!(capture(taken, &["--span", name]), (spans, typed), "{name}");
+        if spans > 0 {
+            let exported = lines(all, &["--span", name]);
+            assert_eq!((names(&exported).len(), of_type(&exported, "typed_event").len()), (spans, typed), "{name}");
+        }
+    }
 }
 
 #[test]
