@@ -215,3 +215,35 @@ fn a_span_that_has_ended_is_known_until_the_rings_were_copied_that_ask_for_it() 
     pass(&mut trees, &[0, 1, ASKING, ASKING + 1]);
     assert_eq!(pass(&mut trees, &[0, 1, ASKING, ASKING + 1]), 0);
 }
+
+#[test]
+fn an_open_span_is_known_however_many_have_ended_that_a_ring_may_still_ask_for() {
+    const SPANS: u64 = 1 << 16;
+    let shards = Shards::new();
+    let cursors = shards.cursors([0, 0]);
+    let mut trees = shards.trees(&cursors);
+    let cursors = seen(&cursors);
+    trees.add_asking_ring(&cursors);
+    let mut crowded = Vec::new();
+    for first in (1..).step_by(SPANS as usize).take(20) {
+        let event = |kind: PerfEvent, span| Descriptor {
+            event_type: kind.code(),
+            content_ext: PerfExt::of_span(span, 0).to_words(),
+            ..Descriptor::default()
+        };
+        let mut events = EventBatch::new(1 << 20, 1 << 16);
+        let spans = first..first + SPANS;
+        spans.clone().for_each(|span| events.push(&event(PerfEvent::SpanNew, span), PayloadRead::Valid(&[])));
+        trees.judge_new(&events, &cursors);
+        // The first span of all stays open.
+        for span in spans.filter(|span| *span != 1) {
+            trees.keeps(&event(PerfEvent::SpanClose, span), PayloadRead::Valid(&[]), &cursors);
+        }
+        crowded.push(trees.is_crowded());
+        assert!(trees.known() <= 1 << 20);
+    }
+    assert_eq!(crowded[..6], [false, false, false, false, true, true]);
+    assert!(trees.verdict_if_known(1, &cursors).is_some());
+    assert!(trees.verdict_if_known(20 * SPANS, &cursors).is_some());
+    assert!(trees.verdict_if_known(2, &cursors).is_none());
+}
