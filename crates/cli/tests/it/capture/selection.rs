@@ -1,6 +1,6 @@
 //! The options of `export` and `summary` that select a part of a capture.
 
-use crate::program::{Run, argument, directory, place, run};
+use crate::program::{Run, argument, directory, place, program, run};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
@@ -8,6 +8,7 @@ use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_stress::alone;
 use serde_json::Value;
 use std::path::Path;
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -148,6 +149,41 @@ fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
             assert_eq!((names(&exported).len(), of_type(&exported, "typed_event").len()), (spans, typed), "{name}");
         }
     }
+}
+
+#[test]
+fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes() {
+    const REQUESTS: u64 = 20_000;
+    let directory = directory();
+    let (perf, exec, taken) = (place(&directory, "shop"), place(&directory, "shop-typed"), place(&directory, "t.evc"));
+    let recorder = PerfRecorder::builder().config(&perf).shards(1).shifts(16, 22).prefault(false).build().unwrap();
+    let builder = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).compact(true);
+    let typed = builder.shifts(17, 22).prefault(false).build().unwrap();
+    let words = ["capture", argument(&exec), argument(&perf), "--where", "span=request", "--strict", "--json", "-o"];
+    let capture = program(&words).arg(&taken).stdout(Stdio::piped()).spawn().unwrap();
+    while !taken.exists() {
+        sleep(Duration::from_millis(1));
+    }
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    tracing::dispatcher::with_default(&dispatch, || {
+        let step = || assert_ne!(eventring::record!(&typed => Inside::Step), 0);
+        for number in 0..REQUESTS {
+            tracing::info_span!("request").in_scope(step);
+            step();
+            if number % 25 == 0 {
+                sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    drop((dispatch, recorder, typed));
+    let ended = capture.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let summary: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let events = |ring: &str| {
+        let rings = summary["rings"].as_array().unwrap();
+        rings.iter().find(|it| it["name"] == ring).unwrap()["events"].as_u64().unwrap()
+    };
+    assert_eq!((events("shop-typed"), events("shop") >= 4 * REQUESTS), (REQUESTS, true), "{summary:#}");
 }
 
 #[test]
