@@ -59,7 +59,7 @@ fn work(count: u32, name: &str, what: Option<&[char]>, secret: &str) -> usize {
 #[scoped(skip(step))]
 fn generic<'n, F: Fn(u32) -> Vec<u32>>(step: F, name:&'n str, at: ::std::primitive::u32) -> (usize, &'n str)
 where
-    F: Clone,
+    &'n str: Copy,
 {
     #![allow(unused_mut)]
     let mut steps = step(at);
