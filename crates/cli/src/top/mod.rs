@@ -44,7 +44,7 @@ use eventring_live::{Live, LiveOptions, LiveProgress};
 use kernel::TopKernel;
 use model::{TopMoment, TopScreen};
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -188,7 +188,7 @@ fn watch(watched: &mut TopWatch, interrupt: &Interrupt) -> anyhow::Result<()> {
     let mut terminal = TopTerminal::start()?;
     let mut screen = watched.screen(&view);
     let mut next_frame = Instant::now();
-    while !interrupt.came() {
+    while !interrupt.came() && !terminal.is_gone() {
         if !view.is_paused && Instant::now() >= next_frame {
             let began = Instant::now();
             screen = watched.screen(&view);
@@ -201,9 +201,9 @@ fn watch(watched: &mut TopWatch, interrupt: &Interrupt) -> anyhow::Result<()> {
             watched.read(PATIENCE);
             wait = Duration::ZERO;
         }
-        while event::poll(wait)? {
+        while let Some(event) = terminal.next_event(wait)? {
             wait = Duration::ZERO;
-            let request = match event::read()? {
+            let request = match event {
                 Event::Key(key) => view.press(key, &screen),
                 _ => TopRequest::Draw,
             };

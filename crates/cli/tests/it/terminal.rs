@@ -165,6 +165,19 @@ impl Terminal {
         }
     }
 
+    /// Closes the terminal, and returns how the program ends, if it ends.
+    pub fn close(&mut self) -> Option<ExitStatus> {
+        self.user = File::open("/dev/null").unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let status = self.child.try_wait().unwrap();
+            if status.is_some() || Instant::now() > until {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Returns what is not as it was before the program.
     pub fn changes(&mut self) -> Vec<String> {
         let shown = self.shown();

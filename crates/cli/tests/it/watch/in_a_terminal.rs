@@ -213,6 +213,32 @@ fn without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_termina
     shop.talk.end();
 }
 
+const CLOSED: &str = test_name!("a_terminal_that_is_closed_ends_the_program_in_it");
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_program_in_it() {
+    if part().is_some() {
+        return shop();
+    }
+    let mut shop = Shop::open(CLOSED);
+    for (verb, options, shown) in [("top", &[][..], "by self time"), ("open", &["--watch", "1s"], "transfer")] {
+        let mut terminal = Terminal::start(shop.command(verb, options), SMALL);
+        terminal.wait(&[shown]);
+        assert!(terminal.close().is_some(), "{verb} goes on");
+    }
+    // A program that ignores SIGHUP, in a pause in which nothing is drawn.
+    let ring = program::place(&shop.directory, "shop");
+    let mut ignores = Command::new("sh");
+    ignores.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_eventring"), "top", argument(&ring)]);
+    let mut terminal = Terminal::start(ignores, SMALL);
+    terminal.wait(&["by self time"]);
+    terminal.press("p");
+    terminal.wait(&["paused"]);
+    let status = terminal.close();
+    assert_eq!(status.and_then(|status| status.code()), Some(0), "{status:?}");
+    shop.talk.end();
+}
+
 const KILLED: &str = test_name!("a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_screen");
 
 #[test]
