@@ -192,14 +192,18 @@ impl Subject for Occurrence<'_> {
         matches!(self.what, What::Signal)
     }
 
-    fn any_span_name(&self, test: &mut dyn FnMut(&str) -> bool) -> bool {
+    fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         let Some(span) = self.span() else { return false };
-        if test(&span_name(span)) {
+        let mut fits = |span: &Span| {
+            let target = span.call_site.as_deref().map_or("", |call_site| &call_site.target);
+            test(target, &span_name(span))
+        };
+        if fits(span) {
             return true;
         }
         let is_of_one_span =
             matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Observation::SpanClosed(_)));
-        !is_of_one_span && self.spans().skip(1).any(|span| test(&span_name(span)))
+        !is_of_one_span && self.spans().skip(1).any(fits)
     }
 
     fn task_name(&self, take: &mut dyn FnMut(&str)) {
@@ -303,7 +307,9 @@ impl Subject for Occurrence<'_> {
 
 fn is_meant(of: &RateOf, series: &SeriesView<'_>) -> bool {
     match of {
-        RateOf::Spans(pattern) => series.kind() == SeriesKind::Spans && pattern.fits(series.name()),
+        RateOf::Spans(pattern) => {
+            series.kind() == SeriesKind::Spans && pattern.fits_span(series.target(), series.name())
+        }
         RateOf::Events(pattern) => {
             let is_event = matches!(series.kind(), SeriesKind::Events | SeriesKind::LogRecords);
             is_event && pattern.fits(series.name())

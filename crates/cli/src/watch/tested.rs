@@ -80,11 +80,10 @@ impl<'a> Tested<'a> {
 }
 
 impl Subject for Tested<'_> {
-    fn any_span_name(&self, test: &mut dyn FnMut(&str) -> bool) -> bool {
-        let mut fits = |site: &CallSite| test(&site.name) || test(&format!("{}::{}", site.target, site.name));
+    fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         let (mut span, mut rest) = (self.span, 1000);
         while let Some(known) = self.known(span).filter(|_| rest > 0) {
-            if fits(&known.call_site) {
+            if test(&known.call_site.target, &known.call_site.name) {
                 return true;
             }
             // In a damaged ring a span can be its own ancestor.

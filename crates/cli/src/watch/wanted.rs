@@ -112,10 +112,13 @@ impl Wanted {
 
     /// Returns true if the event fulfils all options. Typed events have no thread, level, target or duration.
     fn fits(&self, event: &Tested<'_>) -> bool {
+        let is_span = |target: &str, name: &str| {
+            self.spans.iter().any(|wanted| wanted == name || *wanted == format!("{target}::{name}"))
+        };
         let is_target = || event.target().is_some_and(|target| self.targets.iter().any(|wanted| wanted.fits(target)));
         let has_level = |level| event.call_site().is_some_and(|site| site.level <= level);
         let lasted = || event.closed_after_nanos().map(Duration::from_nanos);
-        (self.spans.is_empty() || event.any_span_name(&mut |name| self.spans.iter().any(|wanted| wanted == name)))
+        (self.spans.is_empty() || event.any_span_name(&mut |target, name| is_span(target, name)))
             && (self.targets.is_empty() || is_target())
             && self.level.is_none_or(has_level)
             && (self.threads.is_empty() || event.is_of_thread(&self.threads))

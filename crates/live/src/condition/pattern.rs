@@ -28,6 +28,12 @@ impl NamePattern {
         name.ends_with(last)
     }
 
+    /// Returns true if a span fits: by its name, or by its target and its name (`http_service::query`).
+    #[must_use]
+    pub fn fits_span(&self, target: &str, name: &str) -> bool {
+        self.fits(name) || self.text.contains("::") && self.fits(&format!("{target}::{name}"))
+    }
+
     /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -123,12 +123,14 @@ pub(super) enum RateUnit {
 impl Term {
     pub(super) fn holds(&self, subject: &dyn Subject) -> bool {
         match self {
-            Self::Span { is: true, pattern } => subject.any_span_name(&mut |name| pattern.fits(name)),
+            Self::Span { is: true, pattern } => {
+                subject.any_span_name(&mut |target, name| pattern.fits_span(target, name))
+            }
             Self::Span { is: false, pattern } => {
                 let (mut has_span, mut fits) = (false, false);
-                subject.any_span_name(&mut |name| {
+                subject.any_span_name(&mut |target, name| {
                     has_span = true;
-                    fits |= pattern.fits(name);
+                    fits |= pattern.fits_span(target, name);
                     fits
                 });
                 has_span && !fits

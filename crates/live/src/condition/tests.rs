@@ -20,8 +20,8 @@ impl Subject for Happened {
         self.is_death
     }
 
-    fn any_span_name(&self, test: &mut dyn FnMut(&str) -> bool) -> bool {
-        self.spans.iter().any(|name| test(name))
+    fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
+        self.spans.iter().any(|name| test("shop", name))
     }
 
     fn event_name(&self, take: &mut dyn FnMut(&str)) {
@@ -73,6 +73,18 @@ fn a_slow_span_of_a_name_fulfils_the_condition_and_others_do_not() {
     assert!(holds("not (span=db.* or span=http) and dur<1s", &span("other", millis(50))));
     assert!(holds("open>2s", &Happened { open: millis(2001), ..span("x", None) }));
     assert!(!holds("open>2s", &span("x", millis(3000))));
+}
+
+#[test]
+fn a_span_is_found_by_its_name_with_and_without_its_target() {
+    let query = Happened { spans: vec!["query", "request"], closed_after: millis(1), ..Happened::default() };
+    for text in ["span=query", "span=shop::query", "span=shop::*", "span=sh*::q*", "span=shop::request", "span!=web::*"]
+    {
+        assert!(holds(&format!("{text} dur>0s"), &query), "{text}");
+    }
+    for text in ["span=web::query", "span=shop*", "span=::query", "span!=shop::query", "span!=sh*::*"] {
+        assert!(!holds(&format!("{text} dur>0s"), &query), "{text}");
+    }
 }
 
 #[test]

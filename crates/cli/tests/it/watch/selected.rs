@@ -97,6 +97,12 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     assert_eq!(lines("dur>15ms"), ["query", "request", "slow query"]);
     assert_eq!(lines("field.user=bob"), ["quick", "request"]);
     assert_eq!(lines("span=query"), ["query", "slow query"]);
+    // A name with its target, as of a live ring.
+    for condition in ["span=shop::db::query", "span=shop::db::*", "span=*::query"] {
+        assert_eq!(lines(condition), ["query", "slow query"], "{condition}");
+        assert_eq!(shown(ring, &["--where", condition]), query, "{condition}");
+    }
+    assert_eq!(lines("span!=shop::*").len(), 0);
     assert_eq!(lines("level=INFO not span=request"), ["from a worker"]);
     let summary = run(&["summary", argument(&file), "--json", "--where", "span=request field.user=ada"]).json();
     let counts: Vec<_> =
