@@ -58,9 +58,10 @@ impl<'t> Tokens<'t> {
         signs.iter().position(|sign| self.take(sign))
     }
 
-    /// Returns the next name without taking it: letters, digits, dots and underscores.
+    /// Returns the next name without taking it: letters, digits, dots and underscores, and the sign in `size#2`, as the
+    /// second field of one name is called.
     pub fn name(&self) -> &'t str {
-        let end = self.rest().find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')));
+        let end = self.rest().find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '#')));
         &self.rest()[..end.unwrap_or(self.rest().len())]
     }
 

@@ -51,6 +51,14 @@ fn fields_of_one_name_are_both_in_every_output() {
     assert!(text.contains("size=1 size#2=2") && text.contains("text message#2=\"raw\" size=3 size#2=4"), "{text}");
     let otlp = run(&["export", file, "--format", "otlp-json", "-o", "-"]).out;
     assert!(otlp.contains(r#"{"key":"size#2","value":{"intValue":"2"}}"#), "{otlp}");
+    // Conditions take the names that the outputs show.
+    let count = |arguments: &[&str]| run(arguments).out.matches("\"size#2\":").count();
+    for (condition, of_ring) in [("field.size#2=2", 1), ("field.message#2=raw", 1), ("not field.size#2=1", 2)] {
+        assert!(count(&["watch", ring, "--json", "--where", condition]) >= of_ring, "{condition}");
+        assert!(count(&["watch", file, "--json", "--where", condition]) >= of_ring, "{condition}");
+        assert!(count(&["find", condition, file, "--json"]) >= of_ring, "{condition}");
+    }
+    assert_eq!((count(&["find", "size#2=4", file, "--json"]), count(&["find", "size#2=3", file, "--json"])), (1, 0));
     // A capture and a ring that were made from what a reader knows have the same names.
     let again = place(&directory, "again");
     assert_eq!(run(&["snapshot", ring, "-o", again.to_str().unwrap()]).code, Some(0));
