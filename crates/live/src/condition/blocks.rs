@@ -52,16 +52,20 @@ impl FieldLimit {
             Self::Pattern(pattern) => return of_pattern(name, compare == Compare::Equal, pattern),
             _ => return BlockTest::Name(name),
         };
+        // Fields of 32 bits are compared with this number.
+        let narrow = f64::from(number as f32);
         // Integers of more than 53 bits may become equal, so both ends belong to the range.
         let (least, most) = match compare {
             Compare::NotEqual => return BlockTest::Name(name),
-            Compare::Equal => (number, number),
-            Compare::Less | Compare::LessOrEqual => (f64::NEG_INFINITY, number),
-            Compare::Greater | Compare::GreaterOrEqual => (number, f64::INFINITY),
+            Compare::Equal => (number.min(narrow), number.max(narrow)),
+            Compare::Less | Compare::LessOrEqual => (f64::NEG_INFINITY, number.max(narrow)),
+            Compare::Greater | Compare::GreaterOrEqual => (number.min(narrow), f64::INFINITY),
         };
         let in_range = BlockTest::Number { name, least, most };
+        let key = |number| BlockTest::Key { name, key: name.number(number) };
         match compare {
-            Compare::Equal => BlockTest::All(vec![in_range, BlockTest::Key { name, key: name.number(number) }]),
+            Compare::Equal if narrow == number => BlockTest::All(vec![in_range, key(number)]),
+            Compare::Equal => BlockTest::All(vec![in_range, BlockTest::Any(vec![key(number), key(narrow)])]),
             _ => in_range,
         }
     }

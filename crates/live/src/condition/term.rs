@@ -290,6 +290,10 @@ impl FieldLimit {
             (Self::Pattern(pattern), Operand::Float(found)) if !found.is_finite() => {
                 Some(if pattern.fits(&found.to_string()) { Ordering::Equal } else { Ordering::Less })
             }
+            // As they are shown: 0.1 of 32 bits is another number than 0.1 of 64 bits.
+            (Self::Integer(wanted), Operand::Float32(found)) => found.partial_cmp(&(wanted.to_f64() as f32)),
+            (Self::Float(wanted), Operand::Float32(found)) => found.partial_cmp(&(*wanted as f32)),
+            (Self::Pattern(_), Operand::Float32(found)) => return self.holds(compare, Operand::Float(found.into())),
             (Self::Bool(wanted), Operand::Bool(found)) => Some(found.cmp(wanted)),
             // Programs record numbers and truth values as text, too.
             (Self::Integer(wanted), Operand::Text(text)) => text.parse().ok().map(|found: Integer| found.cmp(wanted)),

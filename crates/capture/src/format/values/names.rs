@@ -90,6 +90,7 @@ impl NameValues {
                     self.other(self.name.text(&number.to_string()));
                 }
             }
+            Operand::Float32(number) => self.add(Operand::Float(number.into())),
             Operand::Bool(value) => self.other(self.name.truth(value)),
             Operand::Text(text) => self.text(text),
         }

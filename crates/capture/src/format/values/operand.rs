@@ -12,6 +12,8 @@ pub enum Operand<'a> {
     Integer(Integer),
     /// A number that is not an integer.
     Float(f64),
+    /// The same of 32 bits.
+    Float32(f32),
     /// A truth value.
     Bool(bool),
     /// A text, or any other value as text.
@@ -41,7 +43,7 @@ impl Operand<'_> {
             Value::Uint128(number) => take(Operand::Integer((*number).into())),
             Value::Int128(number) => take(Operand::Integer((*number).into())),
             Value::Uint256(limbs) => take(Operand::Integer((*limbs).into())),
-            Value::F32(number) => take(Operand::Float((*number).into())),
+            Value::F32(number) => take(Operand::Float32(*number)),
             Value::F64(number) => take(Operand::Float(*number)),
             Value::Bool(value) => take(Operand::Bool(*value)),
             Value::Text(text) => take(Operand::Text(text)),

@@ -22,6 +22,7 @@ struct Order {
     price: f64,
     is_paid: bool,
     units: i32,
+    share: f32,
 }
 
 #[derive(EventPayload, Clone, Copy)]
@@ -129,6 +130,7 @@ fn add_block(made: &mut CaptureFixture, typed: usize, block: u64, random: &mut R
             price: random.below(60) as f64 / 8.0,
             is_paid: random.below(2) == 1,
             units: random.below(9) as i32 - 4,
+            share: random.below(90) as f32 / 10.0,
         };
         let mut payload = Vec::new();
         payload.extend(order.id.to_le_bytes());
@@ -137,6 +139,7 @@ fn add_block(made: &mut CaptureFixture, typed: usize, block: u64, random: &mut R
         payload.extend(order.price.to_le_bytes());
         payload.push(order.is_paid.into());
         payload.extend(order.units.to_le_bytes());
+        payload.extend(order.share.to_le_bytes());
         made.event(typed, Searched9::OrderPlaced.code(), nanos + 2, [0; 4], &payload);
     }
     made.end_block();
@@ -212,8 +215,18 @@ fn values(capture: &CaptureFile) -> Vec<(&'static str, String)> {
         }
         let (ring, mut payload) = rings.with_payload(ring);
         tested(ring, &event, payload.read(), |subject| {
-            let paths =
-                ["request_id", "rows", "status", "id", "customer.number", "customer.key", "price", "is_paid", "units"];
+            let paths = [
+                "request_id",
+                "rows",
+                "status",
+                "id",
+                "customer.number",
+                "customer.key",
+                "price",
+                "is_paid",
+                "units",
+                "share",
+            ];
             for path in paths {
                 subject.field(path, &mut |value| {
                     found.push((
@@ -221,6 +234,7 @@ fn values(capture: &CaptureFile) -> Vec<(&'static str, String)> {
                         match value {
                             eventring_live::Operand::Integer(number) => number.to_string(),
                             eventring_live::Operand::Float(number) => format!("{number:?}"),
+                            eventring_live::Operand::Float32(number) => format!("{number:?}"),
                             eventring_live::Operand::Bool(value) => value.to_string(),
                             eventring_live::Operand::Text(text) => format!("\"{text}\""),
                         },

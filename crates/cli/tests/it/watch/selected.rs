@@ -119,6 +119,40 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     assert!(warned.err.contains("so far, no event has a field `usr`; there are"), "{warned:?}");
 }
 
+#[derive(EventPayload, Clone, Copy)]
+struct Share {
+    part: f32,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 302, name = "SHARES")]
+#[repr(u16)]
+enum Shares {
+    #[event(payload = Share)]
+    Given = 2,
+}
+
+#[test]
+fn a_number_of_32_bits_is_compared_as_it_is_shown() {
+    let dir = directory();
+    let (path, file) = (place(&dir, "shares"), place(&dir, "shares.evc"));
+    let content = ContentDescription::of::<Shares>();
+    let recorder = Recorder::builder(content).config(argument(&path)).shifts(15, 21).keep(true).build().unwrap();
+    for part in [0.1_f32, 0.3, 0.5] {
+        recorder.record(Shares::Given.code(), [0; 4], &eventring::schema::encode_array(&[Share { part }]));
+    }
+    drop(recorder);
+    assert_eq!(run(&["capture", argument(&path), "--now", "-o", argument(&file)]).code, Some(0));
+    let count = |arguments: &[&str]| run(arguments).out.matches("GIVEN").count();
+    for (condition, of) in
+        [("=0.1", 1), ("!=0.1", 2), ("<=0.1", 1), ("<0.3", 1), (">=0.3", 2), (">0.3", 1), ("=0.5", 1), ("=1", 0)]
+    {
+        let condition = format!("field.part{condition}");
+        assert_eq!(count(&["watch", argument(&path), "--from", "oldest", "--json", "--where", &condition]), of);
+        assert_eq!(count(&["find", &condition, argument(&file), "--json"]), of, "{condition}");
+    }
+}
+
 #[test]
 fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
     let dir = directory();
