@@ -232,6 +232,13 @@ impl Subject for Occurrence<'_> {
         }
     }
 
+    fn event_code(&self) -> Option<u16> {
+        match self.what {
+            What::Seen(Observation::TypedEvent(event)) => Some(event.descriptor().event_type),
+            _ => None,
+        }
+    }
+
     fn target(&self) -> Option<&str> {
         match self.what {
             What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.target()),
@@ -311,8 +318,12 @@ fn is_meant(of: &RateOf, series: &SeriesView<'_>) -> bool {
             series.kind() == SeriesKind::Spans && pattern.fits_span(series.target(), series.name())
         }
         RateOf::Events(pattern) => {
-            let is_event = matches!(series.kind(), SeriesKind::Events | SeriesKind::LogRecords);
-            is_event && pattern.fits(series.name())
+            let fits = |name| match series.kind() {
+                SeriesKind::Events => pattern.fits_typed(name, None),
+                SeriesKind::LogRecords => pattern.fits(name),
+                _ => false,
+            };
+            fits(series.name())
         }
     }
 }

@@ -17,6 +17,8 @@ const NAMES_MAX: usize = 12;
 #[derive(Default)]
 pub(crate) struct SeenNames {
     names: HashMap<NameKind, BTreeSet<String>>,
+    /// The codes of typed events.
+    codes: BTreeSet<u16>,
     /// True if there are typed events whose names are not known.
     has_unnamed_events: bool,
     /// True if there are records of the crate `log`: each has a target of its own.
@@ -35,7 +37,10 @@ impl SeenNames {
             }
             let decoder = Decoder::for_ring(ring);
             seen.has_unnamed_events |= decoder.model().is_none();
-            decoder.events().for_each(|(_, name)| seen.add(NameKind::Event, name));
+            for (code, name) in decoder.events() {
+                seen.codes.insert(code);
+                seen.add(NameKind::Event, name);
+            }
         }
         seen
     }
@@ -70,7 +75,14 @@ impl SeenNames {
     /// Says which of the names in a condition nothing had.
     pub(crate) fn report_condition(&self, option: &str, condition: &Condition) {
         for (kind, pattern) in condition.names() {
-            self.report_unless(&format!("{option} '{condition}'"), kind, pattern.as_str(), |seen| pattern.fits(seen));
+            if kind == NameKind::Event && pattern.code().is_some_and(|code| self.codes.contains(&code)) {
+                continue;
+            }
+            let fits = |seen: &str| match kind {
+                NameKind::Event => pattern.fits_typed(seen, None),
+                _ => pattern.fits(seen),
+            };
+            self.report_unless(&format!("{option} '{condition}'"), kind, pattern.as_str(), fits);
         }
     }
 

@@ -100,6 +100,10 @@ impl Subject for Tested<'_> {
         }
     }
 
+    fn event_code(&self) -> Option<u16> {
+        self.record.is_none().then_some(self.event.event_type)
+    }
+
     fn target(&self) -> Option<&str> {
         let site = self.call_site()?;
         if is_log_record(site)

@@ -29,6 +29,10 @@ impl Term {
     fn block_test(&self) -> BlockTest {
         match self {
             Self::Span { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Span), *is, pattern),
+            // Blocks know typed events by the names in the schema only.
+            Self::Event { pattern, .. } if pattern.is_source_name() || pattern.code().is_some() => {
+                BlockTest::Name(NameKey::of_kind(NameKind::Event))
+            }
             Self::Event { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Event), *is, pattern),
             Self::Target { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Target), *is, pattern),
             Self::Thread { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Thread), *is, pattern),

@@ -34,6 +34,31 @@ impl NamePattern {
         self.fits(name) || self.text.contains("::") && self.fits(&format!("{target}::{name}"))
     }
 
+    /// Returns true if a typed event fits: by its name in the schema (`ORDER_PLACED`), by its name in the program's source
+    /// (`OrderPlaced`), or by its code, if this is known.
+    #[must_use]
+    pub fn fits_typed(&self, name: &str, code: Option<u16>) -> bool {
+        fn letters(name: &str) -> impl Iterator<Item = u8> {
+            name.bytes().filter(|letter| *letter != b'_').map(|letter| letter.to_ascii_lowercase())
+        }
+        self.fits(name)
+            || self.is_source_name() && letters(&self.text).eq(letters(name))
+            || code.is_some() && self.code() == code
+    }
+
+    /// Returns true if this may be the name of a typed event in the program's source. Case and underscores do not matter
+    /// then.
+    pub(super) fn is_source_name(&self) -> bool {
+        self.text.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+            && self.text.bytes().any(|letter| letter.is_ascii_lowercase())
+    }
+
+    /// Returns the code of typed events that this may be.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        self.text.parse().ok()
+    }
+
     /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

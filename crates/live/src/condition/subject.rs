@@ -32,6 +32,11 @@ pub trait Subject {
         let _ = take;
     }
 
+    /// Returns the code of the typed event.
+    fn event_code(&self) -> Option<u16> {
+        None
+    }
+
     /// Returns the target of the span or of the log record.
     fn target(&self) -> Option<&str> {
         None

@@ -137,7 +137,11 @@ impl Term {
             }
             Self::Event { is, pattern } => {
                 let mut holds = false;
-                subject.event_name(&mut |name| holds = pattern.fits(name) == *is);
+                let code = subject.event_code();
+                subject.event_name(&mut |name| {
+                    let fits = if code.is_some() { pattern.fits_typed(name, code) } else { pattern.fits(name) };
+                    holds = fits == *is;
+                });
                 holds
             }
             Self::Target { is, pattern } => subject.target().is_some_and(|target| pattern.fits(target) == *is),
@@ -286,14 +290,14 @@ impl FieldLimit {
             (Self::Integer(wanted), Operand::Float(found)) => found.partial_cmp(&wanted.to_f64()),
             (Self::Float(wanted), Operand::Integer(found)) => found.to_f64().partial_cmp(wanted),
             (Self::Float(wanted), Operand::Float(found)) => found.partial_cmp(wanted),
-            // NaN and infinities are no numbers to compare with, but have names.
-            (Self::Pattern(pattern), Operand::Float(found)) if !found.is_finite() => {
-                Some(if pattern.fits(&found.to_string()) { Ordering::Equal } else { Ordering::Less })
-            }
             // As they are shown: 0.1 of 32 bits is another number than 0.1 of 64 bits.
             (Self::Integer(wanted), Operand::Float32(found)) => found.partial_cmp(&(wanted.to_f64() as f32)),
             (Self::Float(wanted), Operand::Float32(found)) => found.partial_cmp(&(*wanted as f32)),
             (Self::Pattern(_), Operand::Float32(found)) => return self.holds(compare, Operand::Float(found.into())),
+            // NaN and infinities are no numbers to compare with, but have names.
+            (Self::Pattern(pattern), Operand::Float(found)) if !found.is_finite() => {
+                Some(if pattern.fits(&found.to_string()) { Ordering::Equal } else { Ordering::Less })
+            }
             (Self::Bool(wanted), Operand::Bool(found)) => Some(found.cmp(wanted)),
             // Programs record numbers and truth values as text, too.
             (Self::Integer(wanted), Operand::Text(text)) => text.parse().ok().map(|found: Integer| found.cmp(wanted)),

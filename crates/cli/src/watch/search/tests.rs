@@ -253,7 +253,10 @@ fn term(random: &mut Random, values: &[(&'static str, String)]) -> String {
     match random.below(16) {
         0 => format!("span{is}{}", random.one_of(&["request", "rare", "shop::db::rare", "qu*", "nothing"])),
         1 => {
-            format!("event{is}{}", random.one_of(&["\"event src/web.rs:7\"", "ORDER_PLACED", "ORDER_NOTED", "event*"]))
+            format!(
+                "event{is}{}",
+                random.one_of(&["\"event src/web.rs:7\"", "ORDER_PLACED", "OrderPlaced", "2", "ORDER_NOTED", "event*"])
+            )
         }
         2 => format!("target{is}{}", random.one_of(&["shop::web", "shop::db", "shop*", "nothing"])),
         3 => format!("thread{is}{}", random.one_of(&["main", "worker", "nobody"])),

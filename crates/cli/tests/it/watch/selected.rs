@@ -284,6 +284,10 @@ fn a_type_is_selected_by_its_name_in_each_schema_and_not_by_its_code_in_all() {
         assert_eq!(names(of, &["--block", "1"]), ["TXN_HEADER_END"]);
         assert_eq!(names(of, &["--txn", "0"]), ["TXN_HEADER_END"]);
         assert_eq!(names(of, &["--where", "event=PLACED"]), ["PLACED"]);
+        assert_eq!(names(of, &["--where", "event=ShelfFilled"]), ["SHELF_FILLED"]);
+        assert_eq!(names(of, &["--where", "event=shelf_filled or event=5"]), ["SHELF_FILLED", "SHIPPED"]);
+        assert_eq!(names(of, &["--where", "event!=Shipped event!=TxnHeaderEnd"]), ["PLACED", "SHELF_FILLED"]);
+        assert_eq!(names(of, &["--where", "event=2"]), names(of, &["--type", "2"]));
     }
     // Types of one name are counted apart, and shown with their content types.
     let of_name = |verb: &[&str], name: &str| {
