@@ -21,6 +21,9 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let mut saved = saved::open(&args.names, false)?;
     let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
     let spans: Vec<String> = args.select.span_name().into_iter().cloned().collect();
+    let rest = &args.selection;
+    let selects = args.wanted.condition().is_some() || !spans.is_empty();
+    let selects = selects || !rest.threads().is_empty() || rest.min_duration().is_some();
     let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
     saved.select(&args.names, &part)?;
     if let Some(condition) = args.wanted.condition() {
@@ -33,7 +36,8 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let mut summary = WatchSummary::new(Instant::now(), false);
     let mut output = WatchOutput {
         selection: &mut selection,
-        hides_descriptions: args.hides_descriptions(),
+        // Of rings, too, what is selected by its content has no descriptions.
+        hides_descriptions: args.hides_descriptions() || selects,
         printer: printer.as_mut(),
         summary: &mut summary,
     };

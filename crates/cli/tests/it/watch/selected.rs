@@ -79,6 +79,18 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
         lines.iter().filter(|line| line["name"] == "EVENT").count()
     };
     assert_eq!((of_file("level>=INFO"), of_file("field.user=bob level>=INFO")), (2, 1));
+    // As of rings, without the descriptions of call sites and threads.
+    for option in [["--where", "span=request"], ["--span", "query"], ["--min-duration", "15ms"], ["--thread", "worker"]]
+    {
+        let of_file = shown(argument(&file), &option);
+        assert!(!of_file.is_empty(), "{option:?}");
+        let describes = |line: &&String| line.starts_with("CALL_SITE") || line.starts_with("THREAD_");
+        assert_eq!(of_file.iter().find(describes), None, "{option:?}: {of_file:?}");
+    }
+    assert!(shown(argument(&file), &[]).iter().any(|line| line.starts_with("CALL_SITE")));
+    let limited = run(&["watch", argument(&file), "--json", "--span", "query", "--limit", "5"]).json_lines();
+    assert_eq!(limited.iter().filter(|line| line["name"].is_string()).count(), query.len(), "{limited:?}");
+    assert!(limited.iter().any(|line| line["name"] == "SPAN_CLOSE"), "{limited:?}");
     // Of a capture, a span that fulfils a condition comes with everything in it.
     let lines = |condition: &str| {
         let lines = run(&["export", argument(&file), "--format", "jsonl", "--where", condition]).json_lines();
