@@ -1,6 +1,7 @@
 //! The fields that conditions name: a field that no event has is a mistake of the user.
 
 use crate::text::paint::WARNING;
+use crate::text::table::shortened_name;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, RingState};
 use eventring::schema::{ExtWords, SchemaModel, Shape};
@@ -67,7 +68,8 @@ pub(crate) fn check_fields(condition: &Condition, rings: &[KnownFields]) -> Resu
             continue;
         }
         let known: BTreeSet<&str> = rings.iter().flat_map(|ring| ring.names.iter().map(String::as_str)).collect();
-        let listed: Vec<&str> = known.iter().copied().take(NAMES_MAX).collect();
+        let listed: Vec<String> = known.iter().take(NAMES_MAX).map(|name| shortened_name(name)).collect();
+        let path = shortened_name(&path);
         let more = if known.len() > NAMES_MAX { ", …" } else { "" };
         let message = match listed.is_empty() {
             true => format!("no event has a field `{path}`"),

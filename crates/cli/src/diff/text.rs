@@ -3,7 +3,7 @@
 use crate::summary::time;
 use crate::text::format::{grouped, one_line};
 use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
-use crate::text::table::NumberTable;
+use crate::text::table::{NumberTable, shortened_name};
 use anstyle::Style;
 use eventring_export::numbers::{percent_change, signed};
 use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};
@@ -128,9 +128,9 @@ fn failure(exceeded: &ExceededLimit) -> String {
     };
     format!(
         "{}: {} of {} went from {} to {}: {}{relative}",
-        exceeded.limit,
+        shortened_name(&exceeded.limit.to_string()),
         measure.name(),
-        exceeded.span.full_name(),
+        shortened_name(&exceeded.span.full_name()),
         show(exceeded.a),
         show(exceeded.b),
         signed(change, show)

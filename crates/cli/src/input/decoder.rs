@@ -1,6 +1,6 @@
 //! Names of a ring's events, and the decoding of their payloads.
 
-use crate::text::table::column_width;
+use crate::text::table::{column_width, shortened_name};
 use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
@@ -106,6 +106,7 @@ impl Decoder {
 
 /// Returns the message that there is no event of the name that the user gave, but those with the names `known`.
 pub(crate) fn no_such_event(name: &str, mut known: Vec<&str>) -> String {
+    let name = shortened_name(name);
     if known.is_empty() {
         return format!("--type {name}: this ring's events have no names here; give a code");
     }

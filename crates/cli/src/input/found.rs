@@ -3,6 +3,7 @@
 
 use crate::args::fields::{KnownFields, check_fields};
 use crate::exit::{Exit, Failure};
+use crate::text::table::shortened_name;
 use eventring::schema::ext_words;
 use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureFile, CapturedRing, FoundParts};
@@ -42,6 +43,7 @@ pub(crate) fn select(capture: &mut CaptureFile, condition: &Condition) -> anyhow
     }
     drop(live);
     if found.is_empty() {
+        let condition = shortened_name(&condition.to_string());
         return Err(Failure::new(Exit::Usage, format!("--where {condition}: nothing of the capture is so")).into());
     }
     Ok(capture.select_found(found)?)

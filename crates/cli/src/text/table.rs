@@ -88,6 +88,14 @@ impl<const N: usize> NumberTable<N> {
     }
 }
 
+/// The largest number of characters of a name that a message shows.
+const NAME_CHARS: usize = 120;
+
+/// Returns a name, or what contains one, as messages show it: without what is too long.
+pub(crate) fn shortened_name(text: &str) -> String {
+    shortened_end(text, NAME_CHARS)
+}
+
 /// Returns the beginning of a text that is longer than `width`.
 pub(crate) fn shortened_end(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {

@@ -2,6 +2,7 @@
 
 use crate::input::decoder::Decoder;
 use crate::text::losses::report_problem;
+use crate::text::table::shortened_name;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteKind;
@@ -106,9 +107,10 @@ impl SeenNames {
         // Spans are listed without their targets.
         let is_short = |name: &&str| kind != NameKind::Span || !name.contains("::");
         let short: Vec<&str> = seen.iter().map(String::as_str).filter(is_short).collect();
-        let listed = short.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
+        let listed = short.iter().take(NAMES_MAX).map(|name| shortened_name(name)).collect::<Vec<_>>().join(", ");
         let more = if short.len() > NAMES_MAX { ", …" } else { "" };
         let there_are = if listed.is_empty() { String::new() } else { format!("; there are {listed}{more}") };
+        let (option, name) = (shortened_name(option), shortened_name(name));
         report_problem(false, &format!("{option}: no {what} `{name}` was seen{there_are}"));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::comparison::{ComparedSpan, Comparison};
 use super::limit::ChangeLimit;
+use crate::page::text::shortened;
 use std::fmt;
 
 /// A change that a limit forbids.
@@ -81,26 +82,24 @@ impl Comparison {
 
 impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::NoSuchSpan { limit, .. } | Self::NotExact { limit } | Self::NotCounted { limit }) = self;
+        let (limit, span) = (limit.to_string(), limit.span.to_string());
+        let (limit, span) = (shortened(&limit), shortened(&span));
         match self {
-            Self::NoSuchSpan { limit, known } => {
+            Self::NoSuchSpan { known, .. } => {
+                let known: Vec<_> = known.iter().map(|name| shortened(name)).collect();
                 let known = if known.is_empty() { "no spans".to_owned() } else { known.join(", ") };
-                write!(
-                    f,
-                    "{limit}: no capture has a closed span {}, expected one of those that they have: {known}",
-                    limit.span
-                )
+                write!(f, "{limit}: no capture has a closed span {span}, expected one of those that they have: {known}")
             }
-            Self::NotExact { limit } => write!(
+            Self::NotExact { .. } => write!(
                 f,
-                "{limit}: the instructions of {} are not exact, because the spans were entered several times, as those of futures are: they \
-                 differ from run to run; name a span that is entered once, inside of them or around them, and that waits for no other thread",
-                limit.span
+                "{limit}: the instructions of {span} are not exact, because the spans were entered several times, as those of futures are: they \
+                 differ from run to run; name a span that is entered once, inside of them or around them, and that waits for no other thread"
             ),
-            Self::NotCounted { limit } => write!(
+            Self::NotCounted { .. } => write!(
                 f,
-                "{limit}: the instructions of {} were not counted on both sides, expected counts; record both sides with \
-                 `eventring icount`, or name another measure, such as busy",
-                limit.span
+                "{limit}: the instructions of {span} were not counted on both sides, expected counts; record both sides with \
+                 `eventring icount`, or name another measure, such as busy"
             ),
         }
     }

@@ -46,6 +46,20 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
     }
     let listed = run(&[&capture[..], &["--where", "span=nobody"]].concat());
     assert!(listed.err.contains("was seen; there are "), "{listed:?}");
+    // A message is short, whatever the name.
+    let long = "n".repeat(3000);
+    for options in [
+        [&watch[..], &["--where", &format!("span={long}")]].concat(),
+        [&watch[..], &["--span", &long]].concat(),
+        [&capture[..], &["--where", &format!("span={long}")]].concat(),
+        ["watch", argument(&file), "--where", &format!("span={long}")].to_vec(),
+        ["watch", argument(&file), "--where", &format!("field.{long}=1")].to_vec(),
+        ["watch", argument(&file), "--type", &long].to_vec(),
+        ["diff", argument(&file), argument(&file), "--fail-if", &format!("count({long})>+1")].to_vec(),
+    ] {
+        let asked = run(&options);
+        assert!(asked.err.contains(&"n".repeat(80)) && asked.err.len() < 2000, "{}: {asked:?}", options[0]);
+    }
 }
 
 #[test]
