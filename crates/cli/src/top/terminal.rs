@@ -6,7 +6,6 @@ use super::view::TopView;
 use crate::exit::Failure;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -53,12 +52,20 @@ impl TopTerminal {
     }
 
     /// Returns true if the terminal was closed, or has failed.
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn is_gone(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let stdout = io::stdout();
         // The system reports these two whether they are asked for or not.
         let mut found = [PollFd::new(&stdout, PollFlags::empty())];
         let is_known = poll(&mut found, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok();
         is_known && found[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Returns false: other systems end the program.
+    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+    pub(super) fn is_gone(&self) -> bool {
+        false
     }
 
     /// Draws a frame.
