@@ -13,7 +13,8 @@ use std::time::Duration;
 
 /// A terminal in which frames are drawn. It is restored when this value is dropped, and before the message of a panic.
 pub(super) struct TopTerminal {
-    /// It is not dropped: if it cannot show the cursor then, it prints that, and panics if stderr is the closed terminal.
+    /// The terminal. It is not dropped: if it cannot show the cursor then, it prints that, and panics if stderr is the
+    /// closed terminal.
     terminal: ManuallyDrop<DefaultTerminal>,
     /// Keys and changes of the size. A thread of its own waits for them: when the terminal is closed, crossterm 0.29
     /// reads its end again and again, and does not return.

@@ -34,8 +34,8 @@ impl NamePattern {
         self.fits(name) || self.text.contains("::") && self.fits(&format!("{target}::{name}"))
     }
 
-    /// Returns true if a typed event fits: by its name in the schema (`ORDER_PLACED`), by its name in the program's source
-    /// (`OrderPlaced`), or by its code, if this is known.
+    /// Returns true if a typed event fits: by its name in the schema (`ORDER_PLACED`), by its name in the program's
+    /// source (`OrderPlaced`), or by its code, if this is known.
     #[must_use]
     pub fn fits_typed(&self, name: &str, code: Option<u16>) -> bool {
         fn letters(name: &str) -> impl Iterator<Item = u8> {
@@ -46,8 +46,8 @@ impl NamePattern {
             || code.is_some() && self.code() == code
     }
 
-    /// Returns true if this may be the name of a typed event in the program's source. Case and underscores do not matter
-    /// then.
+    /// Returns true if this may be the name of a typed event in the program's source. Case and underscores do not
+    /// matter then.
     pub(super) fn is_source_name(&self) -> bool {
         self.text.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
             && self.text.bytes().any(|letter| letter.is_ascii_lowercase())

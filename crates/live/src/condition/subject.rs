@@ -20,8 +20,8 @@ pub trait Subject {
         false
     }
 
-    /// Returns true if `test` holds for the target and the name of the span; the target is empty if it is not known. For a
-    /// log record or a typed event, these are those of all spans in which it was recorded.
+    /// Returns true if `test` holds for the target and the name of the span; the target is empty if it is not known.
+    /// For a log record or a typed event, these are those of all spans in which it was recorded.
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         let _ = test;
         false
