@@ -1,6 +1,7 @@
 //! What a program counts itself: the polls and wakes of its tasks.
 
 use eventring_stress::child::say;
+use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -12,6 +13,8 @@ pub struct Counters {
     tasks: AtomicU64,
     polls: AtomicU64,
     wakes: AtomicU64,
+    /// Wakes beside the end of the task, or after it: whoever records may see them before or after the end.
+    late_wakes: AtomicU64,
 }
 
 /// A future inside of a task, which counts.
@@ -29,10 +32,11 @@ struct CountedWaker {
 
 impl Wake for CountedWaker {
     fn wake(self: Arc<Self>) {
-        if !self.is_over.load(SeqCst) {
-            self.counters.wakes.fetch_add(1, SeqCst);
-        }
+        let was_over = self.is_over.load(SeqCst);
         self.inner.wake_by_ref();
+        let is_late = was_over || self.is_over.load(SeqCst);
+        let counter = if is_late { &self.counters.late_wakes } else { &self.counters.wakes };
+        counter.fetch_add(1, SeqCst);
     }
 }
 
@@ -62,6 +66,19 @@ impl Counters {
     }
 
     pub fn say(&self) {
-        say(format!("{} {} {}", self.tasks.load(SeqCst), self.polls.load(SeqCst), self.wakes.load(SeqCst)));
+        let counts = [&self.tasks, &self.polls, &self.wakes, &self.late_wakes];
+        say(counts.map(|count| count.load(SeqCst).to_string()).join(" "));
     }
+}
+
+/// Checks the counts of the verb against what the program has said, and returns that: its tasks, polls and wakes.
+#[track_caller]
+pub fn check(counts: &Value, said: &str) -> [u64; 3] {
+    let said: Vec<u64> = said.split(' ').map(|count| count.parse().unwrap()).collect();
+    let [tasks, polls, wakes, late] = said.try_into().unwrap();
+    let count = |what: &str| counts[what].as_u64().unwrap();
+    assert_eq!((count("tasks"), count("polls")), (tasks, polls), "{counts:#}");
+    assert!((wakes..=wakes + late).contains(&count("wakes")), "{wakes}, {late} beside the ends: {counts:#}");
+    assert!(late <= wakes / 50, "{late} of {wakes} wakes beside the ends of tasks");
+    [tasks, polls, wakes]
 }

@@ -1,6 +1,6 @@
 //! A server of axum and hyper: its tasks, polls and wakes are counted exactly.
 
-use super::counters::Counters;
+use super::counters::{Counters, check};
 use super::{LAYERED, named, recording, runtime, tasks};
 use crate::program::{directory, place};
 use axum::Router;
@@ -110,7 +110,7 @@ fn the_tasks_polls_and_wakes_of_a_server_are_those_that_it_counts() {
         let counted = child.hear();
         let answer = tasks(&ring, &[]);
         let counts = &answer["counts"];
-        assert_eq!(format!("{} {} {}", counts["tasks"], counts["polls"], counts["wakes"]), counted, "{by}");
+        check(counts, &counted);
         let all = 1 + CONNECTIONS + CONNECTIONS * REQUESTS;
         assert_eq!((&counts["tasks"], &counts["done"], &answer["lost"]), (&all.into(), &all.into(), &0.into()));
         assert_eq!(answer["deadlocks"], serde_json::json!([]));
