@@ -2,6 +2,7 @@
 
 use eventring::recorder::Clock;
 use eventring_stress::child::{place, say, wait_for_parent};
+use eventring_stress::random::Random;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 use std::hint::black_box;
 use std::io::{Read as _, Write as _};
@@ -185,11 +186,13 @@ computes!(share_of_ten);
 computes!(share_of_six);
 computes!(share_of_four);
 
-/// Three functions take a half, three tenths and a fifth of the time.
+/// Three functions take a half, three tenths and a fifth of the time. They take turns of random lengths, much shorter than
+/// the time between two samples: with turns of three milliseconds, each third sample may come at the same place.
 fn shares() {
-    for _ in 0..300 {
-        let words = [share_of_ten(1_000_000), share_of_six(600_000), share_of_four(400_000)];
-        black_box(words);
+    let mut random = Random(7);
+    for _ in 0..30_000 {
+        let unit = 100 + random.below(1801);
+        black_box([share_of_ten(10 * unit), share_of_six(6 * unit), share_of_four(4 * unit)]);
     }
     say(format_args!("thread {}", thread_id()));
 }
