@@ -145,8 +145,21 @@ pub(super) fn judge(filter: &FilterHandle, span_id: u64, call_site_id: u32, payl
     }
 }
 
+/// Returns true if the filter of the subscriber or layer with this number accepts a span or event that happens now. In a
+/// forked child, `is_in_this_process` returns false.
+#[inline]
+pub(super) fn accepts(
+    filter: &FilterHandle,
+    owner: u32,
+    metadata: &Metadata<'_>,
+    is_in_this_process: impl Fn() -> bool,
+) -> bool {
+    let any_span = |is_it: &dyn Fn(u64, &Metadata<'_>) -> bool| is_in_any(owner, is_it);
+    filter.accepts(metadata) || filter.accepts_in_spans(metadata, is_in_this_process, any_span)
+}
+
 /// Returns true if the thread is in a span of `owner` for which `is_it` returns true.
-pub(super) fn is_in_any(owner: u32, is_it: &dyn Fn(u64, &Metadata<'_>) -> bool) -> bool {
+fn is_in_any(owner: u32, is_it: &dyn Fn(u64, &Metadata<'_>) -> bool) -> bool {
     thread::with(|thread| {
         thread.span_stack.any_of(owner, |entry| {
             CALL_SITES.metadata(entry.call_site_id()).is_some_and(|span| is_it(entry.span_id, span))

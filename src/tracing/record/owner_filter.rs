@@ -26,7 +26,7 @@ struct Owner {
 
 static OWNER: RwLock<Option<Owner>> = RwLock::new(None);
 
-/// What has become of a question to a stack.
+/// How far a question to a stack has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Question {
     Asked,
@@ -50,9 +50,7 @@ pub(super) fn wants(metadata: &Metadata<'_>) -> bool {
     let Ok(owner) = OWNER.try_read().map(|owner| owner.clone()) else { return true };
     let Some(Owner { number, filter }) = owner else { return true };
     let Some(filter) = filter else { return get_default(|stack| passes(stack, number, metadata)) };
-    let any_span = |is_it: &dyn Fn(u64, &Metadata<'_>) -> bool| open_spans::is_in_any(number, is_it);
-    FilterHandle::from_weak(&filter)
-        .is_some_and(|filter| filter.accepts(metadata) || filter.accepts_in_spans(metadata, || true, any_span))
+    FilterHandle::from_weak(&filter).is_some_and(|filter| open_spans::accepts(&filter, number, metadata, || true))
 }
 
 /// Returns true if a call site passes the filters around the layer with this number. On a thread with another stack

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let mut summary = WatchSummary::new(Instant::now(), false);
     let mut output = WatchOutput {
         selection: &mut selection,
-        // Of rings, too, what is selected by its content has no descriptions.
+        // A watch of rings shows none either if events are selected by what they are about.
         hides_descriptions: args.hides_descriptions() || selects,
         printer: printer.as_mut(),
         summary: &mut summary,

@@ -84,8 +84,7 @@ impl LayerFilter {
 
 impl<S> Filter<S> for LayerFilter {
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        let any_span = |is_it: &dyn Fn(u64, &Metadata<'_>) -> bool| open_spans::is_in_any(self.owner, is_it);
-        self.handle.accepts(metadata) || self.handle.accepts_in_spans(metadata, || self.is_in_this_process(), any_span)
+        open_spans::accepts(&self.handle, self.owner, metadata, || self.is_in_this_process())
     }
 
     fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {

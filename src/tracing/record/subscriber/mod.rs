@@ -184,9 +184,7 @@ impl Subscriber for RecorderSubscriber {
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let Some(core) = self.recording() else { return false };
-        let is_in_this_process = || core.belongs_to_this_process();
-        let any_span = |is_it: &dyn Fn(u64, &Metadata<'_>) -> bool| open_spans::is_in_any(self.owner, is_it);
-        self.filter.accepts(metadata) || self.filter.accepts_in_spans(metadata, is_in_this_process, any_span)
+        open_spans::accepts(&self.filter, self.owner, metadata, || core.belongs_to_this_process())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
