@@ -56,7 +56,7 @@ pub use format::stats::{CaptureStats, RingStats};
 pub use read::events::CaptureEvents;
 pub use read::file::CaptureFile;
 pub use select::found::FoundParts;
-pub use select::selection::Selection;
+pub use select::selection::{Selection, names_span};
 pub use sinks::cut::{CutSummary, Shortfall};
 pub use sinks::file::{capture, capture_rings, capture_rings_to, capture_to};
 pub use sinks::rolling::{RollingCapture, RollingOptions, RollingState};

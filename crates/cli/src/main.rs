@@ -179,13 +179,14 @@ enum Verb {
     Other(Vec<OsString>),
 }
 
-/// Ends the program with the help or a message of clap, which may repeat arguments.
-fn report_usage(error: &clap::Error) -> ! {
+/// Writes the help, or a message of clap, which may repeat arguments.
+fn report_usage(error: &clap::Error) -> anyhow::Result<Exit> {
     if !error.use_stderr() {
-        error.exit();
+        error.print()?;
+        return Ok(Exit::Done);
     }
     anstream::eprint!("{}", without_secrets(&error.render().ansi().to_string()));
-    std::process::exit(error.exit_code())
+    Ok(Exit::Usage)
 }
 
 /// Returns a message without keys, and without the passwords of addresses in this program's arguments and environment.
@@ -201,11 +202,13 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let done = match json_schema::asked(&Cli::command(), &arguments) {
         Some(verb) => json_schema::print(&verb),
-        None => {
-            let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| report_usage(&error));
-            text::paint::choose(cli.color);
-            give_schemas(&cli.schema).and_then(|()| run(&cli.verb))
-        }
+        None => Cli::try_parse_from(arguments).map_or_else(
+            |error| report_usage(&error),
+            |cli| {
+                text::paint::choose(cli.color);
+                give_schemas(&cli.schema).and_then(|()| run(&cli.verb))
+            },
+        ),
     };
     let exit = done.map_err(text::advice::on).unwrap_or_else(|error| {
         let exit = Exit::from_error(&error);

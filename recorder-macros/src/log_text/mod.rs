@@ -69,7 +69,7 @@ fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
         encoded.extend(counts.iter().cloned());
         encoded.push(match it.is_pointer() {
             true => quote!(::eventring::__private::FormattedArg(#format)),
-            false => quote!((&::eventring::__private::ArgOf(#value)).arg(#format)),
+            false => quote!((&::eventring::__private::ArgOf(#value)).__eventring_arg(#format)),
         });
     }
     let encoded = encoded.into_iter().rev().fold(quote!(()), |rest, arg| quote!((#arg, #rest)));

@@ -126,7 +126,7 @@ impl Selection {
         let all = catalogs.iter().flat_map(Catalog::call_sites);
         let spans = all.filter(|site| site.kind == Some(eventring::schema::perf::CallSiteKind::Span));
         check_names("span", &self.spans, spans.map(|site| names_of_span(site)))?;
-        let is_named = |site: &&Arc<CallSite>| names_of_span(site).any(|name| self.spans.contains(&name));
+        let is_named = |site: &&Arc<CallSite>| self.spans.iter().any(|it| names_span(it, &site.target, &site.name));
         let of_catalog = |catalog: &Catalog| catalog.call_sites().filter(is_named).map(|site| site.id).collect();
         Ok(catalogs.iter().map(of_catalog).collect())
     }
@@ -137,9 +137,22 @@ fn names_of_thread(thread: &Thread) -> impl Iterator<Item = String> + use<> {
     thread.name.clone().into_iter().chain(thread.os_thread_id.map(|id| id.to_string()))
 }
 
-/// Returns the name of a span, and the name after its target.
+/// Returns the name of a span, and the name after its target: what [`names_span`] accepts.
 fn names_of_span(site: &CallSite) -> impl Iterator<Item = String> + use<> {
     [site.name.clone(), format!("{}::{}", site.target, site.name)].into_iter()
+}
+
+/// Returns true if a user who writes `wanted` means a span: its name, or its target and its name (`shop::db::query`).
+///
+/// ```
+/// use eventring_capture::names_span;
+///
+/// assert!(names_span("query", "shop::db", "query") && names_span("shop::db::query", "shop::db", "query"));
+/// assert!(!names_span("db::query", "shop::db", "query"));
+/// ```
+#[must_use]
+pub fn names_span(wanted: &str, target: &str, name: &str) -> bool {
+    wanted.strip_suffix(name).is_some_and(|before| before.is_empty() || before.strip_suffix("::") == Some(target))
 }
 
 /// Checks that each wanted name is there. `there` has the names of each thing, and the first of them is shown.

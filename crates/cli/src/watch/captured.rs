@@ -20,7 +20,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     }
     let mut saved = saved::open(&args.names, false)?;
     let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
-    let spans: Vec<String> = args.select.span_name().into_iter().cloned().collect();
+    let spans = args.select.span_names();
     let rest = &args.selection;
     let selects = args.wanted.condition().is_some() || !spans.is_empty();
     let selects = selects || !rest.threads().is_empty() || rest.min_duration().is_some();

@@ -127,18 +127,18 @@ impl Args {
 
     /// Returns the selection of events of live rings.
     fn selection_on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
-        let wanted = self.wanted.of_rings(rings, self.select.span_name(), &self.selection)?;
+        let wanted = self.wanted.of_rings(rings, self.select.span_names(), &self.selection)?;
         self.select.on(rings, wanted)
     }
 
     /// Says which of the names that were asked for nothing had.
     fn report_unseen(&self, rings: &Rings) {
-        let (span, threads, condition) = (self.select.span_name(), self.selection.threads(), self.wanted.condition());
-        if span.is_none() && threads.is_empty() && condition.is_none() {
+        let (spans, threads, condition) = (self.select.span_names(), self.selection.threads(), self.wanted.condition());
+        if spans.is_empty() && threads.is_empty() && condition.is_none() {
             return;
         }
         let seen = SeenNames::of(rings.iter().filter_map(|ring| ring.reader.as_ref()));
-        span.iter().for_each(|span| seen.report("--span", NameKind::Span, std::slice::from_ref(*span)));
+        seen.report("--span", NameKind::Span, &spans);
         seen.report("--thread", NameKind::Thread, threads);
         condition.iter().for_each(|condition| seen.report_condition("--where", condition));
     }

@@ -24,9 +24,9 @@ pub(super) struct Select {
     #[arg(long, value_name = "INDEX")]
     txn: Option<u64>,
     /// Only events of the span with this id: its own events in perf rings, and typed events recorded in it. Or only
-    /// spans of this name, with everything in them
+    /// spans of this name, with everything in them. May be repeated
     #[arg(long, value_name = "ID|NAME")]
-    span: Option<String>,
+    span: Vec<String>,
 }
 
 /// The events that the options select.
@@ -35,7 +35,8 @@ pub(super) struct EventSelection {
     /// extension word mean other things in another schema. `None` selects nothing of it.
     filters: Vec<(RingSchema, Option<EventFilter>)>,
     block_number: Option<u64>,
-    span: Option<u64>,
+    /// The ids of the wanted spans; empty for all.
+    spans: Vec<u64>,
     /// The test that needs the whole event.
     wanted: Wanted,
 }
@@ -47,14 +48,14 @@ impl Select {
         !self.types.is_empty()
     }
 
-    /// Returns the id of the span, if the user has given an id.
-    fn span_id(&self) -> Option<u64> {
-        self.span.as_ref()?.parse().ok()
+    /// Returns the ids of the wanted spans.
+    fn span_ids(&self) -> Vec<u64> {
+        self.span.iter().filter_map(|span| span.parse().ok()).collect()
     }
 
-    /// Returns the name of the span, if the user has given a name.
-    pub(super) fn span_name(&self) -> Option<&String> {
-        self.span.as_ref().filter(|_| self.span_id().is_none())
+    /// Returns the names of the wanted spans.
+    pub(super) fn span_names(&self) -> Vec<String> {
+        self.span.iter().filter(|span| span.parse::<u64>().is_err()).cloned().collect()
     }
 
     /// Applies the options to these rings and returns the selection.
@@ -73,13 +74,18 @@ impl Select {
             let known = rings.iter().flat_map(|ring| ring.decoder.events()).map(|(_, known)| known);
             return Err(Failure::new(Exit::Usage, no_such_event(name, known.collect())));
         }
+        let spans = self.span_ids();
+        if !spans.is_empty() && spans.len() < self.span.len() {
+            let message = "--span: an id beside a name; ask for the spans of either, in a call of its own";
+            return Err(Failure::new(Exit::Usage, message));
+        }
         let mut filters: Vec<(RingSchema, Option<EventFilter>)> = Vec::new();
         for ring in rings.iter() {
             if filters.iter().all(|(schema, _)| *schema != ring.schema) {
                 filters.push((ring.schema, self.filter_in(ring)));
             }
         }
-        Ok(EventSelection { filters, block_number: self.block_number, span: self.span_id(), wanted })
+        Ok(EventSelection { filters, block_number: self.block_number, spans, wanted })
     }
 
     /// Returns the selection of events of this ring by their descriptors, or `None` if it selects nothing.
@@ -113,6 +119,6 @@ impl EventSelection {
         let is_wanted = self.wanted.accepts(ring, event, payload);
         let filter = self.filters.iter().find(|(schema, _)| *schema == ring.schema);
         let is_selected = matches!(filter, Some((_, Some(filter))) if filter.accepts(event));
-        is_wanted && is_selected && self.span.is_none_or(|span| ring.span_id(event) == span)
+        is_wanted && is_selected && (self.spans.is_empty() || self.spans.contains(&ring.span_id(event)))
     }
 }

@@ -11,6 +11,7 @@ use crate::args::selection::{SelectionRest, WhereArgs, parse_level};
 use crate::exit::{Exit, Failure};
 use eventring::reader::Descriptor;
 use eventring::schema::perf::CallSiteLevel;
+use eventring_capture::names_span;
 use eventring_live::{Condition, NamePattern, Subject as _};
 use std::time::Duration;
 
@@ -45,14 +46,14 @@ impl WantedArgs {
         self.condition.condition.as_ref()
     }
 
-    /// Makes the test for rings. The wanted span and `rest` are those of the other options.
+    /// Makes the test for rings. The wanted spans and `rest` are those of the other options.
     ///
     /// # Errors
     /// The condition names a field that no event has.
     pub(super) fn of_rings(
         &self,
         rings: &Rings,
-        span: Option<&String>,
+        spans: Vec<String>,
         rest: &SelectionRest,
     ) -> Result<Wanted, Failure> {
         if let Some(condition) = &self.condition.condition {
@@ -62,7 +63,7 @@ impl WantedArgs {
         }
         Ok(Wanted {
             condition: self.condition.condition.clone(),
-            spans: span.into_iter().cloned().collect(),
+            spans,
             threads: rest.threads().to_vec(),
             min_duration: rest.min_duration(),
             ..self.of_capture()
@@ -112,9 +113,7 @@ impl Wanted {
 
     /// Returns true if the event fulfils all options. Typed events have no thread, level, target or duration.
     fn fits(&self, event: &Tested<'_>) -> bool {
-        let is_span = |target: &str, name: &str| {
-            self.spans.iter().any(|wanted| wanted == name || *wanted == format!("{target}::{name}"))
-        };
+        let is_span = |target: &str, name: &str| self.spans.iter().any(|wanted| names_span(wanted, target, name));
         let is_target = || event.target().is_some_and(|target| self.targets.iter().any(|wanted| wanted.fits(target)));
         let has_level = |level| event.call_site().is_some_and(|site| site.level <= level);
         let lasted = || event.closed_after_nanos().map(Duration::from_nanos);

@@ -222,7 +222,11 @@ fn argument(tokens: &mut Tokens<'_>, allows_events: bool) -> Result<(RateOf, Dur
     if !(is_spans || allows_events && tokens.take_name("event")) || !tokens.take("=") {
         return Err(tokens.expected(expected));
     }
+    let place = tokens.place();
     let pattern = name_pattern(tokens, &ARGUMENT_ENDS)?;
+    if !is_spans && pattern.code().is_some() {
+        return Err(tokens.expected_at(place, "the name of an event: rates are counted by names, not by codes"));
+    }
     let of = if is_spans { RateOf::Spans(pattern) } else { RateOf::Events(pattern) };
     let window = if tokens.take(",") {
         let place = tokens.place();

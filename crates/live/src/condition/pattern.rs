@@ -1,5 +1,6 @@
 //! Patterns of names.
 
+use eventring_capture::names_span;
 use std::fmt;
 
 /// A pattern of a name: a text in which each `*` stands for any characters, also none.
@@ -31,7 +32,10 @@ impl NamePattern {
     /// Returns true if a span fits: by its name, or by its target and its name (`http_service::query`).
     #[must_use]
     pub fn fits_span(&self, target: &str, name: &str) -> bool {
-        self.fits(name) || self.text.contains("::") && self.fits(&format!("{target}::{name}"))
+        match self.exact() {
+            Some(wanted) => names_span(wanted, target, name),
+            None => self.fits(name) || self.text.contains("::") && self.fits(&format!("{target}::{name}")),
+        }
     }
 
     /// Returns true if a typed event fits: by its name in the schema (`ORDER_PLACED`), by its name in the program's

@@ -194,6 +194,7 @@ fn faults_point_at_their_column() {
         "level>=3",
         "rate(span=a)<10",
         "rate(dur=a)<10/s",
+        "rate(event=7)>1/s",
         "rate(span=a,10ms)<10/s",
         "p101(span=a)>1s",
         "p99(event=a)>1s",

@@ -52,7 +52,7 @@ impl Comparison {
     pub fn exceeded(&self, limits: &[ChangeLimit], only_significant: bool) -> Result<Vec<ExceededLimit>, LimitError> {
         let mut exceeded = Vec::new();
         for limit in limits {
-            let is_named = |span: &&ComparedSpan| limit.span.fits(&span.name) || limit.span.fits(&span.full_name());
+            let is_named = |span: &&ComparedSpan| limit.span.fits_span(&span.target, &span.name);
             let named: Vec<&ComparedSpan> = self.spans.iter().filter(is_named).collect();
             if named.is_empty() {
                 let known = self.spans.iter().take(NAMES_SHOWN).map(ComparedSpan::full_name).collect();

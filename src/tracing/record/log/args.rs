@@ -138,14 +138,14 @@ pub trait ArgAsIs<F> {
     /// The argument.
     type Arg;
     /// Returns the argument. `format` would format it.
-    fn arg(&self, format: F) -> Self::Arg;
+    fn __eventring_arg(&self, format: F) -> Self::Arg;
 }
 
 impl<'v, T: LogValue + ?Sized, F> ArgAsIs<F> for ArgOf<'v, T> {
     type Arg = &'v T;
 
     #[inline(always)]
-    fn arg(&self, _: F) -> &'v T {
+    fn __eventring_arg(&self, _: F) -> &'v T {
         self.0
     }
 }
@@ -155,14 +155,14 @@ pub trait ArgFormatted<F> {
     /// The argument.
     type Arg;
     /// Returns the argument. `format` formats it.
-    fn arg(&self, format: F) -> Self::Arg;
+    fn __eventring_arg(&self, format: F) -> Self::Arg;
 }
 
 impl<T: ?Sized, F: Fn(&mut dyn fmt::Write) -> fmt::Result> ArgFormatted<F> for &ArgOf<'_, T> {
     type Arg = FormattedArg<F>;
 
     #[inline(always)]
-    fn arg(&self, format: F) -> FormattedArg<F> {
+    fn __eventring_arg(&self, format: F) -> FormattedArg<F> {
         FormattedArg(format)
     }
 }

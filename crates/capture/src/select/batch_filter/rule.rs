@@ -2,6 +2,7 @@
 
 use super::BatchFilter;
 use crate::format::ring::{ALL_PER_MILLION, process_key};
+use crate::select::selection::names_span;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::Catalog;
@@ -66,10 +67,7 @@ impl SpanRule {
         }
         self.know(call_site);
         let known = self.catalog.known_call_site(call_site);
-        known.is_some_and(|it| {
-            let mut before_name = self.filter.spans.iter().filter_map(|wanted| wanted.strip_suffix(&*it.name));
-            before_name.any(|before| before.is_empty() || before.strip_suffix("::") == Some(&*it.target))
-        })
+        known.is_some_and(|it| self.filter.spans.iter().any(|wanted| names_span(wanted, &it.target, &it.name)))
     }
 
     /// Reads the table of call sites, if it may have one that is not known yet.

@@ -453,7 +453,9 @@ fn a_full_stdout_is_named() {
     let place = Place::new();
     drop(place.perf(5));
     let ring = place.path("perf");
-    for arguments in [&["summary", &ring][..], &["info", &ring], &["watch", &ring], &["list", &place.path("")]] {
+    let of_rings = [["summary", &ring], ["info", &ring], ["watch", &ring], ["list", &place.path("")]];
+    let no_rings = [&["--help"][..], &["--version"], &["capture", "--help"], &["completions", "bash"]];
+    for arguments in of_rings.iter().map(|of_ring| &of_ring[..]).chain(no_rings) {
         let mut full = program(arguments);
         full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
         let run = finish(full);

@@ -61,7 +61,10 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     assert_eq!(shown(ring, &["--span", "query"]), query);
     assert_eq!(shown(ring, &["--span", "shop::db::query"]), query);
     // A span has everything in it, and nothing outside of it.
-    assert_eq!(shown(ring, &["--span", "request"]).len(), 2 * 4 + query.len() + 1);
+    let all = 2 * 4 + query.len() + 1;
+    assert_eq!(shown(ring, &["--span", "request"]).len(), all);
+    assert_eq!(shown(ring, &["--span", "query", "--span", "shop::web::request"]).len(), all);
+    assert_eq!(run(&["watch", ring, "--span", "query", "--span", "7"]).code, Some(2));
     assert_eq!(shown(ring, &["--min-duration", "15ms"]), ["SPAN_CLOSE request"]);
     assert_eq!(shown(ring, &["--thread", "worker"]), ["EVENT from a worker"]);
     assert_eq!(shown(ring, &["--target", "shop::j*"]), ["EVENT from a worker"]);
