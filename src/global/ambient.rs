@@ -31,8 +31,6 @@ pub fn current_span_id() -> u64 {
 #[inline(always)]
 pub(crate) fn set_current_span_id(span_id: u64) {
     CURRENT_SPAN.set(span_id);
-    #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
-    crate::tracing::show_span(span_id);
 }
 
 /// Returns the four extension words for an event of `E` that is recorded now. If events of `E` have a word for the id

@@ -13,10 +13,12 @@
 //! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
 //! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
-//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`.
+//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; one that began in another process is a
+//! [`RemoteTrace`].
 
 mod cell;
 mod free_list;
+mod remote_trace;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "context")]
@@ -26,6 +28,7 @@ use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(crate) use free_list::FreeList;
+pub use remote_trace::{RemoteTrace, TraceId};
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use trace::TraceKey;
 

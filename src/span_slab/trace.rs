@@ -1,8 +1,8 @@
 //! The traces of open spans. A cell holds the root of the span's tree, or the trace of a remote caller.
 
+use super::remote_trace::{RemoteTrace, TraceId};
 use super::{INDEX_MASK, LAYER_BIT, SpanSlab};
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::tracing::context::{RemoteTrace, TraceId};
 
 /// The trace of a cell's span.
 pub(super) struct CellTrace {

@@ -81,8 +81,6 @@ pub use record::layer::RecorderLayer;
 pub use record::log::LogValue;
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub use record::otel::publish as publish_otel_context;
-#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
-pub(crate) use record::otel::show_span;
 pub use record::recorder::{PerfRecorder, PerfStats};
 #[doc(hidden)]
 pub use record::replayed::{ReplayedRecorder, ring_with_tables};

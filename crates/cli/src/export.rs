@@ -2,7 +2,8 @@
 
 use super::exit::{Exit, Failure};
 use super::output;
-use crate::input::saved::{Saved, SavedArgs, output_stem, stdout_twice};
+use crate::args::saved::SavedArgs;
+use crate::input::saved::{Saved, output_stem, stdout_twice};
 use crate::output::directory;
 use crate::output::formats::{Format, FormatParser, export, export_files};
 use crate::text::format::{counted, one_line};

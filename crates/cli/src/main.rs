@@ -210,7 +210,7 @@ fn main() -> ExitCode {
             },
         ),
     };
-    let exit = done.map_err(text::advice::on).unwrap_or_else(|error| {
+    let exit = done.map_err(input::advice::on).unwrap_or_else(|error| {
         let exit = Exit::from_error(&error);
         if exit != Exit::Done {
             anstream::eprintln!(

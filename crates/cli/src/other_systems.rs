@@ -109,7 +109,6 @@ pub(super) mod processes {
 
 /// What `output_directory` does without the calls of Linux.
 pub(super) mod directory {
-    use crate::output::formats::Format;
     use std::fs::{self, File};
     use std::io;
     use std::path::Path;
@@ -127,10 +126,10 @@ pub(super) mod directory {
         if is_plain { File::open(path).ok() } else { None }
     }
 
-    pub(crate) fn remove(directory: &Path, format: Format) -> io::Result<()> {
+    pub(crate) fn remove(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
-            if format.may_have_file(&entry.file_name().to_string_lossy()) {
+            if is_ours(&entry.file_name().to_string_lossy()) {
                 fs::remove_file(entry.path())?;
             }
         }

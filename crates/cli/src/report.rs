@@ -3,8 +3,9 @@
 use super::diff::parse_rate;
 use super::exit::{Exit, Failure};
 use super::output;
+use crate::args::saved::PartArgs;
 use crate::input::measured::captures;
-use crate::input::saved::{PartArgs, Saved, output_stem, stdout_twice};
+use crate::input::saved::{Saved, output_stem, stdout_twice};
 use crate::text::format::{counted, grouped, one_line};
 use crate::text::losses::MissingEvents;
 use eventring::files::CONTENT_TYPE_EXEC;

@@ -2,8 +2,8 @@
 
 use super::exit::{Exit, Failure};
 use super::output;
-use crate::args::patterns::is_pattern;
 use crate::args::ring_args::RingArgs;
+use crate::input::patterns::is_pattern;
 use crate::text::format::{bytes, content_name, counted, events, grouped, one_line, were};
 use crate::text::paint::{DIM, WARNING};
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};

@@ -2,7 +2,8 @@
 
 use super::exit::Exit;
 use crate::args::limit::{self, LimitArgs};
-use crate::input::saved::{Saved, SavedArgs};
+use crate::args::saved::SavedArgs;
+use crate::input::saved::Saved;
 use crate::input::state::end_in_words;
 use crate::text::format::{TimeFormat, bytes, columns, counted, events, grouped, one_line, rate, were};
 use crate::text::losses::MissingEvents;

@@ -3,7 +3,8 @@
 //! | file | idea |
 //! |---|---|
 //! | `schema` | what is recorded: switches, wake-ups, system calls, stacks |
-//! | `frames` | stacks with names, and the last ones of a capture |
+//! | `frame` | a frame of a stack, with its name |
+//! | `frames` | the last stack of each thread of a capture, with names |
 //! | `record/` | the recording: from the kernel's records to events in rings (Linux on x86-64 and ARM64) |
 //! | `line/` | what each thread did when |
 //! | `by_span/` | where the time of threads went, and their samples, by the span that they were in |
@@ -15,6 +16,7 @@
 
 #[doc(hidden)]
 pub mod by_span;
+mod frame;
 pub mod frames;
 mod line;
 mod maps;

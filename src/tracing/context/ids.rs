@@ -5,44 +5,10 @@
 //! may use the same numbers, so there an id is the number, scrambled with a key of the process. All of this follows
 //! from what the rings say. So each export makes the same ids again, and the program knows them while it runs.
 
+use crate::span_slab::{RemoteTrace, TraceId};
 use crate::tracing::read::{Span, SpanId};
 use std::fmt;
-use std::num::NonZeroU128;
 use tiny_keccak::{Hasher as _, Keccak};
-
-/// The id of a trace. `{}` prints it as 32 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct TraceId(NonZeroU128);
-
-impl TraceId {
-    /// Returns the id with this number; its first byte is the most significant one. Returns `None` for 0, which is no
-    /// id.
-    #[must_use]
-    pub const fn new(id: u128) -> Option<Self> {
-        match NonZeroU128::new(id) {
-            Some(id) => Some(Self(id)),
-            None => None,
-        }
-    }
-
-    /// Returns the id as a number.
-    #[must_use]
-    pub const fn get(self) -> u128 {
-        self.0.get()
-    }
-
-    /// Returns the bytes of the id, as protocols have them.
-    #[must_use]
-    pub const fn to_bytes(self) -> [u8; 16] {
-        self.0.get().to_be_bytes()
-    }
-}
-
-impl fmt::Display for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
 
 /// The id of a span, which `{}` prints as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,15 +18,6 @@ impl fmt::Display for SpanIdText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
-}
-
-/// A trace that began in another process.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RemoteTrace {
-    /// The id of the trace.
-    pub trace_id: TraceId,
-    /// The flags of `traceparent`. Bit 0 says that the caller records the trace ("sampled").
-    pub flags: u8,
 }
 
 /// The ids of one span.
@@ -114,7 +71,7 @@ impl ProcessIds {
         let low = scrambled(root.get() ^ self.seeds[1]);
         match TraceId::new((high as u128) << 64 | low as u128) {
             Some(id) => id,
-            None => TraceId(NonZeroU128::MIN),
+            None => TraceId::MIN,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The `tracestate`s of the traces that came in lately. They are passed on, and mean nothing to this program.
 
-use super::ids::TraceId;
+use crate::span_slab::TraceId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 

@@ -47,9 +47,10 @@ pub(in crate::tracing) mod recorded;
 mod remote;
 mod tracestate;
 
+pub use crate::span_slab::{RemoteTrace, TraceId};
 #[cfg(feature = "context")]
 pub use crate::tracing::record::caller::{inject, inject_current};
-pub use ids::{ProcessIds, RemoteTrace, SpanIdText, TraceId, TraceIds};
+pub use ids::{ProcessIds, SpanIdText, TraceIds};
 #[cfg(feature = "context")]
 pub(in crate::tracing) use remote::SAMPLED;
 pub use remote::{RemoteContext, TRACEPARENT, TRACESTATE, extract};

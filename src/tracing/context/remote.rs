@@ -1,7 +1,7 @@
 //! The context of a remote caller: its trace, its span, its flags, as headers have them.
 
-use super::ids::{RemoteTrace, TraceId};
 use super::tracestate::is_tracestate;
+use crate::span_slab::{RemoteTrace, TraceId};
 use std::fmt;
 use std::num::NonZeroU64;
 

@@ -236,6 +236,14 @@ impl ThreadState {
     }
 }
 
+/// Sets the span that the calling thread is in, for its typed events and for profilers. An id of 0 means none.
+#[inline(always)]
+fn set_current_span(span_id: u64) {
+    set_current_span_id(span_id);
+    #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+    super::otel::show_span(span_id);
+}
+
 /// The spans that the thread is in.
 impl ThreadState {
     /// Enters a span like [`Self::enter`]. Returns `None` and changes nothing if [`SpanStack::try_push`] cannot add
@@ -245,7 +253,7 @@ impl ThreadState {
         if !self.span_stack.try_push(span_id, local_id, call_site_id, owner) {
             return None;
         }
-        set_current_span_id(span_id);
+        set_current_span(span_id);
         Some(())
     }
 
@@ -254,7 +262,7 @@ impl ThreadState {
     #[inline(always)]
     pub(super) fn try_exit(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
         let Popped { entry, current_span_id } = self.span_stack.try_pop(local_id, owner)?;
-        set_current_span_id(current_span_id);
+        set_current_span(current_span_id);
         Some(entry)
     }
 
@@ -262,14 +270,14 @@ impl ThreadState {
     #[inline(always)]
     pub(super) fn enter_new_scope(&self, span_id: u64, call_site_id: u32, owner: u32) {
         self.span_stack.push_new_scope(span_id, call_site_id, owner);
-        set_current_span_id(span_id);
+        set_current_span(span_id);
     }
 
     /// Enters a span; see [`SpanStack::push`].
     #[inline(always)]
     pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) {
         if self.span_stack.push(span_id, local_id, call_site_id, owner, is_recorded) {
-            set_current_span_id(span_id);
+            set_current_span(span_id);
         }
     }
 
@@ -282,7 +290,7 @@ impl ThreadState {
     #[inline(always)]
     pub(super) fn exit(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
         let entry = self.span_stack.pop(local_id, owner);
-        set_current_span_id(self.span_stack.current_span_id());
+        set_current_span(self.span_stack.current_span_id());
         entry
     }
 }

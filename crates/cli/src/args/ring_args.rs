@@ -1,17 +1,12 @@
 //! The arguments that name a ring and what it must hold.
 
-use crate::args::patterns;
-use crate::text::advice;
+use crate::input::advice;
+use crate::input::patterns;
 use eventring::reader::{Reader, ReaderOptions};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// The pause between two searches for a ring that is not there yet. It is short, because a program may live for only a
-/// few milliseconds.
-pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The ring to read, and the events that it must hold.
 #[derive(clap::Args)]

@@ -1,21 +1,21 @@
 //! `eventring capture`.
 
-pub(crate) mod result;
+pub(crate) mod filter;
 mod triggers;
 
 use crate::input::awaited::AwaitedRings;
-pub(super) use crate::input::program::Program;
 
 use crate::args::amounts::{parse_bytes, parse_duration};
-use crate::args::filter::{FilterArgs, report_filtered};
-use crate::args::processes::{FollowedPrograms, ProcessArgs};
 use crate::args::rotation::RotationArgs;
-use crate::control::enable::Enabled;
+use crate::capture::filter::{FilterArgs, report_filtered};
 use crate::exit::{Exit, Failure};
+use crate::input::advice;
+use crate::input::processes::{FollowedPrograms, ProcessArgs};
+use crate::input::program::Program;
 use crate::input::saved::stdout_twice;
+use crate::input::wished::Enabled;
 use crate::interrupt::Interrupt;
-use crate::output;
-use crate::text::advice;
+use crate::output::{self, capture_result};
 use crate::text::losses::MissingEvents;
 use crate::text::paint::WARNING;
 use eventring::reader::{ReaderError, ReaderErrorKind};
@@ -190,16 +190,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let summary = copy(args, &options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
     if args.json {
-        let mut object = result::object(&summary, &rings.missing());
+        let mut object = capture_result::object(&summary, &rings.missing());
         object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
         writeln!(anstream::stdout(), "{object}")?;
     } else {
         let is_of_now = args.now && summary.reason == EndReason::Duration;
         let instead = is_of_now.then_some("what was recorded until now");
-        result::print(&summary, instead, rings.program.as_mut(), &output);
+        capture_result::print(&summary, instead, rings.program.as_mut(), &output);
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
-    result::print_lost_pages(&summary);
+    capture_result::print_lost_pages(&summary);
     args.filter.report_unseen(&rings);
     rings.say_late_rings();
     let code = rings.program.as_mut().and_then(Program::exit_code);
@@ -287,7 +287,7 @@ fn copy(
     let is_asked_to_end = Cell::new(false);
     let writes_to_stdout = target.is_none();
     let mut progress = |progress: &CaptureProgress| {
-        bar.set_message(result::progress_line(progress));
+        bar.set_message(capture_result::progress_line(progress));
         bar.tick();
         let mut rings = rings.borrow_mut();
         bar.suspend(|| {

@@ -2,10 +2,10 @@
 
 use super::rings::CheckedRing;
 use super::system;
+use crate::input::advice;
 use crate::input::held;
 use crate::input::process;
 use crate::list::instance_of;
-use crate::text::advice;
 use crate::text::format::one_line;
 use eventring::files::{DIRECTORY_VARIABLE, RingDirectories};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};

@@ -1,9 +1,9 @@
 //! The rings of a name or of a process.
 
-use crate::args::processes;
 use crate::info::shards::ShardedSurvey;
 use crate::input::directories::is_first_shard;
 use crate::input::process;
+use crate::input::processes;
 use crate::watch::perf::is_description;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, ReaderError, RingState};

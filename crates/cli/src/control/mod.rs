@@ -6,7 +6,7 @@ pub(super) mod levels;
 mod replay;
 pub(super) mod serve;
 
-use crate::text::format::one_line;
+use crate::input::wished::described;
 use eventring::control::Process;
 
 /// The process whose recording is steered.
@@ -20,11 +20,6 @@ struct Target {
 impl Target {
     /// Connects to all processes of this name.
     fn find(&self) -> anyhow::Result<Vec<Process>> {
-        Ok(crate::args::processes::find(&self.name, None)?)
+        Ok(crate::input::processes::find(&self.name, None)?)
     }
-}
-
-/// Returns the process in words: its program and its number, and its user if this is a stranger.
-fn described(process: &Process) -> String {
-    one_line(&format!("{} ({})", process.program(), process.in_words()))
 }

@@ -3,9 +3,10 @@
 use super::replay::{Replay, Speed};
 use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
+use crate::input::advice;
 use crate::input::saved;
 use crate::interrupt::Interrupt;
-use crate::text::{advice, format::content_name};
+use crate::text::format::content_name;
 use eventring::control::{ServedFileContent, Server, ServerAddress, ServerBuilder};
 use eventring::reader::{Reader, shard_path};
 use eventring_capture::CaptureFile;

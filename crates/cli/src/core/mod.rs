@@ -3,11 +3,11 @@
 mod elf;
 mod images;
 
-use super::capture::result;
 use super::exit::{Exit, Failure};
 use super::interrupt::RemovedBySignal;
 use super::open::{self, OpenArgs};
 use super::output;
+use crate::output::capture_result;
 use crate::text::format::{bytes, counted, one_line};
 use crate::text::losses::report_problem;
 use elf::CoreFile;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
     let crash = Crash::new(&core, &capture);
     if args.json {
         let live = Live::of_capture(&capture, None, &LiveOptions::new().windows([]).without_self_times())?;
-        let mut object = result::object(&summary, &[]);
+        let mut object = capture_result::object(&summary, &[]);
         object["crash"] = crash.object();
         object["open_spans"] = json!(live.state().open_spans().to_vec().len());
         object["not_in_core"] = json!([&images.not_in_core[..], &images.cut_off[..]].concat());
@@ -77,7 +77,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
         writeln!(anstream::stdout(), "{object}")?;
     } else {
         anstream::eprintln!("{}", crash.in_words());
-        result::print(&summary, Some("what the core file holds"), None, &args.output);
+        capture_result::print(&summary, Some("what the core file holds"), None, &args.output);
         open::run(&OpenArgs::of_capture(args.output.clone()))?;
     }
     images.problems.iter().for_each(|problem| report_problem(false, problem));

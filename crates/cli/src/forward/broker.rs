@@ -1,8 +1,8 @@
 //! The options of verbs that talk to a broker.
 
 use crate::args::amounts::{parse_file_bytes, parse_file_time};
-use crate::args::ring_args::LOOK_PAUSE;
 use crate::exit::{Exit, Failure};
+use crate::input::LOOK_PAUSE;
 use crate::interrupt::Interrupt;
 use crate::text::format::one_line;
 use crate::without_secrets;

@@ -11,10 +11,10 @@ mod rings;
 pub(super) use receive::{ReceiveArgs, run as run_receive};
 
 use crate::args::amounts::parse_duration;
-use crate::args::filter::FilterArgs;
-use crate::args::processes::ProcessArgs;
+use crate::capture::filter::FilterArgs;
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
+use crate::input::processes::ProcessArgs;
 use crate::interrupt::Interrupt;
 use broker::{BrokerArgs, RetentionArgs};
 use eventring_capture::CaptureOptions;

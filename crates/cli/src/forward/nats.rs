@@ -3,8 +3,8 @@
 use super::ForwardArgs;
 use super::broker::connect;
 use super::progress::ForwardersProgress;
-use crate::args::ring_args::LOOK_PAUSE;
 use crate::exit::Exit;
+use crate::input::LOOK_PAUSE;
 use crate::input::awaited::AwaitedRings;
 use crate::interrupt::Interrupt;
 use crate::text::losses::report_problem;

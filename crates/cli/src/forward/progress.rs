@@ -1,6 +1,6 @@
 //! The output about forwarding: a line of progress, problems, the counts at the end.
 
-use crate::args::filter::report_filtered;
+use crate::capture::filter::report_filtered;
 use crate::text::format::{bytes, counted, events, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};

@@ -18,9 +18,9 @@ mod signals;
 mod text;
 mod unfinished;
 
-use super::capture::Program;
 use super::exit::{Exit, Failure};
 use super::output;
+use crate::input::program::Program;
 use count::InstructionCount;
 use directory::RunDirectory;
 use eventring_capture::{CaptureFile, CaptureOptions, CaptureSummary, OutputKind, capture_rings};

@@ -1,8 +1,8 @@
 //! The rings that a program makes in a ring directory of its own.
 
 use super::signals::RunSignals;
-use crate::capture::Program;
 use crate::input::directories;
+use crate::input::program::Program;
 use eventring::reader::Reader;
 use eventring_capture::NextRing;
 use std::ffi::{OsStr, OsString};

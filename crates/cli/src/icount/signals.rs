@@ -1,6 +1,6 @@
 //! The signals that end a run.
 
-use crate::capture::Program;
+use crate::input::program::Program;
 use crate::interrupt::Interrupt;
 use rustix::process::Signal;
 use signal_hook::consts::SIGINT;

@@ -1,13 +1,13 @@
 //! The rings of a capture. Some of them may not exist yet when the capture begins. Each ring is opened as soon as it
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
-use crate::args::processes::{FollowedPrograms, is_of_process};
-use crate::args::ring_args::LOOK_PAUSE;
 use crate::exit::{Exit, Failure};
+use crate::input::LOOK_PAUSE;
+use crate::input::advice;
 use crate::input::family::Family;
+use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
 use crate::interrupt::Interrupt;
-use crate::text::advice;
 use crate::text::format::{counted, duration};
 use crate::text::losses::report_problem;
 use crate::text::silence::Silence;

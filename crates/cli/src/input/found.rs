@@ -1,8 +1,8 @@
 //! The part of a capture that fulfils a condition: its spans with everything in them, its log records, marks and typed
 //! events.
 
-use crate::args::fields::{KnownFields, check_fields};
 use crate::exit::{Exit, Failure};
+use crate::input::fields::{KnownFields, check_fields};
 use crate::text::table::shortened_name;
 use eventring::schema::ext_words;
 use eventring_capture::recording::CaptureRecording;

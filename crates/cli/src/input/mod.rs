@@ -1,5 +1,6 @@
-//! What the verbs read: rings, programs, and files of recordings.
+//! What the verbs read: rings, programs, and files of recordings; and what to do if they cannot be read.
 
+pub(crate) mod advice;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod awaited;
 pub(crate) mod decoder;
@@ -10,13 +11,17 @@ pub(crate) mod directories;
     allow(dead_code, reason = "only `profile` looks for rings of processes")
 )]
 pub(crate) mod family;
+pub(crate) mod fields;
 pub(crate) mod found;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod held;
 pub(crate) mod history;
 pub(crate) mod measured;
+pub(crate) mod patterns;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod process;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod processes;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod program;
 pub(crate) mod reading;
@@ -24,3 +29,13 @@ pub(crate) mod saved;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod servers;
 pub(crate) mod state;
+pub(crate) mod unseen;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod wished;
+
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+pub(crate) use crate::other_systems::processes;
+
+/// The pause between two searches for a ring that is not there yet. It is short, because a program may live for only a
+/// few milliseconds.
+pub(crate) const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);

@@ -1,11 +1,9 @@
 //! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
 
-use crate::args::processes;
-use crate::args::selection::{SelectionArgs, SpanArgs, WhereArgs};
 use crate::exit::{Exit, Failure};
-use crate::input::found;
+use crate::input::advice;
+use crate::input::processes;
 use crate::input::reading::ReadingBar;
-use crate::text::advice;
 use crate::text::losses::{report_never_opened, report_payload_losses, report_problem, report_table_losses};
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{LostPages, Reader, RingState};
@@ -14,81 +12,6 @@ use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
 use std::ffi::OsStr;
 use std::path::PathBuf;
-
-/// The input of `export`, `summary` and `view` on the command line.
-#[derive(clap::Args, Clone)]
-pub(crate) struct SavedArgs {
-    /// Capture files: one, those of a rotated capture, or captures of different programs, which become one; or names or
-    /// paths of rings, which are read together
-    #[arg(value_name = "FILE", required = true)]
-    pub names: Vec<PathBuf>,
-    #[command(flatten)]
-    part: PartArgs,
-}
-
-impl SavedArgs {
-    /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
-    /// ring. With `is_quiet`, shows no progress.
-    pub(crate) fn open(&self, needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
-        self.part.open(&self.names, needs_spans, is_quiet)
-    }
-
-    /// Does the same, and calls `tell` with how many bytes of how many each reading has read.
-    pub(crate) fn open_and_tell(
-        &self,
-        needs_spans: bool,
-        is_quiet: bool,
-        tell: impl Fn(u64, u64) + Send + Sync + 'static,
-    ) -> anyhow::Result<Saved> {
-        self.part.open_and_tell(&self.names, needs_spans, is_quiet, tell)
-    }
-
-    /// Returns the part of the capture that the options name.
-    pub(crate) fn selection(&self, capture: &CaptureFile) -> Selection {
-        self.part.selection(capture)
-    }
-}
-
-/// The options that select a part of a capture, with those that select spans.
-#[derive(clap::Args, Clone)]
-pub(crate) struct PartArgs {
-    #[command(flatten)]
-    spans: SpanArgs,
-    #[command(flatten)]
-    selection: SelectionArgs,
-    #[command(flatten)]
-    condition: WhereArgs,
-}
-
-impl PartArgs {
-    /// Opens capture files, or rings, as one capture, and selects the part that the options name.
-    pub(crate) fn open(&self, names: &[PathBuf], needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
-        self.open_and_tell(names, needs_spans, is_quiet, |_, _| ())
-    }
-
-    fn open_and_tell(
-        &self,
-        names: &[PathBuf],
-        needs_spans: bool,
-        is_quiet: bool,
-        tell: impl Fn(u64, u64) + Send + Sync + 'static,
-    ) -> anyhow::Result<Saved> {
-        let mut saved = open(names, needs_spans)?;
-        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
-        (saved.capture, saved.reading) = (capture, reading);
-        let selection = self.selection(&saved.capture);
-        saved.is_part = selection != Selection::new() || self.condition.condition.is_some();
-        saved.select(names, &selection)?;
-        if let Some(condition) = &self.condition.condition {
-            found::select(&mut saved.capture, condition)?;
-        }
-        Ok(saved)
-    }
-
-    fn selection(&self, capture: &CaptureFile) -> Selection {
-        self.selection.selection(&self.spans, capture)
-    }
-}
 
 /// Returns true if one of the names is that of a capture file.
 pub(crate) fn has_capture(names: &[PathBuf]) -> bool {

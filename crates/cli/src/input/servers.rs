@@ -1,6 +1,6 @@
 //! The servers of running programs, as `eventring list` shows them.
 
-use crate::args::processes::FileNumbers;
+use crate::input::processes::FileNumbers;
 use crate::text::format::counted;
 use eventring::control::SharedPatience;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};

@@ -115,7 +115,7 @@ pub(crate) fn write_whole<T>(
             exchange(unfinished.path(), output).map_err(cannot)?;
             return Err(error);
         }
-        remove(&unfinished.keep(), format).map_err(cannot)?;
+        remove(&unfinished.keep(), |name| format.may_have_file(name)).map_err(cannot)?;
     } else {
         // A rename replaces no directory that has files.
         fs::rename(unfinished.path(), output).map_err(cannot)?;
@@ -157,7 +157,6 @@ fn refused(output: &Path, problem: &str) -> anyhow::Error {
 /// What needs the calls of Linux.
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod linux {
-    use crate::output::formats::Format;
     use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
     use std::fs::File;
     use std::io;
@@ -174,13 +173,14 @@ mod linux {
         rustix::fs::open(path, flags, Mode::empty()).ok().map(File::from)
     }
 
-    /// Removes the files of an export, and its directory. If the name of the directory is a link, nothing is removed.
-    pub(crate) fn remove(directory: &Path, format: Format) -> io::Result<()> {
+    /// Removes the files of an export, which have such names, and its directory. If the name of the directory is a link,
+    /// nothing is removed.
+    pub(crate) fn remove(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(directory, flags, Mode::empty())?;
         for entry in Dir::read_from(&opened)? {
             let name = entry?.file_name().to_owned();
-            if name.to_str().is_ok_and(|name| format.may_have_file(name)) {
+            if name.to_str().is_ok_and(&is_ours) {
                 unlinkat(&opened, name, AtFlags::empty())?;
             }
         }

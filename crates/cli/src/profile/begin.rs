@@ -1,10 +1,10 @@
 //! The beginning of a profile: its rings, its program, and what is asked of the kernel.
 
 use super::ProfileArgs;
-use crate::args::processes::{FollowedPrograms, is_of_process};
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
 use crate::input::family::Family;
+use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
 use eventring::reader::Reader;
 use eventring_profile::record::{Missing, Prepared, ProfileTarget, Recording};

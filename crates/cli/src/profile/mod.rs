@@ -7,12 +7,12 @@ mod result;
 pub(crate) use beside::{Beside, stacks_of};
 
 use crate::args::amounts::parse_duration;
-use crate::args::processes::ProcessArgs;
-use crate::capture::result::{PROGRAM_ENDED, TIME_OVER, killed};
 use crate::exit::{Exit, Failure};
+use crate::input::processes::ProcessArgs;
 use crate::input::program::Program;
 use crate::interrupt::Interrupt;
 use crate::output;
+use crate::output::capture_result::{PROGRAM_ENDED, TIME_OVER, killed};
 use crate::text::paint::{DIM, WARNING};
 use begin::Begun;
 use eventring_capture::{CaptureOptions, CaptureProgress, EndReason, NextRing, OutputKind, capture_rings};

@@ -1,7 +1,7 @@
 //! The result of a profile, for people and as JSON.
 
-use crate::capture::result;
 use crate::input::program::Program;
+use crate::output::capture_result;
 use crate::text::format::{counted, grouped};
 use crate::text::paint::{DIM, WARNING};
 use eventring::reader::GapCause;
@@ -58,7 +58,7 @@ impl Said<'_> {
 
     /// Prints the result on stderr.
     pub(super) fn print(&self, program: Option<&mut Program>) {
-        result::print(self.captured, self.ended, program, self.output);
+        capture_result::print(self.captured, self.ended, program, self.output);
         let profile = self.profile;
         anstream::eprintln!(
             "{DIM}{}: {}, {}, {}, {}; times are exact to {} ns{DIM:#}",

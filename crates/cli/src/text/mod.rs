@@ -1,9 +1,7 @@
-//! What people see: numbers, tables, colours, problems and advice.
+//! What people see: numbers, tables, colours, and problems.
 
-pub(crate) mod advice;
 pub(crate) mod format;
 pub(crate) mod losses;
 pub(crate) mod paint;
 pub(crate) mod silence;
 pub(crate) mod table;
-pub(crate) mod unseen;

@@ -14,7 +14,7 @@ mod ui;
 use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
 use crate::args::amounts::parse_bytes;
-use crate::input::saved::SavedArgs;
+use crate::args::saved::SavedArgs;
 use crate::text::format::grouped;
 use crate::text::losses::MissingEvents;
 use eventring_export::{Names, View};

@@ -1,6 +1,6 @@
 //! The decoding of events of perf rings. Their call sites and threads are looked up in the tables of the recorder.
 
-use crate::args::fields::KnownFields;
+use crate::input::fields::KnownFields;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::EventType as _;
 use eventring::schema::Value;

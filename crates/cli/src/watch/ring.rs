@@ -1,8 +1,8 @@
 //! A ring that is watched.
 
 use super::perf::Perf;
-use crate::args::fields::KnownFields;
 use crate::input::decoder::Decoder;
+use crate::input::fields::KnownFields;
 use eventring::exec::KnownBlocks;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::{Descriptor, PayloadRead, Reader, SetRing};

@@ -3,12 +3,13 @@
 use super::perf::Perf;
 use super::ring::Ring;
 use super::start::Start;
-use crate::args::patterns::FollowedPatterns;
-use crate::args::ring_args::{Expect, LOOK_PAUSE};
+use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
+use crate::input::LOOK_PAUSE;
+use crate::input::advice;
+use crate::input::patterns::FollowedPatterns;
 use crate::interrupt::Interrupt;
 use crate::output::check_reader;
-use crate::text::advice;
 use crate::text::format::one_line;
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;

@@ -6,9 +6,9 @@ use super::perf::is_description;
 use super::ring::Ring;
 use super::rings::{LazyPayload, Rings};
 use super::tested::Tested;
-use crate::args::fields::{KnownFields, check_fields};
 use crate::args::selection::{SelectionRest, WhereArgs, parse_level};
 use crate::exit::{Exit, Failure};
+use crate::input::fields::{KnownFields, check_fields};
 use eventring::reader::Descriptor;
 use eventring::schema::perf::CallSiteLevel;
 use eventring_capture::names_span;
@@ -50,12 +50,7 @@ impl WantedArgs {
     ///
     /// # Errors
     /// The condition names a field that no event has.
-    pub(super) fn of_rings(
-        &self,
-        rings: &Rings,
-        spans: Vec<String>,
-        rest: &SelectionRest,
-    ) -> Result<Wanted, Failure> {
+    pub(super) fn of_rings(&self, rings: &Rings, spans: Vec<String>, rest: &SelectionRest) -> Result<Wanted, Failure> {
         if let Some(condition) = &self.condition.condition {
             let refuse = |why: String| Failure::new(Exit::Usage, format!("--where: {why}"));
             let known: Vec<KnownFields> = rings.iter().map(Ring::known_fields).collect();

@@ -1,6 +1,6 @@
 //! Stacks of the program: their addresses, the files with their code, and the names of their functions.
 
-use crate::frames::Frame;
+use crate::frame::Frame;
 use crate::maps::{Mapped, Maps};
 use crate::schema::{Mapping, Resolved, Sample, SampleKind, Stack, Stacks};
 use eventring::reader::Descriptor;

@@ -5,7 +5,7 @@ use super::maps::{self, Maps};
 use super::records::RawStack;
 use super::symbols::names_of;
 use super::unwind::Unwinders;
-use crate::frames::Frame;
+use crate::frame::Frame;
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;

@@ -3,7 +3,7 @@
 use super::maps::Maps;
 use super::rings::Ring;
 use super::stacks::{Place, Stacks};
-use crate::frames::Frame;
+use crate::frame::Frame;
 use crate::schema::{Resolved, Stacks as Event};
 use crate::symbols::{Name, of_file, of_kernel};
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,7 +19,7 @@ use crate::tracing::PerfRecorder;
 use crate::tracing::context::ProcessIds;
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
-pub(crate) use thread_record::show_span;
+pub(in crate::tracing::record) use thread_record::show_span;
 
 /// What makes the ids that threads show; empty until they are shown.
 static IDS: OnceLock<ProcessIds> = OnceLock::new();

@@ -98,7 +98,7 @@ impl Shown {
 
 /// Shows the span that the thread is in from now on; 0 means none.
 #[inline(always)]
-pub(crate) fn show_span(span_id: u64) {
+pub(in crate::tracing::record) fn show_span(span_id: u64) {
     if let Some(ids) = IDS.get() {
         SHOWN.with(|shown| shown.show(ids, span_id));
     }

@@ -1,14 +1,14 @@
 //! The options that choose which events are captured or sent.
 
-use crate::args::fields::{KnownFields, check_fields};
 use crate::args::selection::parse_level;
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
 use crate::input::decoder::{Decoder, no_such_event};
+use crate::input::fields::{KnownFields, check_fields};
+use crate::input::unseen::SeenNames;
 use crate::text::format::{events, were};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;
-use crate::text::unseen::SeenNames;
 use crate::watch::taken::taken_by;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;

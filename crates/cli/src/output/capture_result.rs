@@ -41,7 +41,7 @@ fn rings(count: usize) -> String {
 }
 
 /// Returns the reason for the end of a capture as JSON names it.
-pub(super) fn reason(reason: EndReason) -> &'static str {
+pub(crate) fn reason(reason: EndReason) -> &'static str {
     match reason {
         EndReason::WritersEnded => "writers_ended",
         EndReason::Duration => "duration",

@@ -1,9 +1,9 @@
 //! Processes on the command line: `pid:N`, the path of a socket and `--process` mean all rings of a program.
 
-use crate::args::patterns::{self, FollowedPatterns};
-use crate::control::enable::Enabled;
 use crate::exit::{Exit, Failure};
 use crate::input::held;
+use crate::input::patterns::{self, FollowedPatterns};
+use crate::input::wished::Enabled;
 use crate::interrupt::Interrupt;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use eventring::files::RingDirectories;
@@ -116,7 +116,7 @@ impl ProcessArgs {
     /// Checks the directive of `--enable`, as far as it can be checked without the program.
     pub(crate) fn check_directive(&self) -> Result<(), Failure> {
         let Some(directive) = &self.enable else { return Ok(()) };
-        crate::control::enable::check(directive)
+        crate::input::wished::check_directives(directive)
     }
 
     /// Returns an error if `--enable` is used for something that no program records.
@@ -197,7 +197,7 @@ pub(crate) fn find(name: &str, patience: Option<Duration>) -> Result<Vec<Process
         None => Process::find(name),
     }?;
     for process in found.iter().filter(|process| process.is_stranger()) {
-        crate::text::advice::warn_of_stranger(&process.address().to_string(), &process.in_words());
+        crate::input::advice::warn_of_stranger(&process.address().to_string(), &process.in_words());
     }
     Ok(found)
 }

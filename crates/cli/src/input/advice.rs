@@ -1,9 +1,9 @@
 //! Advice that the command line adds to the errors of readers: which kind of file was found instead of a ring, and
 //! which verb or option helps.
 
-use crate::args::processes;
 use crate::exit::{Exit, Failure};
 use crate::input::directories;
+use crate::input::processes;
 use crate::text::format::one_line;
 use crate::text::paint::WARNING;
 use eventring::files::{ByteCount, RingDirectories};
