@@ -54,9 +54,14 @@ impl Errors {
             None => {
                 let line = |file: &String| format!(" ({file}:{})", site.line.unwrap_or(0));
                 let place = format!("{}{}", site.target, site.file.as_ref().map(line).unwrap_or_default());
-                self.sites.push(ErrorSite { place, span: span(), ..ErrorSite::default() });
-                self.by_call_site.insert(site, self.sites.len() - 1);
-                self.sites.len() - 1
+                // Threads that come to a call site at the same time may describe it twice.
+                let known = self.sites.iter().position(|known| known.place == place);
+                let at = known.unwrap_or_else(|| {
+                    self.sites.push(ErrorSite { place, span: span(), ..ErrorSite::default() });
+                    self.sites.len() - 1
+                });
+                self.by_call_site.insert(site, at);
+                at
             }
         };
         let (found, nanos) = (&mut self.sites[at], record.epoch_nanos());

@@ -59,7 +59,7 @@ fn write(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
     }
     writeln!(
         out,
-        "{DIM}of {}, of which half take at most {}{DIM:#}",
+        "{DIM}of {}, of which half take about {} or less{DIM:#}",
         counted(answer.count, "span", "spans"),
         time(answer.median_nanos)
     )?;

@@ -245,6 +245,9 @@ fn what_is_there(survey: &Survey, info: &RingInfo, is_sharded: bool) -> String {
         return format!("none{more}; last sequence number {}", grouped(info.last_seqno));
     }
     let before = match survey.overwritten_before {
+        0 if info.extension.as_ref().is_some_and(|it| it.snapshot_lost > 0) => {
+            "the others are not in the snapshot".to_owned()
+        }
         0 => "nothing has been overwritten".to_owned(),
         count => format!("{} before them overwritten", grouped(count)),
     };

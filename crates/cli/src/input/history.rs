@@ -4,7 +4,7 @@ use crate::text::format::{duration, rate};
 use eventring::files::ByteCount;
 use eventring::files::CONTENT_TYPE_FIRST_FREE;
 use eventring::files::{EventSizes, Shifts};
-use eventring::reader::{Next, Reader, Seek};
+use eventring::reader::{Next, Reader, RingSet, Seek};
 use std::time::{Duration, SystemTime};
 
 /// The past that a ring holds.
@@ -20,6 +20,20 @@ pub(crate) struct History {
     /// The time that the ring holds when all of it is in use, at the same number of events a second. 0 if it is not
     /// known.
     pub(crate) seconds_when_full: f64,
+}
+
+/// Returns the rings of a set that could be opened, with the shards of each recorder together.
+pub(crate) fn by_recorder(set: &RingSet) -> Vec<Vec<&Reader>> {
+    let mut found: Vec<(usize, Vec<&Reader>)> = Vec::new();
+    for (index, ring) in set.rings().iter().enumerate() {
+        let Some(reader) = ring.reader() else { continue };
+        let recorder = ring.recorder().unwrap_or(index);
+        match found.iter_mut().find(|(known, _)| *known == recorder) {
+            Some((_, shards)) => shards.push(reader),
+            None => found.push((recorder, vec![reader])),
+        }
+    }
+    found.into_iter().map(|(_, shards)| shards).collect()
 }
 
 impl History {

@@ -3,7 +3,7 @@
 use super::shape::shapes;
 use eventring::tracing::SpanId;
 use eventring_export::SharedNames;
-use eventring_live::{LiveState, OpenSpan};
+use eventring_live::{LiveState, OpenSpan, SeriesKind};
 use std::collections::HashMap;
 
 /// A span in the tree.
@@ -74,7 +74,9 @@ impl<'s> OpenTree<'s> {
             shape,
         };
         let names: Vec<_> = spans.iter().map(|span| (span.name(), span.target())).collect();
-        let shared = SharedNames::of(names.iter().map(|(name, target)| (name.as_ref(), *target)));
+        let open = names.iter().map(|(name, target)| (name.as_ref(), *target));
+        let closed = state.series().filter(|series| series.kind() == SeriesKind::Spans);
+        let shared = SharedNames::of(open.chain(closed.map(|series| (series.name(), series.target()))));
         Self { nodes: nodes.map(node).collect(), shared }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
     let has_panel = !view.shows_threads && screen.detail.is_none() && area.width >= PANEL_FROM;
     let mut rings = screen.rings.len().min(RINGS_MAX) + 1 + usize::from(screen.rings.len() > RINGS_MAX);
     let spans = screen.detail.as_ref().map_or(&screen.open, |detail| &detail.open);
-    let mut open_rows = open_lines(spans, view).len();
+    let mut open_rows = open_lines(spans, screen, view).len();
     if has_panel {
         open_rows = open_rows.max(screen.threads.len());
     }
@@ -58,7 +58,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
     match &screen.detail {
         Some(detail) => {
             self::detail(screen, detail, names, buf);
-            self::open(&detail.open, view, open, buf);
+            self::open(&detail.open, screen, view, open, buf);
         }
         None if shows_threads => draw_threads::list(screen, view, names, buf),
         None => {
@@ -73,7 +73,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
             self::typed(screen, typed, buf);
             let panel = Constraint::Percentage(if has_panel { 50 } else { 0 });
             let [open, panel] = Layout::horizontal([Constraint::Fill(1), panel]).areas(open);
-            self::open(&screen.open, view, open, buf);
+            self::open(&screen.open, screen, view, open, buf);
             draw_threads::panel(screen, view, panel, buf);
         }
     }
@@ -228,9 +228,9 @@ pub(super) fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
     Cell::from(text.into().right_aligned())
 }
 
-fn open(spans: &TopOpenSpans, view: &TopView, area: Rect, buf: &mut Buffer) {
+fn open(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let old = coloured(view, Style::new(), Color::Cyan);
-    let rows = open_lines(spans, view);
+    let rows = open_lines(spans, screen, view);
     let rows = rows.iter().map(|[age, thread, name]| {
         Row::new([right(&**age).style(old), Cell::from(cut(thread, 24)), Cell::from(&**name)])
     });
@@ -241,9 +241,11 @@ fn open(spans: &TopOpenSpans, view: &TopView, area: Rect, buf: &mut Buffer) {
 
 /// Returns the age, the thread and the name of open spans. Those that may have been closed are one line, unless the
 /// user wants to see them.
-fn open_lines(spans: &TopOpenSpans, view: &TopView) -> Vec<[String; 3]> {
+fn open_lines(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView) -> Vec<[String; 3]> {
     let thread = |span: &TopOpen| one_line(span.thread.as_deref().unwrap_or("in no thread"));
-    let shared = SharedNames::of(spans.all().map(|span| (span.name.as_str(), span.target.as_str())));
+    let open = spans.all().map(|span| (span.name.as_str(), span.target.as_str()));
+    let rows = screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str()));
+    let shared = SharedNames::of(open.chain(rows));
     let line = |span: &TopOpen| [age(span), thread(span), one_line(&shared.shown(&span.name, &span.target))];
     let perhaps = if view.shows_perhaps { &spans.first_perhaps[..] } else { &[] };
     let mut lines: Vec<[String; 3]> = spans.first.iter().chain(perhaps).map(line).collect();

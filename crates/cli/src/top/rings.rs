@@ -1,22 +1,13 @@
 //! The rings with the past that they hold.
 
 use super::model::TopRing;
-use crate::input::history::History;
+use crate::input::history::{History, by_recorder};
 use eventring::reader::{Reader, RingSet, RingState};
 use std::path::Path;
 
 /// Looks at the rings of a set. The shards of a recorder are one ring here.
 pub(super) fn look(set: &RingSet) -> Vec<TopRing> {
-    let mut found: Vec<(usize, Vec<&Reader>)> = Vec::new();
-    for (index, ring) in set.rings().iter().enumerate() {
-        let Some(reader) = ring.reader() else { continue };
-        let recorder = ring.recorder().unwrap_or(index);
-        match found.iter_mut().find(|(known, _)| *known == recorder) {
-            Some((_, shards)) => shards.push(reader),
-            None => found.push((recorder, vec![reader])),
-        }
-    }
-    let ring = |(_, shards): (usize, Vec<&Reader>)| {
+    let ring = |shards: Vec<&Reader>| {
         let first = shards[0];
         let name = first.path().and_then(Path::file_name).or(first.name().map(Path::as_os_str));
         let is_live = shards.iter().any(|shard| shard.state() == RingState::Live);
@@ -29,5 +20,5 @@ pub(super) fn look(set: &RingSet) -> Vec<TopRing> {
             events_per_second: history.per_second,
         }
     };
-    found.into_iter().map(ring).collect()
+    by_recorder(set).into_iter().map(ring).collect()
 }

@@ -57,7 +57,7 @@ pub struct Answer {
     pub missing: Vec<String>,
     /// The number of spans of the name.
     pub count: u64,
-    /// Half of the spans of the name are not longer than this, in nanoseconds.
+    /// About half of the spans of the name are not longer than this, in nanoseconds: the median of up to 2,048 of them.
     pub median_nanos: u64,
     /// What was wrong with the capture, a line each.
     pub problems: Vec<String>,

@@ -182,7 +182,7 @@ impl ReplayConsumer for FigurePass {
         if let EntryContent::Perf { record, catalog, .. } = &entry.content {
             self.errors += u64::from(is_error(record, catalog));
         }
-        if let Some(nanos) = entry.epoch_nanos() {
+        if let Some(nanos) = entry.epoch_nanos().filter(|_| entry.is_next_event()) {
             self.events_of_rings[entry.ring as usize] += 1;
             self.activity.add(nanos);
         }

@@ -5,7 +5,7 @@ use super::end::WatchEnd;
 use super::manifest::WrittenFile;
 use super::watch::Watch;
 use super::writer::WriterMessage;
-use crate::input::history::History;
+use crate::input::history::{History, by_recorder};
 use crate::input::state::end_between;
 use crate::input::unseen::SeenNames;
 use crate::output::capture_result::reason;
@@ -87,11 +87,11 @@ impl Watch<'_> {
     /// Says if the rings hold less than the time before an event that files shall hold.
     pub(super) fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
         let before = self.args.triggers.before.as_secs_f64();
-        for ring in self.live.rings().rings().iter().filter_map(|ring| ring.reader()) {
-            let past = History::read(ring, true);
+        for shards in by_recorder(self.live.rings()) {
+            let past = History::read_shards(shards.iter().copied(), true);
             let is_full = past.fill >= 0.99;
             if is_full && past.seconds < before && past.seconds > 0.0 {
-                let name = ring.path().or(names.first().map(PathBuf::as_path));
+                let name = shards[0].path().or(names.first().map(PathBuf::as_path));
                 self.screen.say(format!(
                     "{WARNING}{} holds {} at its present rate: files of the next {} begin later than --before says; with {} \
                      times the memory, its program would hold it{WARNING:#}",

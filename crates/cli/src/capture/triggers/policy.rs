@@ -66,7 +66,7 @@ impl Policy {
     /// come a little out of order.
     pub(super) fn judge(&mut self, condition: usize, epoch_nanos: u64) -> TriggerVerdict {
         let debounce = nanos(self.limits.debounce);
-        let is_close = |last: u64| epoch_nanos.abs_diff(last) < debounce || epoch_nanos < last;
+        let is_close = |last: u64| debounce > 0 && (epoch_nanos.abs_diff(last) < debounce || epoch_nanos < last);
         if self.last_fired[condition].is_some_and(is_close) {
             self.counts.debounced += 1;
             return TriggerVerdict::Debounced;
@@ -166,6 +166,9 @@ mod tests {
         assert_eq!(policy.judge(0, 9 * SECOND), TriggerVerdict::Debounced);
         assert_eq!(policy.judge(0, 15 * SECOND), TriggerVerdict::Fires);
         assert_eq!(policy.counts(), TriggerCounts { fired: 3, debounced: 2, suppressed: 0 });
+        // Without a debounce time, one that comes late fires, too.
+        let mut policy = Policy::new(limits(0), 1);
+        assert_eq!([10, 9, 10].map(|nanos| policy.judge(0, nanos)), [TriggerVerdict::Fires; 3]);
     }
 
     #[test]

@@ -87,6 +87,12 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     let asked = run(&["ask", argument(&capture), "--json"]).json();
     let events = asked["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap());
     assert_eq!(Some(events.sum::<u64>()), captured["events"].as_u64(), "{asked:#}");
+    let page = directory.path().join("t.html");
+    assert_eq!(run(&["report", argument(&capture), "-o", argument(&page)]).code, Some(0));
+    let page = std::fs::read_to_string(page).unwrap();
+    let shown = page.split("<span>events captured</span>").next().unwrap();
+    let shown: String = shown[shown.len() - 40..].chars().filter(char::is_ascii_digit).collect();
+    assert_eq!(shown, captured["events"].to_string());
 
     let summary = run(&["summary", argument(&capture), "--json"]).json();
     let all = THREADS * STEPS;

@@ -69,6 +69,8 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
     assert!(text.err.replace(',', "").contains(&lost), "{}", text.err);
     let info = run(&["info", "--json", argument(&file)]).json();
     assert_eq!(info["extension"]["counters"]["snapshot_lost"], saved["lost"]);
+    let info = run(&["info", argument(&file)]).out;
+    assert!(info.contains("the others are not in the snapshot"), "{info}");
 }
 
 #[test]

@@ -414,6 +414,8 @@ fn a_capture_shows_what_was_open_at_any_time() {
         note(&["first", "second"]);
         drop(second);
         note(&["first"]);
+        // Another span of this name has been closed.
+        drop(info_span!(target: "elsewhere", "third"));
         let third = info_span!(parent: None, "third", n = 1);
         third.record("n", 2);
         note(&["first", "third"]);
@@ -450,6 +452,8 @@ fn a_capture_shows_what_was_open_at_any_time() {
     let at_end = open(&file, &[]);
     assert_eq!(spans(&at_end).len(), 2);
     assert_eq!(named(&spans(&at_end), "third")["fields"]["n"], 2);
+    let lines = run(&["open", argument(&file)]).out;
+    assert!(lines.contains(&format!("{}::third", module_path!())) && !lines.contains("::first"), "{lines}");
     for words in [&["open"][..], &["top", "--once"]] {
         let late = run(&[words, &[argument(&file), "--json", "--at", "+1h"]].concat());
         assert!(late.code == Some(0) && late.err.contains(", and the capture lasts from "), "{late:?}");
