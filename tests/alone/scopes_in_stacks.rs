@@ -5,13 +5,15 @@ use eventring::tracing::{
 };
 use eventring::{log, scope};
 use eventring_stress::{alone, reference};
-use std::sync::Arc;
+use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracing::{Event, Subscriber, info_span};
-use tracing_subscriber::filter::{DynFilterFn, LevelFilter, dynamic_filter_fn};
+use std::sync::{Arc, Mutex};
+use tracing::span::{Attributes, Id};
+use tracing::{Dispatch, Event, Subscriber, debug_span, info_span};
+use tracing_subscriber::filter::{DynFilterFn, EnvFilter, LevelFilter, Targets, dynamic_filter_fn};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::{Layer, Registry};
+use tracing_subscriber::{Layer, Registry, reload};
 
 type AnyLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -22,6 +24,20 @@ struct Counter(Arc<AtomicU64>);
 impl<S: Subscriber> Layer<S> for Counter {
     fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes down the lines of the call sites of spans and events.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u32>>>);
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        self.0.lock().unwrap().extend(event.metadata().line());
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        self.0.lock().unwrap().extend(attributes.metadata().line());
     }
 }
 
@@ -157,4 +173,159 @@ fn a_layer_in_an_option_is_the_parent_of_scopes_and_its_filter_decides() {
     log::trace!("not wanted");
     let names = ["outer", "outer/span", "span/inner", "inner/in tracing", "inner/in log", "query", "query/wanted"];
     assert_eq!(recorded(), names);
+}
+
+/// Records with `tracing`, and with this crate's macros between if `macros` is true.
+fn mixed(macros: bool) {
+    for number in 0..3 {
+        tracing::info!("one {number}");
+        drop(macros.then(|| (scope!(level: Level::DEBUG, "debug scope"), scope!("scope"))));
+        tracing::info!("two {number}");
+        tracing::debug!("three {number}");
+        if macros {
+            log::debug!("debug {number}");
+        }
+        let _span = info_span!("outer", number).entered();
+        tracing::debug!("four {number}");
+        if macros {
+            log::info!("info {number}");
+        }
+        let _inner = debug_span!("inner").entered();
+        tracing::warn!("five {number}");
+    }
+}
+
+/// Returns the layer with a filter, or a layer that filters the whole stack.
+fn filtered(kind: usize, layer: impl Layer<Registry> + Send + Sync) -> AnyLayer {
+    let here = module_path!();
+    match kind {
+        0 => layer.boxed(),
+        1 => layer.with_filter(LevelFilter::INFO).boxed(),
+        2 => layer.with_filter(LevelFilter::DEBUG).boxed(),
+        3 => layer.with_filter(LevelFilter::OFF).boxed(),
+        4 => layer.with_filter(format!("{here}=info").parse::<Targets>().unwrap()).boxed(),
+        5 => layer.with_filter(EnvFilter::new(format!("{here}=info,{here}[outer]=trace"))).boxed(),
+        6 => layer.with_filter(in_query()).boxed(),
+        7 => layer.with_filter(dynamic_filter_fn(|metadata, _| *metadata.level() != Level::INFO)).boxed(),
+        _ => layer.and_then(EnvFilter::new("info,[outer]=debug")).boxed(),
+    }
+}
+
+/// Returns what the other layers get in a stack with a filter around each layer; the first is the recorder's.
+fn lines_of_others(kinds: &[usize], is_first: bool, macros: bool) -> Vec<Vec<u32>> {
+    let others: Vec<_> = kinds[1..].iter().map(|kind| (*kind, Lines::default())).collect();
+    let mut layers: Vec<_> = others.iter().map(|(kind, lines)| filtered(*kind, lines.clone())).collect();
+    layers.insert(if is_first { 0 } else { layers.len() }, filtered(kinds[0], RecorderLayer::global()));
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(layers), || mixed(macros));
+    others.into_iter().map(|(_, lines)| lines.0.lock().unwrap().clone()).collect()
+}
+
+#[test]
+fn in_any_stack_of_filters_the_other_layers_get_the_same_with_and_without_macros() {
+    alone!();
+    install();
+    proptest!(ProptestConfig::with_cases(200), |(kinds in prop::collection::vec(0..9usize, 1..5), is_first: bool)| {
+        let [with, without] = [true, false].map(|macros| lines_of_others(&kinds, is_first, macros));
+        prop_assert_eq!(with, without);
+    });
+}
+
+#[test]
+fn no_layer_loses_a_record_after_a_macro_that_is_off_where_the_filters_name_only_crates() {
+    alone!();
+    install();
+    let lines = Lines::default();
+    with(vec![filtered(5, RecorderLayer::global()), filtered(4, lines.clone())]);
+    mixed(true);
+    assert_eq!(lines.0.lock().unwrap().len(), 3 * 4);
+    let count = |what| recorded().iter().filter(|name| name.rsplit('/').next().unwrap().starts_with(what)).count();
+    let what = ["one", "two", "three", "outer", "four", "inner", "five", "scope", "debug", "info"];
+    assert_eq!(what.map(count), [3, 3, 0, 3, 3, 3, 3, 3, 0, 3]);
+}
+
+/// Records outside of a query and in two queries, and returns what is in the ring.
+fn in_two_queries(stack: &Dispatch) -> Vec<String> {
+    install();
+    tracing::dispatcher::with_default(stack, || {
+        for user in [7, 8] {
+            log::debug!("outside");
+            let _query = info_span!("query", user).entered();
+            log::debug!("of {user}");
+            drop(scope!(level: Level::DEBUG, "step"));
+        }
+    });
+    recorded()
+}
+
+const OF_USER_7: [&str; 4] = ["query", "query/of 7", "query/step", "query"];
+const OF_QUERIES: [&str; 6] = ["query", "query/of 7", "query/step", "query", "query/of 8", "query/step"];
+
+fn other_recorder() -> RecorderLayer {
+    RecorderLayer::new(
+        PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap(),
+    )
+}
+
+#[test]
+fn a_filter_of_the_whole_stack_below_the_layer_decides_about_macros() {
+    alone!();
+    let filter = EnvFilter::new("info,[query{user=7}]=trace");
+    let stack = tracing_subscriber::registry().with(filter).with(RecorderLayer::global());
+    assert_eq!(in_two_queries(&stack.into()), OF_USER_7);
+}
+
+#[test]
+fn a_filter_of_the_whole_stack_that_can_be_reloaded_decides_about_macros() {
+    alone!();
+    let (filter, handle) = reload::Layer::new(EnvFilter::new("off"));
+    let stack = Dispatch::new(tracing_subscriber::registry().with(filter).with(RecorderLayer::global()));
+    handle.reload(EnvFilter::new("info,[query]=debug")).unwrap();
+    assert_eq!(in_two_queries(&stack), OF_QUERIES);
+}
+
+#[test]
+fn the_filter_around_the_layer_decides_below_a_layer_with_another_recorder() {
+    alone!();
+    let ours = RecorderLayer::global().with_filter(in_query());
+    assert_eq!(in_two_queries(&tracing_subscriber::registry().with(ours).with(other_recorder()).into()), OF_QUERIES);
+}
+
+#[test]
+fn the_filter_around_the_layer_decides_above_a_layer_with_another_recorder() {
+    alone!();
+    let ours = RecorderLayer::global().with_filter(in_query());
+    assert_eq!(in_two_queries(&tracing_subscriber::registry().with(other_recorder()).with(ours).into()), OF_QUERIES);
+}
+
+#[test]
+fn the_filter_around_the_layer_decides_in_a_layer_that_can_be_reloaded() {
+    alone!();
+    let (ours, _handle) = reload::Layer::new(RecorderLayer::global().with_filter(in_query()));
+    assert_eq!(in_two_queries(&tracing_subscriber::registry().with(ours).into()), OF_QUERIES);
+}
+
+#[test]
+fn the_filter_around_a_layer_that_can_be_reloaded_decides() {
+    alone!();
+    let (ours, _handle) = reload::Layer::new(RecorderLayer::global());
+    assert_eq!(in_two_queries(&tracing_subscriber::registry().with(ours.with_filter(in_query())).into()), OF_QUERIES);
+}
+
+#[test]
+fn on_a_thread_without_the_stack_its_filter_decides_as_long_as_there_is_the_stack() {
+    alone!();
+    install();
+    let log = || {
+        log::debug!("debug");
+        log::info!("info");
+        drop(scope!("query"));
+    };
+    let ours = RecorderLayer::global().with_filter(in_query());
+    let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(ours));
+    log();
+    std::thread::spawn(log).join().unwrap();
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(Counter::default()), log);
+    drop(guard);
+    log();
+    assert_eq!(recorded(), ["info", "query"].repeat(3));
 }

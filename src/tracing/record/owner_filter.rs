@@ -1,84 +1,82 @@
 //! Whether a call site of this crate's own macros is wanted now, where that depends on the spans that the thread is in.
 //!
 //! The subscriber or layer that records to [`PERF`](crate::tracing::PERF) decides, by the filter of its own. A layer without
-//! one may have a filter of others around it, and only the stack of layers can ask that filter. The answer of the stack
-//! is of no use: it is yes if any layer wants the call site. And the filters of a stack remember their answers on the
-//! thread, for the event that should follow, so a question without an event would make other layers lose their next
-//! one. So the layer itself notes that the question has reached it, and then says no: whoever is told no makes the
-//! filters forget.
+//! one may have filters of others around it and beside it, and only the stack of layers can ask them: the call site is
+//! wanted if the stack says yes and the question has reached the layer. The stack alone says yes if any layer wants the
+//! call site.
+//!
+//! The filters of a stack remember their answers on the thread, for the event that should follow. None follows here, so
+//! other layers would lose their next one. That is why the answers are forgotten after each question.
 
 use super::open_spans;
+use super::scope;
+use super::sink::Sink;
 use crate::tracing::filter::filter_handle::{FilterHandle, SharedFilter};
-use crate::tracing::record::layer::RecorderLayer;
-use crate::tracing::record::site::MacroSite;
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock, Weak};
-use tracing_core::dispatcher::{Dispatch, get_default};
-use tracing_core::{Level, Metadata};
+use tracing_core::dispatcher::{Dispatch, WeakDispatch, get_default};
+use tracing_core::subscriber::{NoSubscriber, Subscriber as _};
+use tracing_core::{LevelFilter, Metadata};
+use tracing_subscriber::layer::Layer as _;
 
-/// The subscriber or layer that records to `PERF`.
+/// Who decides: the filter of the subscriber or layer that records to `PERF`, and if it has none, the stack of layers
+/// that it is a part of.
 #[derive(Clone)]
-struct Owner {
-    number: u32,
-    /// Its own filter.
-    filter: Option<Weak<SharedFilter>>,
+enum Decider {
+    Filter(Weak<SharedFilter>),
+    Stack(WeakDispatch),
 }
 
-static OWNER: RwLock<Option<Owner>> = RwLock::new(None);
-
-/// How far a question to a stack has come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Question {
-    Asked,
-    HasReachedLayer,
-}
+static DECIDER: RwLock<Option<Decider>> = RwLock::new(None);
 
 thread_local! {
-    /// The question that the thread asks now.
-    static QUESTION: Cell<Option<Question>> = const { Cell::new(None) };
+    /// True once the question that the thread asks now has reached a layer that records to `PERF`.
+    static HAS_REACHED_LAYER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes who decides from now on.
-pub(super) fn set(number: u32, filter: Option<&FilterHandle>) {
-    let owner = Owner { number, filter: filter.map(FilterHandle::downgrade) };
-    *OWNER.write().unwrap_or_else(PoisonError::into_inner) = Some(owner);
+/// Notes who decides from now on, for a subscriber or layer that comes into use.
+pub(super) fn set(filter: Option<&FilterHandle>, stack: &Dispatch) {
+    let of_filter = filter.map(|filter| Decider::Filter(filter.downgrade()));
+    let decider = of_filter.unwrap_or_else(|| Decider::Stack(stack.downgrade()));
+    *DECIDER.write().unwrap_or_else(PoisonError::into_inner) = Some(decider);
+}
+
+/// Notes the filter of a layer that may come into use, if nobody decides yet.
+pub(super) fn set_first(filter: &FilterHandle) {
+    let mut decider = DECIDER.write().unwrap_or_else(PoisonError::into_inner);
+    decider.get_or_insert_with(|| Decider::Filter(filter.downgrade()));
 }
 
 /// Returns true if a call site is wanted in the spans that the thread is in. This process has made the recorder.
 pub(super) fn wants(metadata: &Metadata<'_>) -> bool {
     // A wait for the lock could last for ever: this may be a signal handler that has interrupted `set`.
-    let Ok(owner) = OWNER.try_read().map(|owner| owner.clone()) else { return true };
-    let Some(Owner { number, filter }) = owner else { return true };
-    let Some(filter) = filter else { return get_default(|stack| passes(stack, number, metadata)) };
-    FilterHandle::from_weak(&filter).is_some_and(|filter| open_spans::accepts(&filter, number, metadata, || true))
-}
-
-/// Returns true if a call site passes the filters around the layer with this number. On a thread with another stack
-/// nobody can say it, so it passes.
-fn passes(stack: &Dispatch, number: u32, metadata: &Metadata<'_>) -> bool {
-    // Nearly every filter lets an error pass.
-    let error = crate::__macro_site!(EVENT, name: "error", target: "eventring", level: Level::ERROR, fields: &[]);
-    if !stack.downcast_ref::<RecorderLayer>().is_some_and(|layer| layer.is(number)) {
-        return true;
+    let Ok(decider) = DECIDER.try_read().map(|decider| decider.clone()) else { return true };
+    if let Some(Decider::Filter(filter)) = &decider
+        && let Some(filter) = FilterHandle::from_weak(filter)
+    {
+        return open_spans::accepts(&filter, scope::owner(), metadata, || true);
     }
-    let passes = reaches_layer(stack, metadata);
-    // The filters that have stopped the first question remember it, until a question reaches the layer.
-    if !passes {
-        reaches_layer(stack, MacroSite::metadata(error));
+    let (is_wanted, is_of_perf) =
+        get_default(|stack| (passes(stack, metadata), Sink::of(stack).is_some_and(Sink::is_of_perf)));
+    // A thread with another stack, or without one, is in no span of the stack that decides.
+    is_wanted
+        || !is_of_perf
+            && matches!(decider, Some(Decider::Stack(stack)) if stack.upgrade().is_some_and(|stack| passes(&stack, metadata)))
+}
+
+/// Returns true if a call site passes all filters between this stack and a layer of it that records to `PERF`.
+fn passes(stack: &Dispatch, metadata: &Metadata<'_>) -> bool {
+    let before = HAS_REACHED_LAYER.replace(false);
+    let is_enabled = stack.enabled(metadata);
+    let has_reached = HAS_REACHED_LAYER.replace(before);
+    // What the filters remember belongs to the thread and not to a stack: any stack that says no makes them forget.
+    LevelFilter::OFF.with_subscriber(NoSubscriber::default()).enabled(metadata);
+    is_enabled && has_reached
+}
+
+/// Notes that a question has reached a subscriber or layer.
+pub(super) fn note_reached(sink: &Sink) {
+    if sink.is_of_perf() {
+        HAS_REACHED_LAYER.set(true);
     }
-    passes
-}
-
-fn reaches_layer(stack: &Dispatch, metadata: &Metadata<'_>) -> bool {
-    let before = QUESTION.replace(Some(Question::Asked));
-    stack.enabled(metadata);
-    QUESTION.replace(before) == Some(Question::HasReachedLayer)
-}
-
-/// Notes that a question has reached the layer. Returns true if it is one of this module, to which the layer says no.
-pub(super) fn has_reached_layer() -> bool {
-    QUESTION.get().is_some_and(|_| {
-        QUESTION.set(Some(Question::HasReachedLayer));
-        true
-    })
 }

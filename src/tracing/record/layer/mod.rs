@@ -85,7 +85,6 @@ impl RecorderLayer {
     }
 
     /// Returns where the layer records to.
-    #[cfg(feature = "context")]
     pub(in crate::tracing::record) fn sink(&self) -> &Sink {
         &self.sink
     }
@@ -97,7 +96,10 @@ impl RecorderLayer {
     /// Notes the stack of layers that this layer is a part of. `tracing` calls this for each dispatcher that is made from
     /// the stack. The first dispatcher is kept. Any of them would do, because the layer needs it only to reach the stack.
     fn use_stack(&self, stack: &Dispatch) {
-        scope::set_owner(&self.sink, self.owner, self.filter.as_ref());
+        scope::set_owner(&self.sink, self.owner);
+        if self.sink.is_of_perf() {
+            owner_filter::set(self.filter.as_ref(), stack);
+        }
         if self.stack.set(stack.downgrade()).is_ok()
             && let Some(filter) = &self.filter
         {
@@ -209,7 +211,10 @@ where
     // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into use.
     fn on_layer(&mut self, _: &mut S) {
         if scope::owner() == 0 {
-            scope::set_owner(&self.sink, self.owner, self.filter.as_ref());
+            scope::set_owner(&self.sink, self.owner);
+        }
+        if let Some(filter) = self.filter.as_ref().filter(|_| self.sink.is_of_perf()) {
+            owner_filter::set_first(filter);
         }
     }
 
@@ -218,7 +223,8 @@ where
     }
 
     fn enabled(&self, _: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        !owner_filter::has_reached_layer()
+        owner_filter::note_reached(&self.sink);
+        true
     }
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {

@@ -13,9 +13,7 @@ mod end;
 mod macros;
 
 use crate::sync::{AtomicUsize, Ordering};
-use crate::tracing::filter::filter_handle::FilterHandle;
 use crate::tracing::record::fields::FieldValues;
-use crate::tracing::record::owner_filter;
 use crate::tracing::record::sink::Sink;
 use crate::tracing::record::site::{self, MacroSite};
 use crate::tracing::record::thread;
@@ -50,12 +48,11 @@ mod not_send {
 /// none.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes a subscriber or layer that records to this sink the owner of scopes, if the sink is the one in `PERF`. `filter` is
-/// its own filter. Call this when it comes into use.
-pub(super) fn set_owner(sink: &Sink, owner: u32, filter: Option<&FilterHandle>) {
+/// Makes a subscriber or layer that records to this sink the owner of scopes, if the sink is the one in `PERF`. Call this
+/// when it comes into use.
+pub(super) fn set_owner(sink: &Sink, owner: u32) {
     if sink.is_of_perf() {
         site::note_sink();
-        owner_filter::set(owner, filter);
         // Relaxed: the number is all that there is.
         OWNER.store(owner as usize, Ordering::Relaxed);
     }

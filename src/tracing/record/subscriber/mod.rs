@@ -11,6 +11,7 @@ use crate::tracing::filter::filter_handle::FilterHandle;
 use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::open_spans::{self, SpanOwner, SpanSource};
+use crate::tracing::record::owner_filter;
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::scope;
 use crate::tracing::record::sink::{Parent, Sink, record_with_fields};
@@ -106,7 +107,6 @@ impl RecorderSubscriber {
     }
 
     /// Returns where the subscriber records to.
-    #[cfg(feature = "context")]
     pub(in crate::tracing::record) fn sink(&self) -> &Sink {
         &self.sink
     }
@@ -160,7 +160,10 @@ fn recorded(id: &Id) -> Option<u64> {
 
 impl Subscriber for RecorderSubscriber {
     fn on_register_dispatch(&self, dispatch: &Dispatch) {
-        scope::set_owner(&self.sink, self.owner, Some(&self.filter));
+        scope::set_owner(&self.sink, self.owner);
+        if self.sink.is_of_perf() {
+            owner_filter::set(Some(&self.filter), dispatch);
+        }
         self.filter.add_dispatch(dispatch);
     }
 
@@ -183,6 +186,7 @@ impl Subscriber for RecorderSubscriber {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        owner_filter::note_reached(&self.sink);
         let Some(core) = self.recording() else { return false };
         open_spans::accepts(&self.filter, self.owner, metadata, || core.belongs_to_this_process())
     }
