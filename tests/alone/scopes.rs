@@ -253,7 +253,8 @@ fn a_subscriber_that_is_made_and_not_used_changes_nothing_and_one_that_comes_lat
     let _warning = scope!(level: Level::WARN, "wanted");
     std::mem::forget(scope!(level: Level::WARN, "forgotten"));
     drop(outer);
-    let names = ["without a subscriber", "without a subscriber/inside", "wanted", "wanted/forgotten"];
+    let around = "without a subscriber";
+    let names = ["", "/inside", "/wanted", "/wanted/forgotten"].map(|name| format!("{around}{name}"));
     assert_eq!(recorded().1, names);
 }
 

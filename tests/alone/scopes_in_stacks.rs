@@ -1,11 +1,12 @@
 //! Scopes and log macros in stacks of layers: what other layers get, and which filter decides.
 
 use eventring::tracing::{
-    FilterHandle, Level, PERF, PerfContent, PerfReader, PerfRecorder, RecorderLayer, Span, SpanTree,
+    FilterHandle, Level, PERF, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, Span, SpanTree,
 };
 use eventring::{log, scope};
 use eventring_stress::{alone, reference};
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tracing::span::{Attributes, Id};
@@ -230,6 +231,41 @@ fn in_any_stack_of_filters_the_other_layers_get_the_same_with_and_without_macros
     });
 }
 
+/// Records the same with `tracing` and with this crate's macros, out of spans and in two spans.
+fn in_pairs() {
+    let pair = || {
+        tracing::debug!("debug");
+        log::debug!("debug");
+        tracing::info!("info");
+        log::info!("info");
+        drop(debug_span!("debug scope"));
+        drop(scope!(level: Level::DEBUG, "debug scope"));
+        drop(info_span!("scope"));
+        drop(scope!("scope"));
+    };
+    pair();
+    info_span!("other").in_scope(pair);
+    info_span!("outer").in_scope(pair);
+    debug_span!("query").in_scope(pair);
+}
+
+#[test]
+fn in_any_stack_of_filters_a_macro_is_recorded_where_one_of_tracing_is() {
+    alone!();
+    install();
+    let seen = Cell::new(0);
+    proptest!(ProptestConfig::with_cases(100), |(kinds in prop::collection::vec(0..9usize, 1..4), is_first: bool)| {
+        let mut layers: Vec<_> = kinds[1..].iter().map(|kind| filtered(*kind, Counter::default())).collect();
+        layers.insert(if is_first { 0 } else { layers.len() }, filtered(kinds[0], RecorderLayer::global()));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layers), in_pairs);
+        let names = recorded().split_off(seen.get());
+        seen.set(seen.get() + names.len());
+        let is_paired = |name: &&String| !["other", "outer", "query"].contains(&name.as_str());
+        let paired: Vec<_> = names.iter().filter(is_paired).collect();
+        prop_assert!(paired.chunks(2).all(|pair| pair.len() == 2 && pair[0] == pair[1]), "{:?}", names);
+    });
+}
+
 #[test]
 fn no_layer_loses_a_record_after_a_macro_that_is_off_where_the_filters_name_only_crates() {
     alone!();
@@ -328,4 +364,72 @@ fn on_a_thread_without_the_stack_its_filter_decides_as_long_as_there_is_the_stac
     drop(guard);
     log();
     assert_eq!(recorded(), ["info", "query"].repeat(3));
+}
+
+/// Enters spans and scopes by turns.
+fn nested() {
+    let _outer = scope!("outer");
+    let _span = info_span!("span").entered();
+    let _scope = scope!("scope");
+    tracing::info!("in tracing");
+    log::info!("in log");
+    let _inner = info_span!("inner").entered();
+    let _innermost = scope!("innermost");
+}
+
+const NESTED: [&str; 7] =
+    ["outer", "outer/span", "span/scope", "scope/in tracing", "scope/in log", "scope/inner", "inner/innermost"];
+
+#[test]
+fn spans_and_scopes_are_each_others_parents_after_a_reload_has_brought_the_layer() {
+    alone!();
+    install();
+    let (layer, handle) = reload::Layer::new(None::<RecorderLayer>);
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)).unwrap();
+    handle.reload(Some(RecorderLayer::global())).unwrap();
+    nested();
+    handle.reload(Some(RecorderLayer::global())).unwrap();
+    nested();
+    assert_eq!(recorded(), NESTED.repeat(2));
+}
+
+#[test]
+fn spans_and_scopes_are_each_others_parents_in_a_second_stack_of_any_kind() {
+    alone!();
+    install();
+    let stacks = || {
+        [
+            Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::global())),
+            Dispatch::new(tracing_subscriber::registry().with(Some(RecorderLayer::global()))),
+            Dispatch::new(tracing_subscriber::registry().with(vec![RecorderLayer::global()])),
+            Dispatch::new(RecorderSubscriber::global()),
+        ]
+    };
+    let (first, second) = (stacks(), stacks());
+    for stack in first.iter().chain(&second).rev().chain(&first) {
+        tracing::dispatcher::with_default(stack, nested);
+    }
+    assert_eq!(recorded(), NESTED.repeat(12));
+}
+
+#[test]
+fn spans_and_scopes_are_each_others_parents_on_threads_with_stacks_of_their_own() {
+    alone!();
+    install();
+    let stacks = [(); 2].map(|()| Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::global())));
+    for stack in stacks.iter().chain(&stacks) {
+        let stack = stack.clone();
+        std::thread::spawn(move || tracing::dispatcher::with_default(&stack, nested)).join().unwrap();
+    }
+    assert_eq!(recorded(), NESTED.repeat(4));
+}
+
+#[test]
+fn spans_of_a_layer_that_was_made_before_its_recorder_was_installed_are_parents_of_scopes() {
+    alone!();
+    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
+    let stack = Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone())));
+    PERF.install(recorder).unwrap();
+    tracing::dispatcher::with_default(&stack, nested);
+    assert_eq!(recorded(), NESTED);
 }

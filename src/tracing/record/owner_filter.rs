@@ -9,8 +9,8 @@
 //! other layers would lose their next one. That is why the answers are forgotten after each question.
 
 use super::open_spans;
-use super::scope;
 use super::sink::Sink;
+use super::span_stack::SCOPES;
 use crate::tracing::filter::filter_handle::{FilterHandle, SharedFilter};
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock, Weak};
@@ -54,7 +54,7 @@ pub(super) fn wants(metadata: &Metadata<'_>) -> bool {
     if let Some(Decider::Filter(filter)) = &decider
         && let Some(filter) = FilterHandle::from_weak(filter)
     {
-        return open_spans::accepts(&filter, scope::owner(), metadata, || true);
+        return open_spans::accepts(&filter, SCOPES, metadata, || true);
     }
     let (is_wanted, is_of_perf) =
         get_default(|stack| (passes(stack, metadata), Sink::of(stack).is_some_and(Sink::is_of_perf)));

@@ -11,6 +11,7 @@ use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::owner_filter;
 use crate::tracing::record::sink::Sink;
+use crate::tracing::record::span_stack::Owner;
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
@@ -68,19 +69,23 @@ fn state_of(interest: &Interest) -> usize {
     }
 }
 
-/// Notes that there is a subscriber or layer that records to [`PERF`].
-pub(super) fn note_sink() {
-    // Relaxed: nothing else is ordered by it. `tracing` asks all call sites again when the sink comes into use.
-    HAS_SINK.store(true, Ordering::Relaxed);
+/// Notes a subscriber or layer that comes into use, if it records to [`PERF`]. Returns true if it does.
+pub(super) fn note_sink(sink: &Sink, owner: &Owner) -> bool {
+    let is_of_perf = sink.is_of_perf();
+    if is_of_perf {
+        owner.set_of_perf();
+        // Relaxed: nothing else is ordered by it. `tracing` asks all call sites again when the sink comes into use.
+        HAS_SINK.store(true, Ordering::Relaxed);
+    }
+    is_of_perf
 }
 
 /// Notes what a subscriber or layer answers, if it records to [`PERF`]. Call this whenever `tracing` asks it about a call
 /// site.
-pub(super) fn note(sink: &Sink, metadata: &'static Metadata<'static>, answer: Answer) {
-    if !sink.is_of_perf() {
+pub(super) fn note(sink: &Sink, owner: &Owner, metadata: &'static Metadata<'static>, answer: Answer) {
+    if !note_sink(sink, owner) {
         return;
     }
-    note_sink();
     let site = ptr::from_ref(metadata).addr();
     let of_others = Some(ANSWER.get()).filter(|(of, _)| *of == site).and_then(|(_, answer)| answer);
     let all = match (of_others, answer) {

@@ -268,8 +268,8 @@ impl ThreadState {
 
     /// Enters a scope that has just been made. The caller has seen that there is [room](SpanStack::has_inline_room).
     #[inline(always)]
-    pub(super) fn enter_new_scope(&self, span_id: u64, call_site_id: u32, owner: u32) {
-        self.span_stack.push_new_scope(span_id, call_site_id, owner);
+    pub(super) fn enter_new_scope(&self, span_id: u64, call_site_id: u32) {
+        self.span_stack.push_new_scope(span_id, call_site_id);
         set_current_span(span_id);
     }
 

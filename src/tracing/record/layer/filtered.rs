@@ -44,13 +44,13 @@ impl RecorderLayer {
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
         self.filter = Some(filter.clone());
-        let filter = LayerFilter { handle: filter.clone(), owner: self.owner, recorder: self.sink.own() };
+        let filter = LayerFilter { handle: filter.clone(), owner: self.owner.get(), recorder: self.sink.own() };
         self.with_filter(filter)
     }
 
-    /// Returns true if the layer has this number.
+    /// Returns true if the layer has the number of this owner.
     pub(in crate::tracing::record) fn is(&self, owner: u32) -> bool {
-        self.owner == owner
+        self.owner.is(owner)
     }
 
     /// Returns the open spans of the layer.

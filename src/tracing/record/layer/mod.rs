@@ -14,11 +14,10 @@ use crate::tracing::record::end_of_thread;
 use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::record::owner_filter;
 use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::scope;
 use crate::tracing::record::sink::{Sink, record_empty, record_log, record_with_fields};
 use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_map::{MappedSpan, SpanMap};
-use crate::tracing::record::span_stack::next_owner;
+use crate::tracing::record::span_stack::Owner;
 use crate::tracing::record::thread::{self, ThreadState};
 use std::sync::OnceLock;
 use tracing_core::dispatcher::{Dispatch, WeakDispatch};
@@ -56,7 +55,7 @@ use tracing_subscriber::registry::LookupSpan;
 pub struct RecorderLayer {
     sink: Sink,
     spans: SpanMap,
-    owner: u32,
+    owner: Owner,
     /// The stack of layers that this layer is a part of.
     stack: OnceLock<WeakDispatch>,
     /// The filter that follows the spans of this layer, if there is one.
@@ -90,20 +89,20 @@ impl RecorderLayer {
     }
 
     fn to(sink: Sink) -> Self {
-        Self { sink, spans: SpanMap::new(), owner: next_owner(), stack: OnceLock::new(), filter: None }
+        let owner = Owner::new(sink.is_of_perf());
+        Self { sink, spans: SpanMap::new(), owner, stack: OnceLock::new(), filter: None }
     }
 
     /// Notes the stack of layers that this layer is a part of. `tracing` calls this for each dispatcher that is made from
     /// the stack. The first dispatcher is kept. Any of them would do, because the layer needs it only to reach the stack.
     fn use_stack(&self, stack: &Dispatch) {
-        scope::set_owner(&self.sink, self.owner);
-        if self.sink.is_of_perf() {
+        if site::note_sink(&self.sink, &self.owner) {
             owner_filter::set(self.filter.as_ref(), stack);
         }
         if self.stack.set(stack.downgrade()).is_ok()
             && let Some(filter) = &self.filter
         {
-            let spans = SpanOwner::Layer(stack.downgrade(), self.owner);
+            let spans = SpanOwner::Layer(stack.downgrade(), self.owner.get());
             filter.add_source(SpanSource { recorder: self.sink.own(), spans });
             filter.add_dispatch(stack);
         }
@@ -148,7 +147,7 @@ impl RecorderLayer {
     fn try_enter(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
         let ring = self.sink.try_ring(thread)?;
         let MappedSpan { span_id, call_site_id } = self.spans.get(local_id)?;
-        thread.try_enter(span_id, local_id, call_site_id, self.owner)?;
+        thread.try_enter(span_id, local_id, call_site_id, self.owner.get())?;
         record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
         Some(())
     }
@@ -156,7 +155,7 @@ impl RecorderLayer {
     #[inline(always)]
     fn try_exit(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
         let ring = self.sink.try_ring(thread)?;
-        let entry = thread.try_exit(local_id, self.owner)?;
+        let entry = thread.try_exit(local_id, self.owner.get())?;
         record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(entry.span_id, entry.call_site_id()));
         Some(())
     }
@@ -210,10 +209,9 @@ where
 {
     // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into use.
     fn on_layer(&mut self, _: &mut S) {
-        if scope::owner() == 0 {
-            scope::set_owner(&self.sink, self.owner);
-        }
-        if let Some(filter) = self.filter.as_ref().filter(|_| self.sink.is_of_perf()) {
+        if site::note_sink(&self.sink, &self.owner)
+            && let Some(filter) = &self.filter
+        {
             owner_filter::set_first(filter);
         }
     }
@@ -229,7 +227,7 @@ where
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let of_filter = self.filter.as_ref().map(|filter| Answer::of(&filter.interest(metadata)));
-        site::note(&self.sink, metadata, of_filter.unwrap_or(Answer::OfStack));
+        site::note(&self.sink, &self.owner, metadata, of_filter.unwrap_or(Answer::OfStack));
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
             self.find_stack();
             thread::with(|thread| {

@@ -108,7 +108,7 @@ impl RecorderLayer {
         S: Subscriber + for<'l> LookupSpan<'l>,
     {
         let current = context.current_span();
-        let entry = thread.span_stack.current_and_recorded(self.owner);
+        let entry = thread.span_stack.current_and_recorded(self.owner.get());
         match (current.id(), entry) {
             // The registry knows nothing of scopes. They end before the thread exits the span around them.
             (_, Some(entry)) if entry.is_scope() => Some(entry.span_id),

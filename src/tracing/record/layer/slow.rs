@@ -48,7 +48,7 @@ impl RecorderLayer {
         let known = self.spans.get(id.into_u64());
         let adopt = || self.adopt(core?, thread, context.span(id)?);
         let Some(span) = known.or_else(adopt) else { return };
-        thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner, core.is_some());
+        thread.enter(span.span_id, id.into_u64(), span.call_site_id, self.owner.get(), core.is_some());
         if let Some(core) = core {
             let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span.span_id, span.call_site_id) };
             core.record(thread, PerfEvent::SpanEnter, ext, &[]);
@@ -59,7 +59,7 @@ impl RecorderLayer {
     pub(super) fn find_stack(&self) {
         if self.stack.get().is_none() {
             get_default(|stack| {
-                if stack.downcast_ref::<Self>().is_some_and(|layer| layer.is(self.owner)) {
+                if stack.downcast_ref::<Self>().is_some_and(|layer| layer.is(self.owner.get())) {
                     self.use_stack(stack);
                 }
             });
@@ -70,8 +70,8 @@ impl RecorderLayer {
     #[inline(never)]
     pub(super) fn exit_slow(&self, thread: &ThreadState, local_id: u64) {
         let _paused = thread.pause_count();
-        scope::end_above(thread, local_id, self.owner);
-        let entry = thread.exit(local_id, self.owner);
+        scope::end_above(thread, local_id, self.owner.get());
+        let entry = thread.exit(local_id, self.owner.get());
         let known = entry.map(|entry| MappedSpan { span_id: entry.span_id, call_site_id: entry.call_site_id() });
         let Some(span) = known.or_else(|| self.spans.get(local_id)) else { return };
         self.sink.record_exit(thread, entry, PerfExt::of_span(span.span_id, span.call_site_id));

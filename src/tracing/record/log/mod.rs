@@ -12,9 +12,9 @@ use crate::tracing::record::fields::{
     EncodedFields, FieldValues, Redactable, SmallEncoder, encode_large, visit_fields, visit_values,
 };
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::scope::owner;
 use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::site::MacroSite;
+use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::{self, ThreadState};
 
 pub use args::{ArgAsIs, ArgFormatted, ArgOf, ArgSink, FormattedArg, LogArgs, LogText, LogValue};
@@ -43,7 +43,7 @@ fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldVa
     let call_site_id = site.try_id()?;
     let core: &'static Arc<PerfCore> = &PERF.installed()?.core;
     let ring = thread.try_ring(core).filter(|_| core.redacted.is_empty())?;
-    let span_id = thread.span_stack.try_current(owner())?;
+    let span_id = thread.span_stack.try_current(SCOPES)?;
     let epoch_nanos = ring.core.try_now()?;
     let ext = PerfExt::of_span(span_id, call_site_id);
     let mut encoder = SmallEncoder::new(thread, &core.limits);
@@ -105,7 +105,7 @@ impl LogPlace {
     fn of(site: &'static MacroSite, thread: &ThreadState) -> Option<Self> {
         let (core, call_site_id) = site.wanted_id_slow()?;
         let ring = thread.ring_of(core)?;
-        let span_id = thread.span_stack.current_of(owner());
+        let span_id = thread.span_stack.current_of(SCOPES);
         let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span_id, call_site_id) };
         Some(Self { core, ring, ext })
     }

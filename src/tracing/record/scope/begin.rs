@@ -1,7 +1,6 @@
 //! The begin of a scope.
 
 use super::end::end;
-use super::owner;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
@@ -14,7 +13,7 @@ use crate::tracing::record::global::PERF;
 use crate::tracing::record::open_spans;
 use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::site::MacroSite;
-use crate::tracing::record::span_stack::scope_local_id;
+use crate::tracing::record::span_stack::{SCOPES, scope_local_id};
 use crate::tracing::record::thread::ThreadState;
 use std::sync::Arc;
 use tracing_core::field::Visit;
@@ -45,14 +44,13 @@ fn record_begin_slow(ring: &Recorder, span_id: u64, parent: u64, ids: u64) -> u6
 /// Makes a span and enters it. Returns its parent and its id.
 #[inline(always)]
 fn try_enter_new(thread: &ThreadState, call_site_id: u32) -> Option<(u64, u64)> {
-    let owner = owner();
-    let parent = thread.span_stack.try_current(owner)?;
+    let parent = thread.span_stack.try_current(SCOPES)?;
     if !thread.span_stack.has_inline_room() {
         return None;
     }
     let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
     SPAN_SLAB.set_parent(span_id, parent);
-    thread.enter_new_scope(span_id, call_site_id, owner);
+    thread.enter_new_scope(span_id, call_site_id);
     Some((parent, span_id))
 }
 
@@ -131,15 +129,14 @@ fn begin_encoded(
 ) -> u64 {
     let Some((_, call_site_id)) = site.wanted_id_slow() else { return 0 };
     let Some(ring) = thread.ring_of(core) else { return 0 };
-    let owner = owner();
-    let parent = thread.span_stack.current_of(owner);
+    let parent = thread.span_stack.current_of(SCOPES);
     end_of_thread::register();
     let Some(span_id) = SPAN_SLAB.create::<false>(&thread.free_list, call_site_id) else {
         core.count_lost_span();
         return 0;
     };
     SPAN_SLAB.set_parent(span_id, parent);
-    thread.enter(span_id, scope_local_id(span_id), call_site_id, owner, true);
+    thread.enter(span_id, scope_local_id(span_id), call_site_id, SCOPES, true);
     // An event has one word for the parent and the instructions. So where these are counted, the enter is an event.
     let instructions = thread.instructions();
     let flags = if instructions == 0 { BEGIN } else { flags::SCOPE };

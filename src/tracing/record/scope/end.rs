@@ -1,12 +1,11 @@
 //! The end of a scope.
 
-use super::owner;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::sink::record_empty;
-use crate::tracing::record::span_stack::scope_local_id;
+use crate::tracing::record::span_stack::{SCOPES, scope_local_id};
 use crate::tracing::record::thread::{self, ThreadState};
 
 /// Ends a scope of the calling thread.
@@ -23,7 +22,7 @@ pub(super) fn end(span_id: u64) {
 #[inline(always)]
 fn try_end(thread: &ThreadState, span_id: u64) -> Option<()> {
     let ring = thread.try_ring(&PERF.installed()?.core)?;
-    let entry = thread.try_exit(scope_local_id(span_id), owner())?;
+    let entry = thread.try_exit(scope_local_id(span_id), SCOPES)?;
     let call_site_id = entry.call_site_id();
     if SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id).is_none() {
         drop_handle_slow(thread, span_id);
@@ -44,10 +43,8 @@ fn drop_handle_slow(thread: &ThreadState, span_id: u64) {
 #[inline(never)]
 fn end_slow(thread: &ThreadState, span_id: u64) {
     let _paused = thread.pause_count();
-    // Another subscriber may have become the owner of scopes since this one began.
-    let owner = thread.span_stack.owner_of_scope(span_id).unwrap_or(owner());
-    end_above(thread, scope_local_id(span_id), owner);
-    thread.exit(scope_local_id(span_id), owner);
+    end_above(thread, scope_local_id(span_id), SCOPES);
+    thread.exit(scope_local_id(span_id), SCOPES);
     close(thread, span_id, flags::CLOSED);
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A scope is a span that its thread enters when it is made, and that closes when the thread leaves it. So two events
 //! are enough: SPAN_NEW with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`. Everything else is that of
-//! spans: the ids and cells of the slab, the entries of the span stack, parents and children. A scope is an entry of the
-//! subscriber or layer that records to [`PERF`](crate::tracing::PERF), so the two see each other's spans.
+//! spans: the ids and cells of the slab, the entries of the span stack, parents and children. The
+//! subscribers and layers that record to [`PERF`](crate::tracing::PERF) see scopes as their own spans, and scopes see
+//! theirs.
 //!
 //! A guard that is forgotten, or dropped after the scope's parent, ends nothing: the scope has ended with its parent,
 //! at the latest with its thread. Its SPAN_EXIT then has the flag `ENDED_WITH_PARENT`.
@@ -12,10 +13,8 @@ mod begin;
 mod end;
 mod macros;
 
-use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::fields::FieldValues;
-use crate::tracing::record::sink::Sink;
-use crate::tracing::record::site::{self, MacroSite};
+use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::thread;
 pub(super) use end::{end_above, end_all};
 use std::marker::PhantomData;
@@ -42,26 +41,6 @@ mod not_send {
     pub struct ScopesDoNotCrossAwaitGiveTheFutureASpanInstead(
         #[allow(dead_code, reason = "it is not `Send`")] *const (),
     );
-}
-
-/// The owner of the entries of scopes in the span stack: the subscriber or layer that records to `PERF`. 0 if there is
-/// none.
-static OWNER: AtomicUsize = AtomicUsize::new(0);
-
-/// Makes a subscriber or layer that records to this sink the owner of scopes, if the sink is the one in `PERF`. Call this
-/// when it comes into use.
-pub(super) fn set_owner(sink: &Sink, owner: u32) {
-    if sink.is_of_perf() {
-        site::note_sink();
-        // Relaxed: the number is all that there is.
-        OWNER.store(owner as usize, Ordering::Relaxed);
-    }
-}
-
-/// Returns the owner of the entries of scopes in the span stack.
-#[inline(always)]
-pub(super) fn owner() -> u32 {
-    OWNER.load(Ordering::Relaxed) as u32
 }
 
 impl Scope {

@@ -1,7 +1,7 @@
 //! An entry of the span stack.
 
 use crate::span_slab::SPAN_SLAB;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 use std::cell::Cell;
 
 /// An entry of the span stack: a span that the thread has entered and not yet exited.
@@ -26,8 +26,16 @@ pub(super) const UNRECORDED: u64 = 1 << 30;
 /// Bit of an entry's tag: the entry of a closed span was removed above this entry. The thread is still in the closed
 /// span, so it has no current span where this entry would be it.
 pub(super) const HIDDEN: u64 = 1 << 29;
-/// Bits of an entry's tag: the number of the owner, which is the subscriber or layer that the span belongs to.
-pub(super) const OWNER_MASK: u64 = HIDDEN - 1;
+/// Bits of an entry's tag: the owner, which is the subscriber or layer that the span belongs to.
+const OWNER_MASK: u64 = HIDDEN - 1;
+/// Bit of an owner: it records to the recorder in `PERF`.
+pub(super) const OF_PERF: u32 = 1 << 28;
+/// Bits of an owner: its number.
+const NUMBER_MASK: u32 = OF_PERF - 1;
+
+/// The owner of the entries of scopes. It sees the entries of all owners that record to `PERF`, and they see its own. So a
+/// scope and the spans around and in it are each other's parents, whichever subscriber or layer records them.
+pub(in crate::tracing::record) const SCOPES: u32 = OF_PERF;
 
 /// Bit of the `local_id` of a scope's entry. No span of a subscriber has it.
 const SCOPE: u64 = 1 << 63;
@@ -54,21 +62,20 @@ impl SpanEntry {
         (self.tag >> 32) as u32
     }
 
+    /// Returns true if this is an entry of this span of `owner`.
     #[inline(always)]
     pub(super) fn is(&self, local_id: u64, owner: u32) -> bool {
-        self.local_id == local_id && self.tag & OWNER_MASK == u64::from(owner)
-    }
-
-    pub(super) fn has_owner_of(&self, other: &Self) -> bool {
-        (self.tag ^ other.tag) & OWNER_MASK == 0
+        self.local_id == local_id && (self.owner() ^ owner) & NUMBER_MASK == 0
     }
 
     pub(in crate::tracing::record) fn owner(&self) -> u32 {
         (self.tag & OWNER_MASK) as u32
     }
 
+    /// Returns true if `owner` sees the entry: it is its own, or one of both is [`SCOPES`] and both are of `PERF`.
     pub(super) fn is_of(&self, owner: u32) -> bool {
-        self.tag & OWNER_MASK == u64::from(owner)
+        let (this, other) = (self.owner(), owner);
+        (this ^ other) & NUMBER_MASK == 0 || this & other & OF_PERF != 0 && (this == SCOPES || other == SCOPES)
     }
 
     /// Returns true if no other entry decides about the current span when this is the last entry: it is no duplicate
@@ -92,11 +99,17 @@ impl SpanEntry {
         SPAN_SLAB.is_open(self.span_id)
     }
 
-    /// Returns true if the entry belongs to `owner`, is no duplicate and not hidden, and its enter was recorded. Then
-    /// no flag is set, and the low half of the tag equals `owner`. So one comparison is enough.
+    /// Returns true if the entry belongs to `owner` itself, is no duplicate and not hidden, and its enter was recorded.
+    /// Then no flag is set, and the low half of the tag equals `owner`. So one comparison is enough.
+    #[inline(always)]
+    pub(super) fn is_plain_of(&self, owner: u32) -> bool {
+        self.tag as u32 == owner
+    }
+
+    /// Returns true if `owner` sees the entry, and the entry is no duplicate and not hidden, and its enter was recorded.
     #[inline(always)]
     pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
-        self.tag as u32 == owner
+        self.is_plain_of(owner) || self.tag & (DUPLICATE | UNRECORDED | HIDDEN) == 0 && self.is_of(owner)
     }
 
     /// Returns true if the enter was recorded.
@@ -105,13 +118,39 @@ impl SpanEntry {
     }
 }
 
-/// Returns a new owner number for a subscriber or layer. The number is in the owner's entries of the span stack, and
-/// distinguishes them from the entries of other subscribers and layers.
-pub(in crate::tracing::record) fn next_owner() -> u32 {
-    static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
-    // After 2^29 owners the numbers begin again. It is very unlikely that two owners with the same number are in use
-    // at the same time.
-    (NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & OWNER_MASK) as u32
+/// What is in the entries of a subscriber or layer, and distinguishes them from the entries of others: a number, and
+/// whether it records to `PERF`.
+#[derive(Debug)]
+pub(in crate::tracing::record) struct Owner(AtomicUsize);
+
+impl Owner {
+    /// Returns an owner with a new number.
+    pub(in crate::tracing::record) fn new(is_of_perf: bool) -> Self {
+        static NEXT_OWNER: AtomicUsize = AtomicUsize::new(1);
+        // After 2^28 owners the numbers begin again. It is very unlikely that two owners with the same number are in
+        // use at the same time.
+        let owner = Self(AtomicUsize::new(NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & NUMBER_MASK as usize));
+        if is_of_perf {
+            owner.set_of_perf();
+        }
+        owner
+    }
+
+    #[inline(always)]
+    pub(in crate::tracing::record) fn get(&self) -> u32 {
+        // Relaxed: the word is all that there is.
+        self.0.load(Ordering::Relaxed) as u32
+    }
+
+    /// Returns true if both have the same number.
+    pub(in crate::tracing::record) fn is(&self, owner: u32) -> bool {
+        (self.get() ^ owner) & NUMBER_MASK == 0
+    }
+
+    /// Notes that the owner records to `PERF`.
+    pub(in crate::tracing::record) fn set_of_perf(&self) {
+        self.0.fetch_or(OF_PERF as usize, Ordering::Relaxed);
+    }
 }
 
 /// A [`SpanEntry`] that can be replaced, word by word.

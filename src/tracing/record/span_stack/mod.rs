@@ -22,7 +22,7 @@ mod heap;
 
 use crate::span_slab::SPAN_SLAB;
 use entry::{DUPLICATE, EntryCell, HIDDEN, UNRECORDED};
-pub(super) use entry::{SpanEntry, next_owner, scope_local_id};
+pub(super) use entry::{Owner, SCOPES, SpanEntry, scope_local_id};
 use std::cell::Cell;
 
 /// Number of entries that lie in the thread's own state. Deeper entries lie on the heap.
@@ -70,10 +70,10 @@ impl SpanStack {
 
     /// Adds an entry of a scope that has just been made, so it is no duplicate.
     #[inline(always)]
-    pub(super) fn push_new_scope(&self, span_id: u64, call_site_id: u32, owner: u32) {
+    pub(super) fn push_new_scope(&self, span_id: u64, call_site_id: u32) {
         let len = self.len.get();
         let Some(cell) = self.inline.get(len) else { return };
-        let tag = u64::from(call_site_id) << 32 | u64::from(owner);
+        let tag = u64::from(call_site_id) << 32 | u64::from(SCOPES);
         cell.set(SpanEntry { span_id, local_id: scope_local_id(span_id), tag });
         self.len.set(len + 1);
     }
@@ -85,7 +85,7 @@ impl SpanStack {
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);
         let entry = self.inline.get(last)?.get();
-        if entry.local_id != local_id || !entry.is_current_and_recorded_of(owner) {
+        if entry.local_id != local_id || !entry.is_plain_of(owner) {
             return None;
         }
         let current_span_id = match self.inline[..last].last().map(EntryCell::get) {
@@ -201,7 +201,7 @@ impl SpanStack {
 
     /// Marks the entry that would be current if the entry `removed` were not at the index `at`.
     fn hide_below(&self, at: usize, removed: SpanEntry) {
-        let would_be_current = |entry: &SpanEntry| entry.has_owner_of(&removed) && !entry.is_duplicate();
+        let would_be_current = |entry: &SpanEntry| entry.is_of(removed.owner()) && !entry.is_duplicate();
         let below = (0..at).rev().map(|at| (at, self.get(at))).find(|(_, entry)| would_be_current(entry));
         if let Some((at, entry)) = below.filter(|_| !removed.is_duplicate()) {
             self.set(at, SpanEntry { tag: entry.tag | HIDDEN, ..entry });
@@ -251,11 +251,6 @@ impl SpanStack {
     /// Returns the innermost entry of a scope.
     pub(super) fn innermost_scope(&self) -> Option<SpanEntry> {
         self.last_where(SpanEntry::is_scope)
-    }
-
-    /// Returns the owner of the entry of a scope, if the thread is in this scope.
-    pub(super) fn owner_of_scope(&self, span_id: u64) -> Option<u32> {
-        self.last_where(|entry| entry.is_scope() && entry.span_id == span_id).map(|entry| entry.owner())
     }
 
     /// Returns true if the thread is in the span with this `local_id`, and has begun scopes since it entered it.

@@ -2,20 +2,28 @@
 
 use super::*;
 use crate::tracing::record::{end_of_thread, thread};
+use entry::OF_PERF;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Enter(usize, u32),
-    Exit(usize, u32),
+    Enter(usize, usize),
+    Exit(usize, usize),
     /// Closes a span, even if the thread is in it. Another span takes its number.
-    Close(usize, u32),
+    Close(usize, usize),
 }
 
 const SPANS: usize = 40;
 
+/// Two see each other's entries.
+const OWNERS: [u32; 3] = [1, 2 | OF_PERF, SCOPES];
+
+fn sees(owner: u32, other: u32) -> bool {
+    owner == other || owner & other & OF_PERF != 0
+}
+
 fn step() -> impl Strategy<Value = Step> {
-    let span = (0..SPANS, 1..3u32);
+    let span = (0..SPANS, 0..OWNERS.len());
     prop_oneof![
         4 => span.clone().prop_map(|(number, owner)| Step::Enter(number, owner)),
         2 => span.clone().prop_map(|(number, owner)| Step::Exit(number, owner)),
@@ -32,9 +40,9 @@ fn close(span_id: u64) {
     thread::with(|thread| SPAN_SLAB.drop_handle(&thread.free_list, span_id));
 }
 
-/// The id by which a subscriber or layer knows a span.
-fn local_id(span_id: u64) -> u64 {
-    span_id + 7
+/// The id by which an owner knows a span.
+fn local_id(span_id: u64, owner: u32) -> u64 {
+    if owner == SCOPES { scope_local_id(span_id) } else { span_id + 7 }
 }
 
 proptest! {
@@ -42,40 +50,40 @@ proptest! {
     fn it_does_what_a_plain_vector_does_however_deep(steps in prop::collection::vec(step(), 0..600)) {
         std::thread::spawn(move || {
             let stack = SpanStack::new();
-            let mut spans = [(); 2].map(|()| [(); SPANS].map(|()| new_span()));
+            let mut spans = OWNERS.map(|_| [(); SPANS].map(|()| new_span()));
             // The ids, owners, and whether the entry is a duplicate. Nothing is ever removed but by an exit.
             let mut model: Vec<(u64, u32, bool)> = Vec::new();
             for step in steps {
                 match step {
                     Step::Enter(number, owner) => {
-                        let id = spans[owner as usize - 1][number];
+                        let (id, owner) = (spans[owner][number], OWNERS[owner]);
                         let is_duplicate = model.iter().any(|entry| entry.0 == id);
                         model.push((id, owner, is_duplicate));
-                        if !stack.try_push(id, local_id(id), 0, owner) {
-                            assert_eq!(stack.push(id, local_id(id), 0, owner, true), !is_duplicate);
+                        if !stack.try_push(id, local_id(id, owner), 0, owner) {
+                            assert_eq!(stack.push(id, local_id(id, owner), 0, owner, true), !is_duplicate);
                         }
                     }
                     Step::Exit(number, owner) => {
-                        let id = spans[owner as usize - 1][number];
+                        let (id, owner) = (spans[owner][number], OWNERS[owner]);
                         let at = model.iter().rposition(|entry| entry.0 == id);
                         let expected = at.map(|at| model.remove(at).0);
-                        let popped = match stack.try_pop(local_id(id), owner) {
+                        let popped = match stack.try_pop(local_id(id, owner), owner) {
                             Some(popped) => {
                                 assert_eq!(popped.current_span_id, stack.current_span_id());
                                 Some(popped.entry)
                             }
-                            None => stack.pop(local_id(id), owner),
+                            None => stack.pop(local_id(id, owner), owner),
                         };
                         assert_eq!(popped.map(|entry| entry.span_id), expected);
                     }
                     Step::Close(number, owner) => {
-                        let id = &mut spans[owner as usize - 1][number];
+                        let id = &mut spans[owner][number];
                         close(*id);
                         *id = new_span();
                     }
                 }
-                for owner in 1..3 {
-                    let innermost = model.iter().rev().find(|entry| entry.1 == owner && !entry.2);
+                for owner in OWNERS {
+                    let innermost = model.iter().rev().find(|entry| sees(owner, entry.1) && !entry.2);
                     let expected = innermost.map(|entry| entry.0).filter(|id| SPAN_SLAB.is_open(*id));
                     assert_eq!(stack.current(owner).map(|entry| entry.span_id), expected);
                     let current = stack.try_current(owner);

@@ -18,7 +18,7 @@ impl RecorderSubscriber {
     pub(super) fn try_new_span(&self, thread: &ThreadState, attributes: &Attributes<'_>) -> Option<Id> {
         let ring = self.sink.try_ring(thread)?;
         let call_site_id = CALL_SITES.known_id_of(attributes.metadata())?;
-        let parent = thread.span_stack.try_current(self.owner)?;
+        let parent = thread.span_stack.try_current(self.owner.get())?;
         let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
         SPAN_SLAB.set_parent(span_id, parent);
         let ids = u64::from(call_site_id) | thread.id_word();
@@ -34,7 +34,7 @@ impl RecorderSubscriber {
         let span_id = span.into_u64();
         let ring = self.sink.try_ring(thread)?;
         let call_site_id = SPAN_SLAB.try_call_site_id(span_id)?;
-        thread.try_enter(span_id, span_id, call_site_id, self.owner)?;
+        thread.try_enter(span_id, span_id, call_site_id, self.owner.get())?;
         record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
         Some(())
     }
@@ -44,7 +44,7 @@ impl RecorderSubscriber {
     pub(super) fn try_exit(&self, thread: &ThreadState, span: &Id) -> Option<()> {
         let span_id = span.into_u64();
         let ring = self.sink.try_ring(thread)?;
-        let entry = thread.try_exit(span_id, self.owner)?;
+        let entry = thread.try_exit(span_id, self.owner.get())?;
         record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(span_id, entry.call_site_id()));
         Some(())
     }

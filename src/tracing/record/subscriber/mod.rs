@@ -13,10 +13,9 @@ use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::open_spans::{self, SpanOwner, SpanSource};
 use crate::tracing::record::owner_filter;
 use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::scope;
 use crate::tracing::record::sink::{Parent, Sink, record_with_fields};
 use crate::tracing::record::site::{self, Answer};
-use crate::tracing::record::span_stack::next_owner;
+use crate::tracing::record::span_stack::Owner;
 use crate::tracing::record::thread::{self, ThreadState};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -56,7 +55,7 @@ const UNRECORDED: u64 = u64::MAX;
 pub struct RecorderSubscriber {
     sink: Sink,
     filter: FilterHandle,
-    owner: u32,
+    owner: Owner,
 }
 
 impl RecorderSubscriber {
@@ -76,7 +75,8 @@ impl RecorderSubscriber {
     fn to(sink: Sink) -> Self {
         let filter = FilterHandle::new(TargetFilter::all());
         filter.add_source(SpanSource { recorder: sink.own(), spans: SpanOwner::Subscriber });
-        Self { sink, filter, owner: next_owner() }
+        let owner = Owner::new(sink.is_of_perf());
+        Self { sink, filter, owner }
     }
 
     /// Makes the subscriber record only the spans and events that `filter` accepts. Without this call it records all
@@ -129,9 +129,9 @@ impl RecorderSubscriber {
     /// no span of this subscriber.
     #[inline(always)]
     fn current_id(&self, thread: &ThreadState) -> u64 {
-        match thread.span_stack.try_current(self.owner) {
+        match thread.span_stack.try_current(self.owner.get()) {
             Some(span_id) => span_id,
-            None => thread.span_stack.current_of(self.owner),
+            None => thread.span_stack.current_of(self.owner.get()),
         }
     }
 
@@ -160,8 +160,7 @@ fn recorded(id: &Id) -> Option<u64> {
 
 impl Subscriber for RecorderSubscriber {
     fn on_register_dispatch(&self, dispatch: &Dispatch) {
-        scope::set_owner(&self.sink, self.owner);
-        if self.sink.is_of_perf() {
+        if site::note_sink(&self.sink, &self.owner) {
             owner_filter::set(Some(&self.filter), dispatch);
         }
         self.filter.add_dispatch(dispatch);
@@ -171,11 +170,11 @@ impl Subscriber for RecorderSubscriber {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
             // There is no recorder, or it is switched off. When this changes, `tracing` asks again for all call
             // sites.
-            site::note(&self.sink, metadata, Answer::of(&Interest::never()));
+            site::note(&self.sink, &self.owner, metadata, Answer::of(&Interest::never()));
             return Interest::never();
         };
         let interest = self.filter.interest(metadata);
-        site::note(&self.sink, metadata, Answer::of(&interest));
+        site::note(&self.sink, &self.owner, metadata, Answer::of(&interest));
         if !interest.is_never() && recorder.belongs_to_this_process() {
             thread::with(|thread| {
                 let _paused = thread.pause_count();
@@ -188,7 +187,7 @@ impl Subscriber for RecorderSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         owner_filter::note_reached(&self.sink);
         let Some(core) = self.recording() else { return false };
-        open_spans::accepts(&self.filter, self.owner, metadata, || core.belongs_to_this_process())
+        open_spans::accepts(&self.filter, self.owner.get(), metadata, || core.belongs_to_this_process())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -285,7 +284,7 @@ impl Subscriber for RecorderSubscriber {
     fn current_span(&self) -> Current {
         thread::with(|thread| {
             // A scope is its thread's alone, so no handle of it is given away.
-            let Some(entry) = thread.span_stack.current_but_scopes(self.owner) else { return Current::none() };
+            let Some(entry) = thread.span_stack.current_but_scopes(self.owner.get()) else { return Current::none() };
             let metadata = CALL_SITES.metadata(SPAN_SLAB.call_site_id(entry.span_id));
             metadata.map_or_else(Current::none, |metadata| Current::new(Id::from_u64(entry.span_id), metadata))
         })

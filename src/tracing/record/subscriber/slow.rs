@@ -117,7 +117,7 @@ impl RecorderSubscriber {
         let Some(span_id) = recorded(span) else { return };
         let call_site_id = SPAN_SLAB.call_site_id(span_id);
         let core = self.recording();
-        thread.enter(span_id, span_id, call_site_id, self.owner, core.is_some());
+        thread.enter(span_id, span_id, call_site_id, self.owner.get(), core.is_some());
         if let Some(core) = core {
             let ext = PerfExt { related: thread.instructions(), ..PerfExt::of_span(span_id, call_site_id) };
             core.record(thread, PerfEvent::SpanEnter, ext, &[]);
@@ -129,8 +129,8 @@ impl RecorderSubscriber {
     pub(super) fn exit_slow(&self, thread: &ThreadState, span: &Id) {
         let _paused = thread.pause_count();
         let Some(span_id) = recorded(span) else { return };
-        scope::end_above(thread, span_id, self.owner);
-        let entry = thread.exit(span_id, self.owner);
+        scope::end_above(thread, span_id, self.owner.get());
+        let entry = thread.exit(span_id, self.owner.get());
         let call_site_id = entry.map_or_else(|| SPAN_SLAB.call_site_id(span_id), |entry| entry.call_site_id());
         self.sink.record_exit(thread, entry, PerfExt::of_span(span_id, call_site_id));
     }

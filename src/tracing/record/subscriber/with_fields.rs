@@ -37,7 +37,7 @@ impl RecorderSubscriber {
     ) -> Option<Prepared<'_>> {
         let (core, ring) = self.sink.try_ring_for_fields(thread)?;
         let call_site_id = CALL_SITES.known_id_of(metadata)?;
-        let current_id = thread.span_stack.try_current(self.owner)?;
+        let current_id = thread.span_stack.try_current(self.owner.get())?;
         let epoch_nanos = ring.core.try_now()?;
         Some(Prepared { core, ring, call_site_id, current_id, epoch_nanos })
     }
