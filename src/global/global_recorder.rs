@@ -67,8 +67,8 @@ pub trait Installable: Sized + Send + Sync + 'static {
         u64::MAX
     }
 
-    /// Calls [`GlobalRecorder::refresh`] of `global`, in which the recorder was installed, after each change of
-    /// [`Self::recorded_domains`].
+    /// The recorder was installed in `global`. From now on, calls [`GlobalRecorder::refresh`] of `global` after each
+    /// change of [`Self::recorded_domains`].
     fn follow(&'static self, _global: &'static GlobalRecorder<Self>) {}
 
     /// Returns true if the recorder is on when it is installed.

@@ -1,6 +1,7 @@
 //! The parent of a forked child has a subscriber. Whatever the child does, it records nothing into its parent's
 //! rings. When it has made rings of its own, parent and child record side by side.
 
+use eventring::scope;
 use eventring::tracing::{
     Counter, Marker, PERF, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, SpanTree, TargetFilter, trigger,
     trigger_on_panic, try_init_with,
@@ -114,4 +115,29 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
     let work = in_child.iter().find(|span| span.name() == "work").unwrap();
     assert_eq!((work.parent, in_child.get(outer.id)), (Some(outer.id), None));
     assert_eq!(spans(&child_path), ["other thread of child in nothing", "work of child in a stranger"]);
+}
+
+#[test]
+fn a_forked_child_does_not_end_the_scopes_of_its_parent_in_its_own_rings() {
+    alone!();
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    PERF.install(builder(&path).build().unwrap()).unwrap();
+    let mut outer = Some(scope!("outer"));
+    let mut inner = Some(scope!("inner"));
+    std::mem::forget(scope!("forgotten"));
+    let code = forked::in_child(|| {
+        PERF.install(builder(&child_path).keep(true).build().unwrap()).unwrap();
+        drop(scope!("of the child"));
+        inner.take();
+        drop(scope!("of the child"));
+        outer.take();
+        drop(scope!("of the child"));
+        0
+    });
+    assert_eq!(code, 0);
+    drop((inner, outer));
+    assert_eq!(spans(&path), ["forgotten in inner", "inner in outer", "outer in nothing"]);
+    let child = ["of the child in a stranger", "of the child in a stranger", "of the child in nothing"];
+    assert_eq!(spans(&child_path), child);
 }

@@ -3,6 +3,7 @@
 use crate::global::{GlobalRecorder, Installable};
 use crate::tracing::filter::switch::switch;
 use crate::tracing::record::recorder::PerfRecorder;
+use crate::tracing::record::thread;
 
 /// The perf recorder of this process. [`init`](fn@crate::tracing::init) installs a recorder here. [`Counter`](crate::tracing::Counter)s
 /// and [`Marker`](crate::tracing::Marker)s record to it.
@@ -26,6 +27,11 @@ impl Installable for PerfRecorder {
 
     fn is_on_when_installed(&self) -> bool {
         self.core.is_enabled()
+    }
+
+    // A scope that is open now was begun in the parent process of this forked child. Its end belongs to no other rings.
+    fn follow(&'static self, _: &'static GlobalRecorder<Self>) {
+        thread::with(|thread| thread.span_stack.forget_begins_of_scopes());
     }
 
     // `tracing` caches for each call site whether a subscriber wants it. The answer of a subscriber that records to

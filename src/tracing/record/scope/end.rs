@@ -5,7 +5,7 @@ use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::sink::record_empty;
-use crate::tracing::record::span_stack::{SCOPES, scope_local_id};
+use crate::tracing::record::span_stack::{SCOPES, SpanEntry, scope_local_id};
 use crate::tracing::record::thread::{self, ThreadState};
 
 /// Ends a scope of the calling thread.
@@ -44,8 +44,8 @@ fn drop_handle_slow(thread: &ThreadState, span_id: u64) {
 fn end_slow(thread: &ThreadState, span_id: u64) {
     let _paused = thread.pause_count();
     end_above(thread, scope_local_id(span_id), SCOPES);
-    thread.exit(scope_local_id(span_id), SCOPES);
-    close(thread, span_id, flags::CLOSED);
+    let entry = thread.exit(scope_local_id(span_id), SCOPES);
+    close(thread, span_id, entry, flags::CLOSED);
 }
 
 /// Ends the scopes that the thread has begun since it entered the span with this `local_id` and this `owner`. Call this
@@ -68,16 +68,18 @@ fn end_scopes(thread: &ThreadState, is_wanted: impl Fn(&ThreadState) -> bool) {
         && let Some(scope) = thread.span_stack.innermost_scope()
     {
         thread.exit_entry(&scope);
-        close(thread, scope.span_id, flags::CLOSED | flags::ENDED_WITH_PARENT);
+        close(thread, scope.span_id, Some(scope), flags::CLOSED | flags::ENDED_WITH_PARENT);
     }
 }
 
-/// Closes a scope that the thread has exited, unless it is closed already. This is recorded even while recording is
-/// switched off: without the event, a reader would show the scope as open for ever.
-fn close(thread: &ThreadState, span_id: u64, flags: u16) {
+/// Closes a scope that the thread has exited, unless it is closed already. `entry` is what the exit has removed. If the
+/// begin was recorded, this is recorded even while recording is switched off: without the event, a reader would show the
+/// scope as open for ever.
+fn close(thread: &ThreadState, span_id: u64, entry: Option<SpanEntry>, flags: u16) {
     end_of_thread::register();
     let Dropped::Last(call_site_id) = SPAN_SLAB.drop_handle(&thread.free_list, span_id) else { return };
-    let Some(recorder) = PERF.installed() else { return };
+    let is_recorded = entry.is_none_or(|entry| entry.is_recorded());
+    let Some(recorder) = PERF.installed().filter(|_| is_recorded) else { return };
     let ext = PerfExt { related: thread.instructions(), flags, ..PerfExt::of_span(span_id, call_site_id) };
     recorder.core.record(thread, PerfEvent::SpanExit, ext, &[]);
 }

@@ -248,6 +248,17 @@ impl SpanStack {
         self.last_where(|entry| entry.is_of(owner) && entry.is_open() && is_wanted(entry)).is_some()
     }
 
+    /// Marks the entries of all scopes as if their begins had not been recorded.
+    #[cold]
+    pub(super) fn forget_begins_of_scopes(&self) {
+        for at in 0..self.len.get() {
+            let entry = self.get(at);
+            if entry.is_scope() {
+                self.set(at, SpanEntry { tag: entry.tag | UNRECORDED, ..entry });
+            }
+        }
+    }
+
     /// Returns the innermost entry of a scope.
     pub(super) fn innermost_scope(&self) -> Option<SpanEntry> {
         self.last_where(SpanEntry::is_scope)
