@@ -249,6 +249,13 @@ fn in_pairs() {
     debug_span!("query").in_scope(pair);
 }
 
+/// Checks that what [`in_pairs`] has recorded is there twice.
+fn assert_paired(names: &[String]) {
+    let is_paired = |name: &&String| !["other", "outer", "query"].contains(&name.as_str());
+    let paired: Vec<_> = names.iter().filter(is_paired).collect();
+    assert!(paired.chunks(2).all(|pair| pair.len() == 2 && pair[0] == pair[1]), "{names:?}");
+}
+
 #[test]
 fn in_any_stack_of_filters_a_macro_is_recorded_where_one_of_tracing_is() {
     alone!();
@@ -260,9 +267,7 @@ fn in_any_stack_of_filters_a_macro_is_recorded_where_one_of_tracing_is() {
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layers), in_pairs);
         let names = recorded().split_off(seen.get());
         seen.set(seen.get() + names.len());
-        let is_paired = |name: &&String| !["other", "outer", "query"].contains(&name.as_str());
-        let paired: Vec<_> = names.iter().filter(is_paired).collect();
-        prop_assert!(paired.chunks(2).all(|pair| pair.len() == 2 && pair[0] == pair[1]), "{:?}", names);
+        assert_paired(&names);
     });
 }
 
@@ -432,4 +437,35 @@ fn spans_of_a_layer_that_was_made_before_its_recorder_was_installed_are_parents_
     PERF.install(recorder).unwrap();
     tracing::dispatcher::with_default(&stack, nested);
     assert_eq!(recorded(), NESTED);
+}
+
+#[test]
+fn each_of_several_stacks_decides_on_the_threads_that_use_it() {
+    alone!();
+    install();
+    let own = |filter: &str| RecorderLayer::global().filtered(&FilterHandle::new(filter.parse().unwrap()));
+    let subscriber = |filter: &str| RecorderSubscriber::global().with_filter(filter.parse().unwrap());
+    let stacks = [
+        Dispatch::new(tracing_subscriber::registry().with(own("info,[query]=trace"))),
+        Dispatch::new(subscriber("warn,[outer]=debug")),
+        Dispatch::new(tracing_subscriber::registry().with(EnvFilter::new("info")).with(RecorderLayer::global())),
+        Dispatch::new(tracing_subscriber::registry().with(Some(own("debug")))),
+        Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::global().with_filter(in_query()))),
+        Dispatch::new(subscriber("off")),
+    ];
+    for stack in stacks.iter().chain(&stacks) {
+        let seen = recorded().len();
+        tracing::dispatcher::with_default(stack, in_pairs);
+        assert_paired(&recorded().split_off(seen));
+    }
+}
+
+#[test]
+fn a_filter_of_the_whole_stack_decides_before_the_filter_of_the_layer() {
+    alone!();
+    install();
+    let ours = RecorderLayer::global().filtered(&FilterHandle::new("debug".parse().unwrap()));
+    let stack = tracing_subscriber::registry().with(LevelFilter::INFO).with(ours);
+    tracing::subscriber::with_default(stack, in_pairs);
+    assert_paired(&recorded());
 }

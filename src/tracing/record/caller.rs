@@ -60,7 +60,7 @@ pub fn inject(span: &tracing::Span, set: impl FnMut(&str, &str)) -> bool {
 pub fn inject_current(set: impl FnMut(&str, &str)) -> bool {
     let span_id = current_span_id();
     let context = get_default(|dispatch| {
-        let recorder = Sink::of(dispatch).and_then(Sink::recorder).or_else(|| PERF.installed())?;
+        let recorder = sink_of(dispatch).and_then(Sink::recorder).or_else(|| PERF.installed())?;
         context_of(recorder, span_id)
     });
     write(context, set)
@@ -73,6 +73,12 @@ fn write(context: Option<RemoteContext>, mut set: impl FnMut(&str, &str)) -> boo
         set(TRACESTATE, state);
     }
     true
+}
+
+/// Returns the sink of the subscriber or layer of this crate, if there is one.
+fn sink_of(dispatch: &Dispatch) -> Option<&Sink> {
+    let of_layer = || dispatch.downcast_ref().map(RecorderLayer::sink);
+    dispatch.downcast_ref().map(RecorderSubscriber::sink).or_else(of_layer)
 }
 
 /// Returns the sink to which a span is recorded, and the number of the span.

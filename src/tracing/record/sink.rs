@@ -6,14 +6,11 @@ use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{self, EncodedFields, MessageText, Redactable};
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::layer::RecorderLayer;
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::redact::Redacting;
 use crate::tracing::record::span_stack::SpanEntry;
-use crate::tracing::record::subscriber::RecorderSubscriber;
 use crate::tracing::record::thread::ThreadState;
 use std::sync::{Arc, Weak};
-use tracing_core::Dispatch;
 use tracing_core::field::Visit;
 
 /// Sink of a subscriber or layer.
@@ -35,12 +32,6 @@ pub(super) struct Parent {
 }
 
 impl Sink {
-    /// Returns the sink of the subscriber or layer of this crate, if there is one.
-    pub(super) fn of(dispatch: &Dispatch) -> Option<&Self> {
-        let of_layer = || dispatch.downcast_ref().map(RecorderLayer::sink);
-        dispatch.downcast_ref().map(RecorderSubscriber::sink).or_else(of_layer)
-    }
-
     /// Returns the recorder, if there is one.
     #[inline(always)]
     pub(super) fn recorder(&self) -> Option<&PerfRecorder> {

@@ -89,8 +89,9 @@ pub(super) fn note(sink: &Sink, owner: &Owner, metadata: &'static Metadata<'stat
     let site = ptr::from_ref(metadata).addr();
     let of_others = Some(ANSWER.get()).filter(|(of, _)| *of == site).and_then(|(_, answer)| answer);
     let all = match (of_others, answer) {
-        (Some(Answer::Own(other)), Answer::Own(this)) => Answer::Own(other.max(this)),
-        (Some(Answer::Own(ON)), Answer::OfStack) => Answer::Own(ON),
+        // Each decides on the threads that use it.
+        (Some(Answer::Own(other)), Answer::Own(this)) if other != this => Answer::Own(ASK),
+        (Some(Answer::OfStack), _) => Answer::OfStack,
         _ => answer,
     };
     ANSWER.set((site, Some(all)));
@@ -188,6 +189,7 @@ impl Callsite for MacroSite {
         let (of, answer) = ANSWER.replace((0, None));
         let state = match answer.filter(|_| of == site) {
             _ if PERF.active().is_none() => OFF,
+            Some(_) if of_all.is_never() => OFF,
             Some(Answer::Own(state)) => state,
             Some(Answer::OfStack) => state_of(&of_all),
             None if HAS_SINK.load(Ordering::Relaxed) => OFF,

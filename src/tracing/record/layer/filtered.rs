@@ -53,6 +53,11 @@ impl RecorderLayer {
         self.owner.is(owner)
     }
 
+    /// Returns the layer's own filter.
+    pub(in crate::tracing::record) fn filter(&self) -> Option<&FilterHandle> {
+        self.filter.as_ref()
+    }
+
     /// Returns the open spans of the layer.
     pub(in crate::tracing::record) fn spans(&self) -> &SpanMap {
         &self.spans

@@ -73,6 +73,7 @@ impl SpanEntry {
     }
 
     /// Returns true if `owner` sees the entry: it is its own, or one of both is [`SCOPES`] and both are of `PERF`.
+    #[inline(always)]
     pub(super) fn is_of(&self, owner: u32) -> bool {
         let (this, other) = (self.owner(), owner);
         (this ^ other) & NUMBER_MASK == 0 || this & other & OF_PERF != 0 && (this == SCOPES || other == SCOPES)

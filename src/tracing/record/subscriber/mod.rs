@@ -106,6 +106,10 @@ impl RecorderSubscriber {
         self.sink.recorder()
     }
 
+    pub(in crate::tracing::record) fn filter(&self) -> &FilterHandle {
+        &self.filter
+    }
+
     /// Returns where the subscriber records to.
     pub(in crate::tracing::record) fn sink(&self) -> &Sink {
         &self.sink
@@ -185,7 +189,6 @@ impl Subscriber for RecorderSubscriber {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        owner_filter::note_reached(&self.sink);
         let Some(core) = self.recording() else { return false };
         open_spans::accepts(&self.filter, self.owner.get(), metadata, || core.belongs_to_this_process())
     }
