@@ -6,7 +6,8 @@
 //! any layer wants the call site.
 //!
 //! The filters of a stack remember their answers on the thread, for the event that should follow. None follows here, so
-//! other layers would lose their next one. That is why the answers are forgotten after each question.
+//! other layers would lose their next one. That is why the answers are forgotten after each question. (As after an event
+//! of `tracing`, also those about an event that is being recorded around it: where the macro is in a value of the event.)
 
 use super::layer::RecorderLayer;
 use super::open_spans;
@@ -41,12 +42,6 @@ pub(super) fn set(filter: Option<&FilterHandle>, stack: &Dispatch) {
     let of_filter = filter.map(|filter| Decider::Filter(filter.downgrade()));
     let decider = of_filter.unwrap_or_else(|| Decider::Stack(stack.downgrade()));
     *DECIDER.write().unwrap_or_else(PoisonError::into_inner) = Some(decider);
-}
-
-/// Notes the filter of a layer that may come into use, if nobody decides yet.
-pub(super) fn set_first(filter: &FilterHandle) {
-    let mut decider = DECIDER.write().unwrap_or_else(PoisonError::into_inner);
-    decider.get_or_insert_with(|| Decider::Filter(filter.downgrade()));
 }
 
 /// Returns true if a call site is wanted in the spans that the thread is in. This process has made the recorder.

@@ -40,7 +40,8 @@ use tracing_subscriber::registry::LookupSpan;
 ///
 /// If a span was created while the recorder was switched off, the layer records it from its next use on, for example
 /// from its next enter. Such a span has the flag [`ADOPTED`](crate::schema::perf::flags::ADOPTED), and the fields
-/// that it was created with are missing.
+/// that it was created with are missing. Until its next enter, scopes and log macros of this crate go to the span around
+/// it, and inside of a scope all records go to the scope.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderLayer};
@@ -209,11 +210,7 @@ where
 {
     // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into use.
     fn on_layer(&mut self, _: &mut S) {
-        if site::note_sink(&self.sink, &self.owner)
-            && let Some(filter) = &self.filter
-        {
-            owner_filter::set_first(filter);
-        }
+        site::note_sink(&self.sink, &self.owner);
     }
 
     fn on_register_dispatch(&self, stack: &Dispatch) {
