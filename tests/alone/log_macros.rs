@@ -209,3 +209,49 @@ fn long_texts_are_cut_redacted_fields_are_left_out_and_values_may_record_fail_an
     assert_eq!(after[2..4], ["message=failed half", "message=panicked 7 half"]);
     assert_eq!(after.last().unwrap(), "message=at the end");
 }
+
+/// Returns the fields of the first log record, each with `…` if it is cut, and the number of those that are missing.
+fn first() -> (Vec<String>, u64) {
+    let recorder = PERF.installed().unwrap();
+    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let fields = records.into_iter().find_map(|record| match record.content {
+        PerfContent::Event { fields, .. } => Some(fields),
+        _ => None,
+    });
+    let fields = fields.unwrap();
+    let shown = fields.values.iter().map(|field| {
+        let mark = if field.cut.is_some() { "…" } else { "" };
+        format!("{}={}{mark}", field.name, field.value)
+    });
+    (shown.collect(), fields.missing.into())
+}
+
+#[test]
+fn a_text_that_no_buffer_holds_is_cut_and_marked() {
+    alone!();
+    try_init_with(small().fields_bytes_max(1024), "info".parse().unwrap()).unwrap();
+    log::info!(after = 1, "lost {}", "x".repeat(1500));
+    assert_eq!(first(), (vec![format!("message=lost {}…", "x".repeat(1024 - 8 - 5))], 1));
+}
+
+#[test]
+fn a_text_has_the_limit_of_texts_also_if_its_arguments_are_short() {
+    alone!();
+    try_init_with(small().text_bytes_max(100), "info".parse().unwrap()).unwrap();
+    log::info!(after = 1, "{}", "x".repeat(200));
+    assert_eq!(first(), (vec![format!("message={}…", "x".repeat(100)), "after=1".to_owned()], 0));
+}
+
+#[test]
+fn a_text_whose_limit_is_0_is_not_formatted() {
+    alone!();
+    struct Untouchable;
+    impl fmt::Display for Untouchable {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            panic!("formatted");
+        }
+    }
+    try_init_with(small().text_bytes_max(0), "info".parse().unwrap()).unwrap();
+    log::info!(after = 1, "{}", Untouchable);
+    assert_eq!(first(), (vec!["message=<not formatted>".to_owned(), "after=1".to_owned()], 0));
+}

@@ -158,7 +158,10 @@ impl PerfRecorderBuilder {
     }
 
     /// Limits two kinds of text to `bytes`: the message of a log record, and the text of an error with its sources. A
-    /// longer text is cut and marked as cut. Default: 2,048.
+    /// longer text is cut and marked as cut. If `bytes` is 0, messages are not formatted. Default: 2,048.
+    ///
+    /// Below 1,024, the macros of [`log`](crate::log) record texts in place of arguments, at the price of `tracing`'s
+    /// macros.
     pub fn text_bytes_max(mut self, bytes: usize) -> Self {
         self.limits.text_bytes_max = bytes;
         self

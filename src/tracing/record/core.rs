@@ -30,6 +30,9 @@ pub(super) struct PerfCore {
     pub(super) id: u64,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
+    /// True if the text of a log record is stored as its arguments. Otherwise the program formats it, so that redacted
+    /// fields are found by their names, and a low limit of texts holds.
+    pub(super) stores_arguments: bool,
     pub(super) shards: Shards,
     tables: Tables,
     lost_spans: AtomicU64,
@@ -55,6 +58,7 @@ impl PerfCore {
             recording_id,
             shards,
             tables,
+            stores_arguments: redacted.is_empty() && limits.allow_any_small_text(),
             limits,
             redacted,
             lost_spans: AtomicU64::new(0),

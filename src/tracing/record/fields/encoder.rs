@@ -341,7 +341,7 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
     }
 
     #[inline(always)]
-    fn text(&mut self, index: usize, args: &impl LogArgs, _: &dyn fmt::Debug) {
+    fn text(&mut self, index: usize, args: &impl LogArgs, whole: &dyn fmt::Debug) {
         let Ok(index) = u8::try_from(index) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
             return self.no_room();
@@ -355,16 +355,25 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
         let TextArgs { has_overflowed, has_failed, .. } = sink;
         self.formatting = NONE;
         if has_overflowed {
-            // The text is formatted as a whole, and cut if it is too long for the larger buffers.
             self.bytes.truncate(start);
-            self.end = 0;
-            return;
+            return self.text_is_too_long(index, whole);
         }
         self.end_formatted(start, has_failed.then_some(Cut::Failed));
     }
 }
 
 impl<const N: usize> Encoder<'_, N> {
+    /// Handles a text whose arguments do not fit. The program formats it as a whole, into a larger buffer if there is one,
+    /// and it is cut if it is too long for that.
+    #[cold]
+    fn text_is_too_long(&mut self, index: u8, whole: &dyn fmt::Debug) {
+        if self.has_larger() {
+            self.end = 0;
+        } else {
+            self.debug_text(index.into(), whole, self.limits.text_bytes_max, None);
+        }
+    }
+
     /// Encodes what `Debug` writes, at most `bytes_max` bytes of it.
     fn debug_text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize, expected: Option<&str>) {
         if bytes_max == 0 {

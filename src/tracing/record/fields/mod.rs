@@ -45,6 +45,11 @@ impl FieldLimits {
         Self { fields_bytes_max: self.fields_bytes_max.min(LARGE_BYTES), ..self }
     }
 
+    /// Returns true if no text in the small buffer is too long.
+    pub(super) fn allow_any_small_text(&self) -> bool {
+        self.text_bytes_max >= SMALL_BYTES
+    }
+
     /// Returns true if the medium buffer is too small.
     fn need_the_large_buffer(&self) -> bool {
         self.fields_bytes_max > MEDIUM_BYTES

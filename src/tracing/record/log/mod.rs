@@ -42,7 +42,7 @@ pub fn log(site: &'static MacroSite, values: &impl FieldValues) {
 fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> Option<()> {
     let call_site_id = site.try_id()?;
     let core: &'static Arc<PerfCore> = &PERF.installed()?.core;
-    let ring = thread.try_ring(core).filter(|_| core.redacted.is_empty())?;
+    let ring = thread.try_ring(core).filter(|_| core.stores_arguments)?;
     let span_id = thread.span_stack.try_current(SCOPES)?;
     let epoch_nanos = ring.core.try_now()?;
     let ext = PerfExt::of_span(span_id, call_site_id);
@@ -63,7 +63,7 @@ fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldVa
 fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
     let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
-    if !core.redacted.is_empty() {
+    if !core.stores_arguments {
         return log_as_text(site, thread, values);
     }
     let epoch_nanos = ring.core.try_now();
@@ -76,14 +76,14 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
     record(encoder.encoded(epoch_nanos));
 }
 
-/// Records the text as the program formats it: a text that is long, or one beside fields that are redacted.
+/// Records the text as the program formats it, because it is long or the recorder stores no arguments.
 #[cold]
 #[inline(never)]
 fn log_as_text(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
     let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
     let record = |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
-    if core.redacted.is_empty() {
+    if core.stores_arguments {
         // The small buffer was too small already: each further visit would format the values once more.
         let visit = |encoder: &mut dyn Redactable| visit_values(values, site.metadata(), encoder);
         return encode_large(thread, (&core.limits, NO_CALL_SITE), ring.core.try_now(), visit, record);
