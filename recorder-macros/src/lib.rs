@@ -4,6 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attributes;
+mod commas;
 mod domains;
 mod event_payload;
 mod event_type;

@@ -3,6 +3,7 @@
 //! A function is taken apart without a parser of whole items, which would take a second longer to build: what is needed
 //! is the name, the names of the arguments, and the body, which is the last group.
 
+use crate::commas::Commas;
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
 use syn::ext::IdentExt as _;
@@ -58,7 +59,8 @@ impl Parse for ScopedArgs {
 fn value(input: ParseStream<'_>) -> Result<TokenStream> {
     input.parse::<Token![=]>()?;
     let mut value = TokenStream::new();
-    while !input.is_empty() && !input.peek(Token![,]) {
+    let mut commas = Commas::default();
+    while !input.is_empty() && !commas.is_separator(&input.fork().parse()?) {
         value.extend([input.parse::<TokenTree>()?]);
     }
     Ok(value)

@@ -1,10 +1,10 @@
 //! The macros of `eventring::log`: `tracing`'s syntax, but the arguments of the text are encoded by their types.
 //!
-//! A call is taken apart at its commas, without a parser of expressions. Whether the format string and its arguments fit
-//! is checked by `format_args!`, which gets them as they are.
+//! Whether the format string and its arguments fit is checked by `format_args!`, which gets them as they are.
 
 mod placeholder;
 
+use crate::commas::split;
 use placeholder::{Argument, placeholders};
 use proc_macro2::{Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
@@ -98,31 +98,6 @@ fn variable(name: &str, span: Span) -> Option<Ident> {
     } else {
         Ident::new(&parsed.to_string(), span)
     })
-}
-
-/// Splits a call at its commas, but not at those of generic arguments: after `::<`, or after a `<` with which an item
-/// begins.
-fn split(input: TokenStream) -> Vec<TokenStream> {
-    let mut items = vec![TokenStream::new()];
-    let (mut depth, mut before) = (0_usize, None);
-    for token in input {
-        let sign = if let TokenTree::Punct(punct) = &token { Some(punct.as_char()) } else { None };
-        let begins_item = items.last().is_some_and(TokenStream::is_empty);
-        match sign {
-            Some('<') if depth > 0 || begins_item || before == Some(':') => depth += 1,
-            Some('>') if before != Some('-') && before != Some('=') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        before = sign;
-        match sign {
-            Some(',') if depth == 0 => items.push(TokenStream::new()),
-            _ => items.last_mut().into_iter().for_each(|item| item.extend([token.clone()])),
-        }
-    }
-    if items.len() > 1 && items.last().is_some_and(TokenStream::is_empty) {
-        items.pop();
-    }
-    items
 }
 
 /// Returns the name and the rest of `NAME: rest` or `NAME = rest`.
