@@ -14,10 +14,6 @@ fn wrong_argument() {}
 
 fn main() {
     must_be_send(scope!("sent"));
-    must_be_send(async {
-        let _scope = scope!("held");
-        std::future::ready(()).await;
-    });
     let _scope = scope!("field", value = Silent);
     let _scope = scope!("no field", 1 + 1);
 }

@@ -32,15 +32,13 @@ use std::marker::PhantomData;
 pub struct Scope {
     /// The id of the scope in the ring; 0 if it is not recorded.
     span_id: u64,
-    _not_send: PhantomData<not_send::ScopesDoNotCrossAwaitGiveTheFutureASpanInstead>,
+    _not_send: PhantomData<*const not_send::ScopesDoNotCrossAwaitGiveTheFutureASpanInstead>,
 }
 
 mod not_send {
-    /// The compiler names this type where a guard would move to another thread.
+    /// The compiler names a pointer to this type where a guard would move to another thread.
     #[derive(Debug)]
-    pub struct ScopesDoNotCrossAwaitGiveTheFutureASpanInstead(
-        #[allow(dead_code, reason = "it is not `Send`")] *const (),
-    );
+    pub struct ScopesDoNotCrossAwaitGiveTheFutureASpanInstead;
 }
 
 impl Scope {
