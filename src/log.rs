@@ -17,6 +17,9 @@
 //! everything else as the text that its `Display` or `Debug` has written into the ring. Readers format the text, and it
 //! is the one that `format!` would have made. Nothing is allocated.
 //!
+//! What becomes of an argument is chosen by what the compiler knows of its type at the call. So a type that would only
+//! follow from a later line is named before: `let mut names: Vec<Name> = Vec::new();`.
+//!
 //! The records go to [`PERF`](crate::tracing::PERF), to the ring of their thread, in the span or scope that the thread
 //! is in. The filter of the subscriber or layer that records there decides about them. While a record is not wanted, a
 //! call costs a load and a branch, and its arguments are not evaluated.

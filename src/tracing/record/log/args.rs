@@ -17,6 +17,10 @@ pub trait ArgSink {
 
 /// A type whose values a log macro records as they are: numbers, truth values, characters, texts, and options and
 /// slices of these. Values of other types are formatted by the program, into the ring.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not stored as an argument of a text as it is",
+    note = "if its type follows from a later line, name the type before the call, as in `let names: Vec<Name> = Vec::new();`: then the argument is formatted"
+)]
 pub trait LogValue {
     /// Appends the value.
     #[doc(hidden)]
