@@ -91,16 +91,19 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
     for name in names_of(parameters.stream()).into_iter().filter(|_| !args.skips_all) {
         if !args.skipped.contains(&name) {
             let field = LitStr::new(&name.unraw().to_string(), name.span());
-            fields.extend(quote!(#field = (&::eventring::__private::AnyOf(&#name)).recorded(),));
+            fields.extend(quote!(#field = (&::eventring::__private::AnyOf(&#name)).__eventring_recorded(),));
         }
     }
     let name = args.name.unwrap_or_else(|| LitStr::new(&function.unraw().to_string(), function.span()));
     let target = args.target.unwrap_or_else(|| quote!(::core::module_path!()));
     let level = args.level.unwrap_or_else(|| quote!(::eventring::tracing::Level::INFO));
     let (attributes, statements) = inner_attributes(body.stream());
+    // No name of the program is this one.
+    let scope = Ident::new("_scope", Span::mixed_site());
     let scoped = quote! {
         #attributes
-        let _eventring_scope = {
+        #[allow(clippy::used_underscore_binding, reason = "a parameter `_x` is a field, too")]
+        let #scope = {
             use ::eventring::__private::{RecordedAsDebug as _, RecordedAsIs as _};
             ::eventring::scope!(target: #target, level: #level, #name, #fields)
         };

@@ -44,15 +44,13 @@ mod record;
 /// What the macros of this crate expand to.
 #[doc(hidden)]
 pub mod for_macros {
-    pub use super::record::fields::{
-        AnyOf, DebugOf, DisplayOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs,
-    };
+    pub use super::record::fields::{AnyOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs};
     pub use super::record::log::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogText, checked, log};
     pub use super::record::site::{MacroSite, field_name};
     #[cfg(feature = "macros")]
     pub use eventring_macros::__log_text;
     pub use tracing_core::callsite::Identifier;
-    pub use tracing_core::field::FieldSet;
+    pub use tracing_core::field::{FieldSet, debug, display};
     pub use tracing_core::{Kind, Metadata};
 }
 

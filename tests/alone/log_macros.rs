@@ -4,7 +4,9 @@ use eventring::log;
 use eventring::tracing::{PERF, PerfContent, PerfReader, PerfRecorder, try_init_with};
 use eventring_stress::{alone, reference};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::num::{NonZero, Wrapping};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn small() -> eventring::tracing::PerfRecorderBuilder {
@@ -92,6 +94,8 @@ fn the_text_that_readers_show_is_that_of_format() {
         "{} {}", std::collections::HashMap::<u32, u64>::new().len(), <Vec<(u8, u8)> as Default>::default().len();
         "{} {}", std::sync::Arc::new(std::sync::Mutex::new(4)).lock().unwrap(), std::cell::RefCell::new(5).borrow();
     }
+    log::info!("{:?} {n}", &<BTreeMap<u8, u8>>::new(), n = <BTreeMap<u8, u8>>::new().len());
+    expected.push("message={} 0".to_owned());
     expected.extend(Named(6).log());
     assert_eq!(recorded(), expected);
 }
@@ -141,11 +145,14 @@ fn fields_targets_and_levels_are_those_of_tracing() {
     log::info!(target: "loud", "wanted",);
     let _scope = eventring::scope!("scope");
     log::info!("in a scope");
+    let last = &mut 9_u8;
+    log::info!(last, wrapped = Wrapping(-1), more = NonZero::new(2_u16), bytes = b"ab");
     let expected = [
         "message=fields and text bytes=17 point=Point { x: 1 } rate=0.5 of.whole=1",
         "only=fields type=7 fn=8",
         "message=wanted",
         "message=in a scope",
+        "last=9 wrapped=-1 more=2 bytes=0x6162",
     ];
     assert_eq!(recorded(), expected);
 }

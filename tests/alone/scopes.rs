@@ -66,6 +66,11 @@ where
     (steps.len(), name)
 }
 
+// A parameter may have the names of the macro, and its use as a field is no mistake of the program.
+#[deny(clippy::used_underscore_binding)]
+#[scoped]
+fn underscored(_scope: u8, _unused: u8) {}
+
 macro_rules! with_body {
     ($name:ident $body:block) => {
         #[scoped]
@@ -83,12 +88,11 @@ fn the_attribute_finds_the_parameters_and_the_body_of_any_function() {
     try_init_with(small(), "debug".parse().unwrap()).unwrap();
     assert_eq!(generic(|at| vec![at; 3], "ada", 5), (3, "ada"));
     assert_eq!(of_a_macro(1), 7);
+    underscored(2, 3);
     let (tree, names) = recorded();
     let fields: Vec<String> = all(&tree).into_iter().map(fields).collect();
-    assert_eq!(
-        (names, fields),
-        (vec!["generic".into(), "of_a_macro".into()], vec!["name=ada at=5".into(), "number=1".into()])
-    );
+    assert_eq!(names, ["generic", "of_a_macro", "underscored"]);
+    assert_eq!(fields, ["name=ada at=5", "number=1", "_scope=2 _unused=3"]);
 }
 
 #[scoped]

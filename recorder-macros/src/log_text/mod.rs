@@ -27,17 +27,20 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let at = items.iter().position(|item| literal(item).is_some()).unwrap_or(items.len());
     let arguments = items.split_off(at);
     let fields = quote!(#(#items,)*);
-    let given = match arguments.split_first() {
-        Some((format, arguments)) => text(format, arguments),
-        None => quote!(),
-    };
-    Ok(quote!(::eventring::__fields!((::eventring::__log) [#target, #level, #given] [] () #fields)))
+    Ok(match arguments.split_first().and_then(|(format, arguments)| text(format, arguments)) {
+        Some((given, text)) => {
+            quote!(
+                ::eventring::__fields!((::eventring::__log) [#target, #level, #given] ["message",] ((), #text) #fields)
+            )
+        }
+        None => quote!(::eventring::__fields!((::eventring::__log) [#target, #level] [] () #fields)),
+    })
 }
 
-/// Returns what `__log!` needs of a text: the format string, what is checked, the arguments as references in a tuple, the
-/// name of this tuple, and the value of the text.
-fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
-    let Some(literal) = literal(format) else { return quote!() };
+/// Returns what `__log!` needs of a text: the format string, what is checked, the arguments as references in a tuple, and
+/// the name of this tuple. And returns the value of the text.
+fn text(format: &TokenStream, given: &[TokenStream]) -> Option<(TokenStream, TokenStream)> {
+    let literal = literal(format)?;
     let tuple = Ident::new("__eventring_args", Span::mixed_site());
     let named: Vec<Option<(Ident, TokenStream)>> = given.iter().map(|item| after_name(item, '=')).collect();
     let values: Vec<&TokenStream> =
@@ -81,16 +84,19 @@ fn text(format: &TokenStream, given: &[TokenStream]) -> TokenStream {
         }
     });
     let whole = quote!(|f: &mut ::core::fmt::Formatter<'_>| ::core::write!(f, #literal #(, #again)*));
-    quote! {
-        #literal, { ::eventring::__private::checked(::core::format_args!(#literal #(, #given)*)); }, (#((&(#values)),)*), #tuple,
-        ::eventring::__private::LogText(#encoded, #whole)
-    }
+    let checked = quote!({
+        ::eventring::__private::checked(::core::format_args!(#literal #(, #given)*));
+    });
+    Some((
+        quote!(#literal, #checked, (#((&(#values)),)*), #tuple),
+        quote!(::eventring::__private::LogText(#encoded, #whole)),
+    ))
 }
 
 /// Returns the variable of the caller that a placeholder names. A name that is a keyword means the raw variable, as in
-/// `format_args!`, or `self`.
+/// `format_args!`, or `self`. A raw name is none that `format_args!` takes.
 fn variable(name: &str, span: Span) -> Option<Ident> {
-    let parsed = Ident::parse_any.parse_str(name).ok()?;
+    let parsed = Ident::parse_any.parse_str(name).ok().filter(|parsed| parsed.unraw() == *parsed)?;
     let is_keyword = syn::parse_str::<Ident>(name).is_err();
     let has_no_raw_form = ["self", "Self", "super", "crate"].contains(&name);
     Some(if is_keyword && !has_no_raw_form {

@@ -13,4 +13,8 @@ fn main() {
     log::info!(field = Silent, "text");
     log::info!(name: "a name", "text");
     log::info!("{", 1);
+    log::info!("{r#type}");
+    let mut inferred = Vec::new();
+    log::info!("{inferred:?}");
+    inferred.push(std::time::Duration::ZERO);
 }

@@ -218,17 +218,18 @@ pub const fn field_name(name: &'static str) -> &'static str {
 #[macro_export]
 macro_rules! __macro_site {
     ($kind:ident, name: $name:expr, target: $target:expr, level: $level:expr, fields: $fields:expr) => {{
-        static META: $crate::__private::Metadata<'static> = $crate::__private::Metadata::new(
+        static __EVENTRING_METADATA: $crate::__private::Metadata<'static> = $crate::__private::Metadata::new(
             $name,
             $target,
             $level,
             ::core::option::Option::Some(::core::file!()),
             ::core::option::Option::Some(::core::line!()),
             ::core::option::Option::Some(::core::module_path!()),
-            $crate::__private::FieldSet::new($fields, $crate::__private::Identifier(&SITE)),
+            $crate::__private::FieldSet::new($fields, $crate::__private::Identifier(&__EVENTRING_SITE)),
             $crate::__private::Kind::$kind,
         );
-        static SITE: $crate::__private::MacroSite = $crate::__private::MacroSite::new(&META);
-        &SITE
+        static __EVENTRING_SITE: $crate::__private::MacroSite =
+            $crate::__private::MacroSite::new(&__EVENTRING_METADATA);
+        &__EVENTRING_SITE
     }};
 }

@@ -14,7 +14,7 @@ use crate::tracing::record::thread::ThreadState;
 use encoder::Encoder;
 use tracing_core::field::{Field, Visit};
 pub(super) use values::visit_values;
-pub use values::{AnyOf, DebugOf, DisplayOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs, RecordedValue};
+pub use values::{AnyOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs, RecordedValue};
 
 const SMALL_BYTES: usize = 1 << 10;
 /// Size of the medium buffer in bytes. Fields within the default limits fit it. Only a program that sets higher

@@ -5,8 +5,9 @@ use crate::tracing::record::log::LogArgs;
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
-use tracing_core::field::{Field, Visit};
-use tracing_core::{Metadata, field};
+use std::num::{NonZero, Wrapping};
+use tracing_core::Metadata;
+use tracing_core::field::{self, DebugValue, DisplayValue, Field, Visit};
 
 /// An encoder of fields. `index` is the index of the field in its call site, from 0.
 pub trait FieldEncoder {
@@ -88,22 +89,38 @@ recorded_by! {
     Vec<u8> => bytes, value: value;
     fmt::Arguments<'_> => debug, value: value;
     dyn Error + 'static => error, value: value;
+    dyn Error + Send + 'static => error, value: value;
+    dyn Error + Sync + 'static => error, value: value;
     dyn Error + Send + Sync + 'static => error, value: value;
 }
 
-impl<T: RecordedValue + ?Sized> RecordedValue for &T {
-    #[inline(always)]
-    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
-        (**self).encode(index, encoder);
-    }
+macro_rules! recorded_as {
+    ($([$($generics:tt)*] $ty:ty => $value:ident: $inner:expr;)*) => {
+        $(impl<$($generics)*> RecordedValue for $ty {
+            #[inline(always)]
+            fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+                let $value = self;
+                ($inner).encode(index, encoder);
+            }
+        })*
+    };
 }
 
-impl<T: RecordedValue + ?Sized> RecordedValue for Box<T> {
-    #[inline(always)]
-    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
-        (**self).encode(index, encoder);
-    }
+recorded_as! {
+    [T: RecordedValue + ?Sized] &T => value: **value;
+    [T: RecordedValue + ?Sized] &mut T => value: **value;
+    [T: RecordedValue + ?Sized] Box<T> => value: **value;
+    [T: RecordedValue] Wrapping<T> => value: value.0;
+    [const N: usize] [u8; N] => value: value[..];
 }
+
+macro_rules! recorded_non_zero {
+    ($($ty:ty),*) => {
+        recorded_as! { $([] NonZero<$ty> => value: value.get();)* }
+    };
+}
+
+recorded_non_zero! { i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize }
 
 impl<T: RecordedValue> RecordedValue for Option<T> {
     #[inline(always)]
@@ -114,13 +131,15 @@ impl<T: RecordedValue> RecordedValue for Option<T> {
     }
 }
 
-/// A value that is recorded as its `Debug` text.
-#[derive(Debug)]
-pub struct DebugOf<T>(pub T);
-
-impl<T: fmt::Debug> RecordedValue for DebugOf<T> {
+impl<T: fmt::Debug> RecordedValue for DebugValue<T> {
     fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
-        encoder.debug(index, &self.0);
+        encoder.debug(index, self);
+    }
+}
+
+impl<T: fmt::Display> RecordedValue for DisplayValue<T> {
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        encoder.debug(index, self);
     }
 }
 
@@ -134,14 +153,14 @@ pub trait RecordedAsIs {
     /// The value.
     type Value;
     /// Returns the value.
-    fn recorded(&self) -> Self::Value;
+    fn __eventring_recorded(&self) -> Self::Value;
 }
 
 impl<'v, T: RecordedValue + ?Sized> RecordedAsIs for AnyOf<'v, T> {
     type Value = &'v T;
 
     #[inline(always)]
-    fn recorded(&self) -> &'v T {
+    fn __eventring_recorded(&self) -> &'v T {
         self.0
     }
 }
@@ -151,44 +170,41 @@ pub trait RecordedAsDebug {
     /// The value.
     type Value;
     /// Returns the value.
-    fn recorded(&self) -> Self::Value;
+    fn __eventring_recorded(&self) -> Self::Value;
 }
 
 impl<'v, T: fmt::Debug + ?Sized> RecordedAsDebug for &AnyOf<'v, T> {
-    type Value = DebugOf<&'v T>;
+    type Value = DebugValue<&'v T>;
 
     #[inline(always)]
-    fn recorded(&self) -> DebugOf<&'v T> {
-        DebugOf(self.0)
+    fn __eventring_recorded(&self) -> DebugValue<&'v T> {
+        field::debug(self.0)
     }
 }
 
-/// A value that is recorded as its `Display` text.
-#[derive(Debug)]
-pub struct DisplayOf<T>(pub T);
-
-impl<T: fmt::Display> RecordedValue for DisplayOf<T> {
-    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
-        encoder.debug(index, &field::display(&self.0));
-    }
-}
-
-/// The values of a call, as nested pairs `(first, (second, ()))`.
+/// The values of a call, as nested pairs `(((), first), second)`.
 pub trait FieldValues {
+    /// The number of values.
+    const COUNT: usize;
+
     /// Passes the values to the encoder. The first has this index.
     fn encode_all(&self, index: usize, encoder: &mut impl FieldEncoder);
 }
 
 impl FieldValues for () {
+    const COUNT: usize = 0;
+
     #[inline(always)]
     fn encode_all(&self, _: usize, _: &mut impl FieldEncoder) {}
 }
 
-impl<V: RecordedValue, R: FieldValues> FieldValues for (V, R) {
+impl<F: FieldValues, V: RecordedValue> FieldValues for (F, V) {
+    const COUNT: usize = F::COUNT + 1;
+
     #[inline(always)]
     fn encode_all(&self, index: usize, encoder: &mut impl FieldEncoder) {
-        self.0.encode(index, encoder);
-        self.1.encode_all(index + 1, encoder);
+        self.0.encode_all(index, encoder);
+        self.1.encode(index + F::COUNT, encoder);
     }
 }
 

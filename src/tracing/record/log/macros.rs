@@ -4,21 +4,21 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __log {
-    ([$target:expr, $level:expr, ] [$($field:expr,)*] ($($values:tt)*)) => {{
+    ([$target:expr, $level:expr] [$($field:expr,)*] $values:tt) => {{
         let __eventring_site = $crate::__macro_site!(
             EVENT, name: $crate::__event_name!(), target: $target, level: $level, fields: &[$($field,)*]
         );
         if !__eventring_site.is_off() {
-            $crate::__private::log(__eventring_site, &$crate::__values!($($values)*));
+            $crate::__private::log(__eventring_site, &$values);
         }
     }};
     (
-        [$target:expr, $level:expr, $format:expr, { $($checked:tt)* }, $references:expr, $args:ident, $text:expr]
-        [$($field:expr,)*] ($($values:tt)*)
+        [$target:expr, $level:expr, $format:expr, { $($checked:tt)* }, $references:expr, $args:ident]
+        [$($field:expr,)*] $values:tt
     ) => {{
         let __eventring_site = $crate::__macro_site!(
             EVENT, name: ::core::concat!($crate::__event_name!(), "\0", $format), target: $target, level: $level,
-            fields: &["message", $($field,)*]
+            fields: &[$($field,)*]
         );
         // Both have the arguments, and an argument may consume a value: so only one of them can run.
         if false {
@@ -28,7 +28,7 @@ macro_rules! __log {
             use $crate::__private::{ArgAsIs as _, ArgFormatted as _};
             // The arguments live as long as the call, and temporaries among them end with it.
             match $references {
-                $args => $crate::__private::log(__eventring_site, &($text, $crate::__values!($($values)*))),
+                $args => $crate::__private::log(__eventring_site, &$values),
             };
         }
     }};

@@ -61,16 +61,16 @@ macro_rules! scope {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scope {
-    ([$target:expr, $level:expr, $name:expr] [] ()) => {{
+    ([$target:expr, $level:expr, $name:expr] [] $values:tt) => {{
         let __eventring_site = $crate::__macro_site!(SPAN, name: $name, target: $target, level: $level, fields: &[]);
         if __eventring_site.is_off() { $crate::tracing::Scope::off() } else { $crate::tracing::Scope::begin(__eventring_site) }
     }};
-    ([$target:expr, $level:expr, $name:expr] [$($field:expr,)+] ($($values:tt)*)) => {{
+    ([$target:expr, $level:expr, $name:expr] [$($field:expr,)+] $values:tt) => {{
         let __eventring_site = $crate::__macro_site!(SPAN, name: $name, target: $target, level: $level, fields: &[$($field,)+]);
         if __eventring_site.is_off() {
             $crate::tracing::Scope::off()
         } else {
-            $crate::tracing::Scope::begin_with(__eventring_site, &$crate::__values!($($values)*))
+            $crate::tracing::Scope::begin_with(__eventring_site, &$values)
         }
     }};
 }
@@ -81,32 +81,32 @@ macro_rules! __scope {
 #[macro_export]
 macro_rules! __fields {
     (($($then:tt)*) $given:tt $names:tt $values:tt $(,)?) => { $($then)*! { $given $names $values } };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) $($name:ident).+ = ?$value:expr $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($($values)* ($crate::__private::DebugOf(&$value))) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt $($name:ident).+ = ?$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($values, $crate::__private::debug(&$value)) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) $($name:ident).+ = %$value:expr $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($($values)* ($crate::__private::DisplayOf(&$value))) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt $($name:ident).+ = %$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($values, $crate::__private::display(&$value)) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) $($name:ident).+ = $value:expr $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($($values)* (&$value)) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt $($name:ident).+ = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($values, &$value) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) $name:literal = ?$value:expr $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $name,] ($($values)* ($crate::__private::DebugOf(&$value))) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt $name:literal = ?$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $name,] ($values, $crate::__private::debug(&$value)) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) $name:literal = %$value:expr $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $name,] ($($values)* ($crate::__private::DisplayOf(&$value))) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt $name:literal = %$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $name,] ($values, $crate::__private::display(&$value)) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) $name:literal = $value:expr $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $name,] ($($values)* (&$value)) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt $name:literal = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $name,] ($values, &$value) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) ?$($name:ident).+ $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($($values)* ($crate::__private::DebugOf(&$($name).+))) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt ?$($name:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($values, $crate::__private::debug(&$($name).+)) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) %$($name:ident).+ $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($($values)* ($crate::__private::DisplayOf(&$($name).+))) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt %$($name:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($values, $crate::__private::display(&$($name).+)) $($($rest)*)?)
     };
-    ($then:tt $given:tt [$($names:tt)*] ($($values:tt)*) $($name:ident).+ $(, $($rest:tt)*)?) => {
-        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($($values)* (&$($name).+)) $($($rest)*)?)
+    ($then:tt $given:tt [$($names:tt)*] $values:tt $($name:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::__fields!($then $given [$($names)* $crate::__field_name!($($name).+),] ($values, &$($name).+) $($($rest)*)?)
     };
     ($then:tt $given:tt $names:tt $values:tt $($other:tt)+) => {
         ::core::compile_error!(::core::concat!(
@@ -122,11 +122,4 @@ macro_rules! __field_name {
     ($first:ident $(. $more:ident)*) => {
         $crate::__private::field_name(::core::concat!(::core::stringify!($first) $(, ".", ::core::stringify!($more))*))
     };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __values {
-    () => { () };
-    (($($first:tt)*) $($rest:tt)*) => { ($($first)*, $crate::__values!($($rest)*)) };
 }
