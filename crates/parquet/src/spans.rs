@@ -30,6 +30,8 @@ pub(super) struct SpanColumns {
     busy: Int64Builder,
     instructions: Int64Builder,
     self_instructions: Int64Builder,
+    scope: BooleanBuilder,
+    ended_with_parent: BooleanBuilder,
     open: BooleanBuilder,
     end_lost: BooleanBuilder,
     last_seen: Int64Builder,
@@ -55,6 +57,8 @@ impl SpanColumns {
             busy: Int64Builder::default(),
             instructions: Int64Builder::default(),
             self_instructions: Int64Builder::default(),
+            scope: BooleanBuilder::default(),
+            ended_with_parent: BooleanBuilder::default(),
             open: BooleanBuilder::default(),
             end_lost: BooleanBuilder::default(),
             last_seen: Int64Builder::default(),
@@ -82,6 +86,8 @@ impl SpanColumns {
         self.busy.append_option(busy.map(amount));
         self.instructions.append_option(span.instructions.map(|counts| amount(counts.all)));
         self.self_instructions.append_option(span.instructions.map(|counts| amount(counts.own)));
+        self.scope.append_value(span.is_scope());
+        self.ended_with_parent.append_value(span.has_ended_with_parent());
         self.open.append_value(span.is_open() && !span.is_end_lost);
         self.end_lost.append_value(span.is_end_lost);
         self.last_seen.append_option(span.is_end_lost.then_some(amount(span.last_seen_epoch_nanos)));
@@ -109,6 +115,8 @@ impl RowColumns for SpanColumns {
             ("busy_ns", &mut self.busy),
             ("instructions", &mut self.instructions),
             ("self_instructions", &mut self.self_instructions),
+            ("scope", &mut self.scope),
+            ("ended_with_parent", &mut self.ended_with_parent),
             ("open", &mut self.open),
             ("end_lost", &mut self.end_lost),
             ("last_seen_ns", &mut self.last_seen),

@@ -13,7 +13,7 @@ use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef};
 use arrow_schema::SchemaRef;
 use eventring::reader::{Gap, GapCause};
-use eventring::schema::perf::{CallSiteKind, PerfEvent, ValueType};
+use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType, flags};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, ReplayConsumer as _};
@@ -121,6 +121,23 @@ fn integers_that_fit_no_common_type_are_text() {
     assert_eq!(hashes, [Some("-5"), Some("18446744073709551615")]);
     assert_eq!(column(spans, "field.small").as_primitive::<Int64Type>().values(), &[-5, 7]);
     assert_eq!(column(spans, "field.plain").as_primitive::<UInt64Type>().values(), &[1, u64::MAX]);
+}
+
+#[test]
+fn a_span_says_whether_it_is_a_scope_and_whether_it_ended_with_its_parent() {
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "parse", &[]);
+    made.span_new(2000, 1, (1, 0), 1, &[]);
+    for (span_id, end) in [(2, flags::CLOSED), (3, flags::CLOSED | flags::ENDED_WITH_PARENT)] {
+        let scope = PerfExt { related: 1, thread_id: 1, ..PerfExt::of_span(span_id, 1) };
+        made.perf(PerfEvent::SpanNew, 2000, PerfExt { flags: flags::SCOPE | flags::ENTERED, ..scope }, &[]);
+        made.perf(PerfEvent::SpanExit, 3000, PerfExt { flags: end, ..scope }, &[]);
+    }
+    let files = exported(&made.open());
+    let spans = only(&files, "spans.parquet");
+    let flags = |name: &str| column(spans, name).as_boolean().iter().map(Option::unwrap).collect::<Vec<_>>();
+    assert_eq!(column(spans, "id").as_primitive::<UInt64Type>().values(), &[1, 2, 3]);
+    assert_eq!((flags("scope"), flags("ended_with_parent")), (vec![false, true, true], vec![false, false, true]));
 }
 
 #[test]
