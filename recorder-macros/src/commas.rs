@@ -17,8 +17,8 @@ pub(crate) fn split(input: TokenStream) -> Vec<TokenStream> {
     items
 }
 
-/// Tells the commas between items from those between angle brackets, and from those of a closure's parameters. `<` and `|`
-/// are operators after an operand, and open something elsewhere. After an operand in a type, `<` opens generic arguments.
+/// Tells the commas between items from those between angle brackets, and from those of a closure's parameters. After an
+/// operand, `<` and `|` are operators; elsewhere they open something. In a type, `<` always opens generic arguments.
 #[derive(Default)]
 pub(crate) struct Commas {
     angles: usize,

@@ -37,8 +37,8 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// Returns what `__log!` needs of a text: the format string, what is checked, the arguments as references in a tuple, and
-/// the name of this tuple. And returns the value of the text.
+/// Returns what `__log!` needs of a text: the format string, what is checked, the arguments as references in a tuple,
+/// and the name of this tuple. And returns the value of the text.
 fn text(format: &TokenStream, given: &[TokenStream]) -> Option<(TokenStream, TokenStream)> {
     let literal = literal(format)?;
     let tuple = Ident::new("__eventring_args", Span::mixed_site());

@@ -363,8 +363,8 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
 }
 
 impl<const N: usize> Encoder<'_, N> {
-    /// Handles a text whose arguments do not fit. The program formats it as a whole, into a larger buffer if there is one,
-    /// and it is cut if it is too long for that.
+    /// Handles a text whose arguments do not fit. The program formats it as a whole, into a larger buffer if there is
+    /// one, and it is cut if it is too long for that.
     #[cold]
     fn text_is_too_long(&mut self, index: u8, whole: &dyn fmt::Debug) {
         if self.has_larger() {
