@@ -469,3 +469,39 @@ fn a_filter_of_the_whole_stack_decides_before_the_filter_of_the_layer() {
     tracing::subscriber::with_default(stack, in_pairs);
     assert_paired(&recorded());
 }
+
+/// Formats events, and drops the texts.
+struct Formats;
+
+impl<S: Subscriber> Layer<S> for Formats {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        assert!(!format!("{event:?}").is_empty());
+    }
+}
+
+#[test]
+fn a_macro_in_the_debug_code_of_a_value_asks_no_stack_if_the_layer_has_a_filter_of_its_own() {
+    alone!();
+    struct Logs;
+    impl std::fmt::Debug for Logs {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            log::debug!("in Debug");
+            f.write_str("a value")
+        }
+    }
+    install();
+    let counter = Counter::default();
+    let ours = RecorderLayer::global().filtered(&FilterHandle::new("info,[query]=trace".parse().unwrap()));
+    let layers = vec![Formats.boxed(), ours.boxed(), counter.clone().with_filter(LevelFilter::WARN).boxed()];
+    let stack = Dispatch::new(tracing_subscriber::registry().with(layers));
+    let both = || {
+        // `tracing` asks nobody about a call site that is first used while it calls a scoped subscriber.
+        assert_eq!(format!("{Logs:?}"), "a value");
+        tracing::info!(value = ?Logs);
+        info_span!("query").in_scope(|| tracing::info!(value = ?Logs));
+    };
+    tracing::dispatcher::with_default(&stack, both);
+    tracing::dispatcher::set_global_default(stack).unwrap();
+    both();
+    assert_eq!(counter.0.load(Ordering::Relaxed), 0);
+}

@@ -65,6 +65,8 @@ fn answer_of(stack: &Dispatch, metadata: &Metadata<'_>) -> Option<bool> {
     }
     match stack.downcast_ref::<RecorderLayer>().filter(|layer| layer.sink().is_of_perf()) {
         Some(layer) => Some(layer.filter().map_or_else(|| passes(stack, metadata), |filter| accepts(filter, metadata))),
+        // While a scoped subscriber is called, the thread has none.
+        None if stack.is::<NoSubscriber>() => None,
         // The layer may be out of sight: below one with another recorder, or in a `reload`.
         None => passes(stack, metadata).then_some(true),
     }
