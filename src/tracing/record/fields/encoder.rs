@@ -37,9 +37,9 @@ const FORMATTED: u64 = 1 << 63;
 /// An encoder that takes fields one by one and appends them to its buffer, while there is room.
 pub(in crate::tracing::record) struct Encoder<'t, const N: usize> {
     bytes: ArrayVec<u8, N>,
-    /// The length up to which the encoder may fill the buffer. If a field does not fit and a larger buffer is possible,
+    /// The length up to which the encoder may fill the buffer. If a field does not fit and another buffer is possible,
     /// the length is set to 0, so that this encoder encodes no more fields. The caller then encodes all fields again
-    /// into a larger buffer.
+    /// into the other buffer.
     end: usize,
     /// The index in `bytes` of the first byte of the field that is being formatted. [`NONE`] if no field is being
     /// formatted.
@@ -91,11 +91,11 @@ impl<'t, const N: usize> Encoder<'t, N> {
         }
     }
 
-    /// Returns true if a field did not fit and a larger buffer is possible. Then the caller visits all fields again
-    /// and encodes them into a larger buffer.
+    /// Returns true if a field did not fit and another buffer is possible: a larger one, or one for a text that is
+    /// formatted as a whole. Then the caller visits all fields again and encodes them into that buffer.
     #[inline(always)]
     pub(in crate::tracing::record) fn is_too_small(&self) -> bool {
-        self.end == 0 && self.has_larger()
+        self.end == 0
     }
 
     /// Returns true if the limits allow more bytes than this buffer has, so that a larger buffer can help when a
@@ -341,7 +341,7 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
     }
 
     #[inline(always)]
-    fn text(&mut self, index: usize, args: &impl LogArgs, whole: &dyn fmt::Debug) {
+    fn text(&mut self, index: usize, args: &impl LogArgs, _: &dyn fmt::Debug) {
         let Ok(index) = u8::try_from(index) else { return self.miss() };
         if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
             return self.no_room();
@@ -355,25 +355,16 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
         let TextArgs { has_overflowed, has_failed, .. } = sink;
         self.formatting = NONE;
         if has_overflowed {
+            // The text is formatted as a whole, and cut if it is too long for the larger buffers.
             self.bytes.truncate(start);
-            return self.text_is_too_long(index, whole);
+            self.end = 0;
+            return;
         }
         self.end_formatted(start, has_failed.then_some(Cut::Failed));
     }
 }
 
 impl<const N: usize> Encoder<'_, N> {
-    /// Handles a text whose arguments do not fit. The program formats it as a whole, into a larger buffer if there is
-    /// one, and it is cut if it is too long for that.
-    #[cold]
-    fn text_is_too_long(&mut self, index: u8, whole: &dyn fmt::Debug) {
-        if self.has_larger() {
-            self.end = 0;
-        } else {
-            self.debug_text(index.into(), whole, self.limits.text_bytes_max, None);
-        }
-    }
-
     /// Encodes what `Debug` writes, at most `bytes_max` bytes of it.
     fn debug_text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize, expected: Option<&str>) {
         if bytes_max == 0 {
