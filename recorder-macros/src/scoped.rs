@@ -99,7 +99,7 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
     let level = args.level.unwrap_or_else(|| quote!(::eventring::tracing::Level::INFO));
     let (attributes, statements) = inner_attributes(body.stream());
     // No name of the program is this one.
-    let scope = Ident::new("_scope", Span::mixed_site());
+    let scope = Ident::new("__eventring_scope", Span::mixed_site());
     let scoped = quote! {
         #attributes
         #[allow(clippy::used_underscore_binding, reason = "a parameter `_x` is a field, too")]

@@ -128,12 +128,14 @@ fn an_argument_may_consume_its_value_and_is_formatted_at_most_twice() {
 mod names {
     pub(super) const site: u8 = 1;
     pub(super) static args: u8 = 2;
+    pub(super) static f: u8 = 3;
+    pub(super) static text: u8 = 4;
 }
 
 #[test]
 fn fields_targets_and_levels_are_those_of_tracing() {
     #[expect(unused_imports, reason = "the macros must not find them")]
-    use names::{args, site};
+    use names::{args, f, site, text};
     alone!();
     try_init_with(small(), "info,quiet=off".parse().unwrap()).unwrap();
     let (bytes, point) = (17_u32, Point { x: 1 });

@@ -67,7 +67,7 @@ fn text(format: &TokenStream, given: &[TokenStream]) -> Option<(TokenStream, Tok
         let (Some(counts), Some(value)) = (counts, reference(&it.value)) else { continue };
         let spec = it.spec();
         let format = quote! {
-            |text: &mut dyn ::core::fmt::Write| ::core::write!(text, #spec, *#value #(, *#counts)*)
+            |__eventring_out: &mut dyn ::core::fmt::Write| ::core::write!(__eventring_out, #spec, *#value #(, *#counts)*)
         };
         encoded.extend(counts.iter().cloned());
         encoded.push(match it.is_pointer() {
@@ -83,7 +83,9 @@ fn text(format: &TokenStream, given: &[TokenStream]) -> Option<(TokenStream, Tok
             None => quote!(*#value),
         }
     });
-    let whole = quote!(|f: &mut ::core::fmt::Formatter<'_>| ::core::write!(f, #literal #(, #again)*));
+    let whole = quote! {
+        |__eventring_out: &mut ::core::fmt::Formatter<'_>| ::core::write!(__eventring_out, #literal #(, #again)*)
+    };
     let checked = quote!({
         ::eventring::__private::checked(::core::format_args!(#literal #(, #given)*));
     });

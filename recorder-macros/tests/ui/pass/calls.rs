@@ -1,12 +1,15 @@
 //! Calls that `tracing`'s macros take, too, and names of the program that are no names of the macros.
 #![deny(warnings)]
-#![allow(dead_code)]
+#![allow(dead_code, non_upper_case_globals)]
 
 use eventring::{log, scope, scoped};
 use std::num::{NonZero, Wrapping};
 
 const META: &str = "meta";
 const SITE: &str = "site";
+static _scope: u8 = 1;
+static text: u8 = 2;
+static f: u8 = 3;
 
 trait Recorded {
     fn recorded(&self) {}
@@ -31,14 +34,14 @@ impl<A, B> Names<A, B> {
 }
 
 fn main() {
-    log::info!(target: SITE, "text");
-    let _scope = scope!(META);
-    let _scope = scope!(target: SITE, META);
+    log::info!(target: SITE, "{text} {}", f);
+    let _guard = scope!(META);
+    let _guard = scope!(target: SITE, META);
     let y = &mut 3_u8;
     log::info!(y, wrapping = Wrapping(1), non_zero = NonZero::new(1_u8), bytes = b"ab", "text {y}");
     let error: Box<dyn std::error::Error + Send> = Box::new(std::fmt::Error);
     log::info!(error, "text");
-    let _scope = scope!("fields", y, bytes = b"ab", wrapping = Wrapping(1_i128));
+    let _guard = scope!("fields", y, bytes = b"ab", wrapping = Wrapping(1_i128));
     assert_eq!(parameters(1, 2), 3);
     generic_names();
 }
