@@ -1,6 +1,7 @@
 //! A recorder's events, as batches, to their stream.
 
 use super::broker::EventStream;
+use super::program::SpanRings;
 use super::sender::BatchSender;
 use super::subject::{check_name, subject_of};
 use super::watched::Watched;
@@ -21,6 +22,7 @@ pub struct ForwardOptions {
     every: Duration,
     level: i32,
     filter: BatchFilter,
+    spans: Option<SpanRings>,
 }
 
 impl Default for ForwardOptions {
@@ -37,6 +39,7 @@ impl ForwardOptions {
             every: Duration::from_millis(200),
             level: CaptureOptions::DEFAULT_LEVEL,
             filter: BatchFilter::new(),
+            spans: None,
         }
     }
 
@@ -56,6 +59,12 @@ impl ForwardOptions {
     /// [`GapCause::Filtered`](eventring::reader::GapCause::Filtered).
     pub fn filter(self, filter: BatchFilter) -> Self {
         Self { filter, ..self }
+    }
+
+    /// Sets the rings with the spans in which typed events of the ring were recorded. Default: none, so that a filter by
+    /// spans leaves out all typed events.
+    pub fn spans(self, spans: SpanRings) -> Self {
+        Self { spans: Some(spans), ..self }
     }
 
     /// Sets the level of compression, as [`CaptureOptions::compression_level`] does.
@@ -153,6 +162,7 @@ pub fn forward(
     let start = BatchStart::of_recorder(&host, ring);
     let ask = || BatchSender::new(stream, subject.clone(), start.clone(), &watched);
     let mut sender = start.open_shards_during(ring, ask)?;
+    let others = options.spans.as_ref().filter(|_| options.filter.asks_other_rings(ring));
     check_that_it_goes_on(ring, &sender.start, &subject)?;
     loop {
         let batches = BatchOptions {
@@ -165,8 +175,11 @@ pub fn forward(
             filter: options.filter.clone(),
             only_new: false,
         };
-        let mut next = Some(ring.clone());
-        let mut next_ring = || next.take().map_or(NextRing::NoMore, NextRing::Ring);
+        let (mut next, mut known) = (Some(ring.clone()), 0);
+        let mut next_ring = || match next.take() {
+            Some(ring) => NextRing::Ring(ring),
+            None => others.map_or(NextRing::NoMore, |others| others.next(&mut known)),
+        };
         let mut send = |bytes: &[u8], batch: &Batch<'_>| {
             if sender.send(bytes, batch, &watched)? {
                 watched.borrow_mut().count(bytes, batch);

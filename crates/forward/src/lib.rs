@@ -17,6 +17,7 @@
 //! | `broker` | a connection to a stream: its last batch, publishing, fetching |
 //! | `subject` | the subject of a recorder's batches |
 //! | `sender` | sending one batch exactly once |
+//! | `program` | the rings of a program with the spans in which its typed events were recorded |
 //! | `forwarder` | a recorder's events, as batches, to their stream |
 //! | `watched` | the caller of a forwarder, who learns its progress and may end it |
 //! | `receiver` | a stream, as a capture file |
@@ -27,6 +28,7 @@
 mod broker;
 mod connect;
 mod forwarder;
+mod program;
 mod receiver;
 mod sender;
 mod subject;
@@ -39,4 +41,5 @@ pub use eventring_capture::received::receive_message;
 #[doc(hidden)]
 pub use eventring_capture::{BatchFilter, EventCondition, EventTest, host_name};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
+pub use program::{Programs, SpanRings};
 pub use receiver::{ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};

@@ -162,10 +162,12 @@ impl CopyThread {
                 return Some(stop.reason);
             }
         }
-        let have_ended = || rings.iter().all(|ring| ring.input.as_ref().is_none_or(has_ended));
+        let have_ended = || self.sources.captured().all(|ring| ring.input.as_ref().is_none_or(has_ended));
+        // What may still come to the only recorder is only read.
+        let awaits_rings = self.awaits_rings && !self.sources.is_of_one_recorder();
         // The rings are checked before `may_grow`. If all rings of a recorder have ended, the recorder makes no more
         // shards, so `may_grow` cannot become true after this check.
-        (!self.awaits_rings && have_ended() && !self.sources.may_grow()).then_some(EndReason::WritersEnded)
+        (!awaits_rings && have_ended() && !self.sources.may_grow()).then_some(EndReason::WritersEnded)
     }
 
     /// Finds out whether the writers live, and whether the files of the rings are whole.
@@ -256,7 +258,10 @@ impl CopyThread {
             }
             has_copied = true;
             self.filter(&mut slot.records)?;
-            self.send(Message::Records(slot))?;
+            match self.sources.is_beside(index) {
+                true => self.spare = Some(slot),
+                false => self.send(Message::Records(slot))?,
+            }
             if is_done || self.stop.as_ref().is_some_and(|stop| stop.is_over(index)) {
                 return Ok(true);
             }

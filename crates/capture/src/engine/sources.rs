@@ -141,6 +141,22 @@ impl Sources {
         self.set.rings().get(ring).and_then(|ring| ring.recorder()).unwrap_or(ring)
     }
 
+    /// Returns true if a ring is only read, for the spans in which events of the captured recorder were recorded. That
+    /// recorder, the first, is the only one that a capture with such a start has.
+    pub(crate) fn is_beside(&self, ring: usize) -> bool {
+        self.is_of_one_recorder() && self.recorder_of(ring) != 0
+    }
+
+    /// Returns true if only one recorder is captured.
+    pub(crate) fn is_of_one_recorder(&self) -> bool {
+        self.start.is_of_one_recorder()
+    }
+
+    /// Returns the rings that are captured and not only read.
+    pub(crate) fn captured(&self) -> impl Iterator<Item = &CopiedRing> {
+        self.rings.iter().enumerate().filter(|(index, _)| !self.is_beside(*index)).map(|(_, ring)| ring)
+    }
+
     /// Adds a ring that was made during the capture, with all of its events: those that it has overwritten meanwhile
     /// are lost. If the ring cannot be captured, it is left out, and the error is added to `problems`.
     pub(crate) fn add_later(&mut self, reader: Reader) {
@@ -159,10 +175,14 @@ impl Sources {
         let is_perf = reader.info().content_type == CONTENT_TYPE_PERF;
         if is_perf {
             // The error of `check_events` explains how the schemas differ.
-            reader.check_events::<PerfEvent>().map_err(CaptureError::ring)?;
+            match reader.check_events::<PerfEvent>() {
+                // It cannot be read for its spans; whoever captures it says why.
+                Err(_) if self.is_beside(self.rings.len()) => return Ok(()),
+                checked => checked.map_err(CaptureError::ring)?,
+            }
         }
         let ring = self.set.add(reader, start) as u32;
-        if is_perf {
+        if is_perf && !self.is_beside(ring as usize) {
             self.found.recorders.push(SourceRecorder { shard0: ring, tables: CaptureTables::default() });
         }
         self.take_new()
@@ -179,10 +199,18 @@ impl Sources {
     fn take_new_slow(&mut self) -> Result<(), CaptureError> {
         while self.rings.len() < self.set.rings().len() {
             self.check_number()?;
-            let ring = self.describe(self.rings.len());
-            self.found.rings.push(ring);
+            let (index, known_problems) = (self.rings.len(), self.found.problems.len());
+            let ring = self.describe(index);
+            match self.is_beside(index) {
+                // Whoever captures it says what is wrong with it.
+                true => self.found.problems.truncate(known_problems),
+                false => self.found.rings.push(ring),
+            }
         }
         for ShardError { recorder, shard, error, .. } in &self.set.shard_errors()[self.known_shard_errors..] {
+            if self.is_beside(*recorder) {
+                continue;
+            }
             let name = self.first_shards.get(&(*recorder as u32)).map_or("", |ring| &ring.name);
             self.found.problems.push(format!("{name}: shard {shard} is left out: {error}"));
         }

@@ -17,7 +17,8 @@ pub struct BatchStart {
     pub(crate) part: u32,
     /// True if the last batch has said that nothing follows it.
     pub has_ended: bool,
-    /// The only ring, or the shard 0 of the only recorder, that is captured; `None` if there may be several.
+    /// The only ring, or the shard 0 of the only recorder, that is captured; `None` if there may be several. It is the
+    /// first; what comes after it is only read, for the spans in which its events were recorded.
     recorder: Option<RingIdentity>,
     /// The shards of this recorder that earlier captures have opened.
     pub(crate) opened: Option<OpenedShards>,
@@ -34,6 +35,11 @@ impl BatchStart {
     pub fn of_recorder(host: &str, shard0: &Reader) -> Self {
         let recorder = Some(RingIdentity::of_reader(host, shard0));
         Self { recorder, opened: Some(OpenedShards::default()), ..Self::of_host(host) }
+    }
+
+    /// Returns true if it is one of [`Self::of_recorder`].
+    pub(crate) fn is_of_one_recorder(&self) -> bool {
+        self.recorder.is_some()
     }
 
     /// Does some work before the capture begins, and opens the shards that the recorder has meanwhile. `shard0` is that

@@ -236,7 +236,7 @@ pub fn name_of(reader: &Reader) -> String {
 }
 
 /// Returns a number that tells the process that writes a ring from all other processes; 0 if it is not known.
-pub(crate) fn process_key(reader: &Reader) -> u64 {
+pub fn process_key(reader: &Reader) -> u64 {
     let Some(extension) = reader.info().extension else { return 0 };
     let mut hasher = XxHash3_64::new();
     extension.writer.identity_words().into_iter().for_each(|word| hasher.write(&word.to_le_bytes()));

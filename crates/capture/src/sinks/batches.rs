@@ -5,7 +5,7 @@
 //! also says where the next capture goes on: a forwarder that died begins where its last batch ended.
 
 pub use crate::engine::start::{BatchStart, host_name};
-pub use crate::format::ring::name_of;
+pub use crate::format::ring::{name_of, process_key};
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::pace::Pace;

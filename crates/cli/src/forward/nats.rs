@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::text::losses::report_problem;
 use eventring::reader::Reader;
 use eventring_capture::{EndReason, NextRing};
-use eventring_forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, forward};
+use eventring_forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, Programs, SpanRings, forward};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,6 +37,7 @@ pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::
     Ok(stream)
 }
 
+/// Returns the options of one forwarder. What its filter remembers of spans is its own: it forgets them in its own time.
 fn options_of(args: &ForwardArgs) -> ForwardOptions {
     let mut options = ForwardOptions::new().compression_level(args.compression()).filter(args.filter.filter());
     if let Some(time) = args.every {
@@ -54,10 +55,9 @@ pub(super) fn run(
     mut rings: AwaitedRings,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Exit> {
-    let options = options_of(args);
     let shall_end = AtomicBool::new(false);
-    let progress = ForwardersProgress::default();
-    let forwarding = Forwarding { args, stream, options: &options, shall_end: &shall_end, progress: &progress };
+    let (progress, programs) = (ForwardersProgress::default(), Programs::default());
+    let forwarding = Forwarding { args, stream, programs: &programs, shall_end: &shall_end, progress: &progress };
     let outcomes = thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut outcomes = Outcomes::default();
@@ -67,15 +67,21 @@ pub(super) fn run(
             if interrupt.came() {
                 shall_end.store(true, Relaxed);
             }
+            let mut found = Vec::new();
             while may_come_more && !shall_end.load(Relaxed) {
                 match rings.next() {
-                    NextRing::Ring(ring) => {
-                        let (forwarding, number) = (&forwarding, outcomes.begin(&ring));
-                        threads.push((number, scope.spawn(move || forwarding.all_of_name(ring))));
-                    }
+                    NextRing::Ring(ring) => found.push((programs.add(&ring), ring)),
                     NextRing::NotYet => break,
                     NextRing::NoMore => may_come_more = false,
                 }
+            }
+            if !may_come_more && !args.reopen {
+                programs.are_complete();
+            }
+            // All that are found together know of each other before the first begins.
+            for (spans, ring) in found {
+                let (forwarding, number) = (&forwarding, outcomes.begin(&ring));
+                threads.push((number, scope.spawn(move || forwarding.all_of_name(ring, spans))));
             }
             if may_come_more && Instant::now() < next_look {
                 // A ring may be there for a moment only.
@@ -167,29 +173,31 @@ struct OfName {
 struct Forwarding<'f> {
     args: &'f ForwardArgs,
     stream: &'f EventStream,
-    options: &'f ForwardOptions,
+    programs: &'f Programs,
     shall_end: &'f AtomicBool,
     progress: &'f ForwardersProgress,
 }
 
 impl Forwarding<'_> {
     /// Forwards a ring, and then the next ones of its name, if that is wanted.
-    fn all_of_name(&self, ring: Reader) -> OfName {
+    fn all_of_name(&self, ring: Reader, spans: SpanRings) -> OfName {
         let mut sent = Vec::new();
         let mut last = None;
-        let failure = self.send_all_of_name(ring, &mut sent, &mut last).err();
+        let failure = self.send_all_of_name(ring, spans, &mut sent, &mut last).err();
         OfName { sent, last, failure }
     }
 
     fn send_all_of_name(
         &self,
         mut ring: Reader,
+        mut spans: SpanRings,
         summaries: &mut Vec<ForwardSummary>,
         last: &mut Option<ForwardProgress>,
     ) -> anyhow::Result<()> {
         loop {
             let forwarder = self.progress.begin();
-            let summary = forward(&ring, self.stream, self.options, &mut |progress| {
+            let options = options_of(self.args).spans(spans);
+            let summary = forward(&ring, self.stream, &options, &mut |progress| {
                 self.progress.set(forwarder, progress);
                 if self.shall_end.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
@@ -209,6 +217,7 @@ impl Forwarding<'_> {
                     None => thread::sleep(REOPEN_PAUSE),
                 }
             };
+            spans = self.programs.add(&ring);
         }
     }
 }

@@ -87,6 +87,11 @@ impl BatchFilter {
         self.sampled_per_million
     }
 
+    /// Returns true if the filter asks in which spans events of this ring were recorded, and these are in other rings.
+    pub fn asks_other_rings(&self, ring: &Reader) -> bool {
+        ContentFilter::new(self, ring).asks_for_spans()
+    }
+
     /// Returns true if the filter keeps all events.
     pub(crate) fn keeps_all(&self) -> bool {
         *self == Self::new()

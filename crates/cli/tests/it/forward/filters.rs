@@ -2,14 +2,14 @@
 
 use crate::broker::place::{Place, lines};
 use crate::every_kind;
-use crate::program::{PROGRAM, program, run};
+use crate::program::{Live, PROGRAM, program, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::{Dispatch, Span, dispatcher, info_span};
 
 /// Returns the spans of a capture with their ids, and the root of each.
@@ -289,16 +289,13 @@ enum Inside {
     Step = 2,
 }
 
-#[test]
-fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_does() {
-    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let (spans, typed, all, taken) = (path("spans"), path("typed"), path("all.evc"), path("taken.evc"));
-    let perf = PerfRecorder::builder().config(&spans).keep(true).prefault(false).build().unwrap();
+/// Records spans in the ring `spans`, and typed events in them in the ring `typed`.
+fn record_jobs(spans: &str, typed: &str) {
+    let perf = PerfRecorder::builder().config(spans).keep(true).prefault(false).build().unwrap();
     let description = eventring::recorder::ContentDescription::of::<Inside>();
-    let events = eventring::recorder::Recorder::builder(description).config(&typed).keep(true).build().unwrap();
+    let events = eventring::recorder::Recorder::builder(description).config(typed).keep(true).build().unwrap();
     let step = || _ = eventring::record!(&events => Inside::Step);
-    dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(perf.clone())), || {
+    dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(perf)), || {
         step();
         for number in 0..20_u64 {
             let job = info_span!("job", number).entered();
@@ -317,7 +314,14 @@ fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_
             });
         }
     });
-    drop((perf, events));
+}
+
+#[test]
+fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_does() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (spans, typed, all, taken) = (path("spans"), path("typed"), path("all.evc"), path("taken.evc"));
+    record_jobs(&spans, &typed);
     let rings = [spans.as_str(), typed.as_str()];
     assert_eq!(run(&[&["capture"], &rings[..], &["-o", &all]].concat()).code, Some(0));
     for condition in [
@@ -337,6 +341,58 @@ fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_
     }
     let in_jobs = contents(&all, &["--where", "span=job"]).1;
     assert_eq!(in_jobs.iter().filter(|line| line.contains("typed_event")).count(), 80);
+}
+
+/// Each recorder has a forwarder of its own.
+#[test]
+fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
+    let Some(place) = Place::new() else { return };
+    let [spans, typed, taken] = ["spans", "typed", "taken.evc"].map(|name| place.path(name));
+    record_jobs(&spans, &typed);
+    let address = place.broker.address();
+    let to = |host: &'static str| ["--to", &address, "--stream", "S", "--host", host];
+    let check = |host: &'static str, filter: &[&str]| {
+        let received = place.path(&format!("{host}.evc"));
+        place.receive(&received, &["--host", host]);
+        let captured = run(&[&["capture", &spans, &typed, "-o", &taken, "-f"], filter].concat());
+        assert_eq!(captured.code, Some(0), "{captured:?}");
+        let expected = contents(&taken, &[]);
+        assert!(expected.1.iter().any(|line| line.contains("typed_event")));
+        assert_eq!(contents(&received, &[]), expected, "{filter:?}");
+    };
+    let filters = [
+        ("a", ["--where", "span=job"]),
+        ("b", ["--where", "span=part and not field.number=3"]),
+        ("c", ["--where", "span=leaf"]),
+        ("d", ["--span", "part"]),
+    ];
+    for (host, filter) in filters {
+        for rings in [[&spans, &typed], [&typed, &spans]] {
+            let sent = run(&[&["forward", rings[0], rings[1]], &to(host)[..], &filter].concat());
+            assert_eq!(sent.code, Some(0), "{sent:?}");
+        }
+        check(host, &filter);
+    }
+    // The forwarder is there before the rings are, and goes on with the next program of the same name.
+    let filter = ["--where", "span=job"];
+    let rings = [&spans, &typed];
+    rings.into_iter().for_each(|ring| std::fs::remove_file(ring).unwrap());
+    let words = [&["forward", &typed, &spans, "--wait", "--reopen", "--json"], &to("e")[..], &filter].concat();
+    let forwarder = Live::start(&words);
+    for program in 1..3 {
+        record_jobs(&spans, &typed);
+        let begin = Instant::now();
+        let mut found = (BTreeSet::new(), Vec::new());
+        // Each has 80 spans, and 80 typed events and 40 log records in them.
+        while (found.0.len(), found.1.len()) != (80 * program, 120 * program) {
+            let counts = (found.0.len(), found.1.len());
+            assert!(begin.elapsed() < Duration::from_secs(60), "program {program}: {counts:?}");
+            place.receive(&taken, &["--host", "e", "-f"]);
+            found = contents(&taken, &[]);
+        }
+    }
+    forwarder.interrupt();
+    assert_eq!(forwarder.end().code, Some(0));
 }
 
 /// Records trees of spans on three threads until it is told to end. Some trees are open from the beginning to the end.
