@@ -188,7 +188,7 @@ impl FirstLook {
         json!({
             "from_ns": counts.first_nanos, "to_ns": counts.last_nanos, "spans": counts.spans, "open_spans": counts.open_spans,
             "log_records": counts.events, "errors": self.errors, "typed_events": counts.typed_events, "lost": counts.lost,
-            "overwritten_before": counts.overwritten_before, "spans_of_further_names": self.names_without_room,
+            "overwritten_before": counts.overwritten_before, "filtered": counts.filtered, "spans_of_further_names": self.names_without_room,
         })
     }
 
@@ -206,6 +206,9 @@ impl FirstLook {
             grouped(counts.lost_since()),
             grouped(counts.overwritten_before),
         );
+        if counts.filtered > 0 {
+            let _ = writeln!(out, "{} left out by the filter of the capture", grouped(counts.filtered));
+        }
         if self.names_without_room > 0 {
             let _ = writeln!(out, "{} spans of further names are counted together", grouped(self.names_without_room));
         }

@@ -70,6 +70,8 @@ struct ReportPage {
 /// The facts about a capture that was read for a page.
 struct ReadCapture {
     missing: MissingEvents,
+    /// Events that the filter of the capture has left out.
+    filtered: u64,
     problems: Vec<String>,
     payload_losses: Vec<PayloadLosses>,
 }
@@ -184,6 +186,7 @@ fn one(args: &ReportArgs, saved: &Saved) -> anyhow::Result<ReportPage> {
     let summary = page::write(&saved.capture, args.options(), args.flame.as_deref(), &mut html)?;
     let capture = ReadCapture {
         missing: MissingEvents::from(&summary),
+        filtered: summary.filtered,
         problems: summary.problems,
         payload_losses: summary.payload_losses,
     };
@@ -209,6 +212,7 @@ fn two(args: &ReportArgs, paths: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Res
         let summary = side.summary();
         ReadCapture {
             missing: MissingEvents::from(summary),
+            filtered: summary.filtered,
             problems: summary.problems.clone(),
             payload_losses: summary.payload_losses.clone(),
         }
@@ -235,7 +239,7 @@ fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportP
                 let MissingEvents { lost, overwritten_before, payloads } = capture.missing;
                 json!({
                     "files": files, "lost": lost.saturating_add(overwritten_before),
-                    "overwritten_before": overwritten_before, "lost_payloads": payloads, "problems": capture.problems,
+                    "overwritten_before": overwritten_before, "filtered": capture.filtered, "lost_payloads": payloads, "problems": capture.problems,
                 })
             })
             .collect();

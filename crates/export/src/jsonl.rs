@@ -48,6 +48,8 @@ fn head(recording: &CaptureRecording<'_>) -> Value {
             });
             if !ring.host.is_empty() {
                 object["host"] = ring.host.as_str().into();
+            }
+            if ring.says_its_filter() {
                 object["filter"] = ring.filter.as_str().into();
                 object["sampled_per_million"] = ring.sampled_per_million.into();
             }

@@ -34,6 +34,8 @@ pub struct Summary {
     pub lost: u64,
     /// Those of `lost` that had been overwritten before the capture began.
     pub overwritten_before: u64,
+    /// Events that the filter of the capture has left out.
+    pub filtered: u64,
     /// The events that have lost their payload, counted for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
     /// The number of events in files that a rotated capture removed again while it ran. These events do not count as
@@ -191,7 +193,7 @@ impl Summary {
     /// "ended_with_parent", "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"},
     /// "cpu_ns", "runnable_ns", "blocked_ns", "unknown_ns", and the same with "self_" before them}, …],
     /// "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "log_records", "lost", "overwritten_before",
-    /// "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    /// "filtered", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let spans: Vec<serde_json::Value> = self
@@ -226,7 +228,7 @@ impl Summary {
         json!({
             "programs": self.programs.iter().map(ProgramSummary::to_json).collect::<Vec<_>>(),
             "spans": spans, "events": events, "log_records": self.log_records, "lost": self.lost,
-            "overwritten_before": self.overwritten_before,
+            "overwritten_before": self.overwritten_before, "filtered": self.filtered,
             "lost_payloads": self.lost_payloads(),
             "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
         })
@@ -358,7 +360,7 @@ impl SpanCounter {
         let removed = capture.end().map_or(0, |end| end.stats.removed());
         let payload_losses = counts.payload_losses.clone();
         let events = self.typed.finish();
-        let ExportSummary { events: log_records, lost, overwritten_before, .. } = *counts;
+        let ExportSummary { events: log_records, lost, overwritten_before, filtered, .. } = *counts;
         let programs = ProgramSummary::all(capture);
         let summary = Summary {
             programs,
@@ -367,6 +369,7 @@ impl SpanCounter {
             log_records,
             lost,
             overwritten_before,
+            filtered,
             payload_losses,
             removed,
             problems,

@@ -39,11 +39,11 @@ impl RingColumns {
         self.shard.append_option(shard);
         self.first_seqno.append_value(ring.first_seqno);
         self.created.append_value(amount(ring.created_epoch_nanos));
-        // Only a capture that was forwarded names its host and filter. JSON lines leave the three out, too.
-        let is_of_host = !ring.host.is_empty();
-        self.host.append_option(is_of_host.then_some(&ring.host));
-        self.filter.append_option(is_of_host.then_some(&ring.filter));
-        self.sampled_per_million.append_option(is_of_host.then_some(ring.sampled_per_million));
+        // What a capture does not say is left out of JSON lines, too.
+        let says_its_filter = ring.says_its_filter();
+        self.host.append_option((!ring.host.is_empty()).then_some(&ring.host));
+        self.filter.append_option(says_its_filter.then_some(&ring.filter));
+        self.sampled_per_million.append_option(says_its_filter.then_some(ring.sampled_per_million));
     }
 }
 

@@ -246,9 +246,9 @@ impl Sources {
         if let Some(host) = &self.start.host {
             described.host.clone_from(host);
             described.process_key = process_key(&reader);
-            described.filter = self.filter.to_string();
-            described.sampled_per_million = self.filter.rate_per_million();
         }
+        described.filter = self.filter.to_string();
+        described.sampled_per_million = self.filter.rate_per_million();
         if ring_is_first(recorder, index) {
             self.first_shards.insert(index as u32, described.clone());
         }

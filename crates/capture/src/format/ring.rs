@@ -166,13 +166,19 @@ impl CapturedRing {
         for text in [&self.name, &self.content_name, &self.program_name, &self.schema_text] {
             put_text(&mut out, text);
         }
-        if !self.host.is_empty() {
+        if self.says_its_filter() {
             put_text(&mut out, &self.host);
             put_u64(&mut out, self.process_key);
             put_text(&mut out, &self.filter);
             put_u32(&mut out, self.sampled_per_million);
         }
         out
+    }
+
+    /// Returns true if the capture says with which filter events were taken: if it is of another host, or has a filter.
+    #[must_use]
+    pub fn says_its_filter(&self) -> bool {
+        !self.host.is_empty() || !self.filter.is_empty()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {

@@ -15,7 +15,7 @@ use crate::select::sieve::Choice;
 use eventring::exec::{KnownBlocks, SavedBlocks};
 use eventring::shm;
 use eventring::tracing::Catalog;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -373,6 +373,12 @@ impl CaptureFile {
     #[must_use]
     pub fn end(&self) -> Option<&CaptureEnd> {
         self.end.as_ref()
+    }
+
+    /// Returns the filters with which events were taken from the rings, in words. Empty if all were wanted.
+    #[must_use]
+    pub fn filters(&self) -> BTreeSet<&str> {
+        self.rings().iter().map(|ring| ring.filter.as_str()).filter(|filter| !filter.is_empty()).collect()
     }
 
     /// Returns true if the end of the capture is missing.

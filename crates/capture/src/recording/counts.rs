@@ -25,6 +25,8 @@ pub struct ReplayCounts {
     pub lost: u64,
     /// The number of events among `lost` that had been overwritten before the capture began.
     pub overwritten_before: u64,
+    /// Events that the filter of the capture has left out.
+    pub filtered: u64,
     /// The events that have lost their payload, counted for each ring that has such events. The fields of spans and
     /// log records are in the payload, so they are lost, too.
     pub payload_losses: Vec<PayloadLosses>,

@@ -129,7 +129,12 @@ impl RecordingReplay {
                 (descriptor.record_epoch_nanos, *payload)
             }
             // A seqno that was given up never had an event, so it is not shown as a loss.
-            EntryContent::Gap(gap) if !gap.is_loss() => return Ok(()),
+            EntryContent::Gap(gap) if !gap.is_loss() => {
+                if gap.cause == GapCause::Filtered {
+                    self.counts.filtered = self.counts.filtered.saturating_add(gap.count);
+                }
+                return Ok(());
+            }
             EntryContent::Gap(gap) => {
                 replay.gap(entry.tables.rings.losing_shard(entry.ring, gap.cause));
                 self.counts.lost = self.counts.lost.saturating_add(gap.count);

@@ -12,6 +12,7 @@ use super::exit::{Exit, Failure};
 use crate::args::limit::{self, LimitArgs};
 use crate::input::measured::Measured;
 use crate::text::format;
+use crate::text::losses::report_problem;
 use eventring_report::compare::{ChangeLimit, Comparison};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -77,6 +78,12 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
         }
     };
     let [a, b] = [Measured::read(a, args.json)?, Measured::read(b, args.json)?];
+    if a.filters != b.filters {
+        report_problem(
+            false,
+            "A and B were captured with different filters, so their numbers are not of the same events",
+        );
+    }
     let comparison = Comparison::new(&a.summaries, &b.summaries, args.alpha);
     let failed = comparison.exceeded(&args.fail_if, args.significant);
     let failed = failed.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;

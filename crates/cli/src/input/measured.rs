@@ -7,6 +7,7 @@ use crate::text::losses::MissingEvents;
 use crate::text::paint::WARNING;
 use eventring_capture::{CaptureFile, ReadFiles};
 use eventring_export::{Summary, summarize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The summaries of several captures, each by itself.
@@ -14,6 +15,8 @@ pub(crate) struct Measured {
     pub(crate) summaries: Vec<Summary>,
     /// The exit code for the first problem of a capture. It is `Done` if there is no problem.
     pub(crate) exit: Exit,
+    /// The filters of the captures, in words; the name of none is empty.
+    pub(crate) filters: BTreeSet<String>,
     /// True if events or payloads were lost since the captures began.
     pub(crate) has_losses: bool,
     /// True if events had been overwritten before a capture began.
@@ -30,6 +33,7 @@ impl Measured {
         let mut measured = Self {
             summaries: Vec::new(),
             exit: Exit::Done,
+            filters: BTreeSet::new(),
             has_losses: false,
             lacks_beginning: false,
             has_missing_files: false,
@@ -50,6 +54,7 @@ impl Measured {
                 let name = names[0].display();
                 anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {what}");
             };
+            measured.filters.insert(Vec::from_iter(saved.capture.filters()).join("; "));
             MissingEvents::from(&summary).warn_of_numbers(&names[0]);
             if saved.has_missing_files() {
                 warn(

@@ -4,7 +4,9 @@ use crate::exit::{Exit, Failure};
 use crate::input::advice;
 use crate::input::processes;
 use crate::input::reading::ReadingBar;
-use crate::text::losses::{report_never_opened, report_payload_losses, report_problem, report_table_losses};
+use crate::text::losses::{
+    report_filter, report_never_opened, report_payload_losses, report_problem, report_table_losses,
+};
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{LostPages, Reader, RingState};
 use eventring::schema::perf::PerfEvent;
@@ -139,6 +141,7 @@ impl Saved {
             let is_named = names.iter().any(|name| problem.starts_with(&format!("{}: ", name.display())));
             report_problem(true, &if is_named { problem.clone() } else { format!("{name}: {problem}") });
         }
+        report_filter(&names[0], &self.capture);
         let by_ring = payload_losses.iter();
         report_payload_losses(by_ring.map(|of| (of.ring.as_str(), [of.expired, of.malformed, of.omitted])));
         if let Some(end) = self.capture.end() {

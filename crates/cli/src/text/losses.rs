@@ -2,8 +2,9 @@
 
 use crate::text::format::{counted, events, grouped, one_line, were};
 use crate::text::paint::{DIM, ERROR, WARNING};
+use crate::text::table::shortened_name;
 use eventring::reader::GapCause;
-use eventring_capture::{CaptureStats, RingStats};
+use eventring_capture::{CaptureFile, CaptureStats, RingStats};
 use eventring_export::{ExportSummary, Summary};
 use std::path::Path;
 
@@ -115,6 +116,24 @@ pub(crate) fn report_table_losses(stats: &CaptureStats) {
             anstream::eprintln!("{WARNING}{}{WARNING:#}", counted(count, one, many));
         }
     }
+}
+
+/// Says on stderr that a capture holds a part of what was recorded, because a filter has left out the rest.
+pub(crate) fn report_filter(name: &Path, capture: &CaptureFile) {
+    let filters: Vec<&str> = capture.filters().into_iter().collect();
+    let left_out = match capture.end().map(|end| end.stats.filtered()) {
+        // The filter has kept everything, or there is none.
+        Some(0) => return,
+        Some(count) => format!("{} {} left out", events(count), were(count)),
+        None if filters.is_empty() => return,
+        None => "nobody has counted what was left out".to_owned(),
+    };
+    let by = if filters.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", one_line(&shortened_name(&filters.join("; "))))
+    };
+    anstream::eprintln!("{DIM}{}: the capture was filtered{by}: {left_out}{DIM:#}", name.display());
 }
 
 /// Prints on stderr how many of the lost events were in rings that are not there.

@@ -80,6 +80,8 @@ impl WatchSummary {
     pub(super) fn gap(&mut self, gap: Gap) {
         let count = match gap.cause {
             GapCause::OverwrittenBefore => &mut self.overwritten_before,
+            // The note about the filter of the capture has them.
+            GapCause::Filtered => return,
             _ if gap.is_loss() => &mut self.lost,
             _ => &mut self.given_up,
         };

@@ -365,6 +365,10 @@ impl<O: Write> Printer for Lines<O> {
             }
             return Ok(());
         }
+        // A filter leaves gaps all over. A note at the end has their sum.
+        if gap.cause == GapCause::Filtered {
+            return Ok(());
+        }
         self.say_before()?;
         let of = if self.columns.ring.is_some() { format!(" of {}", one_line(&ring.label)) } else { String::new() };
         let (first, last) = (gap.first_seqno, gap.first_seqno.saturating_add(gap.count.saturating_sub(1)));
@@ -387,7 +391,6 @@ impl<O: Write> Printer for Lines<O> {
             GapCause::Overwritten if is_one => "overwritten before it was read",
             GapCause::Overwritten => "overwritten before they were read",
             GapCause::NeverCommitted => "reserved and never committed",
-            GapCause::Filtered => "left out by a filter",
             GapCause::Damaged => "in a damaged part of the file",
             _ => "lost",
         };

@@ -64,6 +64,9 @@ impl CaptureFigures<'_> {
             ("events lost", counts.lost_since(), true),
             ("payloads lost", counts.lost_payloads(), true),
         ];
+        if counts.filtered > 0 {
+            tiles.push(("left out by the filter", counts.filtered, false));
+        }
         if self.has_span_rings() || chain.blocks == 0 {
             tiles.extend([
                 ("spans", counts.spans, false),

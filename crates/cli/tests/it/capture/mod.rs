@@ -1,4 +1,5 @@
 mod files;
+mod filtered;
 mod merged;
 mod of_program;
 mod on;
