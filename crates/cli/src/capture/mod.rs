@@ -235,6 +235,7 @@ fn begin(
     spares_stdout: bool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<(AwaitedRings, bool)> {
+    AwaitedRings::check_names(names).map_err(with_advice_to_wait)?;
     let program = match args.command.as_slice() {
         [] => None,
         command => Some(Program::start(command, spares_stdout)?),

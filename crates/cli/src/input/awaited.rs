@@ -73,6 +73,13 @@ pub(crate) struct AwaitedRings {
 }
 
 impl AwaitedRings {
+    /// Checks that these may be names of rings, before a program is started that would then run for nothing.
+    pub(crate) fn check_names(names: &[PathBuf]) -> Result<(), ReaderError> {
+        let is_none = |name: &&PathBuf| !is_of_process(name) && advice::instead_of_a_name(name).is_some();
+        let mut others = names.iter().filter(is_none);
+        others.try_for_each(|name| open(name).map(drop))
+    }
+
     /// Makes a set of these names. No ring is opened yet. If `program` is given, rings that are older than the program
     /// are ignored.
     pub(crate) fn new(names: &[PathBuf], program: Option<Program>, programs: FollowedPrograms) -> Self {
@@ -362,9 +369,12 @@ impl AwaitedRings {
         &self.opened
     }
 
-    /// Returns true if all rings are open that are named, and no program is followed that may make others.
+    /// Returns true if all rings are open that are named, and no program runs for this capture that may make others.
     pub(crate) fn are_all_open(&self) -> bool {
-        self.awaited.is_empty() && self.programs.awaited().is_empty() && !self.are_programs_live
+        self.program.is_none()
+            && self.awaited.is_empty()
+            && self.programs.awaited().is_empty()
+            && !self.are_programs_live
     }
 
     /// Returns the names of rings that were never made.

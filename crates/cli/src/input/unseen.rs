@@ -1,6 +1,7 @@
 //! Names that a user asks for and that nothing had: a mistake, or something that has not happened.
 
 use crate::input::decoder::Decoder;
+use crate::input::fields::{KnownFields, check_fields};
 use crate::text::losses::report_problem;
 use crate::text::table::shortened_name;
 use eventring::files::CONTENT_TYPE_PERF;
@@ -24,12 +25,15 @@ pub(crate) struct SeenNames {
     has_unnamed_events: bool,
     /// True if there are records of the crate `log`: each has a target of its own.
     has_other_targets: bool,
+    /// The fields that events of each ring may have.
+    fields: Vec<KnownFields>,
 }
 
 impl SeenNames {
     pub(crate) fn of<'r>(rings: impl Iterator<Item = &'r Reader>) -> Self {
         let mut seen = Self::default();
         for ring in rings {
+            seen.fields.push(KnownFields::of_reader(ring).until_now());
             if ring.info().content_type == CONTENT_TYPE_PERF {
                 let mut catalog = Catalog::new();
                 catalog.update(ring);
@@ -73,8 +77,11 @@ impl SeenNames {
         }
     }
 
-    /// Says which of the names in a condition nothing had.
+    /// Says which of the names in a condition nothing had, and the first of its fields that no event has.
     pub(crate) fn report_condition(&self, option: &str, condition: &Condition) {
+        if let Err(why) = check_fields(condition, &self.fields) {
+            report_problem(false, &format!("{}: {why}", shortened_name(&format!("{option} '{condition}'"))));
+        }
         for (kind, pattern) in condition.names() {
             if kind == NameKind::Event && pattern.code().is_some_and(|code| self.codes.contains(&code)) {
                 continue;

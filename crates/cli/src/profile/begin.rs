@@ -47,6 +47,7 @@ pub(super) fn begin(args: &ProfileArgs) -> anyhow::Result<Begun> {
 }
 
 fn of_program(args: &ProfileArgs) -> anyhow::Result<Begun> {
+    AwaitedRings::check_names(&args.names)?;
     // Nothing may be started between these two: the kernel's buffers are for the next child of this thread.
     let prepared = Prepared::new(&base(&args.names, &args.command), ProfileTarget::NextChild, args.options())?;
     let program = Program::start(&args.command, args.json)?;

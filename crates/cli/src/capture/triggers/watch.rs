@@ -152,7 +152,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// Refuses conditions that name fields which no event of the rings has. While rings are missing that may have them, this
 /// is not known.
 fn check_condition_fields(conditions: &[Condition], rings: &AwaitedRings) -> Result<(), Failure> {
-    if !rings.are_all_open() || rings.program.is_some() {
+    if !rings.are_all_open() {
         return Ok(());
     }
     let known: Vec<KnownFields> = rings.opened().iter().map(KnownFields::of_reader).collect();

@@ -347,6 +347,29 @@ fn a_program_is_not_started_if_the_output_cannot_be_written() {
 }
 
 #[test]
+fn a_program_is_not_started_for_a_ring_that_can_never_be() {
+    let directory = directory();
+    let [ring, file, started] = ["ring:64MiB", "t.evc", "started"].map(|name| program::place(&directory, name));
+    let refused = run(&["capture", argument(&ring), "-o", argument(&file), "--", "touch", argument(&started)]);
+    assert!(refused.code == Some(3) && refused.err.contains("are sizes for the recorder"), "{refused:?}");
+    // If it was started, it may take a moment.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(!started.exists() && !file.exists());
+}
+
+const RUNS: &str = test_name!("a_program_that_runs_already_is_captured_although_nothing_is_taken_so_far");
+
+/// A type or a field that no ring has yet may be one of a ring that the program makes later.
+#[test]
+fn a_program_that_runs_already_is_captured_although_nothing_is_taken_so_far() {
+    let (_directory, ring, file) = brief();
+    let words = ["capture", argument(&ring), "-o", argument(&file), "--type", "NOSUCH"];
+    let captured = finish(capturing(RUNS, "ends", &ring, &words));
+    assert!(captured.code == Some(7) && captured.err.contains("--type NOSUCH"), "{captured:?}");
+    assert!(file.exists() && !ring.exists());
+}
+
+#[test]
 fn a_ring_that_comes_and_cannot_be_captured_does_not_spoil_the_others() {
     let directory = directory();
     let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));

@@ -1,6 +1,6 @@
 //! Names that nothing had are said at the end.
 
-use crate::program::{argument, directory, place, run};
+use crate::program::{PROGRAM, argument, directory, place, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::path::Path;
 
@@ -43,6 +43,18 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
         assert!(asked.code == Some(0) && asked.err.contains(&unseen(what)), "{options:?}: {asked:?}");
         let asked = run(&[verb, &[options[0], seen]].concat());
         assert!(asked.code == Some(0) && !asked.err.contains("was seen"), "{seen}: {asked:?}");
+    }
+    // A program may still record a field as long as it runs. At its end nothing has had it.
+    let ring_of_program = place(&dir, "example");
+    let program = Path::new(PROGRAM).with_file_name("examples").join("http_service");
+    let program = ["--", argument(&program), "--requests", "20", "--ring", argument(&ring_of_program)];
+    for (option, output) in [("--where", &file), ("--on", &on)] {
+        for (condition, is_there) in [("field.nosuch=1", false), ("field.customer=1", true)] {
+            let words = ["capture", argument(&ring_of_program), "-f", "-o", argument(output), option, condition];
+            let asked = run(&[&words[..], &program].concat());
+            let told = format!("{option} '{condition}': no event has a field");
+            assert!(asked.code == Some(0) && asked.err.contains(&told) != is_there, "{told}: {asked:?}");
+        }
     }
     let listed = run(&[&capture[..], &["--where", "span=nobody"]].concat());
     assert!(listed.err.contains("was seen; there are "), "{listed:?}");

@@ -93,8 +93,8 @@ fn the_page_has_its_name_from_the_captures_and_replaces_nothing_without_being_as
     let written = run(&["report", &a, &b, "--json"]).json();
     let page = place(&directory, "a-b.report.html");
     let captures = json!([
-        { "files": [a], "lost": 0, "overwritten_before": 0, "lost_payloads": 0, "problems": [] },
-        { "files": [b], "lost": 0, "overwritten_before": 0, "lost_payloads": 0, "problems": [] },
+        { "files": [a], "lost": 0, "overwritten_before": 0, "filtered": 0, "lost_payloads": 0, "problems": [] },
+        { "files": [b], "lost": 0, "overwritten_before": 0, "filtered": 0, "lost_payloads": 0, "problems": [] },
     ]);
     assert_eq!((&written["file"], &written["captures"]), (&json!(page), &captures));
     assert_eq!(written["bytes"], std::fs::metadata(&page).unwrap().len());
