@@ -195,7 +195,13 @@ impl CopyThread {
             filter.begin_pass(&self.sources);
         }
         let is_crowded = self.filter.as_mut().is_some_and(RunningFilter::is_crowded);
-        for index in 0..self.sources.rings.len() {
+        let mut rings: Vec<usize> = (0..self.sources.rings.len()).collect();
+        if let Some(filter) = &self.filter {
+            // Those that ask for spans come last: a span of which the beginning was overwritten is known by its other
+            // events alone, when they are copied.
+            rings.sort_by_key(|ring| filter.asks_for_spans(*ring));
+        }
+        for index in rings {
             let is_over = self.stop.as_ref().is_some_and(|stop| stop.is_over(index));
             let input = self.sources.rings[index].input.as_mut().filter(|_| !is_over);
             let Some(input) = input else {
@@ -402,10 +408,40 @@ mod tests {
         let mut copier = CopyThread::new(sources, for_copier, free, out, &options);
         std::thread::scope(|scope| _ = scope.spawn(|| record(|| tracing::info_span!("order"))).join().unwrap());
         assert!(copier.copy_all().is_ok());
-        let typed_events = sent.try_iter().filter_map(|(_, message)| match message {
+        assert_eq!(events_of_first(&sent), 1);
+    }
+
+    /// Returns the number of events that were copied of the first ring.
+    fn events_of_first(sent: &Receiver<(u64, Message)>) -> usize {
+        let events = sent.try_iter().filter_map(|(_, message)| match message {
             Message::Records(slot) if slot.records.ring == 0 => Some(slot.records.events.len()),
             _ => None,
         });
-        assert_eq!(typed_events.sum::<usize>(), 1);
+        events.sum()
+    }
+
+    #[test]
+    fn a_typed_event_is_judged_by_a_span_of_which_the_beginning_was_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let spans =
+            PerfRecorder::builder().config(path("spans")).shards(1).shifts(15, 21).prefault(false).build().unwrap();
+        let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path("typed")).prefault(false);
+        let typed = builder.build().unwrap();
+        tracing::subscriber::with_default(RecorderSubscriber::new(spans.clone()), || {
+            tracing::info_span!("order").in_scope(|| {
+                eventring::record!(&typed => Shop::OrderPlaced);
+                (0..1 << 15).for_each(|_| tracing::info!("more"));
+            });
+        });
+        let options = CaptureOptions { filter: BatchFilter::new().span("order"), ..CaptureOptions::new() };
+        let mut sources = Sources::new(Seek::Oldest, Default::default(), options.filter.clone());
+        for name in ["typed", "spans"] {
+            sources.add_first(Reader::open(path(name)).unwrap()).unwrap();
+        }
+        let ((_requests, for_copier), (slots, free), (out, sent)) = (channel(), channel(), channel());
+        (0..16).for_each(|_| slots.send(Box::default()).unwrap());
+        assert!(CopyThread::new(sources, for_copier, free, out, &options).copy_all().is_ok());
+        assert_eq!(events_of_first(&sent), 1);
     }
 }

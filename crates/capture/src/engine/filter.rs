@@ -134,6 +134,11 @@ impl RunningFilter {
         self.span_trees().any(|(trees, _)| trees.is_crowded())
     }
 
+    /// Returns true if the filter asks in which spans events of this ring were recorded.
+    pub(crate) fn asks_for_spans(&self, ring: usize) -> bool {
+        self.recorders.get(&ring).is_some_and(|it| it.content.asks_for_spans())
+    }
+
     /// Returns true if events of this ring may have been recorded in spans, and no ring has spans of its program.
     pub(crate) fn lacks_spans(&self, ring: usize) -> bool {
         let Some(RecorderFilter { content, process_key, .. }) = self.recorders.get(&ring) else { return false };
