@@ -178,11 +178,13 @@ impl<'r> RootSearch<'r> {
             return Ok(());
         }
         let span = (process, ext.span_id);
-        // A span that exists before its creation is seen was created before the window, or its creation was lost.
+        // A span that exists before its creation is seen was created before the window, or its creation was lost. So
+        // there may be something in it from the beginning of the window on. A capture's first event is no beginning of a
+        // window: other shards may begin later, and hold the creation no more.
         let first_seen = || {
-            let since = if rule.from_nanos > 0 { rule.from_nanos } else { nanos };
             let is_lost = losses.get(&process).is_some_and(|losses| losses.of_process(nanos) > 0);
-            RootCandidate::new(since, if is_lost { nanos } else { since })
+            let is_known = rule.from_nanos > 0 && !is_lost;
+            RootCandidate::new(rule.from_nanos, if is_known { rule.from_nanos } else { nanos })
         };
         match event {
             _ if ext.closes_span(event) => {
@@ -194,8 +196,12 @@ impl<'r> RootSearch<'r> {
             PerfEvent::SpanNew => {
                 open.insert(span, RootCandidate::new(nanos, nanos));
             }
-            // Threads race to record: the exit of a span may come after its close.
             PerfEvent::SpanExit => {
+                // Threads race to record: the exit of a span may come after its close. Whether it does is not known of
+                // a short span, which is no root: so a span of which only exits are seen is none where times matter.
+                if rule.min_nanos == 0 && !roots.has(span) {
+                    open.entry(span).or_insert_with(first_seen);
+                }
                 if let Some(open) = open.get_mut(&span) {
                     open.seen = open.seen.max(nanos);
                     open.entered_by = open.entered_by.filter(|inside| *inside != thread);

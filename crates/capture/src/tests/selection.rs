@@ -222,6 +222,33 @@ fn what_happens_in_a_span_inside_is_kept_also_after_the_end_of_the_chosen_span()
 }
 
 #[test]
+fn what_is_in_a_span_is_selected_also_before_the_first_event_of_a_span_whose_creation_was_overwritten() {
+    for is_closed in [false, true] {
+        let mut made = CaptureFixture::new();
+        tables(&mut made);
+        for at in [1000, 2000, 3000] {
+            begin(&mut made, at, 2, (at, 1), FETCH);
+            log(&mut made, at + 10, 2, at);
+            end(&mut made, at + 20, 2, at, FETCH);
+            log(&mut made, at + 30, 2, 7);
+            made.end_block();
+        }
+        made.span(PerfEvent::SpanExit, 4000, 1, 1, QUERY);
+        made.end_block();
+        begin(&mut made, 5000, 2, (9, 1), FETCH);
+        let mut expected = vec![1000, 1010, 1020, 2000, 2010, 2020, 3000, 3010, 3020, 4000, 5000];
+        if is_closed {
+            made.span(PerfEvent::SpanClose, 6000, 1, 1, QUERY);
+            expected.push(6000);
+        }
+        let mut capture = made.open();
+        assert_eq!(times(&mut capture, &Selection::new().span("query")), expected);
+        let later = Selection::new().span("query").from_epoch_nanos(2000);
+        assert_eq!(times(&mut capture, &later), expected[3..]);
+    }
+}
+
+#[test]
 fn damage_where_a_chosen_span_may_begin_is_found() {
     let mut capture = damage_except(&queries(CaptureFixture::new()).file(), &[1000, 2000, 4000, 4060]);
     let slow = Selection::new().span("query").min_duration(Duration::from_nanos(300));
