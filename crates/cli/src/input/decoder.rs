@@ -6,6 +6,7 @@ use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{DomainModel, EventModel, EventType, SchemaModel, Value, decode_event};
+use eventring_capture::CapturedRing;
 use std::collections::HashSet;
 
 /// The largest number of event names that an error message lists.
@@ -30,6 +31,12 @@ impl Decoder {
     pub(crate) fn for_ring(reader: &Reader) -> Self {
         let info = reader.info();
         Self::for_schema(info.content_type, info.schema_hash, || reader.schema_text())
+    }
+
+    /// Returns the decoder for that ring of a capture.
+    pub(crate) fn for_captured(ring: &CapturedRing) -> Self {
+        let text = Some(&ring.schema_text).filter(|text| !text.is_empty());
+        Self::for_schema(ring.content_type, ring.schema_hash, || text.cloned())
     }
 
     /// Returns the decoder for rings of this schema. Calls `text` if this program was not built with the schema.

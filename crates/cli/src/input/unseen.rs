@@ -8,7 +8,8 @@ use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring::schema::perf::CallSiteKind;
 use eventring::tracing::{Catalog, is_log_record};
-use eventring_live::{Condition, NameKind};
+use eventring_capture::CaptureFile;
+use eventring_live::{Condition, NameKind, NamePattern};
 use std::collections::{BTreeSet, HashMap};
 
 /// The largest number of names that a message lists.
@@ -25,29 +26,46 @@ pub(crate) struct SeenNames {
     has_unnamed_events: bool,
     /// True if there are records of the crate `log`: each has a target of its own.
     has_other_targets: bool,
-    /// The fields that events of each ring may have.
+    /// The fields that events of each ring may have; empty for captures.
     fields: Vec<KnownFields>,
 }
 
 impl SeenNames {
     pub(crate) fn of<'r>(rings: impl Iterator<Item = &'r Reader>) -> Self {
         let mut seen = Self::default();
-        for ring in rings {
-            seen.fields.push(KnownFields::of_reader(ring).until_now());
-            if ring.info().content_type == CONTENT_TYPE_PERF {
-                let mut catalog = Catalog::new();
-                catalog.update(ring);
-                seen.add_catalog(&catalog);
-                continue;
-            }
-            let decoder = Decoder::for_ring(ring);
-            seen.has_unnamed_events |= decoder.model().is_none();
-            for (code, name) in decoder.events() {
-                seen.codes.insert(code);
-                seen.add(NameKind::Event, name);
+        rings.for_each(|ring| seen.add_ring(ring));
+        seen
+    }
+
+    pub(crate) fn of_capture(capture: &CaptureFile) -> Self {
+        let mut seen = Self::default();
+        for (ring, index) in capture.rings().iter().zip(0..) {
+            if ring.is_perf() {
+                seen.add_catalog(&capture.catalog(index));
+            } else {
+                seen.add_decoder(&Decoder::for_captured(ring));
             }
         }
         seen
+    }
+
+    pub(crate) fn add_ring(&mut self, ring: &Reader) {
+        self.fields.push(KnownFields::of_reader(ring).until_now());
+        if ring.info().content_type == CONTENT_TYPE_PERF {
+            let mut catalog = Catalog::new();
+            catalog.update(ring);
+            self.add_catalog(&catalog);
+        } else {
+            self.add_decoder(&Decoder::for_ring(ring));
+        }
+    }
+
+    fn add_decoder(&mut self, decoder: &Decoder) {
+        self.has_unnamed_events |= decoder.model().is_none();
+        for (code, name) in decoder.events() {
+            self.codes.insert(code);
+            self.add(NameKind::Event, name);
+        }
     }
 
     fn add_catalog(&mut self, catalog: &Catalog) {
@@ -77,9 +95,20 @@ impl SeenNames {
         }
     }
 
+    /// Says which of the patterns of targets none had.
+    pub(crate) fn report_targets(&self, option: &str, targets: &[String]) {
+        for target in targets {
+            let pattern = NamePattern::new(target);
+            self.report_unless(&format!("{option} {target}"), NameKind::Target, target, |seen| pattern.fits(seen));
+        }
+    }
+
     /// Says which of the names in a condition nothing had, and the first of its fields that no event has.
     pub(crate) fn report_condition(&self, option: &str, condition: &Condition) {
-        if let Err(why) = check_fields(condition, &self.fields) {
+        // A condition on a capture with such a field is refused before.
+        if !self.fields.is_empty()
+            && let Err(why) = check_fields(condition, &self.fields)
+        {
             report_problem(false, &format!("{}: {why}", shortened_name(&format!("{option} '{condition}'"))));
         }
         for (kind, pattern) in condition.names() {

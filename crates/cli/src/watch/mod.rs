@@ -132,14 +132,11 @@ impl Args {
     }
 
     /// Says which of the names that were asked for nothing had.
-    fn report_unseen(&self, rings: &Rings) {
+    fn report_unseen(&self, seen: &SeenNames) {
         let (spans, threads, condition) = (self.select.span_names(), self.selection.threads(), self.wanted.condition());
-        if spans.is_empty() && threads.is_empty() && condition.is_none() {
-            return;
-        }
-        let seen = SeenNames::of(rings.iter().filter_map(|ring| ring.reader.as_ref()));
         seen.report("--span", NameKind::Span, &spans);
         seen.report("--thread", NameKind::Thread, threads);
+        seen.report_targets("--target", self.wanted.targets());
         condition.iter().for_each(|condition| seen.report_condition("--where", condition));
     }
 
@@ -226,6 +223,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         summary.begin_after(rings.next_seqnos().map(|next| next - 1).sum());
     }
     let mut selection = args.selection_on(&rings)?;
+    let mut seen = SeenNames::default();
     start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {
         let mut output = WatchOutput {
@@ -236,6 +234,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         };
         follow(&mut rings, &mut output, args.count(), &interrupt, &mut silence)?;
         printer.flush(&rings)?;
+        // After a restart there are other rings.
+        if !args.quiet {
+            rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|ring| seen.add_ring(ring));
+        }
         if !rings.go_on() || summary.is_complete() || rings.check_whole().is_err() {
             break;
         }
@@ -254,7 +256,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
-        args.report_unseen(&rings);
+        args.report_unseen(&seen);
     }
     rings.check_whole()?;
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })

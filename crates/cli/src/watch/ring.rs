@@ -59,13 +59,12 @@ impl Ring {
 
     /// Describes a ring of a capture. Its decoder is `perf` if it is a shard of a perf recorder.
     pub(super) fn captured(ring: &CapturedRing, last_seqno: u64, perf: Option<Perf>, blocks: KnownBlocks) -> Self {
-        let text = Some(&ring.schema_text).filter(|text| !text.is_empty());
         Self {
             content_type: ring.content_type,
             schema: (ring.content_type, ring.schema_hash),
             process: ring.process.into(),
             captured_seqno: last_seqno,
-            decoder: Decoder::for_schema(ring.content_type, ring.schema_hash, || text.cloned()),
+            decoder: Decoder::for_captured(ring),
             label: ring.name.clone(),
             is_exec: ring.content_type == CONTENT_TYPE_EXEC,
             words: ext_words(ring.content_type, ring.schema().ok().as_deref()),

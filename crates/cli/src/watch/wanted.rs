@@ -46,6 +46,11 @@ impl WantedArgs {
         self.condition.condition.as_ref()
     }
 
+    /// Returns the patterns of targets.
+    pub(super) fn targets(&self) -> &[String] {
+        &self.target
+    }
+
     /// Makes the test for rings. The wanted spans and `rest` are those of the other options.
     ///
     /// # Errors
