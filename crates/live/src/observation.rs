@@ -311,6 +311,12 @@ impl<'a> SeenEvent<'a> {
         self.rings.event_name(self.ring, self.descriptor.event_type)
     }
 
+    /// Returns the payload.
+    #[must_use]
+    pub fn payload(&self) -> PayloadRead<'a> {
+        self.payload
+    }
+
     /// Decodes the payload. Returns `None` if the payload was overwritten or is damaged.
     #[must_use]
     pub fn decode(&self) -> Option<Value<'a>> {

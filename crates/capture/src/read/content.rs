@@ -61,14 +61,35 @@ impl CaptureFile {
     pub fn select_found(&mut self, found: FoundParts) -> Result<(), CaptureError> {
         let spans_max = SPANS_FREE.saturating_add(self.file_bytes());
         let found = found.finish(spans_max.saturating_mul(8))?;
-        let mut choice = match self.choice.take() {
-            Some(choice) => Arc::unwrap_or_clone(choice),
-            None => Selection::new().choose(&self.rings, &self.catalogs)?,
-        };
+        let mut choice = self.take_choice()?;
         choice.spans_max = usize::try_from(spans_max).unwrap_or(usize::MAX);
+        for (ring, block) in &found.blocks {
+            if let Some(known) = self.blocks_of_rings.get_mut(*ring as usize) {
+                Arc::make_mut(known).insert(block.flow_tag(), block.clone());
+            }
+        }
         choice.found = Some(found);
         self.choice = Some(Arc::new(choice));
         Ok(())
+    }
+
+    /// Leaves out, of what is selected now, what was recorded before this time. Spans are chosen and measured as before.
+    ///
+    /// # Errors
+    /// As [`Self::select`].
+    pub fn leave_out_before(&mut self, epoch_nanos: u64) -> Result<(), CaptureError> {
+        let mut choice = self.take_choice()?;
+        choice.shown_from_nanos = choice.shown_from_nanos.max(epoch_nanos);
+        self.choice = Some(Arc::new(choice));
+        Ok(())
+    }
+
+    /// Returns the present choice, or that of the whole capture.
+    fn take_choice(&mut self) -> Result<Choice, CaptureError> {
+        match self.choice.take() {
+            Some(choice) => Ok(Arc::unwrap_or_clone(choice)),
+            None => Selection::new().choose(&self.rings, &self.catalogs),
+        }
     }
 
     fn find_roots(&self, selection: &Selection, choice: &Choice) -> Result<Roots, CaptureError> {

@@ -2,7 +2,9 @@
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::select::roots::Roots;
+use eventring::exec::BlockInfo;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Spans with everything in them, and single events. [`CaptureFile::select_found`](crate::CaptureFile::select_found)
 /// selects them.
@@ -11,6 +13,8 @@ pub struct FoundParts {
     pub(crate) roots: Roots,
     /// The index of the ring, and the seqno.
     events: HashSet<(u32, u64)>,
+    /// Blocks of found execution events, with the index of the ring.
+    pub(crate) blocks: Vec<(u32, Arc<BlockInfo>)>,
     count: u64,
 }
 
@@ -27,6 +31,13 @@ impl FoundParts {
         self.count += 1;
         self.events.insert((ring, seqno));
         self.roots.add_time(epoch_nanos, epoch_nanos);
+    }
+
+    /// Adds the block of an execution event. Its BLOCK_START need not be found.
+    pub fn add_block(&mut self, ring: u32, block: Arc<BlockInfo>) {
+        if self.blocks.last().is_none_or(|(_, last)| !Arc::ptr_eq(last, &block)) {
+            self.blocks.push((ring, block));
+        }
     }
 
     /// Returns true if nothing was found.

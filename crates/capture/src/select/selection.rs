@@ -73,6 +73,18 @@ impl Selection {
         Self { min_nanos: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
+    /// Returns the selection of everything in the same window of time.
+    #[must_use]
+    pub fn window(&self) -> Self {
+        Self { from_nanos: self.from_nanos, to_nanos: self.to_nanos, ..Self::new() }
+    }
+
+    /// Returns true if a span may be selected without its beginning or its end.
+    #[must_use]
+    pub fn cuts_spans(&self) -> bool {
+        self.window() != Self::new() || !self.threads.is_empty() || !self.rings.is_empty()
+    }
+
     pub(crate) fn is_whole(&self) -> bool {
         *self == Self::default()
     }
@@ -108,7 +120,15 @@ impl Selection {
                 threads: (!self.threads.is_empty()).then(|| threads[shard0].clone()),
             }
         });
-        Ok(Choice { from_nanos, to_nanos, rings: choices.collect(), roots: None, found: None, spans_max: 0 })
+        Ok(Choice {
+            from_nanos,
+            to_nanos,
+            shown_from_nanos: from_nanos,
+            rings: choices.collect(),
+            roots: None,
+            found: None,
+            spans_max: 0,
+        })
     }
 
     /// Returns the ids of the named threads of a recorder.

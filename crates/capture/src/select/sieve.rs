@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct Choice {
     pub(crate) from_nanos: u64,
     pub(crate) to_nanos: u64,
+    /// What was recorded before is not returned, but it is read to know what lies in spans.
+    pub(crate) shown_from_nanos: u64,
     /// By index of the ring.
     pub(crate) rings: Vec<RingChoice>,
     /// The spans with which the selection begins, if it is one of spans.
@@ -46,25 +48,26 @@ impl Choice {
     /// Returns false if no record of the block is wanted, where spans inside of chosen ones are open as `open` says.
     fn may_need(&self, ring: u32, header: &BlockHeader, open: OpenInside) -> bool {
         let Some(choice) = self.rings.get(ring as usize) else { return false };
-        let is_in_window = header.first_nanos <= self.to_nanos && self.from_nanos <= header.last_nanos;
+        let is_of_spans = self.roots.is_some() || self.found.is_some();
+        let from_nanos = if is_of_spans { self.from_nanos } else { self.shown_from_nanos };
+        let is_in_window = header.first_nanos <= self.to_nanos && from_nanos <= header.last_nanos;
         let has_thread = || {
             let threads = choice.threads.as_deref();
             threads.is_none_or(|ids| ids.iter().any(|id| header.filter.may_have_thread(*id)))
         };
-        let may_have = match &self.roots {
-            None => (choice.is_wanted && has_thread()) || (choice.is_perf && self.found.is_some()),
-            // The creation of a span inside of a root may lie in any perf ring, and on any thread.
-            Some(roots) => {
-                (choice.is_wanted || choice.is_perf)
-                    && (open.of_roots || roots.may_be_open(header.first_nanos, header.last_nanos))
+        let may_have = |roots: &Roots| roots.may_be_open(header.first_nanos, header.last_nanos);
+        let of_roots = self.roots.as_ref().map(|roots| open.of_roots || may_have(roots));
+        let of_found = self.found.as_ref().map(|found| open.of_found || may_have(&found.roots));
+        let may_have_wanted = match (of_roots, of_found) {
+            (None, None) => choice.is_wanted && has_thread(),
+            // The creation of a span inside of a chosen one may lie in any perf ring, and on any thread; and inside of a
+            // root that lies in a found span, or the other way round, also where only one of the two is open.
+            (of_roots, of_found) => {
+                (choice.is_wanted || choice.is_perf) && (of_roots == Some(true) || of_found == Some(true))
             }
         };
-        let may_have_found = self
-            .found
-            .as_ref()
-            .is_none_or(|found| open.of_found || found.roots.may_be_open(header.first_nanos, header.last_nanos));
         // Losses are shown whatever spans and threads are wanted.
-        is_in_window && ((may_have && may_have_found) || (choice.is_wanted && header.filter.may_have_gaps()))
+        is_in_window && (may_have_wanted || (choice.is_wanted && header.filter.may_have_gaps()))
     }
 }
 
@@ -113,7 +116,7 @@ impl Sieve {
         }
         // If the tables had no room for a call site, this event is the only place that names its spans.
         if ring.is_perf && event.event_type == PerfEvent::CallSite as u16 {
-            return ring.is_wanted;
+            return ring.is_wanted && sort_nanos >= choice.shown_from_nanos;
         }
         // Both follow each event, also one that the other does not want.
         let is_found = choice.found.as_ref().is_none_or(|found| {
@@ -124,7 +127,8 @@ impl Sieve {
             let thread = PerfExt::from_words(event.content_ext).thread_id;
             ring.threads.as_ref().is_none_or(|threads| threads.contains(&thread))
         };
-        is_found && is_of_spans && ring.is_wanted && (!ring.is_perf || is_of_thread())
+        let is_shown = sort_nanos >= choice.shown_from_nanos;
+        is_shown && is_found && is_of_spans && ring.is_wanted && (!ring.is_perf || is_of_thread())
     }
 
     /// Returns true if a gap is wanted. `before_nanos` is the sort time of the record before the gap, and `after_nanos`
@@ -132,7 +136,7 @@ impl Sieve {
     pub(crate) fn accepts_gap(&self, ring: u32, before_nanos: u64, after_nanos: Option<u64>) -> bool {
         let choice = &self.choice;
         let is_wanted = choice.rings.get(ring as usize).is_some_and(|ring| ring.is_wanted);
-        is_wanted && before_nanos <= choice.to_nanos && after_nanos.is_none_or(|after| choice.from_nanos <= after)
+        is_wanted && before_nanos <= choice.to_nanos && after_nanos.is_none_or(|after| choice.shown_from_nanos <= after)
     }
 
     /// Takes the problem that was found by the last event, if it is the first one.

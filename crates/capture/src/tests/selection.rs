@@ -249,6 +249,29 @@ fn what_is_in_a_span_is_selected_also_before_the_first_event_of_a_span_whose_cre
 }
 
 #[test]
+fn what_is_in_a_chosen_span_and_in_a_found_one_is_selected_whatever_lies_between_the_two() {
+    let mut made = CaptureFixture::new();
+    tables(&mut made);
+    begin(&mut made, 1000, 1, (1, 0), FETCH);
+    begin(&mut made, 1010, 1, (2, 1), FETCH);
+    made.end_block();
+    begin(&mut made, 2000, 1, (3, 2), QUERY);
+    log(&mut made, 2010, 1, 3);
+    end(&mut made, 2020, 1, 3, QUERY);
+    made.end_block();
+    begin(&mut made, 3000, 1, (4, 0), QUERY);
+    made.end_block();
+    let mut capture = made.open();
+    let mut found = FoundParts::default();
+    found.add_span(0, 1, 1000, 9000);
+    capture.select(&Selection::new().span("query")).unwrap();
+    capture.select_found(found).unwrap();
+    assert_eq!(capture.events().count(), 5, "the second query with its log record");
+    capture.leave_out_before(2010).unwrap();
+    assert_eq!(capture.events().count(), 3);
+}
+
+#[test]
 fn damage_where_a_chosen_span_may_begin_is_found() {
     let mut capture = damage_except(&queries(CaptureFixture::new()).file(), &[1000, 2000, 4000, 4060]);
     let slow = Selection::new().span("query").min_duration(Duration::from_nanos(300));

@@ -1,10 +1,8 @@
 //! The options that say what of which captures or rings is read.
 
 use super::selection::{SelectionArgs, SpanArgs, WhereArgs};
-use crate::input::found;
 use crate::input::reading::ReadingBar;
 use crate::input::saved::{Saved, open};
-use eventring_capture::{CaptureFile, Selection};
 use std::path::PathBuf;
 
 /// The input of `export`, `summary` and `view` on the command line.
@@ -33,11 +31,6 @@ impl SavedArgs {
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
         self.part.open_and_tell(&self.names, needs_spans, is_quiet, tell)
-    }
-
-    /// Returns the part of the capture that the options name.
-    pub(crate) fn selection(&self, capture: &CaptureFile) -> Selection {
-        self.part.selection(capture)
     }
 }
 
@@ -68,16 +61,8 @@ impl PartArgs {
         let mut saved = open(names, needs_spans)?;
         let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
         (saved.capture, saved.reading) = (capture, reading);
-        let selection = self.selection(&saved.capture);
-        saved.is_part = selection != Selection::new() || self.condition.condition.is_some();
-        saved.select(names, &selection)?;
-        if let Some(condition) = &self.condition.condition {
-            found::select(&mut saved.capture, condition)?;
-        }
+        let selection = self.selection.selection(&self.spans, &saved.capture);
+        saved.select(names, &selection, self.condition.condition.as_ref())?;
         Ok(saved)
-    }
-
-    fn selection(&self, capture: &CaptureFile) -> Selection {
-        self.selection.selection(&self.spans, capture)
     }
 }

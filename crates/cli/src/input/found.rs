@@ -3,31 +3,43 @@
 
 use crate::exit::{Exit, Failure};
 use crate::input::fields::{KnownFields, check_fields};
+use crate::input::unseen::SeenNames;
 use crate::text::table::shortened_name;
+use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::schema::ext_words;
+use eventring::tracing::Span;
 use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureFile, CapturedRing, FoundParts};
 use eventring_live::{Condition, Live, LiveOptions, Observation, Occurrence};
 
-/// Selects, of what is selected now, what fulfils the condition.
+/// Finds, in what is selected now, what fulfils the condition. Says which of its names nothing had.
 ///
 /// # Errors
 /// The condition names a field that no event has, or the capture is damaged.
-pub(crate) fn select(capture: &mut CaptureFile, condition: &Condition) -> anyhow::Result<()> {
+pub(crate) fn find(capture: &CaptureFile, condition: &Condition) -> anyhow::Result<FoundParts> {
     check_fields(condition, &known_fields(capture))
         .map_err(|why| Failure::new(Exit::Usage, format!("--where: {why}")))?;
     let mut found = FoundParts::default();
     let processes = CaptureRecording::new(capture)?.processes().to_vec();
+    let exec_rings = capture.rings().iter().map(|ring| ring.content_type == CONTENT_TYPE_EXEC);
+    let mut blocks: Vec<_> =
+        (0..).zip(exec_rings).map(|(ring, is_exec)| is_exec.then(|| capture.known_blocks(ring))).collect();
     let options = LiveOptions::new().windows([]).without_self_times();
     let live = Live::of_capture_seen(capture, None, &options, |observation, state| {
+        // Each BLOCK_START comes here, so that the block of a found event is known even if its beginning is not found.
+        let block = match observation {
+            Observation::TypedEvent(event) => blocks[event.place().0 as usize]
+                .as_mut()
+                .and_then(|blocks| blocks.block_of(event.descriptor(), || event.payload())),
+            _ => None,
+        };
         if !condition.holds(&Occurrence::of(observation, state)) {
             return;
         }
         let (place, nanos) = match observation {
             Observation::SpanClosed(span) => {
-                let (since, until) = (span.span().start_epoch_nanos(), span.epoch_nanos());
                 let process = processes[span.program_index()];
-                return found.add_span(process, span.span().id.get(), since, until);
+                return found.add_span(process, span.span().id.get(), since(span.span()), span.epoch_nanos());
             }
             Observation::LogRecord(record) => (record.place(), record.epoch_nanos()),
             Observation::Marker(mark) => (mark.place(), mark.epoch_nanos()),
@@ -35,18 +47,26 @@ pub(crate) fn select(capture: &mut CaptureFile, condition: &Condition) -> anyhow
             _ => return,
         };
         found.add_event(place.0, place.1, nanos);
+        block.into_iter().for_each(|block| found.add_block(place.0, block));
     })?;
     for span in live.state().open_spans().to_vec() {
         if condition.holds(&Occurrence::of_open(&span, live.state())) {
-            found.add_span(processes[span.program_index()], span.id().get(), span.span().start_epoch_nanos(), u64::MAX);
+            found.add_span(processes[span.program_index()], span.id().get(), since(span.span()), u64::MAX);
         }
     }
     drop(live);
+    SeenNames::of_capture(capture).report_condition("--where", condition);
     if found.is_empty() {
         let condition = shortened_name(&condition.to_string());
         return Err(Failure::new(Exit::Usage, format!("--where {condition}: nothing of the capture is so")).into());
     }
-    Ok(capture.select_found(found)?)
+    Ok(found)
+}
+
+/// Returns the first time at which something may have happened in a span. A span whose creation was lost may be older than
+/// all events.
+fn since(span: &Span) -> u64 {
+    span.created.as_ref().map_or(0, |created| created.epoch_nanos)
 }
 
 /// Returns the fields that the events of each ring have.

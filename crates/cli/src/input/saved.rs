@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::input::advice;
+use crate::input::found;
 use crate::input::processes;
 use crate::input::reading::ReadingBar;
 use crate::text::losses::{
@@ -12,6 +13,7 @@ use eventring::reader::{LostPages, Reader, RingState};
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
+use eventring_live::Condition;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -27,6 +29,8 @@ pub(crate) struct Saved {
     pub capture: CaptureFile,
     /// True if a part of the capture was selected.
     pub is_part: bool,
+    /// True if this part may have spans without their beginning or their end.
+    pub is_cut: bool,
     pub reading: ReadingBar,
     /// The files from which the capture was read. The output must not replace them.
     pub read: ReadFiles,
@@ -107,7 +111,7 @@ impl Saved {
 
     fn new(capture: CaptureFile, read: ReadFiles) -> Self {
         let reading = ReadingBar::hidden();
-        Self { capture, read, is_part: false, reading, problems: Vec::new(), lost_pages: None }
+        Self { capture, read, is_part: false, is_cut: false, reading, problems: Vec::new(), lost_pages: None }
     }
 
     /// Returns true if the input is a rotated capture of which files are missing at the start or at the end.
@@ -115,9 +119,26 @@ impl Saved {
         self.capture.part() > 1 || self.capture.end().is_some_and(|end| end.reason == EndReason::Rotated)
     }
 
+    /// Selects, of a part of the capture, what fulfils a condition. The condition is about everything in the part's window
+    /// of time: what fulfils it may lie around a chosen span, or on another thread.
+    pub(crate) fn select(
+        &mut self,
+        names: &[PathBuf],
+        selection: &Selection,
+        condition: Option<&Condition>,
+    ) -> anyhow::Result<()> {
+        self.is_part = *selection != Selection::new() || condition.is_some();
+        self.is_cut = selection.cuts_spans() || condition.is_some();
+        let Some(condition) = condition else { return self.select_part(names, selection) };
+        self.select_part(names, &selection.window())?;
+        let found = found::find(&self.capture, condition)?;
+        self.select_part(names, selection)?;
+        Ok(self.capture.select_found(found)?)
+    }
+
     /// Selects a part of the capture. If the capture is damaged, a part may be missing for this reason: then the error
     /// is that of the damage.
-    pub(crate) fn select(&mut self, names: &[PathBuf], selection: &Selection) -> anyhow::Result<()> {
+    fn select_part(&mut self, names: &[PathBuf], selection: &Selection) -> anyhow::Result<()> {
         let Err(error) = self.capture.select(selection) else { return Ok(()) };
         self.reading.end();
         if self.capture.problems().is_empty() {

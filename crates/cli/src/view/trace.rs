@@ -53,7 +53,7 @@ pub(super) fn convert(args: &ViewArgs, saved: &mut Saved, server: &ViewServer) -
             server.session().begin("The last part of the capture is being converted", 2);
             if let Some(from) = times.last(keep) {
                 shown = Some((keep, times.events, from));
-                saved.select(&args.saved.names, &args.saved.selection(&saved.capture).from_epoch_nanos(from))?;
+                saved.capture.leave_out_before(from)?;
             }
         }
         let trace = write(&saved.capture, ExportOptions::from(args.view).names(args.span_names))?;

@@ -5,8 +5,8 @@ use super::start::StartOption;
 use super::summary::WatchSummary;
 use super::{Args, WatchOutput, follow};
 use crate::exit::{Exit, Failure};
-use crate::input::found;
 use crate::input::saved;
+use crate::input::unseen::SeenNames;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
 use std::time::Instant;
@@ -25,10 +25,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let selects = args.wanted.condition().is_some() || !spans.is_empty();
     let selects = selects || !rest.threads().is_empty() || rest.min_duration().is_some();
     let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
-    saved.select(&args.names, &part)?;
-    if let Some(condition) = args.wanted.condition() {
-        found::select(&mut saved.capture, condition)?;
-    }
+    saved.select(&args.names, &part, args.wanted.condition())?;
     let mut rings = Rings::of_capture(&saved.capture);
     let mut selection = args.select.on(&rings, args.wanted.of_capture())?;
     let mut part = args.limit.part(0);
@@ -47,6 +44,8 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
+        SeenNames::of_capture(&saved.capture).report_targets("--target", args.wanted.targets());
+        selection.report_unknown_blocks();
     }
     let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();
     match saved.report(&args.names, &problems, &[]) {

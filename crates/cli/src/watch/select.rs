@@ -5,6 +5,8 @@ use super::rings::{LazyPayload, Rings};
 use super::wanted::Wanted;
 use crate::exit::{Exit, Failure};
 use crate::input::decoder::no_such_event;
+use crate::text::format::counted;
+use crate::text::losses::report_problem;
 use eventring::reader::{Descriptor, EventFilter};
 
 /// The options that select the events to show.
@@ -35,6 +37,8 @@ pub(super) struct EventSelection {
     /// extension word mean other things in another schema. `None` selects nothing of it.
     filters: Vec<(RingSchema, Option<EventFilter>)>,
     block_number: Option<u64>,
+    /// The number of events of which it is not known whether they have the wanted block number.
+    of_unknown_blocks: u64,
     /// The ids of the wanted spans; empty for all.
     spans: Vec<u64>,
     /// The test that needs the whole event.
@@ -85,7 +89,7 @@ impl Select {
                 filters.push((ring.schema, self.filter_in(ring)));
             }
         }
-        Ok(EventSelection { filters, block_number: self.block_number, spans, wanted })
+        Ok(EventSelection { filters, block_number: self.block_number, of_unknown_blocks: 0, spans, wanted })
     }
 
     /// Returns the selection of events of this ring by their descriptors, or `None` if it selects nothing.
@@ -108,11 +112,21 @@ impl Select {
 }
 
 impl EventSelection {
+    /// Says of how many events the block was not known.
+    pub(super) fn report_unknown_blocks(&self) {
+        if self.of_unknown_blocks > 0 {
+            let are = counted(self.of_unknown_blocks, "event is of a block", "events are of blocks");
+            report_problem(false, &format!("{are} whose number is not known: their BLOCK_START was not captured"));
+        }
+    }
+
     /// Returns true if the event is to be shown. Reads the payload only if the selection depends on it.
     pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> bool {
         // Every event comes here, so that a BLOCK_START is known for the events that follow even if it is not shown.
         let block_number = ring.block_number(event, || payload.read());
         if self.block_number.is_some() && self.block_number != block_number {
+            let is_of_block = || ring.words.index_of("block").is_some_and(|word| event.content_ext[word] != 0);
+            self.of_unknown_blocks += u64::from(block_number.is_none() && ring.is_exec && is_of_block());
             return false;
         }
         // The same holds for the spans that are open.

@@ -259,3 +259,50 @@ fn what_is_not_there_is_refused_and_what_is_there_is_named() {
     assert!(refused(&["--around", "10"]).err.contains("like +1.5s±200ms"));
     assert!(refused(&["--around", "10±1s", "--to", "9"]).err.contains("cannot be used with"));
 }
+
+#[test]
+fn a_condition_is_about_the_whole_capture_and_what_it_finds_must_fulfil_the_other_options_too() {
+    let (_directory, path) = capture();
+    let spans = |options: &[&str]| names(&lines(&path, options)).join(" ");
+    let logs = |options: &[&str]| of_type(&lines(&path, options), "event").len();
+    assert_eq!(spans(&["--span", "query", "--where", "span=request"]), "query query query");
+    let of_second = ["--span", "query", "--where", "span=request field.number=1"];
+    assert_eq!((spans(&of_second), logs(&of_second)), ("query".to_owned(), 1));
+    let on_its_thread = [&of_second[..], &["--thread", "second"]].concat();
+    assert_eq!((spans(&on_its_thread), logs(&on_its_thread)), ("query".to_owned(), 1));
+    assert_eq!(spans(&[&of_second[..], &["--thread", "first"]].concat()), "");
+    let in_its_ring = [&of_second[..], &["--ring", "shop"]].concat();
+    assert_eq!(spans(&in_its_ring), "query");
+    assert_eq!(spans(&["--min-duration", "20ms", "--span", "query", "--where", "span=request"]), "query");
+    let summary = run(&[&["summary", &path, "--json"][..], &of_second].concat()).json();
+    assert_eq!((summary["spans"].as_array().unwrap().len(), &summary["log_records"]), (1, &1.into()), "{summary:#}");
+    let watched = run(&[&["watch", &path, "--json", "-q"][..], &of_second].concat());
+    let names: Vec<Value> = watched.json_lines().iter().map(|line| line["name"].clone()).collect();
+    assert_eq!(names, ["SPAN_NEW", "SPAN_ENTER", "EVENT", "SPAN_EXIT", "SPAN_CLOSE"], "{watched:?}");
+}
+
+#[test]
+fn a_span_has_all_that_is_in_it_if_its_creation_was_overwritten_before_the_capture() {
+    let directory = directory();
+    let (ring, path) = (place(&directory, "shop"), argument(&place(&directory, "shop.evc")).to_owned());
+    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).keep(true).prefault(false).build().unwrap();
+    tracing::dispatcher::with_default(&tracing::Dispatch::new(RecorderSubscriber::new(recorder)), || {
+        let _parent = tracing::info_span!("parent").entered();
+        (0..10_000).for_each(|_| tracing::info_span!("child").in_scope(|| ()));
+    });
+    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", &path]).code, Some(0));
+    let children = |options: &[&str]| {
+        let summary = run(&[&["summary", &path, "--json"], options].concat()).json();
+        let spans = summary["spans"].as_array().unwrap();
+        spans.iter().find(|span| span["name"] == "child").unwrap()["count"].as_u64().unwrap()
+    };
+    let all = children(&[]);
+    assert!(all > 8_000, "{all}");
+    assert_eq!((children(&["--span", "parent"]), children(&["--where", "span=parent"])), (all, all));
+    let [chosen, found] = [["--span", "parent"], ["--where", "span=parent"]].map(|options| {
+        let summary = run(&[&["summary", &path][..], &options].concat()).out;
+        summary.lines().find(|line| line.contains("parent")).unwrap().to_owned()
+    });
+    assert!(chosen.contains("+ 1 whose beginning was lost"), "{chosen}");
+    assert!(!chosen.contains("selected") && found.contains("was lost or is not selected"), "{chosen} {found}");
+}

@@ -1,6 +1,6 @@
 //! Names that nothing had are said at the end.
 
-use crate::program::{PROGRAM, argument, directory, place, run};
+use crate::program::{Live, PROGRAM, argument, directory, place, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use std::path::Path;
 
@@ -27,6 +27,10 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
     let on = place(&dir, "on-{n}.evc");
     let triggers = ["capture", ring, "-o", argument(&on)];
     let watch = ["watch", ring, "--from", "oldest"];
+    let saved = place(&dir, "saved.evc");
+    assert_eq!(run(&["capture", ring, "--now", "-o", argument(&saved)]).code, Some(0));
+    let watch_file = ["watch", argument(&saved)];
+    let (export, summary) = (["export", argument(&saved), "--format", "jsonl"], ["summary", argument(&saved)]);
     let unseen = |what: &str| format!("no {what} `nobody` was seen");
     for (verb, options, what, seen) in [
         (&capture[..], ["--where", "span=nobody"], "span", "span=query"),
@@ -38,6 +42,11 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
         (&watch, ["--where", "span=nobody"], "span", "span=query"),
         (&watch, ["--span", "nobody"], "span", "query"),
         (&watch, ["--thread", "nobody"], "thread", "worker"),
+        (&watch, ["--target", "nobody"], "target", "shop::*"),
+        (&watch_file, ["--target", "nobody"], "target", "shop::web"),
+        (&watch_file, ["--where", "span=query or span=nobody"], "span", "span=query or thread=worker"),
+        (&export, ["--where", "span=query or event=nobody"], "event", "span=query or event=*unseen.rs*"),
+        (&summary, ["--where", "span=query or target=nobody"], "target", "span=query or target=shop::*"),
     ] {
         let asked = run(&[verb, &options].concat());
         assert!(asked.code == Some(0) && asked.err.contains(&unseen(what)), "{options:?}: {asked:?}");
@@ -56,6 +65,18 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
             assert!(asked.code == Some(0) && asked.err.contains(&told) != is_there, "{told}: {asked:?}");
         }
     }
+    // A name that only a ring before the last restart had.
+    let again = place(&dir, "again");
+    let mut reopened =
+        Live::start(&["watch", argument(&again), "--reopen", "--from", "oldest", "--json", "--span", "query"]);
+    record(&again);
+    (0..5).for_each(|_| drop(reopened.json_line()));
+    std::fs::remove_file(&again).unwrap();
+    drop(PerfRecorder::builder().config(&again).shifts(15, 21).keep(true).prefault(false).build().unwrap());
+    assert!(reopened.json_line()["made_anew"].is_object());
+    reopened.interrupt();
+    let reopened = reopened.end();
+    assert!(reopened.code == Some(0) && !reopened.err.contains("was seen"), "{reopened:?}");
     let listed = run(&[&capture[..], &["--where", "span=nobody"]].concat());
     assert!(listed.err.contains("was seen; there are "), "{listed:?}");
     // A message is short, whatever the name.

@@ -84,6 +84,19 @@ fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
             let lines = exported.json_lines();
             assert_eq!(exported.code, Some(0), "{exported:?}");
             assert_eq!(numbers(&lines), expected(of_late.clone()));
+            // A BLOCK_START that is not selected names the block of what is.
+            let ends =
+                || expected(of_late.clone()).into_iter().filter(|(name, _)| name == "BLOCK_END").collect::<Vec<_>>();
+            let found = ["--where", "event=BLOCK_END"];
+            let watched = run(&[&["watch", argument(&capture), "--json", "--quiet"][..], &found].concat()).json_lines();
+            assert_eq!(numbers(&watched), ends());
+            let exported = run(&[&["export", argument(&capture), "--format", "jsonl"][..], &found].concat());
+            assert_eq!(numbers(&exported.json_lines()), ends());
+            let of_block = ["--where", "event=BLOCK_END", "--block-number", "15000043"];
+            let watched = run(&[&["watch", argument(&capture), "--json"][..], &of_block].concat());
+            assert_eq!(numbers(&watched.json_lines()).len(), 1, "{watched:?}");
+            let told = "3 events are of blocks whose number is not known: their BLOCK_START was not captured";
+            assert_eq!(watched.err.contains(told), !has_table, "{watched:?}");
         }
     }
 }
