@@ -119,8 +119,9 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     // `part` is the number that the first opened file has in its rotated capture, counted from 1. It is 0 if the
     // capture is not rotated.
     let part = saved.capture.part();
-    let beginning = match (saved.is_part, part > 1, summary.lost > 0) {
-        (true, ..) => "is not selected",
+    let beginning = match (saved.is_cut, part > 1, summary.lost > 0) {
+        (true, false, false) if summary.overwritten_before == 0 => "is not selected",
+        (true, ..) => "was lost or is not selected",
         (false, false, _) => "was lost",
         (false, true, false) => "is in an earlier file",
         (false, true, true) => "was lost or is in an earlier file",
@@ -128,7 +129,7 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     let end_reason = saved.capture.end().map(|end| end.reason);
     let rings = saved.capture.end().map_or(&[][..], |end| &end.stats.rings);
     let have_died = rings.iter().all(|ring| ring.end.is_some_and(|end| end.has_died));
-    let open = match (saved.is_part, end_reason) {
+    let open = match (saved.is_cut, end_reason) {
         (true, _) => "open, or their end is not selected",
         // The rings have no common end in this file.
         (false, Some(EndReason::Rotated | EndReason::Size) | None) => "open, or closed after the end of this file",

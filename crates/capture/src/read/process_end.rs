@@ -16,7 +16,7 @@ pub enum CapturedLife {
         /// False in files of earlier versions, which say only that it ended.
         is_how_known: bool,
     },
-    /// The capture is truncated, or the rest of it is not selected.
+    /// The capture is truncated, or a window is selected that ends before.
     Unknown,
 }
 
@@ -35,7 +35,9 @@ impl CapturedLife {
 impl CaptureFile {
     /// Returns what is known of the end of a program. `process` is the number of the process.
     pub fn life_of(&self, process: u32) -> CapturedLife {
-        let Some(whole) = self.end.as_ref().filter(|_| self.choice.is_none()) else { return CapturedLife::Unknown };
+        let Some(whole) = &self.end else { return CapturedLife::Unknown };
+        // A window that ends before does not show the end.
+        let to_nanos = self.choice.as_ref().map_or(u64::MAX, |choice| choice.to_nanos);
         let rings = || (0..).zip(&self.rings).filter(move |(_, ring)| ring.process == process).map(|(index, _)| index);
         let last_nanos = rings().map(|ring| self.last_nanos_of_all(ring)).max().unwrap_or(0);
         let of_capture = |ring| self.merged.iter().rev().find(move |capture| capture.first_ring <= ring);
@@ -43,10 +45,14 @@ impl CaptureFile {
             rings().next().and_then(of_capture).map_or(whole.ended_epoch_nanos, |capture| capture.ended_epoch_nanos);
         let of_rings = || rings().filter_map(|ring| whole.stats.rings.get(ring as usize));
         if of_rings().any(|ring| ring.was_live) {
-            return CapturedLife::Lived(ended.max(last_nanos));
+            let until = ended.max(last_nanos);
+            return if to_nanos < until { CapturedLife::Unknown } else { CapturedLife::Lived(until) };
         }
         let known = of_rings().filter_map(|ring| ring.end).reduce(RingEnd::and);
         let end = known.unwrap_or(RingEnd::between(false, 0, ended.max(last_nanos)));
+        if to_nanos < end.before_epoch_nanos {
+            return CapturedLife::Unknown;
+        }
         CapturedLife::Ended { end: end.seen_at(last_nanos), is_how_known: known.is_some() }
     }
 

@@ -124,6 +124,16 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     assert_eq!(summary["programs"][0]["state"], "died");
     let workers = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "worker").unwrap();
     assert_eq!((&workers["count"], number(&workers["open"])), (&0.into(), THREADS));
+    // A part of the capture does not make the program live.
+    let part = ["--min-duration", "1ns"];
+    let summary = run(&[&["summary", argument(&capture)][..], &part].concat());
+    assert!(summary.out.lines().any(|line| line.contains(" died between ")), "{summary:?}");
+    let exported = run(&[&["export", argument(&capture), "--format", "jsonl"][..], &part].concat()).json_lines();
+    assert_eq!(exported.last().unwrap()["processes"][0]["state"], "died");
+    let begun = of("span", "step").iter().find_map(|step| step["start_ns"].as_u64()).unwrap().to_string();
+    let window = ["--to", &begun];
+    let summary = run(&[&["summary", argument(&capture), "--json"][..], &window].concat()).json();
+    assert_eq!(summary["programs"][0]["state"], "unknown", "the window ends before");
     let page = run(&["report", argument(&capture), "-o", "-"]).out;
     assert!(page.contains("the program died between "), "{page}");
 
