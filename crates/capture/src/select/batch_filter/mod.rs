@@ -105,7 +105,8 @@ impl std::fmt::Display for BatchFilter {
         let level = (self.level != CallSiteLevel::Trace).then(|| self.level.name()).flatten();
         let level = level.map(|level| format!("level={}", level.to_lowercase()));
         let is_sampled = self.sampled_per_million < ALL_PER_MILLION;
-        let sample = is_sampled.then(|| format!("sample={}/1000000", self.sampled_per_million));
+        let rate = f64::from(self.sampled_per_million) / f64::from(ALL_PER_MILLION);
+        let sample = is_sampled.then(|| format!("sample={rate}"));
         let condition = self.condition.as_ref().map(|condition| format!("where={}", condition.text()));
         f.write_str(&types.chain(level).chain(spans).chain(sample).chain(condition).collect::<Vec<_>>().join(" "))
     }
@@ -262,6 +263,6 @@ mod tests {
         let filter = BatchFilter::new();
         assert!(filter.keeps_all() && filter.to_string().is_empty());
         let filter = filter.event_type("A").level(CallSiteLevel::Info).span("request").sampled_per_million(10_000);
-        assert_eq!(filter.to_string(), "type=A level=info span=request sample=10000/1000000");
+        assert_eq!(filter.to_string(), "type=A level=info span=request sample=0.01");
     }
 }

@@ -39,5 +39,5 @@ fn every_verb_says_that_a_filter_has_left_events_out() {
     };
     assert_eq!((filtered(&file), filtered(&whole)), ([count.into(), count.into()], [0.into(), 0.into()]));
     let sampled = captured(dir.path(), "sampled.evc", &["--sample", "1/1000000"]);
-    assert!(run(&["summary", &sampled]).err.contains("filtered (sample=1/1000000): "));
+    assert!(run(&["summary", &sampled]).err.contains("filtered (sample=0.000001): "));
 }
