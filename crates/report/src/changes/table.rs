@@ -18,6 +18,7 @@ impl ComparisonReport<'_> {
             (Measure::Count, "count".into()),
             (Measure::P50, "p50".into()),
             (Measure::P99, "p99".into()),
+            (Measure::Busy, format!("busy, {unit}")),
             (Measure::SelfTime, format!("self, {unit}")),
         ];
         if self.comparison.has_instructions {
@@ -96,5 +97,5 @@ impl ComparisonReport<'_> {
 
 /// Returns true if the values are sums over a capture, which are divided by the basis.
 fn is_divided(measure: Measure) -> bool {
-    matches!(measure, Measure::SelfTime | Measure::Instructions)
+    matches!(measure, Measure::Busy | Measure::SelfTime | Measure::Instructions)
 }
