@@ -39,7 +39,7 @@ impl RingColumns {
         self.shard.append_option(shard);
         self.first_seqno.append_value(ring.first_seqno);
         self.created.append_value(amount(ring.created_epoch_nanos));
-        // What a capture does not say is left out of JSON lines, too.
+        // JSON lines, too, leave out what a capture does not say.
         let says_its_filter = ring.says_its_filter();
         self.host.append_option((!ring.host.is_empty()).then_some(&ring.host));
         self.filter.append_option(says_its_filter.then_some(&ring.filter));

@@ -163,7 +163,7 @@ impl CopyThread {
             }
         }
         let have_ended = || self.sources.captured().all(|ring| ring.input.as_ref().is_none_or(has_ended));
-        // What may still come to the only recorder is only read.
+        // Rings that may still come beside the only recorder are only read, and nobody waits for them.
         let awaits_rings = self.awaits_rings && !self.sources.is_of_one_recorder();
         // The rings are checked before `may_grow`. If all rings of a recorder have ended, the recorder makes no more
         // shards, so `may_grow` cannot become true after this check.

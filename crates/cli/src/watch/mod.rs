@@ -131,6 +131,14 @@ impl Args {
         self.select.on(rings, wanted)
     }
 
+    /// Returns true if names are asked for, of which it is said whether anything had them.
+    fn asks_for_names(&self) -> bool {
+        !self.select.span_names().is_empty()
+            || !self.selection.threads().is_empty()
+            || !self.wanted.targets().is_empty()
+            || self.wanted.condition().is_some()
+    }
+
     /// Says which of the names that were asked for nothing had.
     fn report_unseen(&self, seen: &SeenNames) {
         let (spans, threads, condition) = (self.select.span_names(), self.selection.threads(), self.wanted.condition());
@@ -235,7 +243,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         follow(&mut rings, &mut output, args.count(), &interrupt, &mut silence)?;
         printer.flush(&rings)?;
         // After a restart there are other rings.
-        if !args.quiet {
+        if !args.quiet && args.asks_for_names() {
             rings.iter().filter_map(|ring| ring.reader.as_ref()).for_each(|ring| seen.add_ring(ring));
         }
         if !rings.go_on() || summary.is_complete() || rings.check_whole().is_err() {

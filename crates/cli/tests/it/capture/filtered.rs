@@ -27,7 +27,7 @@ fn every_verb_says_that_a_filter_has_left_events_out() {
         assert!(seen.code == Some(0) && seen.err.matches(&note).count() == 1, "{verb}: {seen:?}");
         assert!(!run(&[&[*verb], options, &[&whole]].concat()).err.contains("filter"), "{verb}");
     }
-    // What was left out is no seqno without an event.
+    // Events that the filter has left out are not shown as numbers without an event.
     let watched = run(&["watch", &file]);
     assert!(!watched.out.contains("stand") && !watched.err.contains("without an event"), "{watched:?}");
     let different = "A and B were captured with different filters";
