@@ -86,18 +86,27 @@ fn hot() {
 /// A thread computes 200 ms, sleeps 100 ms, and computes again, while another one wants the same processor.
 fn times() {
     pin();
+    let stolen_before = stolen_nanos();
     let rival = spawn("rival", || _ = black_box(hot_function(Duration::from_millis(900))));
-    let worker = spawn("worker", || {
+    let worker = spawn("worker", move || {
         black_box(hot_function(Duration::from_millis(400)));
         sleep(Duration::from_millis(100));
         black_box(hot_function(Duration::from_millis(200)));
         let (counted, now) = (own("schedstat"), Clock::global().now_epoch_nanos());
         say(format_args!("schedstat {} {now} {}", thread_id(), counted.trim()));
+        say(format_args!("stolen {}", stolen_nanos() - stolen_before));
         // A mark for whoever looks at the thread from outside.
         sleep(Duration::from_millis(1));
     });
     worker.join().unwrap();
     rival.join().unwrap();
+}
+
+/// Returns the nanoseconds in which the hypervisor has run somebody else on the processors of this machine, by the kernel's count in hundredths of a second.
+fn stolen_nanos() -> u64 {
+    let of_all = std::fs::read_to_string("/proc/stat").unwrap();
+    let ticks = of_all.lines().next().unwrap().split_whitespace().nth(8).map_or(0, |ticks| ticks.parse().unwrap());
+    ticks * 10_000_000
 }
 
 /// Two threads hand a number to each other. Each one sleeps when the other one wakes it.

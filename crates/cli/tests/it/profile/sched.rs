@@ -44,13 +44,21 @@ fn times_agree_with_those_of_the_scheduler() {
     if let Some(part) = part() {
         play(&part);
     }
-    let Some(profiled) = profile(TIMES, "times", &["--sched"]) else { return };
-    let [thread, end, run, wait, _] = profiled.numbers("schedstat")[..] else { panic!("{}", profiled.said) };
-    let [ran, waited, _] = times(&profiled, thread, end);
-    let is_near = |a: u64, b: u64| a.abs_diff(b) * 20 <= a.max(b);
-    assert!(is_near(ran, run), "ran {ran} ns, says the profile, and {run} ns, says the scheduler");
-    assert!(is_near(waited, wait), "waited {waited} ns, says the profile, and {wait} ns, says the scheduler");
-    assert!(waited > 50_000_000, "nobody else wanted the processor");
+    let mut found = Vec::new();
+    let (profiled, thread) = loop {
+        let Some(profiled) = profile(TIMES, "times", &["--sched"]) else { return };
+        let [thread, end, run, wait, _] = profiled.numbers("schedstat")[..] else { panic!("{}", profiled.said) };
+        let [ran, waited, _] = times(&profiled, thread, end);
+        assert!(waited > 50_000_000, "nobody else wanted the processor");
+        // The scheduler does not count what the hypervisor has taken, and the kernel counts that in steps of ten milliseconds.
+        let stolen = profiled.numbers("stolen")[0];
+        if [(ran, run), (waited, wait)].iter().all(|(a, b)| a.abs_diff(*b) <= a.max(b) / 20 + stolen) {
+            break (profiled, thread);
+        }
+        // A machine that is busy with other things delays what is compared.
+        found.push(([ran, waited], [run, wait], stolen, profiled.summary["kernel_lost"].clone()));
+        assert!(found.len() < 3, "ran and waited, by the profile and by the scheduler, stolen, lost: {found:?}");
+    };
     // The thread has slept 100 ms, and only then.
     let asleep =
         profiled.of("SWITCHED_OUT").filter(|(_, out)| out["thread_id"] == thread && out["state"] == "SLEEPING");
