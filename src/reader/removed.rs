@@ -46,7 +46,7 @@ pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader
         let reader = open_file(&Reader::options().header_only(), file, None).ok();
         reader.is_some_and(|reader| reader.info().extension.is_none_or(|extension| extension.shard_index == 0))
     };
-    files.retain(|file| !file.was_at.starts_with("/memfd:") && is_first(file));
+    files.retain(is_first);
     let opened = match files.as_slice() {
         [] => return None,
         [file] => open_file(options, file, Some(name)),
