@@ -1,6 +1,7 @@
 //! The derives of `eventring`. Use them through the crate `eventring`. Each derive is documented there at the trait of
 //! the same name.
 
+#![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attributes;

@@ -134,14 +134,6 @@ impl RingFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// Returns the length that the file had when it was opened, rounded up to whole pages. A mapping of the file can
-    /// reach that far. The rounding matters for files of other writers, which may be some bytes shorter than their
-    /// sections.
-    #[must_use]
-    pub fn mappable_bytes(&self) -> u64 {
-        self.bytes().checked_next_multiple_of(self.page_bytes()).unwrap_or(self.bytes())
-    }
-
     /// Returns the size of the file's pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {

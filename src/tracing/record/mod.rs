@@ -5,6 +5,7 @@
 //! | `init`, `setup_error`, `global` | switching recording on, in code or by the environment |
 //! | `recorder`, `builder`, `memory_plan`, `core` | a perf recorder, and the state that its handles share |
 //! | `subscriber/`, `layer/`, `sink` | what `tracing` calls, and the recorder that it leads to |
+//! | `owner_filter` | whether the filters of a layer's stack let a call site of this crate's own macros through |
 //! | `shards`, `thread`, `end_of_thread` | the ring of each thread |
 //! | `span_stack/`, `span_map`, `open_spans` | which spans a thread is in, and which are open |
 //! | `call_sites`, `constant_text`, `tables` | call sites, their constant texts, and threads, in the tables of shard 0 |

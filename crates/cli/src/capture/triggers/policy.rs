@@ -9,7 +9,7 @@ const NO_FILES: &str = "expected at least 1 file: with 0, the watch would never 
 /// The limits that the command line sets.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    /// The time after a file during which further occurrences of the same condition get none.
+    /// The time after an occurrence that fired, during which further ones of the same condition get no file.
     pub(super) debounce: Duration,
     /// The largest number of files in any time of this length.
     pub(super) max: Option<MaxInTime>,
@@ -31,7 +31,7 @@ pub(super) struct MaxInTime {
 pub(super) enum TriggerVerdict {
     /// A file is written.
     Fires,
-    /// The condition fired shortly before.
+    /// The condition fired shortly before, or has fired already at a later time.
     Debounced,
     /// A limit of files or bytes is reached.
     Suppressed,
