@@ -5,7 +5,8 @@
 //! | `decompress` | decompressing a frame, which is not trusted, to a file that can be mapped |
 //! | `collect` | copying the events of a ring, live or dead |
 //! | `spool` | the copies, in files without a name |
-//! | `numbers`, `starts` | the new seqnos of the events, and of the starts of blocks |
+//! | `numbers` | the new seqnos of the events |
+//! | `starts` | the table of start records |
 //! | `image` | laying the events out as a small ring file |
 //! | `write` | compressing this small ring file |
 //! | `counted` | a writer that counts its bytes |
