@@ -152,11 +152,13 @@ pub use ring::step;
 /// parse("/", b"one\n");
 /// ```
 ///
-/// `skip(a, b)` and `skip_all` leave arguments out, and `fields(…)` adds fields, which are written as in `scope!`.
-/// `name = "…"`, `target = …` and `level = …` are those of the scope. Patterns and `self` are no fields.
+/// `skip(a, b)` and `skip_all` leave arguments out, and `fields(…)` adds fields, which are written as in `scope!`. A
+/// field with the name of an argument takes its place. `name = "…"`, `target = …` and `level = …` (`Level::DEBUG` or
+/// `"debug"`) are those of the scope. `self`, patterns, constants and arguments with attributes are no fields. An
+/// argument whose type has no `Debug` must be skipped.
 ///
 /// An `async` function is refused, because a scope belongs to one thread: give it a span, with
-/// `#[tracing::instrument]`.
+/// `#[tracing::instrument]`. Of a function that returns a future, the scope is only the making of the future.
 #[cfg(all(feature = "macros", feature = "tracing"))]
 pub use eventring_macros::scoped;
 #[doc(hidden)]

@@ -3,9 +3,9 @@
 //! A function is taken apart without a parser of whole items, which would take a second longer to build: what is needed
 //! is the name, the names of the arguments, and the body, which is the last group.
 
-use crate::commas::Commas;
+use crate::commas::{self, Commas};
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
-use quote::{ToTokens as _, quote};
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, LitStr, Result, Token};
@@ -24,17 +24,21 @@ struct ScopedArgs {
 impl Parse for ScopedArgs {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut args = Self::default();
+        if input.peek(LitStr) {
+            args.name = Some(input.parse()?);
+            input.parse::<Option<Token![,]>>()?;
+        }
         while !input.is_empty() {
             let key: Ident = input.parse()?;
             match key.to_string().as_str() {
                 "name" => args.name = Some(input.parse::<Token![=]>().and_then(|_| input.parse())?),
                 "target" => args.target = Some(value(input)?),
-                "level" => args.level = Some(value(input)?),
+                "level" => args.level = Some(level(value(input)?)?),
                 "skip_all" => args.skips_all = true,
                 "skip" => {
                     let content;
                     syn::parenthesized!(content in input);
-                    args.skipped.extend(content.parse_terminated(Ident::parse, Token![,])?);
+                    args.skipped.extend(content.parse_terminated(Ident::parse_any, Token![,])?);
                 }
                 "fields" => {
                     let content;
@@ -42,8 +46,7 @@ impl Parse for ScopedArgs {
                     args.fields = content.parse()?;
                 }
                 _ => {
-                    let expected =
-                        "expected `name = \"…\"`, `target = …`, `level = …`, `skip(…)`, `skip_all` or `fields(…)`";
+                    let expected = "expected `name = \"…\"`, `target = …`, `level = Level::…`, `skip(…)`, `skip_all` or `fields(…)`";
                     return Err(Error::new(key.span(), expected));
                 }
             }
@@ -66,6 +69,17 @@ fn value(input: ParseStream<'_>) -> Result<TokenStream> {
     Ok(value)
 }
 
+/// Returns a level that was written as it is, or as a text, such as `"debug"`.
+fn level(value: TokenStream) -> Result<TokenStream> {
+    let Ok(text) = syn::parse2::<LitStr>(value.clone()) else { return Ok(value) };
+    let name = text.value().to_ascii_uppercase();
+    if !["ERROR", "WARN", "INFO", "DEBUG", "TRACE"].contains(&name.as_str()) {
+        return Err(Error::new(text.span(), "expected a level: error, warn, info, debug or trace"));
+    }
+    let name = Ident::new(&name, text.span());
+    Ok(quote!(::eventring::tracing::Level::#name))
+}
+
 pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let args: ScopedArgs = syn::parse2(args)?;
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
@@ -84,15 +98,23 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
     });
     let parameters = parameters.ok_or_else(not_a_function)?;
     let body = tokens.pop().and_then(|token| group(&token, Delimiter::Brace)).ok_or_else(not_a_function)?;
+    let names = names_of(parameters.stream());
+    if let Some(unknown) = args.skipped.iter().find(|name| *name != "self" && !names.contains(name)) {
+        let message = format!("`{unknown}` is no argument that would be a field, so it cannot be skipped");
+        return Err(Error::new(unknown.span(), message));
+    }
     let mut fields = args.fields;
+    let given: Vec<Ident> = commas::split(fields.clone()).into_iter().filter_map(field_name).collect();
     if !fields.is_empty() {
         fields = quote!(#fields,);
     }
-    for name in names_of(parameters.stream()).into_iter().filter(|_| !args.skips_all) {
-        if !args.skipped.contains(&name) {
-            let field = LitStr::new(&name.unraw().to_string(), name.span());
-            fields.extend(quote!(#field = (&::eventring::__private::AnyOf(&#name)).__eventring_recorded(),));
-        }
+    // A field that is given takes the place of an argument of its name.
+    for name in names.iter().filter(|name| !args.skips_all && !args.skipped.contains(name) && !given.contains(name)) {
+        let field = LitStr::new(&name.unraw().to_string(), name.span());
+        // If the type has no `Debug`, the compiler shows the argument.
+        fields.extend(
+            quote_spanned!(name.span()=> #field = (&::eventring::__private::AnyOf(&#name)).__eventring_recorded(),),
+        );
     }
     let name = args.name.unwrap_or_else(|| LitStr::new(&function.unraw().to_string(), function.span()));
     let target = args.target.unwrap_or_else(|| quote!(::core::module_path!()));
@@ -164,24 +186,40 @@ impl Angles {
     }
 }
 
-/// Returns the names of the parameters that are plain variables. `self` and patterns are no fields.
+/// Returns the name of a field that was given as `name = …`, `name`, `?name` or `%name`.
+fn field_name(field: TokenStream) -> Option<Ident> {
+    let mut tokens = field.into_iter().skip_while(|token| is_sign(Some(token), '?') || is_sign(Some(token), '%'));
+    let Some(TokenTree::Ident(name)) = tokens.next() else { return None };
+    tokens.next().is_none_or(|token| is_sign(Some(&token), '=')).then_some(name)
+}
+
+/// Returns the names of the parameters that are plain variables. `self`, patterns and constants are no fields, nor what
+/// has attributes: it may not be there.
 fn names_of(parameters: TokenStream) -> Vec<Ident> {
     let tokens: Vec<TokenTree> = parameters.into_iter().collect();
     let (mut names, mut is_pattern, mut angles) = (Vec::new(), true, Angles::default());
+    let mut has_attributes = false;
     for (at, token) in tokens.iter().enumerate() {
         angles.pass(token);
         let before = at.checked_sub(1).and_then(|at| tokens.get(at));
         let joins = |token| is_sign(token, ':') && is_joint(token);
         let is_of_path = joins(before) || joins(Some(token)) && is_sign(tokens.get(at + 1), ':');
         if is_sign(Some(token), ',') && angles.depth == 0 {
-            is_pattern = true;
+            (is_pattern, has_attributes) = (true, false);
+        } else if is_sign(Some(token), '#') && is_pattern {
+            has_attributes = true;
         } else if is_sign(Some(token), ':') && is_pattern && !is_of_path {
             is_pattern = false;
             names.extend(match before {
-                Some(TokenTree::Ident(name)) if name != "self" && name != "_" => Some(name.clone()),
+                Some(TokenTree::Ident(name)) if !has_attributes && is_variable(name) => Some(name.clone()),
                 _ => None,
             });
         }
     }
     names
+}
+
+/// Returns true unless the name is `self`, `_`, or begins as those of constants do.
+fn is_variable(name: &Ident) -> bool {
+    name != "self" && name != "_" && !name.unraw().to_string().starts_with(char::is_uppercase)
 }

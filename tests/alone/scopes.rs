@@ -82,6 +82,26 @@ with_body!(of_a_macro {
     7
 });
 
+// A field takes the place of the argument of its name, whatever an attribute may take away is no field, and a constant
+// is a pattern.
+#[rustfmt::skip]
+#[scoped("named", level = "debug", skip(r#type), fields(text = text.len(), ?name, of.text = 1))]
+fn replaced(text: &str, name: &str, r#type: u8, #[cfg(any())] absent: u8, #[allow(unused)] other: u8) {
+    let _ = (text, name, r#type);
+}
+
+#[test]
+fn fields_of_the_attribute_take_the_place_of_arguments_and_constants_are_none() {
+    alone!();
+    try_init_with(small(), "debug".parse().unwrap()).unwrap();
+    replaced("secret", "ada", 1, 2);
+    assert!(Stack(vec![]).is_empty(NOTHING));
+    let (tree, names) = recorded();
+    let fields: Vec<String> = all(&tree).into_iter().map(fields).collect();
+    assert_eq!(names, ["named", "is_empty"]);
+    assert_eq!(fields, ["text=6 name=\"ada\" of.text=1", ""]);
+}
+
 #[test]
 fn the_attribute_finds_the_parameters_and_the_body_of_any_function() {
     alone!();
@@ -111,7 +131,14 @@ impl Stack {
         self.0.extend([low, high]);
         Ok(())
     }
+
+    #[scoped(skip(self))]
+    fn is_empty(&self, NOTHING: ()) -> bool {
+        self.0.is_empty()
+    }
 }
+
+const NOTHING: () = ();
 
 /// What the program of the first two tests does, with the tree that it makes.
 fn mixed() -> Vec<&'static str> {

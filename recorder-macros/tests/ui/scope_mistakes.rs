@@ -12,6 +12,15 @@ async fn asynchronous() {}
 #[scoped(level: "debug")]
 fn wrong_argument() {}
 
+#[scoped(level = "loud")]
+fn wrong_level() {}
+
+#[scoped(skip(pasword))]
+fn misspelt(password: &str) {}
+
+#[scoped]
+fn without_debug(silent: Silent) {}
+
 fn main() {
     must_be_send(scope!("sent"));
     let _scope = scope!("field", value = Silent);
