@@ -1,7 +1,7 @@
 //! The snapshots that `write_snapshot` writes: they are small, renumbered and complete, and have the same bytes each
 //! time.
 
-use crate::read_back::events;
+use crate::read_back::{events, reader_of};
 use eventring::layout::{extension, header};
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -19,10 +19,6 @@ const DESCRIPTORS: usize = 2 << 20;
 fn compact_exec_recorder() -> Recorder {
     let description = ContentDescription::of::<ExecEvent>();
     Recorder::builder(description).anonymous().compact(true).shifts(15, 21).build().unwrap()
-}
-
-fn reader_of(recorder: &Recorder) -> Reader {
-    Reader::options().open_fd(recorder.as_fd()).unwrap()
 }
 
 fn snapshot(reader: &Reader, options: &SnapshotOptions) -> (SnapshotSummary, Vec<u8>) {
