@@ -1,7 +1,7 @@
 //! A program that has a server, and forks: nothing of the server stays in the children.
 
+use super::{anonymous, wait_until};
 use eventring::control::{ControlErrorKind, Process, Server, ServerAddress};
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring_stress::child::Talk;
 use eventring_stress::{child, forked, test_name};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -16,11 +16,6 @@ use std::time::{Duration, Instant};
 /// Much less than the five seconds that a client waits for an answer. On an idle machine a client learns of a death
 /// within 5 milliseconds.
 const AT_ONCE: Duration = Duration::from_secs(30);
-
-fn anonymous(name: &str) -> Recorder {
-    let description = ContentDescription::new(300, name);
-    Recorder::builder(description).anonymous().shifts(16, 27).prefault(false).build().unwrap()
-}
 
 /// Forks. The child runs `body`, which does not return. Returns the child's process id.
 fn fork(body: impl FnOnce() -> std::convert::Infallible) -> i32 {
@@ -115,14 +110,6 @@ impl Drop for Family {
         for child in &self.children {
             let _ = kill_process(*child, Signal::KILL);
         }
-    }
-}
-
-fn wait_until(mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < AT_ONCE, "it did not happen");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
