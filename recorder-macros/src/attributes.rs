@@ -208,15 +208,28 @@ pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> 
     if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
 }
 
+/// Checks the name of a schema, an event or a domain, as [`checked_name`] does.
+pub fn word(text: &LitStr) -> Result<String> {
+    checked_name(text, char::is_ascii_alphabetic, "a name of ASCII letters, digits and `_` that begins with a letter")
+}
+
 /// Returns the name of a schema or event: the name from `#[event(name = "…")]`, or else the identifier in capitals.
 pub fn screaming_name(name: Option<&LitStr>, ident: &Ident) -> Result<String> {
     match name {
+        Some(text) => word(text),
+        None => names::screaming(ident),
+    }
+}
+
+/// Returns the name of a type in schema text: the name from `#[event(name = "…")]`, or else the identifier.
+pub fn type_name(name: Option<&LitStr>, ident: &Ident) -> Result<String> {
+    match name {
         Some(text) => checked_name(
             text,
-            char::is_ascii_alphabetic,
-            "a name of ASCII letters, digits and `_` that begins with a letter",
+            char::is_ascii_uppercase,
+            "a name of ASCII letters, digits and `_` that begins with a capital letter",
         ),
-        None => names::screaming(ident),
+        None => names::type_name(ident),
     }
 }
 

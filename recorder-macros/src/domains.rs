@@ -2,7 +2,7 @@
 
 use syn::{LitStr, Result};
 
-use crate::attributes::checked_name;
+use crate::attributes::word;
 use crate::event_type::{Event, RECORD_ERROR_CODE};
 
 /// The largest number of domains of a schema, and the largest number that a domain can have.
@@ -83,11 +83,7 @@ fn number_in_code(event: &Event<'_>) -> Result<Option<u8>> {
 }
 
 fn domain_name(text: &LitStr) -> Result<String> {
-    let name = checked_name(
-        text,
-        char::is_ascii_alphabetic,
-        "a name of ASCII letters, digits and `_` that begins with a letter",
-    )?;
+    let name = word(text)?;
     match RESERVED.contains(&name.as_str()) {
         true => Err(syn::Error::new(text.span(), "the settings of a recorder give `all` and `none` other meanings")),
         false => Ok(name),

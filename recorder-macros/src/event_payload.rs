@@ -5,7 +5,7 @@ use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Fields, FieldsNamed, Ident, Result, Type};
 
-use crate::attributes::{EventAttributes, checked_name, refuse_packed};
+use crate::attributes::{EventAttributes, refuse_packed, type_name};
 use crate::evolution::{Evolution, refuse_equal_aliases};
 use crate::names;
 
@@ -26,14 +26,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     names::refuse_generics(&input.generics)?;
     refuse_packed(&input.attrs)?;
     let attributes = EventAttributes::read(&input.attrs, &["name", "crate"])?;
-    let name = match &attributes.name {
-        Some(text) => checked_name(
-            text,
-            char::is_ascii_uppercase,
-            "a name of ASCII letters, digits and `_` that begins with a capital letter",
-        )?,
-        None => names::type_name(&input.ident)?,
-    };
+    let name = type_name(attributes.name.as_ref(), &input.ident)?;
     let fields = fields.named.iter().enumerate().map(|(i, field)| read_field(i, field)).collect::<Result<Vec<_>>>()?;
     refuse_equal_aliases(fields.iter().map(|field| (field.name.as_str(), &field.evolution)))?;
 

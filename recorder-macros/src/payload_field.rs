@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DataEnum, DeriveInput, Field, Fields, Ident, Result};
 
-use crate::attributes::{EventAttributes, checked_name, refuse_packed, repr_integer};
+use crate::attributes::{EventAttributes, refuse_packed, repr_integer, type_name};
 use crate::evolution::{Evolution, refuse_equal_aliases};
 use crate::names;
 
@@ -58,14 +58,7 @@ fn expand_newtype(input: &DeriveInput, field: &Field) -> Result<TokenStream> {
 fn expand_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     let attributes = EventAttributes::read(&input.attrs, &["name", "crate"])?;
     let ident = &input.ident;
-    let name = match &attributes.name {
-        Some(text) => checked_name(
-            text,
-            char::is_ascii_uppercase,
-            "a name of ASCII letters, digits and `_` that begins with a capital letter",
-        )?,
-        None => names::type_name(ident)?,
-    };
+    let name = type_name(attributes.name.as_ref(), ident)?;
     let Some(repr) = repr_integer(&input.attrs)? else {
         return Err(syn::Error::new(ident.span(), "say which integer represents the enum, e.g. #[repr(u8)]"));
     };

@@ -6,7 +6,7 @@ use super::line::{ANSWER_PATIENCE, Peer, ServerLine, is_readable};
 use super::served_file::{FileChange, NAME_BYTES_MAX, ServedFile, cut};
 use super::state::{ClientWish, Domain, ProcessState, WishTime};
 use super::switches::SwitchedDomain;
-use super::wire::{Answer, ClientRequest, DomainAnswer, ServedInfo, WishInfo, WishLife};
+use super::wire::{Answer, ClientRequest, ServedInfo, WishInfo, WishLife};
 use crate::shm;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -229,7 +229,7 @@ impl Process {
                 let until_epoch_nanos = Some(until_epoch_nanos).filter(|nanos| *nanos > 0);
                 state.wishes.push(ClientWish { pid, user: uid, directive, until_epoch_nanos });
             }
-            Answer::Domain(DomainAnswer(SwitchedDomain { name, is_enabled, is_forbidden })) => {
+            Answer::Domain(SwitchedDomain { name, is_enabled, is_forbidden }) => {
                 state.domains.push(Domain { name, is_enabled, is_forbidden });
             }
             _ => {}

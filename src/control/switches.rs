@@ -20,13 +20,19 @@ pub(crate) trait Switchable: Send + Sync {
     fn set_wishes(&self, wishes: &[String]) -> String;
 
     /// Returns the directives that the program itself has set, or an empty text.
-    fn configured(&self) -> String;
+    fn configured(&self) -> String {
+        String::new()
+    }
 
     /// Returns the directives in force, or an empty text.
-    fn effective(&self) -> String;
+    fn effective(&self) -> String {
+        String::new()
+    }
 
     /// Returns the domains that this part can switch.
-    fn domains(&self) -> Vec<SwitchedDomain>;
+    fn domains(&self) -> Vec<SwitchedDomain> {
+        Vec::new()
+    }
 }
 
 /// A domain that a part of the program can switch.

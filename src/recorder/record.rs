@@ -194,11 +194,8 @@ impl Core {
                 (Some(cursor), self.writer.reserve_slow(cursor, unfinished, bytes), epoch_nanos)
             }
             Stopped::BeforeReserving if !self.may_record() => return 0,
-            Stopped::BeforeReserving if self.keeps_start_record(event_type) => {
-                return self.record_start(content_ext, payload);
-            }
-            Stopped::BeforeReserving if bytes > self.payload_bytes_max => {
-                return self.record_oversized(event_type, content_ext, bytes, payload);
+            Stopped::BeforeReserving if self.keeps_start_record(event_type) || bytes > self.payload_bytes_max => {
+                return self.record_reserved(event_type, content_ext, bytes, payload);
             }
             Stopped::BeforeReserving => {
                 let epoch_nanos = self.clock.now_epoch_nanos();
@@ -217,15 +214,10 @@ impl Core {
         seqno
     }
 
-    /// Records a RECORD_ERROR in place of an event whose payload is too large.
+    /// Records an event by a reservation: a start whose record the ring keeps, or an event whose payload is too large,
+    /// which becomes a RECORD_ERROR.
     #[cold]
-    fn record_oversized(
-        self: &Arc<Self>,
-        event_type: u16,
-        content_ext: [u64; 4],
-        bytes: u64,
-        payload: &[&[u8]],
-    ) -> u64 {
+    fn record_reserved(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], bytes: u64, payload: &[&[u8]]) -> u64 {
         let Some(mut reservation) = self.reserve_in_place(event_type, content_ext, bytes) else { return 0 };
         for part in payload {
             reservation.append(part);

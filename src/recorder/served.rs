@@ -71,14 +71,6 @@ impl Switchable for SteeredDomains {
         recorder.set_wished_domains(&names).map_or_else(|unknown| unknown.to_string(), |()| String::new())
     }
 
-    fn configured(&self) -> String {
-        String::new()
-    }
-
-    fn effective(&self) -> String {
-        String::new()
-    }
-
     fn domains(&self) -> Vec<SwitchedDomain> {
         let domains = self.recorder().map(|recorder| recorder.domains()).unwrap_or_default();
         let switched =

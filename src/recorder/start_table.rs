@@ -5,26 +5,13 @@
 
 use super::core::Core;
 use crate::layout::extension;
-use crate::layout::start_table::{START_BYTES, START_CODE, StartRecord};
+use crate::layout::start_table::{START_BYTES, StartRecord};
 use crate::ring::claim::Claim;
 use crate::ring::commit::DescriptorFields;
 use crate::ring::memory::RingMemory;
 use crate::ring::start_table;
-use std::sync::Arc;
 
 impl Core {
-    /// Records a start in a ring with the table; returns its seqno.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn record_start(self: &Arc<Self>, content_ext: [u64; 4], payload: &[&[u8]]) -> u64 {
-        let bytes = super::payload::total_bytes(payload);
-        let Some(mut reservation) = self.reserve_in_place(START_CODE, content_ext, bytes) else { return 0 };
-        for part in payload {
-            reservation.append(part);
-        }
-        reservation.commit()
-    }
-
     /// Stores the record of a start that is about to be committed. So a reader that sees the event, or a later event
     /// with its tag, also sees the record.
     #[cold]

@@ -54,7 +54,6 @@ pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
 pub use sections::Sections;
 pub use system::host_name;
-pub(crate) use system::memory_file;
 pub use system::nameless_file;
 pub use system::nameless_memory;
 pub(crate) use system::put_named_files_into_cores;

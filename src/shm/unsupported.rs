@@ -434,10 +434,6 @@ pub(crate) fn duplicate(file: impl AsFd) -> io::Result<File> {
     file.as_fd().0.try_clone()
 }
 
-pub(crate) fn memory_file(_: &str) -> io::Result<File> {
-    nameless_file(&std::env::temp_dir())
-}
-
 pub fn nameless_memory(_: &str) -> io::Result<File> {
     nameless_file(&std::env::temp_dir())
 }

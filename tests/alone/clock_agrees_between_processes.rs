@@ -1,8 +1,9 @@
 //! Two processes, each with a clock of its own, agree on the time. A forked child continues with its parent's clock.
 
-use eventring_stress::alone;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use eventring_stress::child::{Talk, part, play, say};
+use eventring_stress::{alone, forked, test_name};
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,41 +13,18 @@ use rustix::time::{ClockId, clock_gettime};
 /// The largest allowed difference between the times of two processes.
 const DISAGREEMENT_NANOS_MAX: u64 = 1_000;
 
-const ANSWERING: &str = "EVENTRING_TEST_CLOCK_ANSWERS";
-
-/// Plays the other process: answers every line with the time.
-fn answer() {
-    for _ in std::io::stdin().lines() {
-        // The answer is not printed with `println`, because the test harness may hold back what `println` prints.
-        let mut out = std::io::stdout();
-        writeln!(out, "time {}", Clock::global().now_epoch_nanos()).unwrap();
-        out.flush().unwrap();
-    }
-}
-
 #[test]
 fn two_processes_agree_on_the_time() {
     alone!();
-    if std::env::var_os(ANSWERING).is_some() {
-        return answer();
+    if part().is_some() {
+        // This process plays the other one: it answers every line with the time.
+        return std::io::stdin().lines().for_each(|_| say(Clock::global().now_epoch_nanos()));
     }
-    let mut other = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "clock_agrees_between_processes::two_processes_agree_on_the_time", "--nocapture"])
-        .env(ANSWERING, "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ask = other.stdin.take().unwrap();
-    let mut answers = BufReader::new(other.stdout.take().unwrap()).lines();
+    let mut other = Talk::with(play(test_name!("two_processes_agree_on_the_time"), "other", Path::new("")));
     for round in 0..2_000u64 {
         let before = Clock::global().now_epoch_nanos();
-        ask.write_all(b"\n").unwrap();
-        let there = answers
-            .by_ref()
-            .map(Result::unwrap)
-            .find_map(|line| line.rsplit_once("time ").map(|(_, nanos)| nanos.parse::<u64>().unwrap()))
-            .unwrap();
+        other.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        let there: u64 = other.hear().parse().unwrap();
         let after = Clock::global().now_epoch_nanos();
         assert!(
             before <= there + DISAGREEMENT_NANOS_MAX && there <= after + DISAGREEMENT_NANOS_MAX,
@@ -56,8 +34,7 @@ fn two_processes_agree_on_the_time() {
             std::thread::sleep(Duration::from_millis(3));
         }
     }
-    drop(ask);
-    assert!(other.wait().unwrap().success());
+    assert!(other.end().success());
 }
 
 /// Checks the clock in a forked child. Returns an exit status: 0 if the clock is right, otherwise the number of the
@@ -100,21 +77,9 @@ fn a_forked_child_goes_on_with_the_clock_while_its_parents_threads_calibrate() {
         .collect();
     for _ in 0..40 {
         let before_fork = Clock::global().now_epoch_nanos();
-        // SAFETY: the child allocates nothing, takes no lock and leaves by `_exit`. All functions that it calls are
-        // async-signal-safe, also those of the clock.
-        let child = unsafe { libc::fork() };
-        assert!(child >= 0);
-        if child == 0 {
-            let fault = fault_of_a_childs_clock(before_fork);
-            // SAFETY: `_exit` ends the child without running any code of its parent.
-            unsafe { libc::_exit(fault) };
-        }
-        let mut status = 0;
-        // SAFETY: `child` is a child of this process that no other code waits for; `status` is a live int.
-        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!(waited, child);
-        assert!(libc::WIFEXITED(status), "the child was ended by a signal: status {status}");
-        assert_eq!(libc::WEXITSTATUS(status), 0, "1: time fell; 2: it was over a microsecond off");
+        // The child allocates nothing and takes no lock.
+        let fault = forked::in_child(|| fault_of_a_childs_clock(before_fork));
+        assert_eq!(fault, 0, "1: time fell; 2: it was over a microsecond off");
     }
     DONE.store(true, Ordering::Relaxed);
     busy.into_iter().for_each(|thread| thread.join().unwrap());

@@ -100,14 +100,21 @@ fn patience() -> Duration {
 pub fn follow(reader: &Reader) -> (Cursor, Verdict) {
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));
+    follow_on(cursor, Verdict::default())
+}
+
+/// Goes on as [`follow`] does, from this cursor and verdict.
+pub fn follow_on(cursor: Cursor, mut verdict: Verdict) -> (Cursor, Verdict) {
     let mut follower = Follower::new(cursor, WaitStrategy::default());
-    let (mut verdict, mut buffer) = (Verdict::default(), Vec::new());
+    let mut buffer = Vec::new();
     loop {
         match follower.next_timeout(patience()) {
             Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
             Followed::Gap(gap) => verdict.lost += gap.count,
             Followed::Ended => return (follower.cursor().clone(), verdict),
-            Followed::TimedOut => panic!("the reader waits for a dead writer, at {}", follower.cursor().next_seqno()),
+            Followed::TimedOut => {
+                panic!("the reader takes the writer for a living one, at {}", follower.cursor().next_seqno())
+            }
         }
     }
 }

@@ -1,19 +1,14 @@
 //! While a ring is written and read, its processes are stopped, die, fork or execute another program.
 
+use crate::death::{follow, follow_on, recorder};
 use crate::stall::ring::{judge, record};
 use crate::stall::seal::{Verdict, fill};
-use eventring::reader::{Cursor, Followed, Follower, Next, Reader, RingState, Seek, WaitStrategy};
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::reader::{Cursor, Next, Reader, RingState, Seek};
+use eventring::recorder::Recorder;
 use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
+use eventring_stress::{forked, test_name};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::time::Duration;
-
-fn recorder(path: &Path) -> Recorder {
-    let description = ContentDescription::new(300, "DEATH");
-    Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
-}
 
 fn record_some(recorder: &Recorder, writer: u64, counts: std::ops::Range<u64>) {
     let mut payload = Vec::new();
@@ -82,28 +77,18 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
     drop(recorder);
     // A new recorder can take the ring's name immediately. Neither a living reader nor a killed one keeps the name in
     // use.
-    self::recorder(&path);
+    crate::death::recorder(&path);
 }
 
 #[test]
 fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
     const TEST: &str = test_name!("a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count");
     if part().is_some() {
-        let mut follower = Follower::new(from_the_start(&Reader::open(place()).unwrap()), WaitStrategy::default());
-        let (mut verdict, mut buffer) = (Verdict::default(), Vec::new());
-        let mut reported = false;
-        loop {
-            match follower.next_timeout(Duration::from_secs(60)) {
-                Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
-                Followed::Gap(gap) => verdict.lost += gap.count,
-                Followed::Ended => break,
-                Followed::TimedOut => panic!("the reader hangs"),
-            }
-            if !reported {
-                say("reading");
-                reported = true;
-            }
-        }
+        let mut cursor = from_the_start(&Reader::open(place()).unwrap());
+        let mut verdict = Verdict::default();
+        read_on(&mut cursor, &mut verdict);
+        say("reading");
+        let (_, verdict) = follow_on(cursor, verdict);
         say(format!("{} {} {}", verdict.read, verdict.lost, verdict.wrong()));
         return;
     }
@@ -184,19 +169,13 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
             }
             let mut forks = 0;
             for _ in 0..20 {
-                // SAFETY: the child only calls functions that take no lock and allocate nothing, and then leaves by
-                // `_exit`.
-                let pid = unsafe { libc::fork() };
-                if pid == 0 {
+                // The child only calls functions that take no lock.
+                let code = forked::in_child(|| {
                     let seqno = recorder.record(2, [0; 4], b"of the child");
                     let reserved = recorder.reserve(2, [0; 4], 8).is_some();
-                    // SAFETY: the call ends the child.
-                    unsafe { libc::_exit(i32::from(seqno != 0 || reserved || recorder.is_enabled())) };
-                }
-                let mut status = 0;
-                // SAFETY: `status` is writable.
-                assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-                assert_eq!(status, 0, "the child could record");
+                    i32::from(seqno != 0 || reserved || recorder.is_enabled())
+                });
+                assert_eq!(code, 0, "the child could record");
                 forks += 1;
             }
             say(format!("{forks} forks"));
@@ -241,17 +220,8 @@ fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives
     let path = directory.path().join("ring");
     let mut writer = Talk::with(play(TEST, "writer", &path));
     assert_eq!(writer.hear(), "recording");
-    let mut follower = Follower::new(from_the_start(&Reader::open(&path).unwrap()), WaitStrategy::default());
-    let (mut verdict, mut buffer) = (Verdict::default(), Vec::new());
-    loop {
-        match follower.next_timeout(Duration::from_secs(60)) {
-            Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
-            Followed::Gap(gap) => verdict.lost += gap.count,
-            Followed::Ended => break,
-            Followed::TimedOut => panic!("the reader takes another program for the writer"),
-        }
-    }
-    let reader = follower.cursor().reader();
+    let (cursor, verdict) = follow(&Reader::open(&path).unwrap());
+    let reader = cursor.reader();
     println!("a writer that became another program: {verdict}");
     assert_eq!(reader.state(), RingState::WriterDied);
     assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");

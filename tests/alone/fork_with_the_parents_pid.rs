@@ -4,7 +4,7 @@
 use eventring::reader::{Reader, RingState};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
+use eventring_stress::{forked, test_name};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -21,18 +21,12 @@ fn recorder(path: &Path) -> Recorder {
 /// Forks, runs `child` in the forked child, and waits until it ends. The child exits through the exit handlers, which
 /// must not remove the parent's rings.
 fn fork(child: impl FnOnce()) {
-    // SAFETY: this is the only active thread of the process (the harness's main thread waits).
-    let pid = unsafe { libc::fork() };
-    assert!(pid >= 0);
-    if pid == 0 {
+    let code = forked::in_child(|| {
         child();
         // SAFETY: this is the call that `std::process::exit` makes, and this process has no other thread.
-        unsafe { libc::exit(0) };
-    }
-    let mut status = 0;
-    // SAFETY: `status` is writable.
-    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-    assert_eq!(status, 0);
+        unsafe { libc::exit(0) }
+    });
+    assert_eq!(code, 0);
 }
 
 /// Arranges that the next child process is process 1 of a new pid namespace. Returns false if that is not permitted.

@@ -1,8 +1,9 @@
 //! The macros of `eventring::log`: what readers show is what `format!` makes.
 
+use crate::spans::records;
 use eventring::log;
-use eventring::tracing::{PERF, PerfContent, PerfReader, PerfRecorder, try_init_with};
-use eventring_stress::{alone, reference};
+use eventring::tracing::{PERF, PerfContent, PerfRecorder, try_init_with};
+use eventring_stress::alone;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +16,7 @@ fn small() -> eventring::tracing::PerfRecorderBuilder {
 
 /// Returns the fields of each log record, and the name of its span.
 fn recorded() -> Vec<String> {
-    let recorder = PERF.installed().unwrap();
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(PERF.installed().unwrap());
     let fields = |content: PerfContent| match content {
         PerfContent::Event { fields, .. } => {
             let fields = fields.values.iter().map(|field| format!("{}={}", field.name, field.value));
@@ -221,8 +221,7 @@ fn long_texts_are_cut_redacted_fields_are_left_out_and_values_may_record_fail_an
 
 /// Returns the fields of the first log record, each with `…` if it is cut, and the number of those that are missing.
 fn first() -> (Vec<String>, u64) {
-    let recorder = PERF.installed().unwrap();
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(PERF.installed().unwrap());
     let fields = records.into_iter().find_map(|record| match record.content {
         PerfContent::Event { fields, .. } => Some(fields),
         _ => None,

@@ -20,6 +20,8 @@ mod scopes_in_any_order;
 mod scopes_in_stacks;
 mod scopes_while_stalled;
 mod shm_modes;
+#[path = "../spans.rs"]
+mod spans;
 mod stall;
 mod stall_ring;
 mod tracing_filter_is_asked_once;

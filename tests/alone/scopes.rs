@@ -1,25 +1,18 @@
 //! Scopes: the macro, the attribute, their parents and children, and what happens to guards that are not dropped in
 //! order.
 
-use eventring::tracing::{
-    FilterHandle, Level, PERF, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, Span, SpanTree,
-    try_init_with,
-};
+use crate::spans::{records, small};
+use eventring::tracing::{FilterHandle, Level, PERF, RecorderLayer, RecorderSubscriber, Span, SpanTree, try_init_with};
 use eventring::{scope, scoped};
-use eventring_stress::{alone, reference};
+use eventring_stress::alone;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracing::{info, info_span};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-fn small() -> eventring::tracing::PerfRecorderBuilder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false)
-}
-
 /// Returns the recorded spans, and each span's name with those of its ancestors.
 fn recorded() -> (SpanTree, Vec<String>) {
-    let recorder = PERF.installed().unwrap();
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(PERF.installed().unwrap());
     let tree = SpanTree::from_records(&records);
     let name = |span: &Span| {
         let parents = std::iter::successors(Some(span), |span| tree.get(span.parent?));
@@ -290,11 +283,12 @@ fn a_subscriber_that_is_made_and_not_used_changes_nothing_and_one_that_comes_lat
 }
 
 #[test]
-fn a_panic_ends_scopes_and_also_the_one_whose_value_panics() {
+fn a_panic_ends_scopes_and_also_the_one_whose_value_panics_which_has_what_was_written() {
     alone!();
     struct Panics;
     impl std::fmt::Debug for Panics {
-        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("half")?;
             panic!("in Debug")
         }
     }
@@ -306,12 +300,14 @@ fn a_panic_ends_scopes_and_also_the_one_whose_value_panics() {
             let _inner = scope!("inner");
             panic!("inside");
         });
-        panics(&|| drop(scope!("valued", value = ?Panics)));
+        panics(&|| drop(scope!("valued", a = 1, p = ?Panics, b = 2)));
     }
     drop(scope!("after"));
     let (tree, names) = recorded();
     assert_eq!(names, ["outer", "outer/inner", "valued", "outer", "outer/inner", "valued", "after"]);
-    assert!(all(&tree).iter().all(|span| !span.is_open()));
+    let spans = all(&tree);
+    assert!(spans.iter().all(|span| !span.is_open()));
+    assert_eq!([2, 5].map(|at| fields(spans[at])), ["a=1 p=half"; 2]);
 }
 
 #[test]
@@ -374,27 +370,4 @@ fn many_nested_scopes_of_many_threads_are_counted_exactly() {
     assert!(spans.iter().all(|span| !span.is_open() && !span.has_ended_with_parent()));
     assert_eq!(tree.roots().count(), 400);
     assert!(spans.iter().all(|span| tree.children(span.id).count() == usize::from(fields(span) != "depth=0")));
-}
-
-#[test]
-fn a_scope_whose_field_panics_is_recorded_with_what_was_written_and_has_ended() {
-    alone!();
-    struct Panics;
-    impl std::fmt::Debug for Panics {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("half")?;
-            panic!("in Debug");
-        }
-    }
-    PERF.install(small().build().unwrap()).unwrap();
-    let begin = || drop(scope!("panics", a = 1, p = ?Panics, b = 2));
-    drop(scope!("before"));
-    assert!(catch_unwind(AssertUnwindSafe(begin)).is_err());
-    assert!(catch_unwind(AssertUnwindSafe(begin)).is_err());
-    drop(scope!("after"));
-    let (tree, names) = recorded();
-    assert_eq!(names, ["before", "panics", "panics", "after"]);
-    let spans = all(&tree);
-    assert!(spans.iter().all(|span| !span.is_open()));
-    assert_eq!((fields(spans[1]), fields(spans[2])), ("a=1 p=half".into(), "a=1 p=half".into()));
 }

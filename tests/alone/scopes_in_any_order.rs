@@ -1,8 +1,9 @@
 //! Scopes and spans whose guards are dropped, or forgotten, in any order: the recording is that of a model.
 
+use crate::spans::records;
 use eventring::scope;
-use eventring::tracing::{PERF, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, Scope, Span, SpanTree};
-use eventring_stress::{alone, reference};
+use eventring::tracing::{PERF, PerfRecorder, RecorderLayer, RecorderSubscriber, Scope, Span, SpanTree};
+use eventring_stress::alone;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
@@ -112,8 +113,7 @@ fn perform(steps: &[Step], first: u64) -> Vec<Modelled> {
 }
 
 fn recorded(from: u64) -> Vec<Modelled> {
-    let recorder = PERF.installed().unwrap();
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(PERF.installed().unwrap());
     let tree = SpanTree::from_records(&records);
     let number = |span: &Span| span.fields.get("number").unwrap().to_string().parse().unwrap();
     let modelled = |span: &Span| Modelled {

@@ -1,10 +1,9 @@
 //! Scopes and log macros in stacks of layers: what other layers get, and which filter decides.
 
-use eventring::tracing::{
-    FilterHandle, Level, PERF, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, Span, SpanTree,
-};
+use crate::spans::{recorder, records};
+use eventring::tracing::{FilterHandle, Level, PERF, PerfContent, RecorderLayer, RecorderSubscriber, Span, SpanTree};
 use eventring::{log, scope};
-use eventring_stress::{alone, reference};
+use eventring_stress::alone;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,8 +42,7 @@ impl<S: Subscriber> Layer<S> for Lines {
 }
 
 fn install() {
-    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build();
-    PERF.install(recorder.unwrap()).unwrap();
+    PERF.install(recorder()).unwrap();
 }
 
 fn with(layers: Vec<AnyLayer>) {
@@ -61,8 +59,7 @@ fn in_query<S: Subscriber + for<'l> LookupSpan<'l>>() -> DynFilterFn<S> {
 
 /// Returns the names of all spans with their parent's, and of all log records with their span's.
 fn recorded() -> Vec<String> {
-    let recorder = PERF.installed().unwrap();
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(PERF.installed().unwrap());
     let tree = SpanTree::from_records(&records);
     let below = |parent: Option<&Span>| parent.map_or_else(String::new, |parent| format!("{}/", parent.name()));
     let mut names = Vec::new();
@@ -124,9 +121,8 @@ fn another_layer_gets_every_record_beside_a_layer_with_a_filter_of_others() {
     other_layers_lose_nothing(RecorderLayer::global().with_filter(in_query()).boxed(), true);
 }
 
-fn one_in_a_query_and_one_outside(ours: AnyLayer) {
-    install();
-    with(vec![ours, Counter::default().boxed()]);
+/// Records outside of a query and in two queries.
+fn queries() {
     for user in [7, 8] {
         log::debug!("outside");
         let _query = info_span!("query", user).entered();
@@ -135,19 +131,25 @@ fn one_in_a_query_and_one_outside(ours: AnyLayer) {
     }
 }
 
+fn one_in_a_query_and_one_outside(ours: AnyLayer) {
+    install();
+    with(vec![ours, Counter::default().boxed()]);
+    queries();
+}
+
 #[test]
 fn the_directive_of_a_layers_own_filter_lets_pass_what_is_in_its_span() {
     alone!();
     let filter = FilterHandle::new("info,[query{user=7}]=trace".parse().unwrap());
     one_in_a_query_and_one_outside(RecorderLayer::global().filtered(&filter).boxed());
-    assert_eq!(recorded(), ["query", "query/of 7", "query/step", "query"]);
+    assert_eq!(recorded(), OF_USER_7);
 }
 
 #[test]
 fn a_filter_of_others_around_the_layer_decides_about_macros_as_about_spans() {
     alone!();
     one_in_a_query_and_one_outside(RecorderLayer::global().with_filter(in_query()).boxed());
-    assert_eq!(recorded(), ["query", "query/of 7", "query/step", "query", "query/of 8", "query/step"]);
+    assert_eq!(recorded(), OF_QUERIES);
 }
 
 #[test]
@@ -284,17 +286,10 @@ fn no_layer_loses_a_record_after_a_macro_that_is_off_where_the_filters_name_only
     assert_eq!(what.map(count), [3, 3, 0, 3, 3, 3, 3, 3, 0, 3]);
 }
 
-/// Records outside of a query and in two queries, and returns what is in the ring.
+/// Runs [`queries`], and returns what is in the ring.
 fn in_two_queries(stack: &Dispatch) -> Vec<String> {
     install();
-    tracing::dispatcher::with_default(stack, || {
-        for user in [7, 8] {
-            log::debug!("outside");
-            let _query = info_span!("query", user).entered();
-            log::debug!("of {user}");
-            drop(scope!(level: Level::DEBUG, "step"));
-        }
-    });
+    tracing::dispatcher::with_default(stack, queries);
     recorded()
 }
 
@@ -302,9 +297,7 @@ const OF_USER_7: [&str; 4] = ["query", "query/of 7", "query/step", "query"];
 const OF_QUERIES: [&str; 6] = ["query", "query/of 7", "query/step", "query", "query/of 8", "query/step"];
 
 fn other_recorder() -> RecorderLayer {
-    RecorderLayer::new(
-        PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap(),
-    )
+    RecorderLayer::new(recorder())
 }
 
 #[test]
@@ -432,7 +425,7 @@ fn spans_and_scopes_are_each_others_parents_on_threads_with_stacks_of_their_own(
 #[test]
 fn spans_of_a_layer_that_was_made_before_its_recorder_was_installed_are_parents_of_scopes() {
     alone!();
-    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
+    let recorder = recorder();
     let stack = Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone())));
     PERF.install(recorder).unwrap();
     tracing::dispatcher::with_default(&stack, nested);

@@ -4,7 +4,8 @@
 //! If two subscribers answer differently, `tracing` asks again for each span and event. So the tests of this file run
 //! one after the other.
 
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
+use crate::spans::recorder;
+use eventring::tracing::{RecorderLayer, RecorderSubscriber, TargetFilter};
 use eventring_stress::alone;
 use std::sync::{Arc, Mutex};
 use tracing::subscriber::Interest;
@@ -77,10 +78,6 @@ impl<S: Subscriber> Subscriber for Watched<S> {
     fn current_span(&self) -> Current {
         self.inner.current_span()
     }
-}
-
-fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! A global subscriber and a scoped one in the same program. The test has a test program of its own, because it sets
 //! a global subscriber.
 
-use eventring::tracing::{
-    PERF, PerfContent, PerfReader, PerfRecorder, RecorderSubscriber, SetupErrorKind, TargetFilter,
-};
+use crate::spans::{records, small};
+use eventring::tracing::{PERF, PerfContent, PerfRecorder, RecorderSubscriber, SetupErrorKind, TargetFilter};
 use eventring::tracing::{try_init, try_init_with};
 use eventring_stress::alone;
-use eventring_stress::reference;
 
 fn messages(recorder: &PerfRecorder) -> Vec<String> {
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(recorder);
     let reported = records.iter().filter_map(|record| match &record.content {
         PerfContent::Event { fields, .. } => Some(fields.get("message").unwrap().to_string()),
         _ => None,
@@ -20,7 +18,6 @@ fn messages(recorder: &PerfRecorder) -> Vec<String> {
 #[test]
 fn a_scoped_subscriber_takes_the_place_of_the_global_one_as_long_as_it_lasts() {
     alone!();
-    let small = || PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false);
     let recording = try_init_with(small(), TargetFilter::all()).unwrap();
     let recorder = recording.recorder().unwrap();
     let scoped = small().build().unwrap();

@@ -1,11 +1,11 @@
 //! Filters that name spans and fields, and wishes that come and go while the program runs.
 
+use crate::spans::{recorder, records};
 use eventring::tracing::{
     FilterHandle, PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter,
     Wish,
 };
 use eventring_stress::alone;
-use eventring_stress::reference;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,10 +17,6 @@ use tracing::subscriber::Subscriber as _;
 use tracing::{Dispatch, debug, debug_span, info, info_span, trace};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{EnvFilter, registry, reload};
-
-fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
-}
 
 fn filter(directives: &str) -> TargetFilter {
     directives.parse().unwrap()
@@ -256,7 +252,7 @@ fn switching_a_thousand_times_loses_and_duplicates_nothing_that_is_enabled_throu
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         let mut seen = HashMap::<(u64, u64), u32>::new();
-        for record in reference::records(&mut PerfReader::from_shards(program.recorder.open_readers().unwrap())) {
+        for record in records(&program.recorder) {
             if let PerfContent::Event { call_site, fields, .. } = &record.content
                 && call_site.target == "always"
             {

@@ -1,6 +1,7 @@
 //! Any number of threads record. Up to the limit of shards, each thread has a shard of its own. If there are more
 //! threads, they share the shards. The events of a thread stay in order, and readers know each thread by its name.
 
+use crate::spans::records;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber};
@@ -21,10 +22,6 @@ fn small(builder: PerfRecorderBuilder) -> PerfRecorderBuilder {
     builder.shifts(17, 22).tables_shift(16).prefault(false)
 }
 
-fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
-    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
-}
-
 /// Returns, for each thread's name, the numbers that the thread has logged, in the order in which a reader gets them.
 fn numbers_by_thread(records: &[PerfRecord]) -> BTreeMap<String, Vec<u64>> {
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
@@ -35,6 +32,12 @@ fn numbers_by_thread(records: &[PerfRecord]) -> BTreeMap<String, Vec<u64>> {
         }
     }
     numbers
+}
+
+/// Returns how many threads have begun to record, and how many have ended.
+fn started_and_ended(records: &[PerfRecord]) -> (usize, usize) {
+    let count = |wanted| records.iter().filter(|record| record.content == wanted).count();
+    (count(PerfContent::ThreadStarted), count(PerfContent::ThreadEnded))
 }
 
 #[test]
@@ -78,9 +81,7 @@ fn threads_that_begin_at_the_same_moment_get_a_shard_each_and_keep_the_order_of_
         assert!(numbers.is_sorted() && numbers.len() > 50, "{thread}: {numbers:?}");
         assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "{thread}");
     }
-    let started = records.iter().filter(|record| record.content == PerfContent::ThreadStarted).count();
-    let ended = records.iter().filter(|record| record.content == PerfContent::ThreadEnded).count();
-    assert_eq!((started, ended), (THREADS, THREADS));
+    assert_eq!(started_and_ended(&records), (THREADS, THREADS));
 }
 
 #[test]
@@ -167,11 +168,7 @@ fn threads_that_end_while_others_make_shards_have_started_once() {
             });
         }
     });
-    let records = records(&recorder);
-    let of = |wanted: fn(&PerfContent) -> bool| records.iter().filter(|record| wanted(&record.content)).count();
-    let started = of(|content| matches!(content, PerfContent::ThreadStarted));
-    let ended = of(|content| matches!(content, PerfContent::ThreadEnded));
-    assert_eq!((started, ended), (THREADS, THREADS));
+    assert_eq!(started_and_ended(&records(&recorder)), (THREADS, THREADS));
 }
 
 thread_local! {
@@ -328,8 +325,7 @@ fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
     let records = reference::records(&mut PerfReader::open(&place).unwrap());
     let numbers = (0..THREADS).map(|n| (n.to_string(), vec![n])).collect::<BTreeMap<_, _>>();
     assert_eq!(numbers_by_thread(&records), numbers);
-    let ended = records.iter().filter(|record| matches!(record.content, PerfContent::ThreadEnded)).count();
-    assert_eq!(ended as u64, THREADS);
+    assert_eq!(started_and_ended(&records).1 as u64, THREADS);
     // The control: shards that are made when threads need them.
     let status = end("later", &directory.path().join("later"));
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGSYS), "{status}");

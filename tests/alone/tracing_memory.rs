@@ -3,6 +3,7 @@
 //! that the allocator hands out.
 
 use crate::allocator::heap_bytes;
+use crate::spans::small;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
 use eventring_stress::alone;
@@ -15,7 +16,7 @@ use tracing::{Callsite, Dispatch, Level, Metadata, Span};
 use tracing_subscriber::prelude::*;
 
 fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).shards(2).prefault(false).build().unwrap()
+    small().shards(2).build().unwrap()
 }
 
 /// Opens `count` spans and closes them all, `ROUNDS` times. Returns one number for each round: the growth of the heap

@@ -1,9 +1,9 @@
 //! A child span's value panics while it is formatted, so the program never gets the child. The layer must still close
 //! the parent when the program drops the parent's last handle.
 
-use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, SpanTree};
+use crate::spans::records;
+use eventring::tracing::{PerfRecorder, RecorderLayer, SpanTree};
 use eventring_stress::alone;
-use eventring_stress::reference;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracing::Dispatch;
@@ -71,7 +71,7 @@ fn run(panics: bool) {
 
 #[track_caller]
 fn check(recorder: &PerfRecorder) {
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(recorder);
     let tree = SpanTree::from_records(&records);
     let mut counts = std::collections::BTreeMap::new();
     for span in tree.iter() {

@@ -1,9 +1,9 @@
 //! Several threads change switches and filters at the same time. A layer also changes them while `tracing` asks it
 //! about a call site. A value changes them while it is formatted.
 
-use eventring::tracing::{FilterHandle, PerfReader, PerfRecorder, RecorderSubscriber, TargetFilter};
+use crate::spans::{records, small};
+use eventring::tracing::{FilterHandle, PerfRecorder, RecorderSubscriber, TargetFilter};
 use eventring_stress::alone;
-use eventring_stress::reference;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ struct Program {
 
 impl Program {
     fn new<F: Fn() + Send + Sync + 'static>(asked: impl FnOnce(&PerfRecorder, &FilterHandle) -> F) -> Self {
-        let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false);
+        let builder = small();
         let recorder = builder.build().unwrap();
         let subscriber = RecorderSubscriber::new(recorder.clone());
         let filter = subscriber.filter_handle();
@@ -51,7 +51,7 @@ impl Program {
 
     /// Returns true if a span of this level is recorded now.
     fn records_a_span(&self) -> bool {
-        let recorded = || reference::records(&mut PerfReader::from_shards(self.recorder.open_readers().unwrap())).len();
+        let recorded = || records(&self.recorder).len();
         let before = recorded();
         self.run(|| drop(info_span!("is it recorded?")));
         recorded() > before
@@ -218,7 +218,7 @@ fn while_a_filter_is_changed_the_old_or_the_new_one_is_asked() {
     alone!();
     let program = Program::new(|_, _| || ());
     let metadata = program.run(|| tracing::span!(target: "noisy", Level::INFO, "noise").metadata()).unwrap();
-    let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false);
+    let builder = small();
     let subscriber = RecorderSubscriber::new(builder.build().unwrap());
     let handle = subscriber.filter_handle();
     let filters = ["noisy=off,first=info", "noisy=warn,second=debug", "error", "noisy=error"].map(filter);

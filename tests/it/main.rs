@@ -17,4 +17,6 @@ mod served;
 mod shm;
 mod snapshot;
 mod span_stress;
+#[path = "../spans.rs"]
+mod spans;
 mod tracing;

@@ -1,6 +1,7 @@
-//! All events of a ring or snapshot that has lost none.
+//! All events of a ring or snapshot that has lost none, and readers of rings of this process.
 
 use eventring::reader::{Next, Reader, Seek};
+use eventring::recorder::Recorder;
 
 /// An event's seqno, type, extension and payload.
 pub type Event = (u64, u16, [u64; 4], Vec<u8>);
@@ -21,4 +22,9 @@ pub fn events(reader: &Reader) -> Vec<Event> {
             Next::Gap(gap) => panic!("{gap:?}"),
         }
     }
+}
+
+/// Opens the ring of a recorder of this process.
+pub fn reader_of(recorder: &Recorder) -> Reader {
+    Reader::options().open_fd(recorder.as_fd()).unwrap()
 }

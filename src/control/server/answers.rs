@@ -5,7 +5,7 @@ use crate::control::directives::{DOMAIN, check_wish, directives};
 use crate::control::error::ControlErrorKind;
 use crate::control::served::ServedFiles;
 use crate::control::switches::{self, Switchable, SwitchedDomain};
-use crate::control::wire::{Answer, ClientRequest, DomainAnswer, ServedInfo, WishLife};
+use crate::control::wire::{Answer, ClientRequest, ServedInfo, WishLife};
 use crate::control::wishes::{WISHES_BYTES_MAX, WISHES_MAX, Wisher, Wishes};
 use crate::shm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -169,8 +169,6 @@ impl ServerState {
         // Several rings may have events of one schema.
         domains.sort();
         domains.dedup();
-        let domains = domains.into_iter();
-        let domains: Vec<DomainAnswer> = domains.map(DomainAnswer).collect();
         let count = (wishes.len() + domains.len()) as u64;
         wishes.into_iter().try_for_each(|wish| connection.send(number, &Answer::Wish(wish), None))?;
         domains.into_iter().try_for_each(|domain| connection.send(number, &Answer::Domain(domain), None))?;

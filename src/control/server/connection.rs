@@ -1,7 +1,7 @@
 //! One client of a server.
 
 use crate::control::socket::{self, Packet, Tried};
-use crate::control::wire::Answer;
+use crate::control::wire::{Answer, WireMessage};
 use crate::shm::{UninheritedFd, is_all_read};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;

@@ -12,7 +12,7 @@ use crate::control::error::ControlErrorKind;
 use crate::control::served::{Export, ServedFiles};
 use crate::control::shares;
 use crate::control::socket::{self, Packet, Tried};
-use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo, WireFault};
+use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo, WireFault, WireMessage};
 use crate::control::wishes::Wishes;
 use crate::shm::{UninheritedFd, process_and_user};
 use rustix::buffer::spare_capacity;

@@ -24,7 +24,7 @@ pub(crate) enum Answer {
     /// A wish that is in force, as one of the answers to [`State`](super::ClientRequest::State).
     Wish(WishInfo),
     /// A domain, as one of the answers to [`State`](super::ClientRequest::State).
-    Domain(DomainAnswer),
+    Domain(SwitchedDomain),
     /// The server serves this file now. It is sent without a request, with the number 0.
     Added(ServedInfo),
     /// The server no longer serves this file. It is sent without a request, with the number 0.
@@ -62,10 +62,6 @@ pub(crate) struct WishInfo {
     pub(crate) directive: String,
 }
 
-/// A domain of the program's events.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct DomainAnswer(pub(crate) SwitchedDomain);
-
 mod kind {
     pub(super) const WELCOME: u16 = 0x8001;
     pub(super) const FILE: u16 = 0x8002;
@@ -78,18 +74,6 @@ mod kind {
     pub(super) const ADDED: u16 = 0x8009;
     pub(super) const REMOVED: u16 = 0x800a;
     pub(super) const REFUSED: u16 = 0x800b;
-}
-
-impl Answer {
-    /// Returns the answer as a message. `number` is that of the request.
-    pub(crate) fn encode(&self, number: u32) -> Vec<u8> {
-        super::encode(number, self)
-    }
-
-    /// Returns the number of an answer, and the answer.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<(u32, Self), WireFault> {
-        super::decode(bytes)
-    }
 }
 
 impl WireMessage for Answer {
@@ -137,7 +121,7 @@ impl WireMessage for Answer {
                 body.u64(*until_epoch_nanos);
                 body.text(directive);
             }
-            Self::Domain(DomainAnswer(SwitchedDomain { name, is_enabled, is_forbidden })) => {
+            Self::Domain(SwitchedDomain { name, is_enabled, is_forbidden }) => {
                 body.u16((*is_enabled).into());
                 body.u16((*is_forbidden).into());
                 body.text(name);
@@ -167,7 +151,7 @@ impl WireMessage for Answer {
             }
             kind::DOMAIN => {
                 let (is_enabled, is_forbidden) = (parts.flag()?, parts.flag()?);
-                Self::Domain(DomainAnswer(SwitchedDomain { name: parts.text()?, is_enabled, is_forbidden }))
+                Self::Domain(SwitchedDomain { name: parts.text()?, is_enabled, is_forbidden })
             }
             kind::ADDED => Self::Added(ServedInfo::take(parts)?),
             kind::REMOVED => Self::Removed { id: parts.u64()? },

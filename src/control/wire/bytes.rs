@@ -3,7 +3,7 @@
 use super::{TEXT_BYTES_MAX, WireFault};
 
 /// A body that is being written.
-pub(super) struct Body {
+pub(crate) struct Body {
     bytes: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Body {
 }
 
 /// The parts of a body that were not taken yet.
-pub(super) struct BodyParts<'b> {
+pub(crate) struct BodyParts<'b> {
     rest: &'b [u8],
 }
 

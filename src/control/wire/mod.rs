@@ -14,7 +14,7 @@ mod answer;
 mod bytes;
 mod request;
 
-pub(crate) use answer::{Answer, DomainAnswer, ServedInfo, WishInfo};
+pub(crate) use answer::{Answer, ServedInfo, WishInfo};
 pub(crate) use request::{ClientRequest, WishLife};
 
 use super::served_file::ServedFile;
@@ -63,48 +63,48 @@ impl fmt::Display for WireFault {
     }
 }
 
-/// A body of a message.
-trait WireMessage: Sized {
+/// A message of one side.
+pub(crate) trait WireMessage: Sized {
     /// Returns the number of the message's kind.
     fn kind(&self) -> u16;
     fn put(&self, body: &mut Body);
     /// Takes the parts of a body. Returns `Ok(None)` if there is no such kind.
     fn take(kind: u16, parts: &mut BodyParts<'_>) -> Result<Option<Self>, WireFault>;
-}
 
-/// Returns a message as bytes. `number` is the number of the request that it is, or that it answers.
-fn encode(number: u32, message: &impl WireMessage) -> Vec<u8> {
-    let mut body = Body::after(&[0; HEAD_BYTES]);
-    message.put(&mut body);
-    let mut bytes = body.into_bytes();
-    let body_bytes = (bytes.len() - HEAD_BYTES) as u32;
-    bytes[0..4].copy_from_slice(&MAGIC);
-    bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[6..8].copy_from_slice(&message.kind().to_le_bytes());
-    bytes[8..12].copy_from_slice(&number.to_le_bytes());
-    bytes[12..16].copy_from_slice(&body_bytes.to_le_bytes());
-    bytes
-}
+    /// Returns the message as bytes. `number` is the number of the request that it is, or that it answers.
+    fn encode(&self, number: u32) -> Vec<u8> {
+        let mut body = Body::after(&[0; HEAD_BYTES]);
+        self.put(&mut body);
+        let mut bytes = body.into_bytes();
+        let body_bytes = (bytes.len() - HEAD_BYTES) as u32;
+        bytes[0..4].copy_from_slice(&MAGIC);
+        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.kind().to_le_bytes());
+        bytes[8..12].copy_from_slice(&number.to_le_bytes());
+        bytes[12..16].copy_from_slice(&body_bytes.to_le_bytes());
+        bytes
+    }
 
-/// Returns the number of a message, and the message.
-fn decode<M: WireMessage>(bytes: &[u8]) -> Result<(u32, M), WireFault> {
-    let mut head = BodyParts::new(bytes);
-    if head.array()? != MAGIC {
-        return Err(WireFault::Magic);
+    /// Returns the number of a message, and the message.
+    fn decode(bytes: &[u8]) -> Result<(u32, Self), WireFault> {
+        let mut head = BodyParts::new(bytes);
+        if head.array()? != MAGIC {
+            return Err(WireFault::Magic);
+        }
+        let (version, kind, number, body_bytes) = (head.u16()?, head.u16()?, head.u32()?, head.u32()?);
+        if version != VERSION {
+            return Err(WireFault::Version(version));
+        }
+        let body = head.rest();
+        match (body.len() as u64).cmp(&u64::from(body_bytes)) {
+            std::cmp::Ordering::Less => return Err(WireFault::Short),
+            std::cmp::Ordering::Greater => return Err(WireFault::Long),
+            std::cmp::Ordering::Equal => {}
+        }
+        let mut parts = BodyParts::new(body);
+        let message = Self::take(kind, &mut parts)?.ok_or(WireFault::Kind(kind))?;
+        if parts.rest().is_empty() { Ok((number, message)) } else { Err(WireFault::Long) }
     }
-    let (version, kind, number, body_bytes) = (head.u16()?, head.u16()?, head.u32()?, head.u32()?);
-    if version != VERSION {
-        return Err(WireFault::Version(version));
-    }
-    let body = head.rest();
-    match (body.len() as u64).cmp(&u64::from(body_bytes)) {
-        std::cmp::Ordering::Less => return Err(WireFault::Short),
-        std::cmp::Ordering::Greater => return Err(WireFault::Long),
-        std::cmp::Ordering::Equal => {}
-    }
-    let mut parts = BodyParts::new(body);
-    let message = M::take(kind, &mut parts)?.ok_or(WireFault::Kind(kind))?;
-    if parts.rest().is_empty() { Ok((number, message)) } else { Err(WireFault::Long) }
 }
 
 /// Decodes bytes as a request and as an answer, for the fuzzer. What can be decoded must come back when it is encoded,

@@ -44,18 +44,6 @@ mod kind {
     pub(super) const STATE: u16 = 7;
 }
 
-impl ClientRequest {
-    /// Returns the request as a message. The answers to it have the same `number`.
-    pub(crate) fn encode(&self, number: u32) -> Vec<u8> {
-        super::encode(number, self)
-    }
-
-    /// Returns the number of a request, and the request.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<(u32, Self), WireFault> {
-        super::decode(bytes)
-    }
-}
-
 impl WireMessage for ClientRequest {
     fn kind(&self) -> u16 {
         match self {

@@ -45,7 +45,7 @@ fn answer() -> impl Strategy<Value = Answer> {
             Answer::Wish(WishInfo { pid, uid, until_epoch_nanos, directive })
         }),
         (".{0,80}", any::<bool>(), any::<bool>()).prop_map(|(name, is_enabled, is_forbidden)| Answer::Domain(
-            DomainAnswer(SwitchedDomain { name, is_enabled, is_forbidden })
+            SwitchedDomain { name, is_enabled, is_forbidden }
         )),
         any::<u64>().prop_map(|id| Answer::Removed { id }),
         (kinds, ".{0,200}").prop_map(|(kind, text)| Answer::Refused { kind, text }),

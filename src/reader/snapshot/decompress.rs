@@ -38,7 +38,7 @@ pub(in super::super) fn decompress(
     }
     let image_bytes = image_bytes(&start, bytes_max)?;
 
-    let image = shm::memory_file("eventring-snapshot");
+    let image = shm::nameless_memory("eventring-snapshot");
     let mut image = image.map_err(|error| ReaderError::io("make memory for the snapshot", error))?;
     let stored = |error| ReaderError::io("store the decompressed snapshot", error);
     image.write_all(&start).map_err(stored)?;

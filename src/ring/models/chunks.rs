@@ -8,20 +8,16 @@ use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,
     record_empty, ring, ring_with_runs,
 };
-use super::explore::{Tally, explore};
+use super::explore::{Tally, beside, explore};
 use crate::ring::memory::ControlWord;
 use crate::ring::observe::{self, Observation};
-use loom::thread;
 use std::sync::Arc;
 
 /// Records a payload as large as a chunk, as the thief. Meanwhile a second thread allocates `bytes` of payload memory,
 /// as other writers would. In some interleavings the second thread does so after the thief has got its seqno and
 /// before the thief allocates its chunk. Returns the thief's seqno.
 fn thief(ring: &Arc<Ring>, bytes: u64) -> u64 {
-    let others = thread::spawn({
-        let ring = Arc::clone(ring);
-        move || pass_by(&ring, bytes)
-    });
+    let others = beside(ring, move |ring| pass_by(ring, bytes));
     let seqno = record(ring, None, CHUNK_BYTES).unwrap();
     others.join().unwrap();
     seqno
@@ -53,10 +49,7 @@ fn an_idle_cursors_chunk_is_taken_or_used_again_but_not_both() {
         let ring = ring(4);
         // The payload cursor's chunk has room for one more event.
         assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
-        let owner = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record(&ring, ring.cursors().get(0), SMALL_BYTES)
-        });
+        let owner = beside(&ring, |ring| record(ring, ring.cursors().get(0), SMALL_BYTES));
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().is_some());
         check_theft(&ring, seqno, tally);
@@ -68,10 +61,7 @@ fn an_idle_cursors_chunk_is_taken_or_used_again_but_not_both() {
 fn a_chunk_that_is_being_taken_by_its_cursor_is_not_taken_from_it() {
     explore("steal_early", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
-        let owner = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
-        });
+        let owner = beside(&ring, |ring| [(); 2].map(|()| record(ring, ring.cursors().get(0), SMALL_BYTES)));
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().iter().all(Option::is_some));
         check_theft(&ring, seqno, tally);
@@ -83,10 +73,7 @@ fn a_chunk_that_is_being_taken_by_its_cursor_is_not_taken_from_it() {
 fn a_chunk_that_was_freed_comes_with_what_was_written_to_it() {
     explore("free", 4, &["taken", "left alone"], |tally| {
         let ring = ring(4);
-        let owner = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record(&ring, None, CHUNK_BYTES)
-        });
+        let owner = beside(&ring, |ring| record(ring, None, CHUNK_BYTES));
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().is_some());
         check_theft(&ring, seqno, tally);
@@ -99,12 +86,9 @@ fn a_chunk_that_a_cursor_has_used_up_comes_with_what_was_written_to_it() {
     explore("release_run", 3, &["taken"], |tally| {
         let ring = ring(4);
         assert_eq!(record(&ring, ring.cursors().get(0), SMALL_BYTES), Some(1));
-        let owner = thread::spawn({
-            let ring = Arc::clone(&ring);
-            // The first event fills the chunk. The second event needs a new chunk, so it releases the first one. The
-            // thread is still inside a reservation then: the reservation of the second event.
-            move || [(); 2].map(|()| record(&ring, ring.cursors().get(0), SMALL_BYTES))
-        });
+        // The first event fills the chunk. The second event needs a new chunk, so it releases the first one. The thread
+        // is still inside a reservation then: the reservation of the second event.
+        let owner = beside(&ring, |ring| [(); 2].map(|()| record(ring, ring.cursors().get(0), SMALL_BYTES)));
         // If the owner has already taken its second chunk, the thief gets the owner's first chunk, in the second pass
         // through the buffer. Otherwise the thief gets the last chunk of the first pass.
         let seqno = thief(&ring, PAYLOAD_BYTES - 2 * CHUNK_BYTES);
@@ -123,15 +107,12 @@ fn a_chunk_is_kept_while_a_reservation_in_it_is_open() {
         // This reservation takes the other half of the chunk. Events that are recorded while it is open go to the next
         // chunk.
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
-        let owner = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || {
-                let cursor = ring.cursors().get(0);
-                let inner = ring.reserve(cursor, SMALL_BYTES);
-                // The commit of `outer` frees the first chunk, while `inner` is still open in the second chunk.
-                finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
-                finish(&ring, cursor, inner, SMALL_BYTES);
-            }
+        let owner = beside(&ring, move |ring| {
+            let cursor = ring.cursors().get(0);
+            let inner = ring.reserve(cursor, SMALL_BYTES);
+            // The commit of `outer` frees the first chunk, while `inner` is still open in the second chunk.
+            finish(ring, cursor, outer.receive(ring), SMALL_BYTES);
+            finish(ring, cursor, inner, SMALL_BYTES);
         });
         // If `inner` already has its payload memory, the thief gets the owner's first chunk, in the second pass
         // through the buffer. Otherwise the thief gets the last chunk of the first pass.
@@ -151,10 +132,7 @@ fn the_second_chunk_of_a_run_is_taken_or_used_again_but_not_both() {
         // quarters of it.
         (1..=5).for_each(|seqno| assert_eq!(record(&ring, cursor, SMALL_BYTES), Some(seqno)));
         assert_eq!(count(&ring, ControlWord::NextPayloadByte), 3 * CHUNK_BYTES);
-        let owner = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record(&ring, ring.cursors().get(0), SMALL_BYTES)
-        });
+        let owner = beside(&ring, |ring| record(ring, ring.cursors().get(0), SMALL_BYTES));
         // The thief gets the second chunk of that run, in the second pass through the buffer.
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert!(owner.join().unwrap().is_some());
@@ -174,17 +152,14 @@ fn a_run_of_several_chunks_is_kept_while_a_reservation_in_it_is_open() {
         let outer = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         let also = SentClaim::new(ring.reserve(cursor, SMALL_BYTES));
         assert_eq!(outer.payload_offset, 2 * CHUNK_BYTES);
-        let owner = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || {
-                let cursor = ring.cursors().get(0);
-                let inner = ring.reserve(cursor, SMALL_BYTES);
-                finish(&ring, cursor, also.receive(&ring), SMALL_BYTES);
-                // The commit of `outer` frees both chunks of the run that holds its payload, while `inner` is still
-                // open in the next run.
-                finish(&ring, cursor, outer.receive(&ring), SMALL_BYTES);
-                finish(&ring, cursor, inner, SMALL_BYTES);
-            }
+        let owner = beside(&ring, move |ring| {
+            let cursor = ring.cursors().get(0);
+            let inner = ring.reserve(cursor, SMALL_BYTES);
+            finish(ring, cursor, also.receive(ring), SMALL_BYTES);
+            // The commit of `outer` frees both chunks of the run that holds its payload, while `inner` is still
+            // open in the next run.
+            finish(ring, cursor, outer.receive(ring), SMALL_BYTES);
+            finish(ring, cursor, inner, SMALL_BYTES);
         });
         let seqno = thief(&ring, PAYLOAD_BYTES - 3 * CHUNK_BYTES);
         owner.join().unwrap();
@@ -200,16 +175,13 @@ fn a_cursor_that_is_handed_on_takes_its_run_along() {
         let cursor = ring.cursors().acquire().unwrap().id();
         // The payload cursor's chunk has room for one more event.
         assert_eq!(record(&ring, ring.cursors().get(cursor), SMALL_BYTES), Some(1));
-        let ending = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || ring.give_back(ring.cursors().get(cursor).unwrap())
-        });
-        let beginning = thread::spawn({
-            let (ring, tally) = (Arc::clone(&ring), tally.clone());
-            move || {
+        let ending = beside(&ring, move |ring| ring.give_back(ring.cursors().get(cursor).unwrap()));
+        let beginning = beside(&ring, {
+            let tally = tally.clone();
+            move |ring| {
                 let next = ring.cursors().acquire().unwrap();
                 tally.saw(if next.id() == cursor { "the same cursor" } else { "another cursor" });
-                record(&ring, Some(next), SMALL_BYTES)
+                record(ring, Some(next), SMALL_BYTES)
             }
         });
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
@@ -227,21 +199,15 @@ fn a_cursor_with_an_open_reservation_is_not_handed_on() {
         let cursor = ring.cursors().acquire().unwrap();
         let open = SentClaim::new(ring.reserve(Some(cursor), SMALL_BYTES));
         ring.give_back(cursor);
-        let ending = thread::spawn({
-            let (ring, cursor) = (Arc::clone(&ring), cursor.id());
+        let ending = beside(&ring, {
+            let cursor = cursor.id();
             // This thread also records one more event. The event's seqno may be smaller or larger than the thief's
             // seqno, so the model tries both orders.
-            move || {
-                [
-                    finish(&ring, ring.cursors().get(cursor), open.receive(&ring), SMALL_BYTES),
-                    record_empty(&ring).unwrap(),
-                ]
+            move |ring| {
+                [finish(ring, ring.cursors().get(cursor), open.receive(ring), SMALL_BYTES), record_empty(ring).unwrap()]
             }
         });
-        let beginning = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record(&ring, ring.cursors().acquire(), SMALL_BYTES)
-        });
+        let beginning = beside(&ring, |ring| record(ring, ring.cursors().acquire(), SMALL_BYTES));
         let seqno = thief(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         assert_eq!(ending.join().unwrap()[0], 1);
         assert!(beginning.join().unwrap().is_some());

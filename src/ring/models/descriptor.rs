@@ -1,19 +1,14 @@
 //! Descriptors: an event is seen whole or not at all.
 
 use super::event::{Got, check_at_rest, full_ring, read, record_empty, ring};
-use super::explore::explore;
+use super::explore::{beside, explore};
 use crate::ring::observe;
-use loom::thread;
-use std::sync::Arc;
 
 #[test]
 fn first_lap_events_are_seen_whole_or_not_at_all() {
     explore("first_lap", 3, &["whole", "not ready"], |tally| {
         let ring = ring(2);
-        let writers = [(); 2].map(|()| {
-            let ring = Arc::clone(&ring);
-            thread::spawn(move || assert!(record_empty(&ring).is_some()))
-        });
+        let writers = [(); 2].map(|()| beside(&ring, |ring| assert!(record_empty(ring).is_some())));
         for seqno in [2, 1] {
             tally.saw(read(ring.memory(), seqno).name());
         }
@@ -26,10 +21,7 @@ fn first_lap_events_are_seen_whole_or_not_at_all() {
 fn an_event_that_is_overwritten_is_never_seen_mixed() {
     explore("second_lap", 4, &["whole", "lapped", "not ready"], |tally| {
         let ring = full_ring();
-        let writer = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || assert_eq!(record_empty(&ring), Some(3))
-        });
+        let writer = beside(&ring, |ring| assert_eq!(record_empty(ring), Some(3)));
         for seqno in [1, 3] {
             tally.saw(read(ring.memory(), seqno).name());
         }
@@ -42,14 +34,8 @@ fn an_event_that_is_overwritten_is_never_seen_mixed() {
 fn a_writer_that_is_lapped_spoils_nothing() {
     explore("lapped_writer", 2, &["whole", "lapped", "hole", "not ready"], |tally| {
         let ring = full_ring();
-        let slow = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || u64::from(record_empty(&ring).is_some())
-        });
-        let fast = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || [(); 3].map(|()| record_empty(&ring)).into_iter().flatten().count() as u64
-        });
+        let slow = beside(&ring, |ring| u64::from(record_empty(ring).is_some()));
+        let fast = beside(&ring, |ring| [(); 3].map(|()| record_empty(ring)).into_iter().flatten().count() as u64);
         for seqno in [3, 5] {
             tally.saw(read(ring.memory(), seqno).name());
         }
@@ -62,10 +48,7 @@ fn a_writer_that_is_lapped_spoils_nothing() {
 fn the_last_seqno_comes_with_the_events_before_it() {
     explore("last_seqno", 5, &["none", "one", "two"], |tally| {
         let ring = ring(2);
-        let writer = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || [(); 2].map(|()| record_empty(&ring))
-        });
+        let writer = beside(&ring, |ring| [(); 2].map(|()| record_empty(ring)));
         let last = observe::last_seqno(ring.memory());
         tally.saw(["none", "one", "two"][last as usize]);
         if last == 2 {

@@ -62,6 +62,16 @@ pub(super) fn explore(
     tally.report(name, &format!("{preemptions} preemptions"), started, expected);
 }
 
+/// Starts a thread that does `work` with what it shares with the other threads of the model.
+#[cfg(loom)]
+pub(super) fn beside<S: 'static, T: 'static>(
+    shared: &Arc<S>,
+    work: impl FnOnce(&S) -> T + 'static,
+) -> loom::thread::JoinHandle<T> {
+    let shared = Arc::clone(shared);
+    loom::thread::spawn(move || work(&shared))
+}
+
 /// Runs `model` in `schedules` random schedules. Half of them are uniformly random. The other half are made by
 /// probabilistic concurrency testing (PCT): they have few preemptions, at random places. Fails if one of `expected`
 /// occurs in no execution.

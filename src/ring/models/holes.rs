@@ -1,10 +1,8 @@
 //! Models of holes. A writer cannot use a seqno, because another writer has stopped inside the slot of that seqno.
 
 use super::event::{Got, check_at_rest, finish, read, record_empty, ring};
-use super::explore::explore;
+use super::explore::{beside, explore};
 use crate::ring::observe;
-use loom::thread;
-use std::sync::Arc;
 
 #[test]
 fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
@@ -12,10 +10,7 @@ fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
         let ring = ring(2);
         // The stalled writer has seqno 1. Its slot is also the slot of seqno 3.
         let stalled = ring.reserve_empty();
-        let writer = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || [(); 2].map(|()| record_empty(&ring))
-        });
+        let writer = beside(&ring, |ring| [(); 2].map(|()| record_empty(ring)));
         // A reader joins now, and reads event after event until it finds none.
         let mut next = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
         while next <= 4 {
@@ -45,14 +40,10 @@ fn a_slot_that_comes_free_late_is_claimed_or_refused_but_never_shared() {
         let ring = ring(2);
         let stalled = ring.reserve_empty();
         assert_eq!(record_empty(&ring), Some(2));
-        let writer = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record_empty(&ring)
-        });
-        let reader = thread::spawn({
-            let ring = Arc::clone(&ring);
+        let writer = beside(&ring, record_empty);
+        let reader = beside(&ring, {
             let tally = tally.clone();
-            move || tally.saw(read(ring.memory(), 3).name())
+            move |ring| tally.saw(read(ring.memory(), 3).name())
         });
         finish(&ring, None, stalled, 0);
         let seqno = writer.join().unwrap();

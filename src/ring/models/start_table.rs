@@ -1,12 +1,11 @@
 //! The block table: a record is read whole or not at all.
 
 use super::event::PAYLOAD_BYTES;
-use super::explore::explore;
+use super::explore::{beside, explore};
 use crate::layout::Geometry;
 use crate::layout::start_table::{ENTRIES, RECORD_WORDS, TABLE_BYTES};
 use crate::ring::heap::HeapMemory;
 use crate::ring::start_table::{self, RecordWords};
-use loom::thread;
 use std::sync::Arc;
 
 /// Returns the record of the block with this flow tag. Each word differs from every word of other blocks.
@@ -42,10 +41,7 @@ fn full_table() -> Arc<HeapMemory> {
 fn a_block_is_replaced_while_it_is_read() {
     explore("replaced_block", 3, &["whole", "absent"], |tally| {
         let memory = full_table();
-        let writer = thread::spawn({
-            let memory = Arc::clone(&memory);
-            move || assert!(put(&memory, 3))
-        });
+        let writer = beside(&memory, |memory| assert!(put(memory, 3)));
         for tag in [1, 3] {
             tally.saw(find(&memory, tag));
         }
@@ -58,14 +54,8 @@ fn a_block_is_replaced_while_it_is_read() {
 fn writers_of_blocks_come_to_one_entry() {
     explore("two_block_writers", 2, &["whole", "absent", "all put", "refused"], |tally| {
         let memory = full_table();
-        let slow = thread::spawn({
-            let memory = Arc::clone(&memory);
-            move || put(&memory, 3)
-        });
-        let fast = thread::spawn({
-            let memory = Arc::clone(&memory);
-            move || [4, 5].map(|tag| put(&memory, tag))
-        });
+        let slow = beside(&memory, |memory| put(memory, 3));
+        let fast = beside(&memory, |memory| [4, 5].map(|tag| put(memory, tag)));
         tally.saw(find(&memory, 5));
         let (third, [fourth, fifth]) = (slow.join().unwrap(), fast.join().unwrap());
         tally.saw(if third && fourth && fifth { "all put" } else { "refused" });

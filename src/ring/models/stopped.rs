@@ -3,11 +3,10 @@
 //! writer longer than a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};
-use super::explore::explore;
+use super::explore::{beside, explore};
 use crate::checker;
 use crate::ring::memory::ControlWord;
 use crate::ring::observe;
-use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -21,14 +20,11 @@ fn stop_before(steps: u64) -> bool {
     let seen = Arc::clone(&ended);
     explore(&format!("stopped_before_{steps}"), 2, &["whole"], move |tally| {
         let ring = ring(2);
-        let stopping = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || {
-                checker::interrupt_before(steps, || resume_unwind(Box::new(Stopped)));
-                let end = catch_unwind(AssertUnwindSafe(|| record(&ring, ring.cursors().get(0), SMALL_BYTES)));
-                checker::cancel_interrupt();
-                end.is_ok()
-            }
+        let stopping = beside(&ring, move |ring| {
+            checker::interrupt_before(steps, || resume_unwind(Box::new(Stopped)));
+            let end = catch_unwind(AssertUnwindSafe(|| record(ring, ring.cursors().get(0), SMALL_BYTES)));
+            checker::cancel_interrupt();
+            end.is_ok()
         });
         // These events are more than two laps of the ring. Each of them must find a slot and payload memory.
         for _ in 0..5 {

@@ -3,10 +3,8 @@
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, bound_payload, check_at_rest, commit, count, pass_by, read, record, ring,
 };
-use super::explore::explore;
+use super::explore::{beside, explore};
 use crate::ring::memory::ControlWord;
-use loom::thread;
-use std::sync::Arc;
 
 #[test]
 fn a_payload_that_is_overwritten_is_whole_or_expired() {
@@ -15,10 +13,7 @@ fn a_payload_that_is_overwritten_is_whole_or_expired() {
         // The payload of event 1 is in the first chunk. The writer's payload will overwrite that chunk.
         assert_eq!(record(&ring, None, CHUNK_BYTES), Some(1));
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
-        let writer = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record(&ring, None, CHUNK_BYTES)
-        });
+        let writer = beside(&ring, |ring| record(ring, None, CHUNK_BYTES));
         tally.saw(read(ring.memory(), 1).name());
         assert_eq!(writer.join().unwrap(), Some(2));
         assert_eq!([1, 2].map(|seqno| read(ring.memory(), seqno)), [Got::Expired, Got::Whole]);
@@ -33,10 +28,7 @@ fn a_window_that_another_writer_has_moved_protects_as_well() {
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);
         // One writer overwrites the first chunk, which holds the payload of event 1. The other writer may move the
         // window first. That move is already far enough for both writers.
-        let writers = [(); 2].map(|()| {
-            let ring = Arc::clone(&ring);
-            thread::spawn(move || record(&ring, None, CHUNK_BYTES))
-        });
+        let writers = [(); 2].map(|()| beside(&ring, |ring| record(ring, None, CHUNK_BYTES)));
         tally.saw(read(ring.memory(), 1).name());
         for writer in writers {
             assert!(writer.join().unwrap().is_some());
@@ -57,20 +49,14 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
         // overwrites the first six chunks. If the small payload is allocated first, it moves the window by one step,
         // and the large payload overwrites the first seven chunks.
         pass_by(&ring, PAYLOAD_BYTES - 7 * CHUNK_BYTES);
-        let large = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || {
-                let claim = ring.reserve(None, LARGE_BYTES);
-                // To keep the model small, we fill only the part of the payload that falls on the fifth chunk.
-                let at = PAYLOAD_BYTES + 4 * CHUNK_BYTES - claim.payload_offset;
-                ring.fill(&claim, at, &bound_payload(claim.seqno, CHUNK_BYTES));
-                commit(&ring, None, claim, LARGE_BYTES);
-            }
+        let large = beside(&ring, |ring| {
+            let claim = ring.reserve(None, LARGE_BYTES);
+            // To keep the model small, we fill only the part of the payload that falls on the fifth chunk.
+            let at = PAYLOAD_BYTES + 4 * CHUNK_BYTES - claim.payload_offset;
+            ring.fill(&claim, at, &bound_payload(claim.seqno, CHUNK_BYTES));
+            commit(ring, None, claim, LARGE_BYTES);
         });
-        let small = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record(&ring, None, CHUNK_BYTES)
-        });
+        let small = beside(&ring, |ring| record(ring, None, CHUNK_BYTES));
         tally.saw(read(ring.memory(), 1).name());
         large.join().unwrap();
         assert!(small.join().unwrap().is_some());
@@ -82,10 +68,7 @@ fn a_large_and_a_small_writer_cannot_lose_each_others_window_move() {
 fn a_writer_that_comes_late_neither_moves_the_window_back_nor_takes_a_chunk_that_has_gone_on() {
     explore("late_writer", 3, &["whole", "late"], |tally| {
         let ring = ring(4);
-        let slow = thread::spawn({
-            let ring = Arc::clone(&ring);
-            move || record(&ring, None, CHUNK_BYTES)
-        });
+        let slow = beside(&ring, |ring| record(ring, None, CHUNK_BYTES));
         // If the thread `slow` has already allocated its chunk (the first), the payload below gets the same chunk, in
         // the second pass through the buffer.
         pass_by(&ring, PAYLOAD_BYTES - CHUNK_BYTES);

@@ -1,6 +1,5 @@
 //! Payloads of events about accounts and their storage.
 
-use super::layout::assert_layout;
 use super::{Address, Bytes32, U256};
 use crate::schema::{EventPayload, PayloadField};
 
@@ -26,8 +25,6 @@ pub struct AccountAccessListHeader {
     pub access_context: AccessContext,
 }
 
-assert_layout!(AccountAccessListHeader, 8, { entry_count: 0, access_context: 4 });
-
 /// An account as it was.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct AccountState {
@@ -38,8 +35,6 @@ pub struct AccountState {
     /// Hash of the code
     pub code_hash: Bytes32,
 }
-
-assert_layout!(AccountState, 72, { nonce: 0, balance: 8, code_hash: 40 });
 
 /// Payload of ACCOUNT_ACCESS.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -66,11 +61,6 @@ pub struct AccountAccess {
     pub transient_count: u32,
 }
 
-assert_layout!(AccountAccess, 152, {
-    index: 0, address: 4, access_context: 24, is_balance_modified: 25, is_nonce_modified: 26, prestate: 32, modified_balance: 104,
-    modified_nonce: 136, storage_key_count: 144, transient_count: 148,
-});
-
 /// Payload of STORAGE_ACCESS.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StorageAccess {
@@ -92,10 +82,6 @@ pub struct StorageAccess {
     pub end_value: Bytes32,
 }
 
-assert_layout!(StorageAccess, 124, {
-    address: 0, index: 20, access_context: 24, modified: 25, transient: 26, key: 27, start_value: 59, end_value: 91,
-});
-
 /// Payload of EVM_ERROR.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct EvmError {
@@ -104,5 +90,3 @@ pub struct EvmError {
     /// Status code of the component
     pub status_code: i64,
 }
-
-assert_layout!(EvmError, 16, { domain_id: 0, status_code: 8 });

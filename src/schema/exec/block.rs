@@ -1,6 +1,5 @@
 //! Payloads of events about blocks.
 
-use super::layout::assert_layout;
 use super::{Address, Bloom256, Bytes8, Bytes32, U256};
 use crate::schema::EventPayload;
 
@@ -13,8 +12,6 @@ pub struct BlockTag {
     pub block_number: u64,
 }
 
-assert_layout!(BlockTag, 40, { id: 0, block_number: 32 });
-
 /// Public key of the node that proposed a block, compressed.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockAuthor {
@@ -23,8 +20,6 @@ pub struct BlockAuthor {
     /// The x coordinate
     pub x: Bytes32,
 }
-
-assert_layout!(BlockAuthor, 33, { y_parity: 0, x: 1 });
 
 /// The header fields of an Ethereum block that are known before it is executed.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -59,12 +54,6 @@ pub struct EthBlockInput {
     pub txn_count: u64,
 }
 
-assert_layout!(EthBlockInput, 272, {
-    ommers_hash: 0, beneficiary: 32, transactions_root: 52, difficulty: 88, number: 96, gas_limit: 104, timestamp: 112,
-    extra_data: 120, extra_data_length: 152, prev_randao: 160, nonce: 192, base_fee_per_gas: 200, withdrawals_root: 232,
-    txn_count: 264,
-});
-
 /// Block inputs that Ethereum does not have: the state of the base-fee controller.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MonadBlockInput {
@@ -73,8 +62,6 @@ pub struct MonadBlockInput {
     /// Moment of the base fee
     pub base_fee_moment: U256,
 }
-
-assert_layout!(MonadBlockInput, 64, { base_fee_trend: 0, base_fee_moment: 32 });
 
 /// Payload of BLOCK_START.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -99,19 +86,12 @@ pub struct BlockStart {
     pub monad_block_input: MonadBlockInput,
 }
 
-assert_layout!(BlockStart, 528, {
-    block_tag: 0, round: 40, epoch: 48, proposal_epoch_nanos: 64, chain_id: 80, author: 112, parent_eth_hash: 145,
-    eth_block_input: 184, monad_block_input: 456,
-});
-
 /// Payload of BLOCK_REJECT.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockReject {
     /// Reason why the block is invalid, as a code of the execution client
     pub reason: u32,
 }
-
-assert_layout!(BlockReject, 4, { reason: 0 });
 
 /// Payload of BLOCK_END: the header fields that execution computes.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -128,8 +108,6 @@ pub struct BlockEnd {
     pub gas_used: u64,
 }
 
-assert_layout!(BlockEnd, 360, { eth_block_hash: 0, state_root: 32, receipts_root: 64, logs_bloom: 96, gas_used: 352 });
-
 /// Payload of BLOCK_QC.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BlockQc {
@@ -141,8 +119,6 @@ pub struct BlockQc {
     pub epoch: u64,
 }
 
-assert_layout!(BlockQc, 56, { block_tag: 0, round: 40, epoch: 48 });
-
 /// Payload of BLOCK_FINALIZED: which proposed block.
 pub type BlockFinalized = BlockTag;
 
@@ -152,5 +128,3 @@ pub struct BlockVerified {
     /// Number of the block
     pub block_number: u64,
 }
-
-assert_layout!(BlockVerified, 8, { block_number: 0 });

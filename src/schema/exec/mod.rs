@@ -9,7 +9,6 @@ mod account;
 mod block;
 mod bytes;
 pub(crate) mod flow;
-mod layout;
 mod transaction;
 mod u256;
 

@@ -1,6 +1,5 @@
 //! Payloads of events about transactions.
 
-use super::layout::assert_layout;
 use super::{Address, Bytes32, U256};
 use crate::schema::EventPayload;
 
@@ -43,12 +42,6 @@ pub struct TxnHeader {
     pub auth_list_count: u32,
 }
 
-assert_layout!(TxnHeader, 296, {
-    txn_type: 0, chain_id: 8, nonce: 40, gas_limit: 48, max_fee_per_gas: 56, max_priority_fee_per_gas: 88, value: 120, to: 152,
-    is_contract_creation: 172, r: 176, s: 208, y_parity: 240, max_fee_per_blob_gas: 248, data_length: 280,
-    blob_versioned_hash_length: 284, access_list_count: 288, auth_list_count: 292,
-});
-
 /// Payload of TXN_HEADER_START; followed by the input data and the blob hashes.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnHeaderStart {
@@ -60,8 +53,6 @@ pub struct TxnHeaderStart {
     pub txn_header: TxnHeader,
 }
 
-assert_layout!(TxnHeaderStart, 352, { txn_hash: 0, sender: 32, txn_header: 56 });
-
 /// Payload of TXN_ACCESS_LIST_ENTRY; followed by the storage keys.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnAccessListEntry {
@@ -72,8 +63,6 @@ pub struct TxnAccessListEntry {
     /// Storage keys that follow
     pub storage_key_count: u32,
 }
-
-assert_layout!(TxnAccessListEntry, 28, { index: 0, address: 4, storage_key_count: 24 });
 
 /// An EIP-7702 authorization as it was signed.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -92,8 +81,6 @@ pub struct AuthListEntry {
     pub s: U256,
 }
 
-assert_layout!(AuthListEntry, 136, { chain_id: 0, address: 32, nonce: 56, y_parity: 64, r: 72, s: 104 });
-
 /// Payload of TXN_AUTH_LIST_ENTRY.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnAuthListEntry {
@@ -107,16 +94,12 @@ pub struct TxnAuthListEntry {
     pub is_valid_authority: bool,
 }
 
-assert_layout!(TxnAuthListEntry, 168, { index: 0, entry: 8, authority: 144, is_valid_authority: 164 });
-
 /// Payload of TXN_REJECT.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnReject {
     /// Reason why the transaction is invalid, as a code of the execution client
     pub reason: u32,
 }
-
-assert_layout!(TxnReject, 4, { reason: 0 });
 
 /// Payload of TXN_EVM_OUTPUT: the content of the transaction's receipt.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -131,8 +114,6 @@ pub struct TxnEvmOutput {
     pub call_frame_count: u32,
 }
 
-assert_layout!(TxnEvmOutput, 24, { status: 0, log_count: 4, gas_used: 8, call_frame_count: 16 });
-
 /// Payload of TXN_LOG; followed by the topics and the data.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TxnLog {
@@ -145,8 +126,6 @@ pub struct TxnLog {
     /// Bytes of data that follow
     pub data_length: u32,
 }
-
-assert_layout!(TxnLog, 32, { index: 0, address: 4, topic_count: 24, data_length: 28 });
 
 /// Payload of TXN_CALL_FRAME; followed by the input and the return value.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -174,8 +153,3 @@ pub struct TxnCallFrame {
     /// Bytes of return value that follow
     pub return_length: u64,
 }
-
-assert_layout!(TxnCallFrame, 128, {
-    index: 0, caller: 4, call_target: 24, opcode: 44, value: 48, gas: 80, gas_used: 88, evmc_status: 96, depth: 104,
-    input_length: 112, return_length: 120,
-});

@@ -64,15 +64,13 @@ pub(super) const ATTEMPTS: u32 = 100;
 #[derive(Debug)]
 pub struct UnpublishedFile<'a> {
     file: BorrowedFd<'a>,
-    bytes: u64,
-    page_bytes: u64,
     is_locked_for_writing: bool,
 }
 
 impl<'a> UnpublishedFile<'a> {
     pub(super) fn new(owned: &'a OwnedRingFile) -> Self {
         let is_locked_for_writing = owned.lock.is_for_writing();
-        Self { file: owned.descriptor(), bytes: owned.bytes, page_bytes: owned.page_bytes, is_locked_for_writing }
+        Self { file: owned.descriptor(), is_locked_for_writing }
     }
 
     /// Returns true if the owner holds the second lock, which no reader can hold. In this case the caller should store
@@ -81,18 +79,6 @@ impl<'a> UnpublishedFile<'a> {
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {
         self.is_locked_for_writing
-    }
-
-    /// Returns the length of the file in bytes: the requested length, rounded up to whole pages.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Returns the size of the file's pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
-    #[must_use]
-    pub fn page_bytes(&self) -> u64 {
-        self.page_bytes
     }
 }
 
@@ -180,8 +166,8 @@ impl Unpublished {
             owned.path = Some(place.path.clone());
             let huge = huge_page_bytes(owned.file.as_fd())
                 .map_err(|errno| ShmError::from_errno(OPERATION, errno).at(&place.path))?;
-            owned.page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
-            owned.bytes = bytes.checked_next_multiple_of(owned.page_bytes).ok_or_else(|| {
+            let page_bytes = huge.unwrap_or(rustix::param::page_size() as u64);
+            owned.bytes = bytes.checked_next_multiple_of(page_bytes).ok_or_else(|| {
                 ShmError::new(ShmErrorKind::BadSections, OPERATION, "it is larger than any file").at(&place.path)
             })?;
             let no_warning = huge.is_some() || place.warning.is_some();
@@ -303,8 +289,7 @@ impl Unpublished {
         let registration = Registration::new(Some(Arc::clone(place)), id);
         let held = HeldLock::keep(&lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
-        let owned =
-            OwnedRingFile { registration, file, lock: held, path: None, bytes: 0, page_bytes: 0, warning: None };
+        let owned = OwnedRingFile { registration, file, lock: held, path: None, bytes: 0, warning: None };
         Ok(Some(Self { target, owned }))
     }
 

@@ -220,12 +220,6 @@ impl Mapping {
         usize::try_from(self.sections.context_bytes).unwrap_or(0)
     }
 
-    /// Returns the sizes that the mapping was made with.
-    #[must_use]
-    pub fn sections(&self) -> Sections {
-        self.sections
-    }
-
     /// Returns the size of the mapped pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
     #[must_use]
     pub fn page_bytes(&self) -> usize {

@@ -78,7 +78,6 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
         lock: HeldLock::keep(&lock).map_err(failed)?,
         path: None,
         bytes,
-        page_bytes,
         warning: None,
     })
 }

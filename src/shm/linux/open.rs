@@ -13,7 +13,7 @@ use super::error::{ShmError, ShmErrorKind};
 use super::liveness::writer_liveness;
 use super::name::RingName;
 use super::options::OpenOptions;
-use super::page_size::{huge_page_bytes, path_of};
+use super::page_size::path_of;
 use super::trust;
 
 const OPERATION: &str = "open ring file";
@@ -25,7 +25,6 @@ pub struct RingFile {
     file: OwnDescriptor,
     path: Option<PathBuf>,
     stat: Stat,
-    huge_page_bytes: Option<u64>,
 }
 
 impl RingFile {
@@ -93,9 +92,8 @@ impl RingFile {
         let failed = |errno| ShmError::from_errno(OPERATION, errno).at(&named);
         let stat = fstat(&file).map_err(failed)?;
         trust::check_regular_file(OPERATION, &stat, &named)?;
-        let huge_page_bytes = huge_page_bytes(file.as_fd()).map_err(failed)?;
         let file = OwnDescriptor::new(file).map_err(failed)?;
-        Ok(Self { file, path, stat, huge_page_bytes })
+        Ok(Self { file, path, stat })
     }
 
     /// Reads from `offset` until `buffer` is full or the file ends. Returns the number of bytes that were read. It is
@@ -134,18 +132,6 @@ impl RingFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// Returns the size of the file's pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
-    #[must_use]
-    pub fn page_bytes(&self) -> u64 {
-        self.huge_page_bytes.unwrap_or(rustix::param::page_size() as u64)
-    }
-
-    /// Returns true if the file has huge pages.
-    #[must_use]
-    pub fn has_huge_pages(&self) -> bool {
-        self.huge_page_bytes.is_some()
-    }
-
     /// Returns the identity of the file.
     #[must_use]
     pub fn id(&self) -> FileId {
@@ -158,12 +144,6 @@ impl RingFile {
         self.stat.st_uid
     }
 
-    /// Returns the group that the file belongs to.
-    #[must_use]
-    pub fn group(&self) -> u32 {
-        self.stat.st_gid
-    }
-
     /// Returns the permission bits of the file. The sticky bit is left out, because a new ring may still have this bit
     /// for a moment after it has got its name.
     #[must_use]
@@ -171,17 +151,11 @@ impl RingFile {
         self.stat.st_mode & 0o777
     }
 
-    /// Returns true if `path` leads to this file now. Symbolic links are followed.
-    #[must_use]
-    pub fn is_same_file(&self, path: impl AsRef<Path>) -> bool {
-        stat(path.as_ref()).is_ok_and(|stat| FileId::from_stat(&stat) == self.id())
-    }
-
     /// Returns true if the path by which the file was opened still leads to the file. Also returns true if there is no
     /// path.
     #[must_use]
     pub fn is_still_at_its_path(&self) -> bool {
-        self.path.as_ref().is_none_or(|path| self.is_same_file(path))
+        self.path.as_ref().is_none_or(|path| stat(path).is_ok_and(|stat| FileId::from_stat(&stat) == self.id()))
     }
 
     /// Returns true if the file is shorter now than when it was opened.

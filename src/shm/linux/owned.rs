@@ -331,7 +331,6 @@ pub struct OwnedRingFile {
     pub(super) lock: HeldLock,
     pub(super) path: Option<PathBuf>,
     pub(super) bytes: u64,
-    pub(super) page_bytes: u64,
     pub(super) warning: Option<HugePageWarning>,
 }
 
@@ -364,12 +363,6 @@ impl OwnedRingFile {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// Returns the size of the file's pages in bytes: 2 MiB on hugetlbfs, otherwise the system's page size.
-    #[must_use]
-    pub fn page_bytes(&self) -> u64 {
-        self.page_bytes
     }
 
     /// Returns the reason why the file does not use huge pages.

@@ -15,7 +15,7 @@ const HEADER_BYTES: usize = 32;
 
 /// Makes the mapping with this payload. It stays until the process ends, and a forked child does not get it.
 pub(crate) fn publish_process_context(payload: &[u8]) -> io::Result<()> {
-    let file = super::memory_file("OTEL_CTX")?;
+    let file = super::nameless_memory("OTEL_CTX")?;
     let bytes = (HEADER_BYTES + payload.len()).next_multiple_of(rustix::param::page_size());
     file.set_len(bytes as u64)?;
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.

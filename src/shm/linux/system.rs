@@ -68,8 +68,3 @@ pub(crate) fn is_in_memory(file: impl AsFd) -> bool {
 pub(crate) fn duplicate(file: impl AsFd) -> std::io::Result<File> {
     file.as_fd().try_clone_to_owned().map(File::from)
 }
-
-/// Makes an empty file in memory. The file has no path, so no other process can open it.
-pub(crate) fn memory_file(label: &str) -> std::io::Result<File> {
-    Ok(rustix::fs::memfd_create(label, rustix::fs::MemfdFlags::CLOEXEC)?.into())
-}

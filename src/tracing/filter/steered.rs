@@ -1,6 +1,6 @@
 //! The filters of this process, as clients of its server change them.
 
-use crate::control::{DOMAIN, Switchable, SwitchedDomain, register};
+use crate::control::{DOMAIN, Switchable, register};
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::FilterHandle;
 use crate::tracing::filter::wish::{Wish, live_filters};
@@ -71,10 +71,6 @@ impl Switchable for SteeredFilters {
 
     fn effective(&self) -> String {
         joined(live_filters().iter().map(|filter| filter.effective().to_string()))
-    }
-
-    fn domains(&self) -> Vec<SwitchedDomain> {
-        Vec::new()
     }
 }
 

@@ -2,13 +2,13 @@
 //! clients can hold: places, descriptors, and time of the server's thread. Those without a right hold nothing, those of
 //! other users a part, and none keeps the program's user and root out.
 
+use super::anonymous;
 use crate::served;
 use crate::served::{
     CLIENTS_MAX, FILES_MAX, GUESTS, IMPORT, OWNER, STRANGER, Served, as_user, connect_to, message, program, send,
     try_send,
 };
 use eventring::control::{ControlErrorKind, Process, Server, ServerAddress};
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring_stress::child;
 use eventring_stress::{alone, test_name};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -102,16 +102,7 @@ fn requests_before_the_greeting_are_refused_and_a_silent_client_loses_its_place(
 fn clients_that_flood_and_never_read_cost_bounded_memory_and_delay_no_other_client() {
     alone!();
     let server = server("flood");
-    let _rings: Vec<Recorder> = (0..20)
-        .map(|_| {
-            Recorder::builder(ContentDescription::new(300, "FLOOD"))
-                .anonymous()
-                .shifts(16, 27)
-                .prefault(false)
-                .build()
-                .unwrap()
-        })
-        .collect();
+    let _rings: Vec<_> = (0..20).map(|_| anonymous("FLOOD")).collect();
     assert_it_still_answers(&server);
     let before = resident_kib();
     let deadline = Instant::now() + Duration::from_secs(3);

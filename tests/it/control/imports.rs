@@ -1,8 +1,9 @@
 //! Rings that a server hands out: to processes that cannot open any file of them, and only to users who may have them.
 
+use super::{anonymous, wait_until};
+use crate::read_back::events;
 use eventring::control::{ControlErrorKind, FileChange, Process, Server, ServerAddress};
-use eventring::reader::{Next, Reader, RingState, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::reader::{Reader, RingState};
 use eventring_stress::child;
 use eventring_stress::child::Talk;
 use eventring_stress::users;
@@ -21,35 +22,14 @@ fn program(events: u64) {
     child::wait_for_parent();
 }
 
-fn anonymous(name: &str) -> Recorder {
-    Recorder::builder(ContentDescription::new(300, name)).anonymous().shifts(16, 27).build().unwrap()
-}
-
 fn served(command: Command, address: &str) -> Talk {
     let mut command = command;
     command.env("EVENTRING_SERVER", address);
     Talk::with(command)
 }
 
-/// Waits until `is_so`, at most a minute. Returns how long it took.
-fn wait_until(mut is_so: impl FnMut() -> bool) -> Duration {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it did not happen");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    start.elapsed()
-}
-
 fn numbers(reader: &Reader) -> Vec<u64> {
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    let (mut numbers, mut buffer) = (Vec::new(), Vec::new());
-    while let Next::Event(event) = cursor.next() {
-        let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
-        numbers.push(u64::from_le_bytes(payload.try_into().unwrap()));
-    }
-    numbers
+    events(reader).into_iter().map(|(.., payload)| u64::from_le_bytes(payload.try_into().unwrap())).collect()
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Domains of a schema: their numbers and names are in the schema text, and readers find them there.
 
+use crate::read_back::events;
 use eventring::EventType;
-use eventring::reader::{Next, Reader, Seek};
+use eventring::reader::Reader;
 use eventring::record;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::test::TestEvent;
@@ -23,13 +24,9 @@ fn a_reader_finds_the_domains_in_the_schema_text_of_a_ring() {
     let model = SchemaModel::parse(&reader.schema_text().unwrap()).unwrap();
     assert_eq!(model.schema_hash(), Market::schema_hash());
     assert_eq!(domains(&model), [(1, "orderbook"), (2, "trades"), (64, "prices")]);
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    let mut next = || match cursor.next() {
-        Next::Event(event) => model.domain_of(event.event_type).map(|domain| domain.name().to_owned()),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!((next().as_deref(), next().as_deref()), (Some("orderbook"), Some("prices")));
+    let recorded = events(&reader);
+    let domains: Vec<_> = recorded.iter().map(|event| model.domain_of(event.1).map(|domain| domain.name())).collect();
+    assert_eq!(domains, [Some("orderbook"), Some("prices")]);
     assert!(model.domain_of(1).is_none() && model.domain_of(0x0102).is_none());
 }
 

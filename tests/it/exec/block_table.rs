@@ -1,6 +1,7 @@
 //! The block table: a reader that comes after a block's BLOCK_START was overwritten still names the block of every
 //! event.
 
+use crate::read_back::reader_of;
 use crate::record_again;
 use eventring::exec::BlockScope;
 use eventring::exec::{BlockInfo, KnownBlocks};
@@ -10,6 +11,7 @@ use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
 use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecEvent, ExecPayload};
 use eventring::schema::{EventPayload as _, EventType as _};
 use eventring::{record, recordv};
+use eventring_stress::random::Random;
 use eventring_stress::real_data;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -26,23 +28,20 @@ fn recorder() -> Recorder {
     builder.compact(true).shifts(15, 24).block_table(true).prefault(false).build().unwrap()
 }
 
-fn reader_of(recorder: &Recorder) -> Reader {
-    Reader::options().open_fd(recorder.as_fd()).unwrap()
-}
-
 /// Makes a start whose fields all follow from `number`.
-fn start(number: u64) -> BlockStart {
+pub(super) fn start(number: u64) -> BlockStart {
     let mut start = BlockStart::default();
     start.block_tag.block_number = number;
     start.block_tag.id = Bytes32(std::array::from_fn(|index| number.wrapping_mul(31).wrapping_add(index as u64) as u8));
     (start.round, start.epoch) = (number.wrapping_mul(3), !number);
     start.eth_block_input.number = number;
     start.eth_block_input.txn_count = number ^ 0x5555;
+    start.monad_block_input.base_fee_moment = (number ^ 0x55).into();
     start
 }
 
 /// Asserts that all parts of the block belong to one BLOCK_START of [`start`].
-fn assert_whole(block: &BlockInfo) -> u64 {
+pub(super) fn assert_whole(block: &BlockInfo) -> u64 {
     let decoded = ExecPayload::decode(ExecEvent::BlockStart.code(), block.start_payload()).unwrap();
     let ExecPayload::BlockStart(decoded) = decoded else { panic!("{decoded:?}") };
     assert_eq!(decoded, start(block.number()));
@@ -139,7 +138,7 @@ fn replay(recording: &Path) -> BTreeMap<Identity, u64> {
             let reader = reader_of(&recorder);
             // The reader still finds BLOCK_START, and the table agrees with it.
             let started = event(&reader, seqno);
-            let (block, last) = (reader.block_with(seqno), reader.last_block());
+            let (block, last) = (block_with(&reader, seqno), reader.last_block());
             assert_eq!((block.as_ref(), last), (BlockInfo::of_start(&started, payload).as_ref(), block.clone()));
             let block = identity(&start);
             of_new_tag.insert(seqno, (block.clone(), started.record_epoch_nanos));
@@ -158,15 +157,9 @@ fn replay(recording: &Path) -> BTreeMap<Identity, u64> {
     counts
 }
 
-trait BlockWith {
-    fn block_with(&self, seqno: u64) -> Option<BlockInfo>;
-}
-
-impl BlockWith for Reader {
-    /// Returns the block of an event that carries this flow tag.
-    fn block_with(&self, tag: u64) -> Option<BlockInfo> {
-        self.block_of(&Descriptor { seqno: u64::MAX >> 1, content_ext: [tag, 0, 0, 0], ..Descriptor::default() })
-    }
+/// Returns the block of an event that carries this flow tag.
+fn block_with(reader: &Reader, tag: u64) -> Option<BlockInfo> {
+    reader.block_of(&Descriptor { seqno: u64::MAX >> 1, content_ext: [tag, 0, 0, 0], ..Descriptor::default() })
 }
 
 #[test]
@@ -246,7 +239,7 @@ fn the_last_4096_blocks_are_there_and_no_event_is_named_after_another_block() {
     assert_eq!((reader.blocks(), reader.last_block()), (Some(Vec::new()), None));
     let tags: Vec<u64> = (0..5000).map(|number| record!(recorder => ExecEvent::BlockStart, &start(number))).collect();
     for (number, tag) in tags.iter().enumerate() {
-        let block = reader.block_with(*tag).map(|block| assert_whole(&block));
+        let block = block_with(&reader, *tag).map(|block| assert_whole(&block));
         assert_eq!(block, (number as u64 >= 5000 - ENTRIES).then_some(number as u64));
     }
     let numbers: Vec<u64> = reader.blocks().unwrap().iter().map(assert_whole).collect();
@@ -347,13 +340,8 @@ fn a_table_with_any_bytes_does_no_harm() {
     let recorder = recorder();
     let tag = record!(recorder => ExecEvent::BlockStart, &start(30));
     let reader = reader_of(&recorder);
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut numbers = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = || numbers.below(u64::MAX);
     for round in 0..40 {
         let mut bytes = vec![0; 2_396_160 - 8];
         for word in bytes.as_chunks_mut::<8>().0 {

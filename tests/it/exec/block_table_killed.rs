@@ -1,11 +1,10 @@
 //! A writer that is killed at any instruction leaves a block table in which every record is whole.
 
-use eventring::exec::BlockInfo;
+use super::block_table::{assert_whole, start};
 use eventring::reader::{Next, Reader, RingState, Seek};
 use eventring::record;
 use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::{BlockStart, Bytes32, ExecEvent, ExecPayload};
+use eventring::schema::exec::ExecEvent;
 use eventring_stress::child::{Talk, part, place, play, say};
 use eventring_stress::test_name;
 use std::time::Duration;
@@ -14,15 +13,6 @@ const TEST: &str = test_name!("a_writer_that_is_killed_leaves_only_whole_records
 const KILLS: u64 = 25;
 /// The number of threads that start blocks.
 const THREADS: u64 = 2;
-
-/// Makes a start whose fields all follow from `number`.
-fn start(number: u64) -> BlockStart {
-    let mut start = BlockStart::default();
-    (start.block_tag.block_number, start.block_tag.id) = (number, Bytes32([number as u8; 32]));
-    (start.round, start.epoch, start.eth_block_input.number) = (number * 3, !number, number);
-    start.monad_block_input.base_fee_moment = (number ^ 0x55).into();
-    start
-}
 
 /// Starts blocks until the process is killed.
 fn write() {
@@ -41,13 +31,6 @@ fn write() {
     });
 }
 
-fn assert_whole(block: &BlockInfo) {
-    match ExecPayload::decode(ExecEvent::BlockStart.code(), block.start_payload()).unwrap() {
-        ExecPayload::BlockStart(decoded) => assert_eq!(decoded, start(block.number())),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn a_writer_that_is_killed_leaves_only_whole_records() {
     if part().is_some() {
@@ -64,7 +47,7 @@ fn a_writer_that_is_killed_leaves_only_whole_records() {
         let reader = Reader::open(&path).unwrap();
         assert_eq!(reader.state(), RingState::WriterDied);
         let blocks = reader.blocks().unwrap();
-        blocks.iter().for_each(assert_whole);
+        blocks.iter().for_each(|block| _ = assert_whole(block));
         // Every committed BLOCK_START is described, up to the size of the table. A thread that stalls for as many
         // blocks as the table has may find its entry taken; this is counted.
         let mut cursor = reader.cursor();

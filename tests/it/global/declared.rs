@@ -1,7 +1,8 @@
 //! A program declares a global recorder for typed events of its own content type.
 
+use crate::read_back::events;
 use eventring::global::{EXEC, GlobalRecorder, InitErrorKind};
-use eventring::reader::{Next, Reader, Seek};
+use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, SchemaModel, Utf8};
 use eventring::{record, recordv};
@@ -57,15 +58,11 @@ fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
     let reader = Reader::open_typed::<Shop>(&path).unwrap();
     assert_eq!(reader.info().content_name.as_deref(), Some("SHOP"));
     let model = SchemaModel::parse(&reader.schema_text().unwrap()).unwrap();
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    let Next::Event(event) = cursor.next() else { panic!() };
-    assert_eq!((Shop::from_code(event.event_type), event.content_ext), (Some(Shop::OrderPlaced), [0, 0, 0, 5]));
-    let mut buffer = Vec::new();
-    let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
-    assert_eq!(model.decode(event.event_type, payload).to_string(), "id=7 items=2 note=\"in a hurry\"");
-    let Next::Event(event) = cursor.next() else { panic!() };
-    assert_eq!((Shop::from_code(event.event_type), event.payload_size), (Some(Shop::DayEnded), 0));
+    let events = events(&reader);
+    let [(_, placed, ext, payload), (_, ended, _, nothing)] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((Shop::from_code(*placed), *ext), (Some(Shop::OrderPlaced), [0, 0, 0, 5]));
+    assert_eq!(model.decode(*placed, payload).to_string(), "id=7 items=2 note=\"in a hurry\"");
+    assert_eq!((Shop::from_code(*ended), nothing.len()), (Some(Shop::DayEnded), 0));
 
     let error = ORDERS.try_init::<Shop>(&config).unwrap_err();
     assert_eq!(error.kind(), InitErrorKind::AlreadyInstalled);

@@ -1,7 +1,8 @@
 //! An environment variable turns on the recording of a service. The service is not compiled again.
 
+use crate::read_back::events;
 use eventring::global::EXEC;
-use eventring::reader::{Next, Reader, RingState, Seek};
+use eventring::reader::{Reader, RingState};
 use eventring::record;
 use eventring::schema::exec::ExecEvent;
 use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
@@ -44,10 +45,8 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
     assert_eq!(service.hear(), "1");
     let reader = Reader::open_typed::<ExecEvent>(&path).unwrap();
     assert_eq!((reader.info().geometry.descriptor_capacity(), reader.state()), (1 << 16, RingState::Live));
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    let Next::Event(event) = cursor.next() else { panic!() };
-    assert_eq!((event.event_type, event.content_ext[1]), (ExecEvent::TxnEnd as u16, 5));
+    let (_, event_type, ext, _) = events(&reader)[0];
+    assert_eq!((event_type, ext[1]), (ExecEvent::TxnEnd as u16, 5));
     assert!(service.end().success());
     // The program has exited normally. Nothing drops a recorder in a static, but the ring was ended and its file was
     // removed.

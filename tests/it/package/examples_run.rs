@@ -2,8 +2,7 @@
 
 use eventring::reader::{Next, Reader, Seek};
 use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber, SpanTree};
-use eventring_stress::child;
-use eventring_stress::test_name;
+use eventring_stress::{child, forked, test_name};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -273,18 +272,7 @@ fn host(part: &str) {
     use_plugin(&child::place(), 1);
     match part {
         "fault" => fault(),
-        "fork" => {
-            // SAFETY: the child only ends.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                // SAFETY: the call ends the child, without exit handlers.
-                unsafe { libc::_exit(0) };
-            }
-            let mut status = 1;
-            // SAFETY: `status` is writable.
-            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-            assert_eq!(status, 0);
-        }
+        "fork" => assert_eq!(forked::in_child(|| 0), 0),
         "again" => use_plugin(&child::place(), 2),
         _ => {}
     }

@@ -106,6 +106,8 @@ fn every_way_to_read_tells_it() {
     let [newest, oldest] = [0, 1].map(|ring| rings.rings()[ring].stats());
     assert_eq!((newest.read, newest.overwritten_before), (0, 0));
     assert_eq!((oldest.read, oldest.overwritten_before, oldest.lost, oldest.given_up), (last - GONE, GONE, 0, 0));
+    rings.seek(Seek::Newest);
+    assert!(rings.next_timeout(Duration::from_millis(20)).is_none() && !rings.has_ended());
     drop(recorder);
 }
 

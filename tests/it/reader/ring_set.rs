@@ -1,8 +1,7 @@
 //! A ring set waits for rings that do not exist yet. When a ring has ended, the set goes on with the next ring of the
-//! same name. Events that were overwritten before the set began to read are counted apart. The writers are other
-//! processes.
+//! same name. The writers are other processes.
 
-use eventring::reader::{GapCause, Reader, ReaderErrorKind, RingItem, RingSet, RingState, Seek};
+use eventring::reader::{Reader, ReaderErrorKind, RingItem, RingSet, RingState, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::test::TestEvent;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
@@ -21,14 +20,6 @@ fn recorder_at(path: &Path) -> Recorder {
 /// Records `count` events whose first extension word is `mark`. The tests recognise the events by it.
 fn record(recorder: &Recorder, mark: u64, count: u64) {
     (0..count).for_each(|_| assert_ne!(recorder.record(2, [mark, 0, 0, 0], b"x"), 0));
-}
-
-/// Records as many events as the ring has slots, and `more` in addition. Returns the number of these events. Only the
-/// process that writes the ring calls this function.
-fn record_ringful(recorder: &Recorder, more: u64) -> u64 {
-    let count = recorder.geometry().descriptor_capacity() + more;
-    record(recorder, 7, count);
-    count
 }
 
 /// Returns the index of the ring from which the set returns its next event, and the mark of that event.
@@ -56,7 +47,8 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
         wait_for_parent();
         let recorder = recorder_at(&place());
         recorder.keep(true);
-        record_ringful(&recorder, 100);
+        // These are more events than the ring has slots.
+        record(&recorder, 7, recorder.geometry().descriptor_capacity() + 100);
         return;
     }
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -65,6 +57,7 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
     let begun = Instant::now();
     assert_eq!(impatient.open(&path).unwrap_err().kind(), ReaderErrorKind::NotFound);
     assert!(begun.elapsed() >= Duration::from_millis(20));
+    assert_eq!(RingSet::open([&path]).unwrap_err().kind(), ReaderErrorKind::NotFound);
 
     let mut writer = Talk::with(play(test, "writer", &path));
     assert_eq!(writer.hear(), "started");
@@ -90,40 +83,6 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
     // ring.
     let other = Reader::options().expect_events::<TestEvent>().wait(LONG);
     assert!(matches!(other.open(&path).unwrap_err().kind(), ReaderErrorKind::WrongContentType { .. }));
-}
-
-#[test]
-fn events_that_were_gone_before_the_start_are_counted_apart_from_losses() {
-    let test = test_name!("events_that_were_gone_before_the_start_are_counted_apart_from_losses");
-    if part().is_some() {
-        let recorder = recorder_at(&place());
-        say(record_ringful(&recorder, 1000));
-        wait_for_parent();
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut writer = Talk::with(play(test, "writer", &path));
-    let handed_out: u64 = writer.hear().parse().unwrap();
-    // A ring that is named twice counts as two rings of the set, so each of its events comes twice.
-    for names in [vec![&path], vec![&path, &path]] {
-        let mut rings = RingSet::open(&names).unwrap();
-        let Some(RingItem::Gap { ring: 0, gap }) = rings.next_timeout(LONG) else { panic!() };
-        assert_eq!((gap.first_seqno, gap.count, gap.cause), (1, 1000, GapCause::OverwrittenBefore));
-        for _ in 1..names.len() {
-            assert!(matches!(rings.next_timeout(LONG), Some(RingItem::Gap { ring: 1, .. })));
-        }
-        (0..10).for_each(|_| assert_eq!(mark(&mut rings).1, 7));
-        let stats: Vec<_> = rings.rings().iter().map(|ring| ring.stats()).collect();
-        assert_eq!(stats.iter().map(|stats| stats.read).sum::<u64>(), 10);
-        assert!(stats.iter().all(|stats| (stats.overwritten_before, stats.lost) == (1000, 0)), "{stats:?}");
-        rings.seek(Seek::Newest);
-        assert_eq!(rings.next_timeout(Duration::from_millis(20)), None);
-        assert!(!rings.has_ended());
-    }
-    assert!(writer.end().success());
-    let cursor = RingSet::open([&path]).unwrap_err();
-    assert_eq!((cursor.kind(), handed_out > 1000), (ReaderErrorKind::NotFound, true));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Events that were recorded before a panic can be read after it: the ring's file stays, as after any other crash.
 
+use crate::read_back::events;
 use eventring::global::EXEC;
-use eventring::reader::{Next, Reader, RingState, Seek};
+use eventring::reader::{Reader, RingState};
 use eventring::record;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
@@ -12,13 +13,7 @@ use std::path::Path;
 /// Returns what a reader finds in the ring: the types of its events, and the state in which the ring was left.
 fn left_in(path: &Path) -> (Vec<u16>, RingState) {
     let reader = Reader::open(path).unwrap();
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    let mut types = Vec::new();
-    while let Next::Event(event) = cursor.next() {
-        types.push(event.event_type);
-    }
-    (types, reader.state())
+    (events(&reader).into_iter().map(|(_, event_type, ..)| event_type).collect(), reader.state())
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The expansion of `record!` does not clash with names of its caller. Lists in its arguments may end with a comma.
 
+use crate::read_back;
 use eventring::global::GlobalRecorder;
-use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, Utf8};
 use eventring::{record, recordv};
@@ -36,15 +36,8 @@ fn recorder() -> Recorder {
 
 /// Returns the type, the extension words and the payload of each recorded event.
 fn recorded(recorder: &Recorder) -> Vec<(u16, [u64; 4], Vec<u8>)> {
-    let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
-    cursor.seek(Seek::Oldest);
-    let mut events = Vec::new();
-    let mut buffer = Vec::new();
-    while let Next::Event(event) = cursor.next() {
-        let payload = cursor.payload(&event, &mut buffer).valid().unwrap().to_vec();
-        events.push((event.event_type, event.content_ext, payload));
-    }
-    events
+    let events = read_back::events(&read_back::reader_of(recorder));
+    events.into_iter().map(|(_, event_type, ext, payload)| (event_type, ext, payload)).collect()
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! A payload stays readable until half of the payload buffer has been recorded after it. This holds for one thread,
 //! for a hundred thousand threads one after another, and for a thousand threads at the same time.
 
+use crate::read_back::reader_of;
 use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
+use eventring_stress::random::Random;
 use std::sync::Barrier;
 
 /// Creates a ring for many small events. Its payload buffer has 8 MiB, as each shard of a perf recorder has by
@@ -10,10 +12,6 @@ use std::sync::Barrier;
 fn small_ring() -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "PAYLOADS")).anonymous().compact(true);
     builder.shifts(19, 23).prefault(false).build().unwrap()
-}
-
-fn reader_of(recorder: &Recorder) -> Reader {
-    Reader::options().open_fd(recorder.as_fd()).unwrap()
 }
 
 /// Counts of a ring's readable and expired payloads.
@@ -60,12 +58,6 @@ fn check_half(recorder: &Recorder) {
     assert!(found.since_newest_expired >= half, "a payload has expired {found:?} bytes, less than {half}, after");
 }
 
-/// Returns the next pseudo-random number. The numbers are the same in each run.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *state >> 33
-}
-
 /// A function from a random number to the size of the next payload.
 type NextSize = fn(u64) -> u64;
 
@@ -91,9 +83,9 @@ fn what_one_thread_recorded_is_readable_until_half_of_the_buffer_was_recorded_si
     for (name, size) in TRAFFIC {
         let recorder = small_ring();
         let payload = vec![7; 128 << 10];
-        let (mut state, mut bytes) = (1, 0);
+        let (mut random, mut bytes) = (Random(1), 0);
         while bytes < TURNS_BYTES {
-            let size = size(random(&mut state));
+            let size = size(random.below(1 << 31));
             bytes += size.next_multiple_of(16);
             recorder.record(2, [0; 4], &payload[..size as usize]);
         }
@@ -113,15 +105,15 @@ fn what_a_few_threads_recorded_at_a_time_is_readable_until_half_of_the_buffer_wa
                 let (recorder, turn) = (&recorder, &turn);
                 scope.spawn(move || {
                     let payload = vec![7; 128 << 10];
-                    let (mut state, mut bytes) = (thread, 0);
+                    let (mut random, mut bytes) = (Random(1 + thread), 0);
                     turn.wait();
                     while bytes < TURNS_BYTES / THREADS {
-                        let size = size(random(&mut state));
+                        let size = size(random.below(1 << 31));
                         bytes += size.next_multiple_of(16);
                         recorder.record(2, [0; 4], &payload[..size as usize]);
                         // The thread yields now and then. So the threads record in turns, even on a machine with a
                         // single processor.
-                        if random(&mut state).is_multiple_of(4) {
+                        if random.below(4) == 0 {
                             std::thread::yield_now();
                         }
                     }

@@ -1,6 +1,6 @@
 //! Destructors of thread-locals record while their thread ends. No event is lost, and nothing panics.
 
-use eventring::reader::{Next, Reader, Seek};
+use crate::read_back::{events, reader_of};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -51,19 +51,14 @@ fn destructors_of_thread_locals_record_before_and_after_the_recorders_own() {
         ended.join().unwrap();
     }
 
-    let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
-    cursor.seek(Seek::Oldest);
-    let mut buffer = Vec::new();
     let mut found: BTreeMap<u64, Vec<u16>> = BTreeMap::new();
-    while let Next::Event(event) = cursor.next() {
-        let thread = event.content_ext[0];
-        let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
-        match event.event_type {
+    for (_, event_type, [thread, ..], payload) in events(&reader_of(&recorder)) {
+        match event_type {
             3 | 4 => assert_eq!(payload, [thread as u8; 100]),
             1 => assert_eq!(payload[2..4], 5u16.to_le_bytes()),
             _ => assert_eq!(payload, b"alive"),
         }
-        found.entry(thread).or_default().push(event.event_type);
+        found.entry(thread).or_default().push(event_type);
     }
     for thread in 0..THREADS {
         let expected: &[u16] = match thread % 3 {

@@ -1,22 +1,11 @@
 //! Recording within recording: code that computes a payload records an event itself, in every place where such code
 //! can run.
 
+use crate::read_back;
 use eventring::global::EXEC;
-use eventring::reader::{Next, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::{BlockVerified, ExecEvent, TxnReject};
 use eventring::{record, recordv};
-
-fn events(recorder: &Recorder) -> Vec<(u16, Vec<u8>)> {
-    let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
-    cursor.seek(Seek::Oldest);
-    let mut buffer = Vec::new();
-    std::iter::from_fn(|| match cursor.next() {
-        Next::Event(event) => Some((event.event_type, cursor.payload(&event, &mut buffer).valid().unwrap().to_vec())),
-        _ => None,
-    })
-    .collect()
-}
 
 fn noted(recorder: &Recorder, number: u64) -> BlockVerified {
     record!(recorder => ExecEvent::TxnReject, TxnReject { reason: number as u32 });
@@ -60,7 +49,8 @@ fn arguments_panics_and_open_reservations_record_too() {
 
     let reject = |number: u8| (14, vec![number, 0, 0, 0]);
     let eight = |number: u8| vec![number, 0, 0, 0, 0, 0, 0, 0];
-    let found = events(&recorder);
+    let events = read_back::events(&read_back::reader_of(&recorder)).into_iter();
+    let found: Vec<_> = events.map(|(_, event_type, _, payload)| (event_type, payload)).collect();
     let missing = found[8].1.clone();
     assert_eq!(
         found,

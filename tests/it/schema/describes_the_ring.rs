@@ -1,8 +1,9 @@
 //! A program records typed events through a global recorder that it declares. A reader decodes them although it knows
 //! nothing of the program: the ring describes its events.
 
+use crate::read_back::events;
 use eventring::global::GlobalRecorder;
-use eventring::reader::{Next, Reader, Seek};
+use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, PayloadField, Utf8};
 use eventring::{record, recordv};
@@ -50,15 +51,11 @@ fn a_reader_without_the_types_decodes_by_the_text_in_the_ring() {
     assert_eq!(record!(ShopEvent::DayEnded), 3);
 
     let model = reader.schema().unwrap();
-    let mut cursor = reader.cursor();
-    cursor.seek(Seek::Oldest);
-    let mut buffer = Vec::new();
     let mut lines = String::new();
-    while let Next::Event(event) = cursor.next() {
-        let payload = cursor.payload(&event, &mut buffer).valid().unwrap();
+    for (_, event_type, _, payload) in events(&reader) {
         assert!(!payload.windows(4).any(|bytes| bytes == b"4111"), "a redacted field is in the ring");
-        let name = model.event(event.event_type).unwrap().name();
-        lines += &format!("{name} {}\n", model.decode(event.event_type, payload));
+        let name = model.event(event_type).unwrap().name();
+        lines += &format!("{name} {}\n", model.decode(event_type, &payload));
     }
     assert_eq!(
         lines,

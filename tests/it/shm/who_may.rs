@@ -34,17 +34,6 @@ fn by_default_the_owner_writes_the_group_reads_and_nobody_else_does_anything() {
 }
 
 #[test]
-fn a_second_writer_gets_an_error_that_names_the_owner() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let first = recorder(&path);
-    let description = ContentDescription::new(300, "MODES");
-    let second = Recorder::builder(description).config(&path).compact(true).shifts(15, 21).build();
-    assert_eq!(second.unwrap_err().kind(), RecorderErrorKind::AlreadyOwned { pid: Some(std::process::id()) });
-    assert_eq!(first.record(2, [0; 4], b"unharmed"), 1);
-}
-
-#[test]
 fn a_store_through_a_readers_mapping_is_a_fault() {
     const TEST: &str = test_name!("a_store_through_a_readers_mapping_is_a_fault");
     if let Some(part) = part() {

@@ -7,6 +7,7 @@
 mod tasks;
 mod threads;
 
+use eventring_stress::random::Random;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::Span;
@@ -20,7 +21,7 @@ pub fn run() {
     std::thread::scope(|scope| {
         for thread in 1..=THREADS {
             let shared = &shared;
-            let body = move || threads::any_order(&mut Dice(thread * 7919), shared);
+            let body = move || threads::any_order(&mut Random(thread * 7919), shared);
             std::thread::Builder::new().name(format!("any order {thread}")).spawn_scoped(scope, body).unwrap();
         }
         scope.spawn(threads::one_span_on_many_threads);
@@ -45,13 +46,13 @@ impl Shared {
     const SPANS_MAX: usize = 64;
 
     /// Adds a handle. If there are too many already, the new handle replaces a random one, which is dropped.
-    pub fn leave(&self, span: Span, dice: &mut Dice) {
+    pub fn leave(&self, span: Span, dice: &mut Random) {
         let mut spans = self.0.lock().unwrap();
         let replaced = if spans.len() < Self::SPANS_MAX {
             spans.push(span);
             None
         } else {
-            let at = dice.below(spans.len());
+            let at = dice.below(spans.len() as u64) as usize;
             Some(std::mem::replace(&mut spans[at], span))
         };
         drop(spans);
@@ -59,43 +60,27 @@ impl Shared {
     }
 
     /// Returns a new handle of one of the spans.
-    pub fn borrow(&self, dice: &mut Dice) -> Option<Span> {
+    pub fn borrow(&self, dice: &mut Random) -> Option<Span> {
         let spans = self.0.lock().unwrap();
-        if spans.is_empty() { None } else { Some(spans[dice.below(spans.len())].clone()) }
+        if spans.is_empty() { None } else { Some(spans[dice.below(spans.len() as u64) as usize].clone()) }
     }
 
     /// Removes and returns one of the handles.
-    pub fn take(&self, dice: &mut Dice) -> Option<Span> {
+    pub fn take(&self, dice: &mut Random) -> Option<Span> {
         let mut spans = self.0.lock().unwrap();
         if spans.is_empty() {
             return None;
         }
-        let at = dice.below(spans.len());
+        let at = dice.below(spans.len() as u64) as usize;
         Some(spans.swap_remove(at))
     }
 }
 
-/// Pseudo-random numbers, the same in each run (xorshift64*).
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.roll() >> 33) as usize % end
-    }
-}
-
 /// Makes a span with fields of all kinds. The field `late` is still empty; a test may record it later.
-pub fn new_span(dice: &mut Dice) -> Span {
+pub fn new_span(dice: &mut Random) -> Span {
     let uid = next_uid();
     match dice.below(4) {
-        0 => tracing::info_span!("request", uid, path = "/öffnen", bytes = dice.roll(), late = Empty),
+        0 => tracing::info_span!("request", uid, path = "/öffnen", bytes = dice.below(u64::MAX), late = Empty),
         1 => {
             tracing::debug_span!(target: "stress::db", "query", uid, rows = -7i64, took = 0.25, ok = true, late = Empty)
         }

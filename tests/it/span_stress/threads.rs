@@ -1,6 +1,7 @@
 //! Spans on plain threads.
 
-use super::{Dice, Shared, new_span, next_uid};
+use super::{Shared, new_span, next_uid};
+use eventring_stress::random::Random;
 use std::sync::{Barrier, mpsc};
 use tracing::Span;
 use tracing::field::Empty;
@@ -9,7 +10,7 @@ use tracing::span::EnteredSpan;
 const STEPS: usize = 2500;
 
 /// Uses spans in a random order of actions.
-pub fn any_order(dice: &mut Dice, shared: &Shared) {
+pub fn any_order(dice: &mut Random, shared: &Shared) {
     let mut entered: Vec<EnteredSpan> = Vec::new();
     let mut held: Vec<Span> = Vec::new();
     for _ in 0..STEPS {
@@ -35,13 +36,13 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
             }
             8..=9 => {
                 if !entered.is_empty() {
-                    let at = dice.below(entered.len());
+                    let at = dice.below(entered.len() as u64) as usize;
                     held.push(entered.remove(at).exit());
                 }
             }
             10 => {
                 if !held.is_empty() {
-                    let at = dice.below(held.len());
+                    let at = dice.below(held.len() as u64) as usize;
                     drop(held.swap_remove(at));
                 }
             }
@@ -61,7 +62,7 @@ pub fn any_order(dice: &mut Dice, shared: &Shared) {
                 // Both values are recorded in a new span that no other thread has. If another thread recorded `late`
                 // too, the order of the threads would decide which value is the last.
                 let fresh = new_span(dice);
-                fresh.record("late", dice.roll());
+                fresh.record("late", dice.below(u64::MAX));
                 fresh.record("late", "in the end");
                 held.push(fresh);
             }

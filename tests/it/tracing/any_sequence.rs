@@ -4,6 +4,7 @@
 
 mod guards;
 
+use crate::spans::small;
 use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber};
 use eventring_stress::reference::{Collected, Facts, ReferenceLayer, ReferenceTee, assert_same, read_back};
 use proptest::prelude::*;
@@ -187,7 +188,7 @@ fn run(dispatch: &Dispatch, steps: &[(usize, Step)]) {
 }
 
 fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).shards(2).prefault(false).build().unwrap()
+    small().shards(2).build().unwrap()
 }
 
 fn read(recorder: &PerfRecorder) -> Facts {

@@ -1,28 +1,20 @@
 //! Texts of log records that are the same each time, and those that only seem to be. Whatever is stored once, readers
 //! show each text as it was.
 
-use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::reference;
+use crate::spans::{records, small};
+use eventring::tracing::{PerfContent, PerfRecord, PerfRecorder};
+use eventring_stress::switched_off::both_kinds;
 use std::fmt;
 use tracing::{Dispatch, dispatcher, info, warn};
-use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The two ways to record.
 fn both() -> [(PerfRecorder, Dispatch); 2] {
-    [false, true].map(|has_layer| {
-        let builder = PerfRecorder::builder().anonymous().shards(1).shifts(16, 22).tables_shift(16).prefault(false);
-        let recorder = builder.build().unwrap();
-        let dispatch = match has_layer {
-            true => Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone()))),
-            false => Dispatch::new(RecorderSubscriber::new(recorder.clone())),
-        };
-        (recorder, dispatch)
-    })
+    both_kinds(|_| small().shards(1).build().unwrap())
 }
 
 /// Returns the log records of this test; other tests of the process record to other rings.
 fn recorded(recorder: &PerfRecorder) -> Vec<PerfRecord> {
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(recorder);
     records.into_iter().filter(|record| matches!(record.content, PerfContent::Event { .. })).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Contexts of remote callers: stored with spans, passed on, and read back with the same ids.
 
+use crate::spans::recorder;
 use eventring::tracing::context::{ProcessIds, RemoteContext, TraceIds, inject, inject_current};
 use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SpanTree};
 use eventring_stress::reference;
@@ -11,10 +12,6 @@ use tracing_subscriber::registry;
 
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 const STATE: &str = "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE";
-
-fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
-}
 
 /// Returns a subscriber, a layer, and a layer under a filter, each with a recorder of its own.
 fn all_kinds() -> [(PerfRecorder, Dispatch); 3] {

@@ -1,11 +1,10 @@
 //! Several subscribers at the same time: each thread has its own, one is used inside another, and layers are combined
 //! with filters and a `fmt` layer.
 
+use crate::spans::{recorder, records};
 use eventring::global::current_span_id;
-use eventring::tracing::{
-    PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber, SpanTree,
-};
-use eventring_stress::reference;
+use eventring::tracing::{PerfContent, PerfRecorder, RecorderLayer, SpanTree};
+use eventring_stress::switched_off;
 use std::io;
 use std::sync::{Arc, Mutex};
 use tracing::dispatcher::with_default;
@@ -13,14 +12,6 @@ use tracing::{Dispatch, Level};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
-
-fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
-}
-
-fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
-    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
-}
 
 /// Returns a line for each span, `name in parent`, and for each event, `message at span`. The lines are in the order
 /// of time.
@@ -43,11 +34,7 @@ fn story(recorder: &PerfRecorder) -> Vec<String> {
 
 /// Makes two dispatches, each with a recorder of its own: one with a subscriber, one with a layer on a `Registry`.
 fn both_kinds() -> [(PerfRecorder, Dispatch); 2] {
-    let (first, second) = (recorder(), recorder());
-    [
-        (first.clone(), Dispatch::new(RecorderSubscriber::new(first))),
-        (second.clone(), Dispatch::new(registry().with(RecorderLayer::new(second)))),
-    ]
+    switched_off::both_kinds(|_| recorder())
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Field values of every type are read back as they were recorded. Values that were cut or left out are marked.
 
+use crate::spans::{records, small};
 use eventring::schema::perf::{Cut, FieldValue, NotFormatted, flags};
-use eventring::tracing::{
-    Fields, PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber,
-};
+use eventring::tracing::{Fields, PerfContent, PerfRecord, PerfRecorderBuilder, RecorderSubscriber};
 use eventring_stress::reference;
 use std::cell::Cell;
 use std::fmt;
@@ -11,17 +10,17 @@ use tracing::field::Empty;
 
 /// Runs `program` twice, because a thread's first event takes another path through the code than its later events.
 fn record_with(builder: PerfRecorderBuilder, program: impl Fn()) -> Vec<PerfRecord> {
-    let recorder = builder.anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
+    let recorder = builder.build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         program();
         reference::ask_the_time_often();
         program();
     });
-    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
+    records(&recorder)
 }
 
 fn recorded(program: impl Fn()) -> Vec<PerfRecord> {
-    record_with(PerfRecorder::builder(), program)
+    record_with(small(), program)
 }
 
 /// Returns the fields and the flags of the program's only span or event. The program has run twice, and both runs
@@ -119,7 +118,7 @@ fn every_type_of_value_comes_back() {
 #[test]
 fn a_long_debug_value_is_cut_between_characters_and_marked() {
     let value = "é".repeat(1000);
-    let records = record_with(PerfRecorder::builder().debug_bytes_max(101), || {
+    let records = record_with(small().debug_bytes_max(101), || {
         tracing::info!(after = 1u64, %value, before = true);
     });
     let (fields, _) = only_fields(&records);
@@ -132,7 +131,7 @@ fn a_long_debug_value_is_cut_between_characters_and_marked() {
 
 #[test]
 fn a_message_and_an_error_have_a_limit_of_their_own() {
-    let records = record_with(PerfRecorder::builder().debug_bytes_max(4).text_bytes_max(10), || {
+    let records = record_with(small().debug_bytes_max(4).text_bytes_max(10), || {
         let error = &Outer(Inner) as &(dyn std::error::Error + 'static);
         tracing::info!(error, value = ?"abcdefgh", "0123456789");
     });
@@ -152,7 +151,7 @@ fn formatting_can_be_switched_off_and_then_nothing_is_formatted_but_messages() {
             panic!("formatted");
         }
     }
-    let records = record_with(PerfRecorder::builder().debug_bytes_max(0), || {
+    let records = record_with(small().debug_bytes_max(0), || {
         tracing::info!(value = ?Untouchable, typed = 1u64, "message {}", 1);
     });
     let (fields, _) = only_fields(&records);
@@ -178,7 +177,7 @@ fn fields_larger_than_the_small_buffer_come_back_whole() {
 #[test]
 fn values_that_do_not_fit_are_cut_or_counted_as_missing() {
     let text = "é".repeat(50);
-    let records = record_with(PerfRecorder::builder().fields_bytes_max(64), || {
+    let records = record_with(small().fields_bytes_max(64), || {
         let _span = tracing::info_span!("tight", number = 1u64, text, other = 2u64, more = "m", flag = true);
     });
     let (fields, flags) = only_fields(&records);
@@ -193,7 +192,7 @@ fn values_that_do_not_fit_are_cut_or_counted_as_missing() {
 #[test]
 fn the_largest_limit_is_that_of_the_large_buffer() {
     let text = "x".repeat(100_000);
-    let records = record_with(PerfRecorder::builder().fields_bytes_max(usize::MAX), || tracing::info!(text));
+    let records = record_with(small().fields_bytes_max(usize::MAX), || tracing::info!(text));
     let (fields, _) = only_fields(&records);
     assert_eq!(fields.get("text"), Some(&FieldValue::Str("x".repeat((1 << 15) - 8))));
     assert_eq!(fields.values[0].cut, Some(Cut::Limit { original_bytes: Some(100_000) }));

@@ -1,18 +1,14 @@
 //! Filters of the subscriber and of layers decide which spans and events are recorded. A filter may change while the
 //! program runs.
 
-use eventring::tracing::{PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
-use eventring_stress::reference;
+use crate::spans::{recorder, records};
+use eventring::tracing::{PerfContent, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
 use tracing::{Dispatch, Level, Subscriber as _};
 use tracing_core::LevelFilter;
 use tracing_subscriber::prelude::*;
 
-fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
-}
-
 fn names(recorder: &PerfRecorder) -> Vec<String> {
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(recorder);
     records
         .iter()
         .filter_map(|record| match &record.content {
@@ -74,7 +70,7 @@ fn spans_created_while_the_subscriber_is_off_stay_unrecorded_and_their_children_
         });
         drop((unknown, known));
     });
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(&recorder);
     let tree = eventring::tracing::SpanTree::from_records(&records);
     let names: Vec<_> =
         tree.iter().map(|span| (span.name(), span.parent.and_then(|id| tree.get(id)).map(|p| p.name()))).collect();
@@ -98,7 +94,7 @@ fn a_layer_takes_in_spans_that_were_created_before_it_recorded() {
         drop(parent);
         drop(grandparent);
     });
-    let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
+    let records = records(&recorder);
     let tree = eventring::tracing::SpanTree::from_records(&records);
     let parent = |name: &str| {
         let span = tree.iter().find(|span| span.name() == name).unwrap();
@@ -140,7 +136,7 @@ fn a_layer_filters_nothing_by_itself_and_has_its_own_parents_under_a_filter_of_i
         ["outer", "hidden", "in hidden", "inner", "in inner", "hidden event", "explicit", "hidden", "below"]
     );
     assert_eq!(names(&some), ["outer", "in hidden", "inner", "in inner", "explicit", "below"]);
-    let records = reference::records(&mut PerfReader::from_shards(some.open_readers().unwrap()));
+    let records = records(&some);
     let tree = eventring::tracing::SpanTree::from_records(&records);
     let id = |name: &str| tree.iter().find(|span| span.name() == name).unwrap().id;
     assert_eq!(tree.get(id("inner")).unwrap().parent, Some(id("outer")));

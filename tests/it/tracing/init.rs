@@ -35,7 +35,11 @@ fn serve(set_up: impl FnOnce() -> Result<bool, String>) {
 }
 
 fn command(test: &str, directory: &Path, variables: &[(&str, &str)]) -> Command {
-    let mut command = play(test, "service", &directory.join("app"));
+    command_of(test, "service", directory, variables)
+}
+
+fn command_of(test: &str, part: &str, directory: &Path, variables: &[(&str, &str)]) -> Command {
+    let mut command = play(test, part, &directory.join("app"));
     VARIABLES.iter().for_each(|variable| {
         command.env_remove(variable);
     });
@@ -139,29 +143,9 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
 }
 
 #[test]
-fn a_program_with_layers_of_its_own_is_switched_on_by_its_environment() {
-    let test = test_name!("a_program_with_layers_of_its_own_is_switched_on_by_its_environment");
-    if part().is_some() {
-        return serve(|| {
-            let layer = RecorderLayer::try_from_env().map_err(|error| error.to_string())?;
-            let is_on = layer.is_some();
-            let filter = "debug".parse::<eventring::tracing::TargetFilter>().unwrap();
-            let stack = tracing_subscriber::registry().with(layer.map(|layer| layer.with_filter(filter)));
-            tracing::subscriber::set_global_default(stack).unwrap();
-            Ok(is_on)
-        });
-    }
-    let directory = directory();
-    let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
-    assert_eq!(outcome(&[]), ("off".into(), vec![]));
-    let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_REDACT", "user.password")]);
-    assert_eq!((printed.as_str(), recorded.len()), ("recording", ALL.len()));
-    assert_eq!(recorded[0], "request user.name=kim user.password=<redacted>");
-}
-
-#[test]
-fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
-    let test = test_name!("a_layer_from_the_environment_has_the_environments_filter_for_itself");
+fn a_layer_from_the_environment_is_switched_on_by_it_and_has_the_environments_filter_for_itself() {
+    let test =
+        test_name!("a_layer_from_the_environment_is_switched_on_by_it_and_has_the_environments_filter_for_itself");
     if part().is_some() {
         return serve(|| {
             let layer = RecorderLayer::try_from_env().map_err(|error| {
@@ -169,18 +153,21 @@ fn a_layer_from_the_environment_has_the_environments_filter_for_itself() {
                 assert!(PERF.installed().is_none());
                 error.to_string()
             })?;
+            let is_on = layer.is_some();
             let stack = tracing_subscriber::registry()
                 .with(layer)
                 .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
             tracing::subscriber::set_global_default(stack).unwrap();
             // The filter belongs to the recorder's layer alone. Other layers still see every level.
             assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
-            Ok(true)
+            Ok(is_on)
         });
     }
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
-    let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21")]);
+    assert_eq!(outcome(&[]), ("off".into(), vec![]));
+    let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app:15:21"), ("EVENTRING_REDACT", "user.password")]);
+    assert_eq!(recorded[0], "request user.name=kim user.password=<redacted>");
     assert_eq!(
         (printed.as_str(), recorded.len()),
         ("recording", ALL.len()),
@@ -218,14 +205,7 @@ fn rings_are_kept_on_request_also_those_that_are_created_later() {
     }
     for (part, remaining) in [("keeps", vec!["app", "app.1"]), ("removes", vec![])] {
         let directory = directory();
-        let mut command = play(test, part, &directory.path().join("app"));
-        VARIABLES.iter().for_each(|variable| {
-            command.env_remove(variable);
-        });
-        let mut talk = Talk::with({
-            command.env("EVENTRING_DIR", directory.path());
-            command
-        });
+        let mut talk = Talk::with(command_of(test, part, directory.path(), &[]));
         assert_eq!(talk.hear(), "done");
         assert!(talk.end().success());
         let files = fs::read_dir(directory.path()).unwrap();
@@ -252,11 +232,11 @@ fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
     let directory = directory();
     // There is no directory of that name, and it cannot be made.
     fs::write(directory.path().join("file"), "").unwrap();
-    let mut other = command(test, &directory.path().join("file"), &[]);
-    let mut talk = Talk::with({
-        other.env("EVENTRING_DIR", directory.path());
-        other
-    });
+    let mut talk = Talk::with(command(
+        test,
+        &directory.path().join("file"),
+        &[("EVENTRING_DIR", directory.path().to_str().unwrap())],
+    ));
     let printed = talk.hear();
     assert!(
         printed.contains(&format!("{}/file", directory.path().display()))
@@ -412,14 +392,8 @@ fn init_never_ends_a_program_and_its_handle_says_why_nothing_is_recorded() {
         ("a wrong source", Some(("EVENTRING_INSTRUCTIONS", "abacus")), "`abacus`"),
         ("no directory", Some(("EVENTRING_DIR", "/proc/nowhere")), "/proc/nowhere"),
     ] {
-        let mut command = play(test, part, directory.path());
-        VARIABLES.iter().for_each(|variable| {
-            command.env_remove(variable);
-        });
-        let mut talk = Talk::with({
-            command.env("EVENTRING_DIR", directory.path()).envs(variable);
-            command
-        });
+        let variables: Vec<(&str, &str)> = variable.into_iter().collect();
+        let mut talk = Talk::with(command_of(test, part, directory.path(), &variables));
         let problem = talk.hear();
         assert!(problem.starts_with("begin recording of `tracing`: ") && problem.contains(reason), "{part}: {problem}");
         assert!(talk.end().success(), "{part}");

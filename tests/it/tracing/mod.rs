@@ -10,6 +10,5 @@ mod otel_context;
 mod panicking_values;
 mod reentrancy;
 mod short_lived_shards;
-mod spans_are_read_back;
 mod stress;
 mod switched_off;

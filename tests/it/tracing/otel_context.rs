@@ -1,7 +1,8 @@
 //! What profilers of OpenTelemetry see of the program's threads: an independent reader stops them again and again.
 
+use crate::spans::recorder;
 use eventring::tracing::context::{RemoteContext, inject};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber, publish_otel_context};
+use eventring::tracing::{RecorderSubscriber, publish_otel_context};
 use eventring_stress::{child, test_name};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -70,7 +71,7 @@ fn walk(thread: usize, spans: &[Span]) -> ! {
 }
 
 fn play(place: &Path) {
-    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
+    let recorder = recorder();
     publish_otel_context(&recorder).unwrap();
     publish_otel_context(&recorder).unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));

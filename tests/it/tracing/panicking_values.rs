@@ -1,16 +1,14 @@
 //! A value panics while it is formatted. The program gets the panic. The event is recorded with its fields up to the
 //! one that panicked.
 
+use crate::spans::{records, small};
 use eventring::schema::perf::{Cut, FieldValue};
-use eventring::tracing::{
-    Fields, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderLayer, RecorderSubscriber, SpanTree,
-};
+use eventring::tracing::{Fields, PerfRecord, PerfRecorderBuilder, SpanTree};
 use eventring_stress::reference;
+use eventring_stress::switched_off::both_kinds;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracing::Dispatch;
 use tracing::field::Empty;
-use tracing_subscriber::prelude::*;
 
 struct Panicking;
 
@@ -24,13 +22,7 @@ impl fmt::Debug for Panicking {
 /// Runs `programs`, each of which panics while a value is formatted. Returns what the subscriber has recorded, and
 /// what the layer has recorded.
 fn recorded(builder: fn() -> PerfRecorderBuilder, programs: &[&dyn Fn()]) -> [Vec<PerfRecord>; 2] {
-    [false, true].map(|is_layer| {
-        let recorder = builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap();
-        let dispatch = if is_layer {
-            Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone())))
-        } else {
-            Dispatch::new(RecorderSubscriber::new(recorder.clone()))
-        };
+    both_kinds(|_| builder().build().unwrap()).map(|(recorder, dispatch)| {
         tracing::dispatcher::with_default(&dispatch, || {
             for program in programs {
                 reference::ask_the_time_often();
@@ -38,7 +30,7 @@ fn recorded(builder: fn() -> PerfRecorderBuilder, programs: &[&dyn Fn()]) -> [Ve
             }
             tracing::info!(value = ?Some(1), "after");
         });
-        reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
+        records(&recorder)
     })
 }
 
@@ -54,7 +46,7 @@ fn check(fields: &Fields, before: &str) {
 fn an_event_with_a_value_that_panics_is_recorded_with_the_fields_up_to_it() {
     let program: &dyn Fn() = &|| tracing::info!(before = "b", value = ?Panicking, after = 1u64);
     // The program runs twice, because a thread's first event takes another path through the code than its later events.
-    for records in recorded(PerfRecorder::builder, &[program, program]) {
+    for records in recorded(small, &[program, program]) {
         let events = reference::log_fields(&records);
         assert_eq!(events.len(), 3);
         check(events[0], "b");
@@ -69,7 +61,7 @@ fn an_event_with_a_value_that_panics_is_recorded_with_the_fields_up_to_it() {
 fn so_it_is_in_a_large_event_and_where_fields_are_hidden() {
     let long = "x".repeat(3000);
     let program: &dyn Fn() = &|| tracing::info!(before = long, value = ?Panicking);
-    for builder in [PerfRecorder::builder, || PerfRecorder::builder().redact_fields(["password"])] {
+    for builder in [small, || small().redact_fields(["password"])] {
         for records in recorded(builder, &[program, program]) {
             let events = reference::log_fields(&records);
             check(events[0], &long);
@@ -87,7 +79,7 @@ fn a_span_whose_value_panics_is_closed_and_its_id_is_not_returned() {
     };
     // The panics use up no cells of spans.
     let programs = [program, late].repeat(100);
-    for records in recorded(PerfRecorder::builder, &programs) {
+    for records in recorded(small, &programs) {
         let tree = SpanTree::from_records(&records);
         let spans: Vec<_> = tree.iter().collect();
         assert_eq!(spans.len(), 200);

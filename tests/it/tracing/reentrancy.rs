@@ -3,8 +3,9 @@
 //! While any thread of the process has a scoped subscriber, `tracing` hides events that are made inside a subscriber.
 //! So each test runs alone in a process, with a global subscriber.
 
+use crate::spans::{recorder, records};
 use eventring::schema::perf::{FieldValue, NotFormatted};
-use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
+use eventring::tracing::{PerfContent, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
 use eventring_stress::child::{part, place, play};
 use eventring_stress::reference;
 use eventring_stress::test_name;
@@ -33,19 +34,11 @@ impl fmt::Debug for Endless {
     }
 }
 
-fn recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
-}
-
 fn dispatch_to(recorder: &PerfRecorder, kind: &str) -> Dispatch {
     match kind {
         "subscriber" => Dispatch::new(RecorderSubscriber::new(recorder.clone())),
         _ => Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone()))),
     }
-}
-
-fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
-    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
 }
 
 /// Runs `program` in two new processes: one has a global subscriber, the other a global layer. In each of them, calls

@@ -1,14 +1,10 @@
 //! Spans that end while recording is switched off. No reader and no export shows them as still open.
 
-use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, SpanTree};
-use eventring_stress::reference;
+use crate::spans::records;
+use eventring::tracing::{PerfContent, SpanTree};
 use eventring_stress::switched_off::{both_kinds, builder, run};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracing::info_span;
-
-fn records(recorder: &PerfRecorder) -> Vec<PerfRecord> {
-    reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()))
-}
 
 #[test]
 fn spans_end_while_recording_is_off_and_new_spans_are_not_recorded() {
