@@ -85,7 +85,7 @@ use other_systems::interrupt;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use eventring::schema::SchemaModel;
 use eventring_capture::secret::without_secrets_of;
-use exit::{Exit, Failure};
+use exit::Exit;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -115,7 +115,7 @@ struct Cli {
 fn give_schemas(files: &[PathBuf]) -> anyhow::Result<()> {
     for file in files {
         let name = file.display();
-        let failed = |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("--schema {name}: {why}"));
+        let failed = |why: &dyn std::fmt::Display| Exit::Usage.failure(format!("--schema {name}: {why}"));
         let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
         eventring::schema::give_schema(SchemaModel::parse(&text).map_err(|error| failed(&error))?);
     }

@@ -38,7 +38,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let saved = args.saved.open(false, args.json)?;
+    let saved = args.saved.open(false, args.json, |_, _| ())?;
     let summary = summarize(&saved.capture);
     saved.reading.end();
     let summary = summary?;
@@ -59,10 +59,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     }
     out.flush()?;
-    match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
-        Exit::Done if args.strict && MissingEvents::from(&summary).is_loss() => Ok(Exit::Lost),
-        exit => Ok(exit),
-    }
+    let exit = saved.report(&args.saved.names, &summary.problems, &summary.payload_losses);
+    Ok(exit.or_if(args.strict && MissingEvents::from(&summary).is_loss(), Exit::Lost))
 }
 
 /// Returns the figures of the blocks, if the capture has execution events and all of it is wanted.

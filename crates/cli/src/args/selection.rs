@@ -202,22 +202,15 @@ impl SelectionRest {
         capture: &CaptureFile,
         is_utc: bool,
     ) -> Selection {
-        let mut selection = Selection::new();
         let epoch_nanos = |time: Time| time.as_seen(is_utc).epoch_nanos(capture);
-        if let Some(from) = from {
-            selection = selection.from_epoch_nanos(epoch_nanos(from));
-        }
-        if let Some(to) = self.to {
-            selection = selection.to_epoch_nanos(epoch_nanos(to));
-        }
+        let selection = from.into_iter().map(epoch_nanos).fold(Selection::new(), Selection::from_epoch_nanos);
+        let mut selection = self.to.into_iter().map(epoch_nanos).fold(selection, Selection::to_epoch_nanos);
         if let Some((time, around)) = self.around {
             let (time, around) = (epoch_nanos(time), u64::try_from(around.as_nanos()).unwrap_or(u64::MAX));
             selection = selection.from_epoch_nanos(time.saturating_sub(around));
             selection = selection.to_epoch_nanos(time.saturating_add(around));
         }
-        if let Some(duration) = self.min_duration {
-            selection = selection.min_duration(duration);
-        }
+        selection = self.min_duration.into_iter().fold(selection, Selection::min_duration);
         selection = spans.iter().fold(selection, Selection::span);
         selection = self.thread.iter().fold(selection, Selection::thread);
         self.ring.iter().fold(selection, Selection::ring)

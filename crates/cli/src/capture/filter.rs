@@ -67,7 +67,7 @@ impl FilterArgs {
                 false => no_such_event(name, known.into_iter().collect()),
             };
             if rings.are_all_open() {
-                return Err(Failure::new(Exit::Usage, message));
+                return Exit::Usage.fail(message);
             }
             report_problem(false, &message);
         }
@@ -89,7 +89,7 @@ impl FilterArgs {
         let checked = check_fields(condition, &known).map_err(|why| format!("--where: {why}"));
         match checked {
             Err(message) if !rings.are_all_open() => report_problem(false, &message),
-            checked => checked.map_err(|message| Failure::new(Exit::Usage, message))?,
+            checked => checked.map_err(|message| Exit::Usage.failure(message))?,
         }
         Ok(())
     }
@@ -109,23 +109,11 @@ impl FilterArgs {
     }
 
     pub(crate) fn filter(&self) -> BatchFilter {
-        let mut filter = BatchFilter::new();
-        for name in &self.types {
-            filter = filter.event_type(name);
-        }
-        for name in &self.spans {
-            filter = filter.span(name);
-        }
-        if let Some(level) = self.max_level {
-            filter = filter.level(level);
-        }
-        if let Some(trees) = self.sample {
-            filter = filter.sampled_per_million(trees);
-        }
-        if let Some(condition) = &self.condition {
-            filter = filter.condition(taken_by(condition));
-        }
-        filter
+        let filter = self.types.iter().fold(BatchFilter::new(), BatchFilter::event_type);
+        let filter = self.spans.iter().fold(filter, BatchFilter::span);
+        let filter = self.max_level.into_iter().fold(filter, BatchFilter::level);
+        let filter = self.sample.into_iter().fold(filter, BatchFilter::sampled_per_million);
+        self.condition.iter().map(taken_by).fold(filter, BatchFilter::condition)
     }
 }
 

@@ -5,7 +5,7 @@ mod left_out;
 mod rings;
 mod system;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use crate::args::amounts::parse_duration;
 use crate::input::history::History;
 use crate::input::process;
@@ -63,8 +63,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let mut answer = Answer::default();
     let pid = match args.name.to_str().and_then(|name| name.strip_prefix("pid:")).filter(|pid| !pid.contains('/')) {
         Some(pid) => Some(pid.parse::<u32>().map_err(|_| {
-            let message = format!("`pid:{pid}` has no number of a process, expected for example pid:1234");
-            Failure::new(Exit::Usage, message)
+            Exit::Usage.failure(format!("`pid:{pid}` has no number of a process, expected for example pid:1234"))
         })?),
         None => None,
     };

@@ -1,7 +1,7 @@
 //! `eventring levels`.
 
 use super::{Target, described};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::text::format::{TimeFormat, one_line};
 use crate::text::paint::DIM;
 use eventring::control::ProcessState;
@@ -24,12 +24,11 @@ pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
     if args.json {
         let [process] = &processes[..] else {
             let programs: Vec<String> = processes.iter().map(described).collect();
-            let message = format!(
+            return Exit::Usage.fail(format!(
                 "{} means several processes: {}; name one of them by pid:N",
                 args.target.name,
                 programs.join(", ")
-            );
-            return Err(Failure::new(Exit::Usage, message).into());
+            ));
         };
         let state = process.state()?;
         let mut object = object(&state);

@@ -1,6 +1,6 @@
 //! Recording the events of a capture once more, into rings of this process.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::recorder::{ContentDescription, Recorder};
@@ -138,7 +138,7 @@ fn make(ring: &CapturedRing, events: u64, catalog: &Catalog) -> anyhow::Result<R
     let builder = Recorder::builder(description).anonymous().shifts(descriptors, payloads).prefault(false);
     let builder = builder.served_name(ring.name.rsplit('/').next().unwrap_or_default());
     let made = if ring.is_perf() { ring_with_tables(builder, catalog) } else { builder.build() };
-    made.map_err(|error| Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into())
+    made.map_err(|error| Exit::Failed.failure(format!("cannot make a ring for {}: {error}", ring.name)).into())
 }
 
 #[cfg(test)]

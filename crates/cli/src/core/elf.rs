@@ -71,17 +71,14 @@ impl CoreFile {
         let remedy = "name the core file of a program that has recorded; `coredumpctl dump -o core` writes one that systemd keeps";
         let metadata = std::fs::metadata(path).map_err(|error| cannot(error).and(remedy))?;
         if !metadata.is_file() {
-            let message =
-                format!("{shown} is no file, expected a core file; copy what comes from it into a file first");
-            return Err(Failure::new(Exit::NotARing, message));
+            return Exit::NotARing
+                .fail(format!("{shown} is no file, expected a core file; copy what comes from it into a file first"));
         }
         let file = File::open(path).map_err(cannot)?;
         let bytes = metadata.len();
         let written = metadata.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-        let (mut segments, notes) = read(&file, bytes).map_err(|found| {
-            let message = format!("{shown} is no core file that can be read: {found}");
-            Failure::new(Exit::NotARing, message)
-        })?;
+        let (mut segments, notes) = read(&file, bytes)
+            .map_err(|found| Exit::NotARing.failure(format!("{shown} is no core file that can be read: {found}")))?;
         let mut cut_bytes = 0_u64;
         for segment in &mut segments {
             let there = segment.bytes.min(bytes.saturating_sub(segment.offset));

@@ -46,7 +46,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
     let core = CoreFile::open(&args.core)?;
     if output::is_stdout(&args.output) || !matches!(look(args, &core)?, OutputKind::File) {
         let message = "a capture of a core file goes into a file, and not into a pipe or a device; name a file";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     // The images of rings need room as the capture does.
     let place = args.output.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(".".as_ref());
@@ -133,7 +133,7 @@ fn nothing_found(args: &CoreArgs, core: &CoreFile, images: &Images) -> Failure {
     let shown = args.core.display();
     if core.cut_bytes > 0 {
         let message = format!("{shown} holds no ring: {}", cut_in_words(core, images));
-        return Failure::new(Exit::Truncated, one_line(&message));
+        return Exit::Truncated.failure(one_line(&message));
     }
     let why = match (images.not_in_core.as_slice(), images.problems.as_slice()) {
         ([], []) => {
@@ -144,7 +144,7 @@ fn nothing_found(args: &CoreArgs, core: &CoreFile, images: &Images) -> Failure {
             format!("{} {} left out of it: {REMEDY}", paths.join(", "), if paths.len() == 1 { "was" } else { "were" })
         }
     };
-    Failure::new(Exit::NotFound, one_line(&format!("{shown} holds no ring: {why}")))
+    Exit::NotFound.failure(one_line(&format!("{shown} holds no ring: {why}")))
 }
 
 /// How the program ended.

@@ -3,7 +3,7 @@
 mod files;
 mod gaps;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::watch::search::{HitStyle, search};
 use crate::args::limit::{LineLimitArgs, Part};
@@ -127,8 +127,7 @@ impl Found {
         let nanos = |time: Option<Time>| time.map(|time| time.as_seen(args.utc).epoch_nanos(&capture));
         let (from, to) = (nanos(args.from).unwrap_or(0), nanos(args.to).unwrap_or(u64::MAX));
         if from > to {
-            let message = "the time window ends before it begins; swap --from and --to";
-            return Err(Failure::new(Exit::Usage, message).into());
+            return Exit::Usage.fail("the time window ends before it begins; swap --from and --to");
         }
         self.files += 1;
         match check_fields(&args.condition, &known_fields(&capture)) {

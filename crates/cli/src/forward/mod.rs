@@ -120,21 +120,15 @@ impl AddressKind {
         match () {
             () if broker::is_broker(address) => Ok(Self::Broker),
             () if has(&["otlp://", "otlps://", "http://", "https://"]) => Ok(Self::Collector),
-            () if address.contains('/') && !address.contains("://") => {
-                let message = format!(
+            () if address.contains('/') && !address.contains("://") => Exit::Usage.fail(format!(
                     "--to {0}: events go to a broker or a collector; `eventring capture RING --resume --reopen --rotate-every \
-                     5m -o {0}/RING.evc` writes files",
+                 5m -o {0}/RING.evc` writes files",
                     SecretAddress::from(address)
-                );
-                Err(Failure::new(Exit::Usage, message))
-            }
-            () => {
-                let message = format!(
+                )),
+            () => Exit::Usage.fail(format!(
                     "--to {}: expected nats://HOST:PORT, tls://HOST:PORT or otlp://HOST:PORT",
                     SecretAddress::from(address)
-                );
-                Err(Failure::new(Exit::Usage, message))
-            }
+                )),
         }
     }
 
@@ -162,8 +156,7 @@ impl AddressKind {
         };
         match given.iter().find(|(is_given, _)| *is_given) {
             Some((_, option)) => {
-                let message = format!("--to {}: {what} has no {option}; leave the option out", args.to);
-                Err(Failure::new(Exit::Usage, message))
+                Exit::Usage.fail(format!("--to {}: {what} has no {option}; leave the option out", args.to))
             }
             None => Ok(()),
         }

@@ -1,11 +1,12 @@
 //! The output about forwarding: a line of progress, problems, the counts at the end.
 
 use crate::capture::filter::report_filtered;
+use crate::input::reading::spinner;
 use crate::text::format::{bytes, counted, events, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring_forward::{ForwardProgress, ForwardSummary};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -13,15 +14,6 @@ use std::time::{Duration, Instant};
 
 /// The time for which a problem lasts before it is reported.
 const PROBLEM_TIME: Duration = Duration::from_secs(1);
-
-/// A line of progress, as far as stderr is a terminal.
-pub(super) fn spinner() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar
-}
 
 /// Problems with a broker or a collector, each of which is reported once, if it lasts.
 #[derive(Debug)]

@@ -1,11 +1,12 @@
 //! `eventring receive`.
 
 use super::broker::{BrokerArgs, connect, is_broker};
-use super::progress::{Problems, spinner};
+use super::progress::Problems;
 use super::rings::LiveRings;
 use crate::args::amounts::parse_duration;
 use crate::args::rotation::RotationArgs;
 use crate::exit::{Exit, Failure};
+use crate::input::reading::spinner;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::directory;
@@ -80,28 +81,20 @@ pub(crate) struct ReceiveArgs {
 
 pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if !is_broker(args.from.expose()) {
-        let message = format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from);
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from));
     }
     if output::is_stdout(&args.output) {
-        let message = "a receiver goes on with its file, and cannot with stdout; name a file";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("a receiver goes on with its file, and cannot with stdout; name a file");
     }
     if args.parquet.is_some() {
         Format::Parquet.check_built()?;
     }
     let interrupt = Interrupt::listen()?;
     let stream = open(args, &interrupt)?;
-    let mut options = ReceiverOptions::new().overwrite(args.force).rotation(args.rotation.options()?);
-    if let Some(host) = &args.host {
-        options = options.host(host);
-    }
-    if let Some(ring) = &args.ring {
-        options = options.ring(ring);
-    }
-    if let Some(share) = args.share {
-        options = options.share(share);
-    }
+    let options = ReceiverOptions::new().overwrite(args.force).rotation(args.rotation.options()?);
+    let options = args.host.iter().fold(options, ReceiverOptions::host);
+    let options = args.ring.iter().fold(options, ReceiverOptions::ring);
+    let options = args.share.into_iter().fold(options, ReceiverOptions::share);
     let receiver = Receiver::open(stream, &args.output, &options)?;
     let rings = RefCell::new(args.rings.as_deref().map(LiveRings::in_directory).transpose()?);
     let mut not_recorded = None;
@@ -144,10 +137,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let without_room = rings.borrow().as_ref().map_or(0, LiveRings::count_without_room);
     let ReceiveSummary { state, stats, files, .. } = result.map_err(|error| match error.path() {
         Some(_) => anyhow::Error::new(error),
-        None => {
-            let message = format!("{}: {error}", args.output.display());
-            Failure::new(Exit::from_error(&error.into()), message).into()
-        }
+        None => Failure::about(args.output.display(), error).into(),
     })?;
     if let Some(directory) = &args.parquet {
         directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;

@@ -234,9 +234,8 @@ impl LiveRings {
             .prefault(false)
             .keep(true);
         let made = ReplayedRecorder::new(builder, ring.is_perf());
-        made.map(Some).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into()
-        })
+        made.map(Some)
+            .map_err(|error| Exit::Failed.failure(format!("cannot make a ring for {}: {error}", ring.name)).into())
     }
 
     /// Returns the path of a ring. Another ring may have the same name: the ring `c` of the host `a.b`, and the ring

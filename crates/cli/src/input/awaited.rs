@@ -1,7 +1,7 @@
 //! The rings of a capture. Some of them may not exist yet when the capture begins. Each ring is opened as soon as it
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::LOOK_PAUSE;
 use crate::input::advice;
 use crate::input::family::Family;
@@ -185,20 +185,18 @@ impl AwaitedRings {
                 return Err(self.missing_rings_error("nothing was captured"));
             }
             if interrupt.came() {
-                let message = format!(
+                return Exit::NotFound.fail(format!(
                     "interrupted before {} made; nothing was captured or sent, and no file was written",
                     self.those_awaited("was", "were")
-                );
-                return Err(Failure::new(Exit::NotFound, message).into());
+                ));
             }
             if let Some(limit) = limit.filter(|limit| begin.elapsed() >= *limit) {
-                let message = format!(
+                return Exit::NotFound.fail(format!(
                     "{} not made within {} (--duration); start the program that records there sooner, or give a longer --duration (nothing was \
                      captured, and no file was written)",
                     self.those_awaited("was", "were"),
                     duration(limit)
-                );
-                return Err(Failure::new(Exit::NotFound, message).into());
+                ));
             }
             is_at_once = false;
             self.say_what_is_awaited();
@@ -460,7 +458,7 @@ impl AwaitedRings {
                 "{those} never made; start the program that records there, or leave the name out: `eventring list` shows the rings ({outcome})"
             ),
         };
-        Failure::new(Exit::NotFound, message).into()
+        Exit::NotFound.failure(message).into()
     }
 
     /// Removes the files of rings that the program has left only because this capture has set `EVENTRING_KEEP` for it.

@@ -123,11 +123,8 @@ impl ProcessArgs {
     pub(crate) fn refuse_enable(&self, what: &str) -> Result<(), Failure> {
         match &self.enable {
             None => Ok(()),
-            Some(_) => {
-                let message =
-                    format!("--enable switches on what a running program records, and {what} is read; leave it out");
-                Err(Failure::new(Exit::Usage, message))
-            }
+            Some(_) => Exit::Usage
+                .fail(format!("--enable switches on what a running program records, and {what} is read; leave it out")),
         }
     }
 
@@ -135,12 +132,11 @@ impl ProcessArgs {
     /// found by the address of its program, and some addresses change with each start.
     pub(crate) fn check_lasting(rings: &[PathBuf]) -> Result<(), Failure> {
         let Some(ring) = rings.iter().find(|ring| is_of_one_process(ring)) else { return Ok(()) };
-        let message = format!(
+        Exit::Usage.fail(format!(
             "{}: --reopen cannot find this ring again: the server of a program that is started again gets another \
              address. Start the program with an address, such as EVENTRING_SERVER=@my-app, and name it",
             ring.display()
-        );
-        Err(Failure::new(Exit::Usage, message))
+        ))
     }
 
     /// Switches on what `--enable` names in the programs of these rings, as long as the returned value lives.
@@ -157,9 +153,8 @@ pub(crate) fn is_of_process(name: &Path) -> bool {
 }
 
 fn nothing_to_read() -> Failure {
-    let message =
-        "nothing to read: name a ring, or a program that has rings with --process; `eventring list` shows all";
-    Failure::new(Exit::Usage, message)
+    Exit::Usage
+        .failure("nothing to read: name a ring, or a program that has rings with --process; `eventring list` shows all")
 }
 
 /// Returns true if the ring is named by the process id of its program, or by a socket whose name has this id.

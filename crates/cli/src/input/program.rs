@@ -43,7 +43,7 @@ impl Program {
         variables: &[(&str, OsString)],
     ) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
-            return Err(Failure::new(Exit::Usage, "no program is named after `--`; name it there, with its arguments"));
+            return Exit::Usage.fail("no program is named after `--`; name it there, with its arguments");
         };
         let name = program.to_string_lossy().into_owned();
         let cannot = |error: io::Error| {

@@ -47,11 +47,10 @@ pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
     // A pipe is refused before it is opened, because opening it would block until another process writes to it.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {
-        let message = format!(
+        return Exit::NotARing.fail(format!(
             "cannot read {}: it is a device or a pipe, expected a capture or a ring; copy what comes from it into a file first",
             name.display()
-        );
-        return Err(Failure::new(Exit::NotARing, message).into());
+        ));
     }
     let is_capture = |name: &PathBuf| CaptureFile::is_capture(name).unwrap_or(false);
     let (captures, others): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(|name| is_capture(name));
@@ -59,15 +58,12 @@ pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
         ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
         (_, []) => Ok(Saved::from_capture(CaptureFile::open_all(&captures)?)),
         ([], _) => present(names, needs_spans),
-        ([capture, ..], [other, ..]) => {
-            let message = format!(
-                "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
+        ([capture, ..], [other, ..]) => Exit::Usage.fail(format!(
+            "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
                  one at a time, or have `eventring capture` save the rings into one file",
-                capture.display(),
-                other.display()
-            );
-            Err(Failure::new(Exit::Usage, message).into())
-        }
+            capture.display(),
+            other.display()
+        )),
     }
 }
 
@@ -144,7 +140,7 @@ impl Saved {
         if self.capture.problems().is_empty() {
             return Err(error.into());
         }
-        Err(Failure::new(self.report(names, self.capture.problems(), &[]), error.to_string()).into())
+        Err(self.report(names, self.capture.problems(), &[]).failure(error.to_string()).into())
     }
 
     /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.
@@ -200,5 +196,5 @@ pub(crate) fn output_stem(names: &[PathBuf]) -> PathBuf {
 
 /// Makes the error that two outputs want stdout.
 pub(crate) fn stdout_twice() -> Failure {
-    Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file")
+    Exit::Usage.failure("--json and `--output -` both want stdout; give a file")
 }

@@ -45,7 +45,7 @@ pub(crate) fn check_directives(directives: &str) -> Result<(), Failure> {
         // The program checks lists that have domains.
         false => Ok(()),
     });
-    checked.map_err(|fault| Failure::new(Exit::Usage, format!("--enable: {fault}")))
+    checked.map_err(|fault| Exit::Usage.failure(format!("--enable: {fault}")))
 }
 
 /// Makes a wish, and shows what the server says about it. Returns true if the server has said something.

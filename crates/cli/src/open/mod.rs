@@ -29,14 +29,14 @@ use std::io::{self, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use text::OpenScreen;
-pub(super) use text::{cut, program_name};
+pub(super) use text::{age, program_name};
 use tree::OpenTree;
 
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show the spans that are open now, or were when the program died, or at a time of a capture
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(super) struct OpenArgs {
     /// Names or paths of rings, or snapshots; or capture files
     #[arg(value_name = "NAME")]
@@ -78,20 +78,7 @@ pub(super) struct OpenArgs {
 impl OpenArgs {
     /// Shows what was open at the end of a capture.
     pub(super) fn of_capture(capture: PathBuf) -> Self {
-        Self {
-            names: vec![capture],
-            process: ProcessArgs::default(),
-            at: None,
-            min_age: Duration::ZERO,
-            watch: None,
-            all: false,
-            perhaps: false,
-            stacks: false,
-            max_spans: 1_000_000,
-            json: false,
-            limit: LimitArgs::default(),
-            utc: false,
-        }
+        Self { names: vec![capture], max_spans: 1_000_000, ..Self::default() }
     }
 }
 
@@ -100,8 +87,7 @@ pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
         return of_capture(args);
     }
     if args.at.is_some() {
-        let message = "--at needs a capture; of rings, `open` shows the present";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("--at needs a capture; of rings, `open` shows the present");
     }
     of_rings(args)
 }
@@ -114,7 +100,7 @@ fn options(args: &OpenArgs, have_spans: bool) -> LiveOptions {
 
 fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
     if args.watch.is_some() {
-        return Err(Failure::new(Exit::Usage, "--watch needs rings: a capture does not change; use --at").into());
+        return Exit::Usage.fail("--watch needs rings: a capture does not change; use --at");
     }
     let saved = saved::open(&args.names, false)?;
     let at = args.at.map(|at| at.as_seen(args.utc).look_nanos(&saved.capture));
@@ -173,7 +159,7 @@ pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
         }
     }
     if rings.is_empty() {
-        let none = || Failure::new(Exit::NotFound, "the program has no rings").into();
+        let none = || Exit::NotFound.failure("the program has no rings").into();
         let other = others.into_iter().next();
         return Err(other.map_or_else(none, |error| advice::on_perf(&names[0], error)));
     }
@@ -186,7 +172,7 @@ pub(super) fn check_whole(rings: &RingSet) -> Result<(), Failure> {
     let lost = rings.rings().iter().filter_map(SetRing::reader).find_map(|ring| Some((ring, ring.lost_pages()?)));
     let Some((ring, lost)) = lost else { return Ok(()) };
     let name = ring.name().unwrap_or("ring".as_ref()).display().to_string();
-    Err(Failure::new(Exit::from_lost_pages(lost), format!("{name}: {}", lost.advice())))
+    Exit::from_lost_pages(lost).fail(format!("{name}: {}", lost.advice()))
 }
 
 /// Returns true if the span has this age. A span of a program that has ended may have it.

@@ -7,7 +7,7 @@ mod result;
 pub(crate) use beside::{Beside, stacks_of};
 
 use crate::args::amounts::parse_duration;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::processes::ProcessArgs;
 use crate::input::program::Program;
 use crate::interrupt::Interrupt;
@@ -97,14 +97,13 @@ enum Stop {
 pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
     let options = args.options();
     if options.sample_hz == 0 && !options.has_sched {
-        let message = "--stacks with --hz 0 records nothing; add --sched, or give a rate";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("--stacks with --hz 0 records nothing; add --sched, or give a rate");
     }
     args.process.refuse_enable("a profile changes nothing in a program")?;
     let output = begin::output(args);
     match output::is_stdout(&output) {
         false if matches!(output::look(&output, args.force)?, OutputKind::File) => {}
-        _ => return Err(Failure::new(Exit::Usage, "a profile is written to a file; name one with -o").into()),
+        _ => return Exit::Usage.fail("a profile is written to a file; name one with -o"),
     }
     output::try_to_write(&output, Some(&OutputKind::File))?;
     let interrupt = Interrupt::listen()?;

@@ -4,7 +4,7 @@ use super::rings::Rings;
 use super::start::StartOption;
 use super::summary::WatchSummary;
 use super::{Args, WatchOutput, follow};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::saved;
 use crate::input::unseen::SeenNames;
 use crate::interrupt::Interrupt;
@@ -16,7 +16,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let of_rings = [(args.last.is_some(), "--last"), (args.reopen, "--reopen"), (!args.expect.is_empty(), "--expect")];
     if let Some((_, option)) = of_rings.into_iter().find(|(is_used, _)| *is_used) {
         let message = format!("{option} has a meaning for rings only, and a capture is named; leave it out");
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     let mut saved = saved::open(&args.names, false)?;
     let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
@@ -48,8 +48,5 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         selection.report_unknown_blocks();
     }
     let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();
-    match saved.report(&args.names, &problems, &[]) {
-        Exit::Done if args.strict && summary.lost() > 0 => Ok(Exit::Lost),
-        exit => Ok(exit),
-    }
+    Ok(saved.report(&args.names, &problems, &[]).or_if(args.strict && summary.lost() > 0, Exit::Lost))
 }

@@ -198,9 +198,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return captured::run(args, &interrupt);
     }
     if let Some(option) = args.selection.used_of_captures() {
-        return Err(
-            Failure::new(Exit::Usage, format!("{option} selects a part of a capture; name a capture file")).into()
-        );
+        return Exit::Usage.fail(format!("{option} selects a part of a capture; name a capture file"));
     }
     let mut silence = Silence::new(args.quiet);
     let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;

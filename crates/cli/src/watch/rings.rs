@@ -384,7 +384,7 @@ impl Rings {
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
         let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.as_ref()?.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };
-        Err(Failure::new(Exit::from_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
+        Exit::from_lost_pages(lost).fail(format!("{}: {}", ring.label, lost.advice()))
     }
 
     /// Returns the index of the extension word with the name `word` in execution events. `option` is the command line
@@ -392,9 +392,9 @@ impl Rings {
     pub(super) fn exec_word(&self, option: &str, word: &str) -> Result<usize, Failure> {
         self.need_exec(option)?;
         let exec = self.rings.iter().filter(|ring| ring.is_exec);
-        exec.filter_map(|ring| ring.words.index_of(word)).next().ok_or_else(|| {
-            Failure::new(Exit::WrongContentType, format!("{option}: these events have no word `{word}`"))
-        })
+        exec.filter_map(|ring| ring.words.index_of(word))
+            .next()
+            .ok_or_else(|| Exit::WrongContentType.failure(format!("{option}: these events have no word `{word}`")))
     }
 
     /// Returns an error if no ring has execution events. `option` is a command line option, such as `--block` or
@@ -406,7 +406,7 @@ impl Rings {
         let found = self.rings.first().map_or(0, |ring| ring.content_type);
         let message =
             format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
-        Err(Failure::new(Exit::WrongContentType, message))
+        Exit::WrongContentType.fail(message)
     }
 }
 

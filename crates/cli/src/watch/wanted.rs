@@ -57,7 +57,7 @@ impl WantedArgs {
     /// The condition names a field that no event has.
     pub(super) fn of_rings(&self, rings: &Rings, spans: Vec<String>, rest: &SelectionRest) -> Result<Wanted, Failure> {
         if let Some(condition) = &self.condition.condition {
-            let refuse = |why: String| Failure::new(Exit::Usage, format!("--where: {why}"));
+            let refuse = |why: String| Exit::Usage.failure(format!("--where: {why}"));
             let known: Vec<KnownFields> = rings.iter().map(Ring::known_fields).collect();
             check_fields(condition, &known).map_err(refuse)?;
         }

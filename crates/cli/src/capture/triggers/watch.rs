@@ -157,7 +157,7 @@ fn check_condition_fields(conditions: &[Condition], rings: &AwaitedRings) -> Res
     }
     let known: Vec<KnownFields> = rings.opened().iter().map(KnownFields::of_reader).collect();
     for condition in conditions {
-        let refuse = |why: String| Failure::new(Exit::Usage, format!("--on '{condition}': {why}"));
+        let refuse = |why: String| Exit::Usage.failure(format!("--on '{condition}': {why}"));
         check_fields(condition, &known).map_err(refuse)?;
     }
     Ok(())
