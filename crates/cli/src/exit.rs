@@ -155,25 +155,15 @@ impl Exit {
     /// decides.
     pub(super) fn from_error(error: &anyhow::Error) -> Self {
         let mut exits = error.chain().filter_map(|cause| {
-            if let Some(failure) = cause.downcast_ref::<Failure>() {
-                Some(failure.exit)
-            } else if let Some(error) = cause.downcast_ref::<ReaderError>() {
-                of_reader(error.kind())
-            } else if let Some(error) = cause.downcast_ref::<CaptureError>() {
-                of_capture(error.kind())
-            } else if let Some(error) = cause.downcast_ref::<RecorderError>() {
-                Some(of_recorder(error.kind()))
-            } else if let Some(error) = cause.downcast_ref::<InitError>() {
-                error.recorder_error().map(|error| of_recorder(error.kind()))
-            } else if let Some(error) = cause.downcast_ref::<ShmError>() {
-                Some(of_shm(error.kind()))
-            } else {
-                #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-                if let Some(error) = cause.downcast_ref::<eventring::control::ControlError>() {
-                    return of_control(error.kind());
-                }
-                cause.downcast_ref::<io::Error>().map(of_io)
-            }
+            let exit = cause.downcast_ref::<Failure>().map(|failure| failure.exit);
+            let exit = exit.or_else(|| of_reader(cause.downcast_ref::<ReaderError>()?.kind()));
+            let exit = exit.or_else(|| of_capture(cause.downcast_ref::<CaptureError>()?.kind()));
+            let exit = exit.or_else(|| Some(of_recorder(cause.downcast_ref::<RecorderError>()?.kind())));
+            let exit = exit.or_else(|| Some(of_recorder(cause.downcast_ref::<InitError>()?.recorder_error()?.kind())));
+            let exit = exit.or_else(|| Some(of_shm(cause.downcast_ref::<ShmError>()?.kind())));
+            #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+            let exit = exit.or_else(|| of_control(cause.downcast_ref::<eventring::control::ControlError>()?.kind()));
+            exit.or_else(|| cause.downcast_ref::<io::Error>().map(of_io))
         });
         exits.next().unwrap_or(Self::Failed)
     }

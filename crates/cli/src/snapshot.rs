@@ -140,16 +140,10 @@ fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOption
 
 fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
     json!({
-        "file": output.to_string_lossy(),
-        "events": summary.events,
-        "lost": summary.lost,
-        "expired": summary.expired,
-        "being_written": summary.being_written,
-        "first_seqno": summary.first_seqno,
-        "last_seqno": summary.last_seqno,
-        "payload_bytes": summary.payload_bytes,
-        "image_bytes": summary.image_bytes,
-        "snapshot_bytes": summary.snapshot_bytes,
+        "file": output.to_string_lossy(), "events": summary.events, "lost": summary.lost,
+        "expired": summary.expired, "being_written": summary.being_written, "first_seqno": summary.first_seqno,
+        "last_seqno": summary.last_seqno, "payload_bytes": summary.payload_bytes,
+        "image_bytes": summary.image_bytes, "snapshot_bytes": summary.snapshot_bytes,
     })
 }
 

@@ -7,7 +7,7 @@ mod system;
 
 use super::exit::Exit;
 use crate::args::amounts::parse_duration;
-use crate::input::history::History;
+use crate::input::history::{History, now_epoch_nanos};
 use crate::input::process;
 use crate::input::state::end_in_words;
 use crate::text::format::{TimeFormat, counted, duration, one_line};
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use system::Allowed;
 
 /// Say whether a program records, since when, what is left out, and if nothing is recorded: why
@@ -179,17 +179,11 @@ impl Answer {
             json!({ "name": ring.name, "state": state, "pid": ring.writer })
         };
         json!({
-            "recording": self.is_recording,
-            "since": time(self.since_epoch_nanos),
-            "last_event": time(self.last_event_epoch_nanos),
-            "left_out": self.left_out,
-            "past_seconds": self.past.as_ref().map(|(seconds, _)| seconds),
-            "problems": self.problems,
-            "rings": self.rings.iter().map(ring).collect::<Vec<_>>(),
-            "readers": self.readers,
-            "directory": directory,
-            "core_files": core_files,
-            "perf": perf,
+            "recording": self.is_recording, "since": time(self.since_epoch_nanos),
+            "last_event": time(self.last_event_epoch_nanos), "left_out": self.left_out,
+            "past_seconds": self.past.as_ref().map(|(seconds, _)| seconds), "problems": self.problems,
+            "rings": self.rings.iter().map(ring).collect::<Vec<_>>(), "readers": self.readers,
+            "directory": directory, "core_files": core_files, "perf": perf,
         })
     }
 
@@ -281,9 +275,4 @@ fn problem(ring: &CheckedRing, time: &TimeFormat) -> Option<String> {
              pid:N from outside"
         )),
     }
-}
-
-fn now_epoch_nanos() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }

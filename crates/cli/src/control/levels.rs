@@ -49,9 +49,7 @@ pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
 fn object(state: &ProcessState) -> serde_json::Value {
     let wishes = state.wishes.iter().map(|wish| {
         json!({
-            "pid": (wish.pid != 0).then_some(wish.pid),
-            "user": wish.user,
-            "directive": wish.directive,
+            "pid": (wish.pid != 0).then_some(wish.pid), "user": wish.user, "directive": wish.directive,
             "until_epoch_nanos": wish.until_epoch_nanos,
         })
     });
@@ -60,9 +58,7 @@ fn object(state: &ProcessState) -> serde_json::Value {
         .iter()
         .map(|domain| json!({ "name": domain.name, "enabled": domain.is_enabled, "forbidden": domain.is_forbidden }));
     json!({
-        "configured": state.configured,
-        "effective": state.effective,
-        "wishes": wishes.collect::<Vec<_>>(),
+        "configured": state.configured, "effective": state.effective, "wishes": wishes.collect::<Vec<_>>(),
         "domains": domains.collect::<Vec<_>>(),
     })
 }

@@ -181,13 +181,9 @@ impl<'a> Crash<'a> {
     fn object(&self) -> Value {
         let notes = &self.core.notes;
         json!({
-            "pid": notes.pid,
-            "program": notes.program,
-            "signal": Some(notes.signal).filter(|signal| *signal != 0),
-            "signal_name": signal_name(notes.signal),
-            "thread": notes.threads.first(),
-            "thread_name": self.thread_name,
-            "threads": notes.threads.len(),
+            "pid": notes.pid, "program": notes.program, "signal": Some(notes.signal).filter(|signal| *signal != 0),
+            "signal_name": signal_name(notes.signal), "thread": notes.threads.first(),
+            "thread_name": self.thread_name, "threads": notes.threads.len(),
         })
     }
 }

@@ -24,12 +24,6 @@ pub(super) struct Problems {
     is_reported: bool,
 }
 
-impl Default for Problems {
-    fn default() -> Self {
-        Self::with("the broker")
-    }
-}
-
 impl Problems {
     pub(super) fn with(other: &'static str) -> Self {
         Self { other, since: None, is_reported: false }
@@ -64,7 +58,7 @@ pub(super) struct ForwardersProgress {
 
 impl Default for ForwardersProgress {
     fn default() -> Self {
-        Self { bar: spinner(), states: Mutex::default() }
+        Self { bar: spinner(), states: Mutex::new((Vec::new(), Problems::with("the broker"))) }
     }
 }
 
@@ -170,14 +164,9 @@ fn batches(count: u64) -> String {
 /// Returns the counts, and whose they are.
 fn object(sent: &ForwardProgress, (whose, name): (&str, &str)) -> Value {
     json!({
-        "batches": sent.batches,
-        "events": sent.events,
-        "lost": sent.lost,
-        "overwritten_before": sent.overwritten_before,
-        "filtered": sent.filtered,
-        "bytes": sent.bytes,
-        "resent": sent.resent,
-        "restarts": sent.restarts,
+        "batches": sent.batches, "events": sent.events, "lost": sent.lost,
+        "overwritten_before": sent.overwritten_before, "filtered": sent.filtered, "bytes": sent.bytes,
+        "resent": sent.resent, "restarts": sent.restarts,
         whose: name,
     })
 }

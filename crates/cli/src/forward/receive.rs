@@ -112,7 +112,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             not_recorded = Some(Exit::from_error(&error));
         }
     };
-    let mut problems = Problems::default();
+    let mut problems = Problems::with("the broker");
     let (mut silence, mut refusals_said) = (Silence::new(false), 0);
     let bytes_at_begin = receiver.bytes();
     let mut progress = |state: &ReceiveProgress| {
@@ -150,21 +150,14 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         let object = json!({
             "file": args.output.display().to_string(),
             "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
-            "rings": stats.rings.len(),
-            "batches": state.batches,
-            "events": stats.events(),
-            "removed": stats.removed(),
-            "lost": stats.lost(),
-            "overwritten_before": stats.missing_by(GapCause::OverwrittenBefore),
-            "given_up": stats.given_up(),
-            "filtered": stats.filtered(),
-            "refused": state.refused,
+            "rings": stats.rings.len(), "batches": state.batches, "events": stats.events(),
+            "removed": stats.removed(), "lost": stats.lost(),
+            "overwritten_before": stats.missing_by(GapCause::OverwrittenBefore), "given_up": stats.given_up(),
+            "filtered": stats.filtered(), "refused": state.refused,
             "refusals": state.refusals.iter().map(|refusal| json!({
                 "subject": refusal.subject, "why": refusal.why, "messages": refusal.messages,
             })).collect::<Vec<_>>(),
-            "rings_without_room": without_room,
-            "bytes": state.bytes,
-            "have_all_ended": state.have_all_ended,
+            "rings_without_room": without_room, "bytes": state.bytes, "have_all_ended": state.have_all_ended,
         });
         writeln!(anstream::stdout(), "{object}")?;
     } else {

@@ -268,14 +268,10 @@ impl AwaitedRings {
                 // The ring does not exist yet, so its name stays in the list. A name with sizes (`name:15:24`) does
                 // not stay in the list: it is a recorder's configuration. No ring ever has such a name, so waiting
                 // would not end.
-                Err(error) if error.may_come() && advice::instead_of_a_name(&name).is_none() => {
-                    self.awaited.push(name);
-                }
+                Err(error) if error.may_come() && advice::instead_of_a_name(&name).is_none() => self.awaited.push(name),
                 // The ring cannot be opened, although it exists, or no ring can have this name. Waiting would not
                 // help.
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
+                Err(error) => _ = self.failed.get_or_insert(error),
             }
         }
         // Those that were not looked for have their turn first.
@@ -289,9 +285,7 @@ impl AwaitedRings {
             match successor(&ring) {
                 Ok(Some(next)) => self.hold(next),
                 Ok(None) => self.latest.push(ring),
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
+                Err(error) => _ = self.failed.get_or_insert(error),
             }
         }
     }
@@ -330,9 +324,7 @@ impl AwaitedRings {
                 Ok(reader) => self.hold(reader),
                 // The ring has ended meanwhile.
                 Err(error) if error.may_come() => {}
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
+                Err(error) => _ = self.failed.get_or_insert(error),
             }
         }
         // A server may live longer than all rings that it has served, as `eventring serve` does.

@@ -59,11 +59,7 @@ impl SilentServer {
     /// Returns the server as JSON.
     pub(crate) fn object(&self) -> Value {
         json!({
-            "socket": self.address.to_string(),
-            "answers": false,
-            "pid": null,
-            "user": null,
-            "clients": null,
+            "socket": self.address.to_string(), "answers": false, "pid": null, "user": null, "clients": null,
             "enabled": null,
         })
     }
@@ -108,12 +104,9 @@ impl ListedServer {
     /// Returns the server as JSON.
     pub(crate) fn object(&self) -> Value {
         json!({
-            "socket": self.process.address().to_string(),
-            "answers": true,
-            "pid": Some(self.process.pid()).filter(|pid| *pid != 0),
-            "user": self.process.user(),
-            "clients": self.process.other_clients(),
-            "enabled": self.effective,
+            "socket": self.process.address().to_string(), "answers": true,
+            "pid": Some(self.process.pid()).filter(|pid| *pid != 0), "user": self.process.user(),
+            "clients": self.process.other_clients(), "enabled": self.effective,
         })
     }
 

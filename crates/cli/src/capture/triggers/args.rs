@@ -42,7 +42,7 @@ pub(in crate::capture) struct TriggerArgs {
     max_files: Option<u64>,
     /// The largest size of all files together (500k, 100M, 2G); no file is begun beyond it
     #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes, requires = "conditions")]
-    max_bytes: Option<u64>,
+    pub(super) max_bytes: Option<u64>,
     /// Memory for the kept events, which are compressed; at least 1MiB. The default is about a minute of a million span
     /// events a second
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "256MiB", requires = "conditions")]

@@ -89,16 +89,10 @@ impl WrittenFile {
     /// Returns what the result of the whole capture says of the file.
     pub(super) fn object(&self) -> Value {
         let mut object = json!({
-            "file": self.path.to_string_lossy(),
-            "reason": self.shot.reason,
-            "what": self.shot.what,
-            "epoch_nanos": self.shot.epoch_nanos,
-            "window_asked_ns": self.window_asked_nanos(),
-            "window_kept_ns": self.kept_nanos(),
-            "events": self.cut.events,
-            "lost": self.cut.lost,
-            "bytes": self.cut.bytes,
-            "shortfall": self.shortfall(),
+            "file": self.path.to_string_lossy(), "reason": self.shot.reason, "what": self.shot.what,
+            "epoch_nanos": self.shot.epoch_nanos, "window_asked_ns": self.window_asked_nanos(),
+            "window_kept_ns": self.kept_nanos(), "events": self.cut.events, "lost": self.cut.lost,
+            "bytes": self.cut.bytes, "shortfall": self.shortfall(),
         });
         if self.shot.end.is_some() {
             add_end(&mut object, self.shot.end);

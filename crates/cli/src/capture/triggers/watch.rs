@@ -76,10 +76,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     let writer = FileWriter {
         rolling: &rolling,
         names: &template,
-        overwrite: args.force,
-        before: args.triggers.before,
-        after: args.triggers.after,
-        bytes_max: args.triggers.limits().bytes_max,
+        args,
         actions: exec.map(|command| FileActions { command, state: &commands, files: for_commands }),
         is_over: &is_over,
         is_hurried: &commands.is_hurried,
