@@ -47,9 +47,7 @@ struct Written {
 
 pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     let input = args.input.open()?;
-    if args.follow && input.live_ring().is_none() {
-        return Exit::Usage.fail("--follow needs a ring: a file has no further blocks");
-    }
+    input.check_follow(args.follow)?;
     input.describe(args.json);
     let mut events = input.events(args.input.name())?;
     let name = args.output.display();

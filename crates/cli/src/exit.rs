@@ -5,8 +5,7 @@ use eventring::global::InitError;
 use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};
 use eventring_capture::{CaptureError, CaptureErrorKind};
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// An exit code of the program. Scripts rely on the numbers, so a number never changes its meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,9 +11,8 @@ use crate::text::paint::{DIM, PLAIN, WARNING};
 use crate::text::table::NumberTable;
 use eventring_capture::EndReason;
 use eventring_exec::{Blocks, ChainSummary, Wanted};
-use eventring_export::full_name;
 pub(super) use eventring_export::numbers::time;
-use eventring_export::{EventSummary, InstructionSummary, SharedNames, SpanSummary, Summary, summarize};
+use eventring_export::{EventSummary, InstructionSummary, SharedNames, SpanSummary, Summary, full_name, summarize};
 use serde_json::Value;
 use std::io::{self, Write};
 

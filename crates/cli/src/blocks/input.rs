@@ -60,11 +60,12 @@ impl Input {
         events.map_err(|error| refused(name, &error).into())
     }
 
-    /// Returns the ring, if it may still be written.
-    pub(crate) fn live_ring(&self) -> Option<&Reader> {
+    /// Checks that events can follow, if the user wants them: a ring that may still be written.
+    pub(crate) fn check_follow(&self, follows: bool) -> Result<(), Failure> {
         match self {
-            Self::Ring(ring) if ring.state() != RingState::Saved => Some(ring),
-            _ => None,
+            _ if !follows => Ok(()),
+            Self::Ring(ring) if ring.state() != RingState::Saved => Ok(()),
+            _ => Exit::Usage.fail("--follow needs a ring: a file has no further blocks"),
         }
     }
 

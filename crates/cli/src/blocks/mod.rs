@@ -106,9 +106,7 @@ fn parse_start(text: &str) -> Result<Start, &'static str> {
 pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
     let input = args.input.open()?;
     let is_ring = matches!(input, Input::Ring(_));
-    if args.follow && input.live_ring().is_none() {
-        return Exit::Usage.fail("--follow needs a ring: a file has no further blocks");
-    }
+    input.check_follow(args.follow)?;
     if !is_ring && (args.archive.is_some() || !(args.from == Start::Oldest || matches!(input, Input::Stored(_)))) {
         return Exit::Usage.fail("--from and --archive need a ring: a capture is read from its beginning to its end");
     }

@@ -6,8 +6,7 @@ use crate::input::decoder::Decoder;
 use crate::input::history::History;
 use crate::input::state::{add_end, json_name, writer};
 use crate::text::format::content_name;
-use eventring::files::BLOCK_TABLE_ENTRIES;
-use eventring::files::MAGIC;
+use eventring::files::{BLOCK_TABLE_ENTRIES, MAGIC};
 use eventring::reader::{ExtensionInfo, Reader, RingState};
 use serde_json::{Map, Value, json};
 

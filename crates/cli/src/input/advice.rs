@@ -2,12 +2,10 @@
 //! which verb or option helps.
 
 use crate::exit::{Exit, Failure};
-use crate::input::directories;
-use crate::input::processes;
+use crate::input::{directories, processes};
 use crate::text::format::one_line;
 use crate::text::paint::WARNING;
-use eventring::files::{ByteCount, RingDirectories};
-use eventring::files::{CONTENT_TYPE_PERF, content_type_name};
+use eventring::files::{ByteCount, CONTENT_TYPE_PERF, RingDirectories, content_type_name};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use eventring::schema::perf::PerfEvent;
 use eventring_ask::command_line;

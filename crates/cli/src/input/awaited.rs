@@ -2,11 +2,10 @@
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
 use crate::exit::Exit;
-use crate::input::LOOK_PAUSE;
-use crate::input::advice;
 use crate::input::family::Family;
 use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
+use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
 use crate::text::format::{counted, duration};
 use crate::text::losses::report_problem;

@@ -1,9 +1,7 @@
 //! The past that a ring holds: how long it is, and which ring would hold more.
 
 use crate::text::format::{duration, rate};
-use eventring::files::ByteCount;
-use eventring::files::CONTENT_TYPE_FIRST_FREE;
-use eventring::files::{EventSizes, Shifts};
+use eventring::files::{ByteCount, CONTENT_TYPE_FIRST_FREE, EventSizes, Shifts};
 use eventring::reader::{Next, Reader, RingSet, Seek};
 use std::time::{Duration, SystemTime};
 

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::input::held;
 use crate::input::patterns::{self, FollowedPatterns};
-use crate::input::wished::Enabled;
+use crate::input::wished::{Enabled, enable_in_programs_of};
 use crate::interrupt::Interrupt;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use eventring::files::RingDirectories;
@@ -142,7 +142,7 @@ impl ProcessArgs {
     /// Switches on what `--enable` names in the programs of these rings, as long as the returned value lives.
     pub(crate) fn enable(&self, rings: &[PathBuf]) -> anyhow::Result<Option<Enabled>> {
         let Some(directive) = &self.enable else { return Ok(None) };
-        Enabled::in_programs_of(rings, directive).map(Some)
+        enable_in_programs_of(rings, directive).map(Some)
     }
 }
 

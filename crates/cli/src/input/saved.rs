@@ -1,21 +1,19 @@
 //! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
 
 use crate::exit::{Exit, Failure};
-use crate::input::advice;
-use crate::input::found;
-use crate::input::processes;
 use crate::input::reading::ReadingBar;
+use crate::input::{advice, found, processes};
 use crate::text::losses::{
     report_filter, report_never_opened, report_payload_losses, report_problem, report_table_losses,
 };
 use eventring::files::CONTENT_TYPE_PERF;
-use eventring::reader::{LostPages, Reader, RingState};
+use eventring::reader::{LostPages, Reader, ReaderError, RingState};
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
 use eventring_live::Condition;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Returns true if one of the names is that of a capture file.
 pub(crate) fn has_capture(names: &[PathBuf]) -> bool {
@@ -69,15 +67,10 @@ pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
 
 /// Captures the present content of the rings.
 fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
-    let (mut rings, mut others) = (Vec::new(), Vec::new());
-    for name in names {
-        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
-        advice::warn_of_shard(name, &ring);
-        match advice::check_perf_schema(&ring) {
-            Ok(()) => rings.push(ring),
-            Err(error) => others.push(error),
-        }
-    }
+    let (rings, mut others) = open_rings(names, |name, ring| {
+        advice::warn_of_shard(name, ring);
+        Ok(())
+    })?;
     if rings.is_empty() && !others.is_empty() {
         return Err(advice::on_perf(&names[0], others.swap_remove(0)));
     }
@@ -96,6 +89,24 @@ fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let capture = capture.of_rings(are_live);
     let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);
     Ok(Saved { problems: [left_out, made.problems].concat(), lost_pages, ..Saved::new(capture, read) })
+}
+
+/// Opens rings, each of which `check` may warn of or refuse. Returns them, and the errors of those that have another
+/// schema.
+pub(crate) fn open_rings(
+    names: &[PathBuf],
+    check: impl Fn(&Path, &Reader) -> Result<(), Failure>,
+) -> anyhow::Result<(Vec<Reader>, Vec<ReaderError>)> {
+    let (mut rings, mut others) = (Vec::new(), Vec::new());
+    for name in names {
+        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
+        check(name, &ring)?;
+        match advice::check_perf_schema(&ring) {
+            Ok(()) => rings.push(ring),
+            Err(error) => others.push(error),
+        }
+    }
+    Ok((rings, others))
 }
 
 impl Saved {

@@ -2,8 +2,7 @@
 
 use crate::input::processes::FileNumbers;
 use crate::text::format::counted;
-use eventring::control::SharedPatience;
-use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
+use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress, SharedPatience};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

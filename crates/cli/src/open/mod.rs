@@ -11,14 +11,13 @@ use super::interrupt::Interrupt;
 use crate::args::amounts::parse_duration;
 use crate::args::limit::LimitArgs;
 use crate::args::selection::Time;
-use crate::input::advice;
 use crate::input::processes::ProcessArgs;
-use crate::input::saved;
+use crate::input::{advice, saved};
 use crate::text::format::{TimeFormat, columns, terminal_size};
 use crate::text::losses::report_problem;
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
-use eventring::reader::{Reader, RingSet, SetRing};
+use eventring::reader::{RingSet, SetRing};
 use eventring_capture::CapturedRing;
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
 use eventring_profile::frames::last_stacks;
@@ -149,15 +148,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
 
 /// Opens the rings. Perf rings of another schema are left out, unless all rings are such.
 pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
-    let (mut rings, mut others) = (Vec::new(), Vec::new());
-    for name in names {
-        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
-        advice::check_not_a_shard(name, &ring)?;
-        match advice::check_perf_schema(&ring) {
-            Ok(()) => rings.push(ring),
-            Err(error) => others.push(error),
-        }
-    }
+    let (rings, others) = saved::open_rings(names, advice::check_not_a_shard)?;
     if rings.is_empty() {
         let none = || Exit::NotFound.failure("the program has no rings").into();
         let other = others.into_iter().next();

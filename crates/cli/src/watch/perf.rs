@@ -2,9 +2,8 @@
 
 use crate::input::fields::KnownFields;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
-use eventring::schema::EventType as _;
-use eventring::schema::Value;
 use eventring::schema::perf::{Cut, FieldValue, PerfEvent, PerfExt, flags};
+use eventring::schema::{EventType as _, Value};
 use eventring::tracing::{
     CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
 };

@@ -5,9 +5,8 @@ use super::ring::Ring;
 use super::start::Start;
 use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
-use crate::input::LOOK_PAUSE;
-use crate::input::advice;
 use crate::input::patterns::FollowedPatterns;
+use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
 use crate::output::check_reader;
 use crate::text::format::one_line;
@@ -403,7 +402,7 @@ impl Rings {
         if self.rings.iter().any(|ring| ring.is_exec) {
             return Ok(());
         }
-        let found = self.rings.first().map_or(0, |ring| ring.content_type);
+        let found = self.rings.first().map_or(0, |ring| ring.schema.0);
         let message =
             format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
         Exit::WrongContentType.fail(message)

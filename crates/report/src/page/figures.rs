@@ -2,8 +2,7 @@
 
 use super::activity::Activity;
 use super::blocks::BlockFigures;
-use super::durations::Durations;
-use super::durations::PercentileCurve;
+use super::durations::{Durations, PercentileCurve};
 use super::flame::FlameSide;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
