@@ -214,15 +214,15 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
             }
         }
         for file in server.anonymous() {
-            let Ok(descriptor) = server.process().import(file) else { continue };
+            let Ok(descriptor) = server.process.import(file) else { continue };
             let Ok(reader) = Reader::options().open_fd(&descriptor) else { continue };
             found.push(ListedRing {
-                writer: Some((server.process().pid(), Some(true))).filter(|(pid, _)| *pid != 0),
-                program_name: Some(server.process().program().to_owned()),
+                writer: Some((server.process.pid(), Some(true))).filter(|(pid, _)| *pid != 0),
+                program_name: Some(server.process.program().to_owned()),
                 file_bytes: std::fs::File::from(descriptor).metadata().map_or(0, |found| found.len()),
                 history: History::read(&reader, true),
                 server: shown.clone(),
-                ..ListedRing::new(format!("{}/{}", server.process().short_name(), file.name()), &reader)
+                ..ListedRing::new(format!("{}/{}", server.process.short_name(), file.name()), &reader)
             });
         }
     }

@@ -34,10 +34,10 @@ pub(crate) struct SelectionRest {
     around: Option<(Time, Duration)>,
     /// Only spans that last this long at least, with everything in them: 10ms
     #[arg(long, help_heading = "Selection", value_name = "D", value_parser = parse_duration)]
-    min_duration: Option<Duration>,
+    pub(crate) min_duration: Option<Duration>,
     /// Only what this thread recorded: its name, or its number in the system; may be repeated
     #[arg(long, help_heading = "Selection", value_name = "NAME|ID")]
-    thread: Vec<String>,
+    pub(crate) thread: Vec<String>,
     /// Only what is in this ring; a recorder's name means all of its shards; may be repeated
     #[arg(long, help_heading = "Selection", value_name = "NAME")]
     ring: Vec<String>,
@@ -176,16 +176,6 @@ impl SelectionArgs {
 }
 
 impl SelectionRest {
-    /// Returns the threads.
-    pub(crate) fn threads(&self) -> &[String] {
-        &self.thread
-    }
-
-    /// Returns the shortest time of spans.
-    pub(crate) fn min_duration(&self) -> Option<Duration> {
-        self.min_duration
-    }
-
     /// Returns the first of the options that is used and has a meaning for captures only.
     pub(crate) fn used_of_captures(&self) -> Option<&'static str> {
         let used =

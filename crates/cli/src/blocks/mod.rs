@@ -138,7 +138,7 @@ pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
         told.files(&problems);
     }
     let exit = input.report(&args.input.names, &problems);
-    Ok(exit.or_if(args.strict && (shown.incomplete > 0 || told.has_losses()), Exit::Lost))
+    Ok(exit.or_if(args.strict && (shown.incomplete > 0 || told.has_losses), Exit::Lost))
 }
 
 impl BlocksArgs {

@@ -56,7 +56,7 @@ impl FilterArgs {
     /// No ring has a type of that name. As long as other rings may come, this is only said.
     pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
         let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
-        let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::for_ring).collect();
+        let decoders: Vec<Decoder> = rings.opened.iter().filter(is_typed).map(Decoder::for_ring).collect();
         for name in self.types.iter().filter(|name| !decoders.iter().any(|ring| ring.code_of(name).is_some())) {
             let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
             let message = match decoders.is_empty() {
@@ -81,7 +81,7 @@ impl FilterArgs {
     /// No event has such a field.
     pub(crate) fn check_fields(&self, rings: &AwaitedRings, is_of_now: bool) -> Result<(), Failure> {
         let Some(condition) = &self.condition else { return Ok(()) };
-        let known = rings.opened().iter().map(KnownFields::of_reader);
+        let known = rings.opened.iter().map(KnownFields::of_reader);
         let known: Vec<KnownFields> = known.map(|known| if is_of_now { known.until_now() } else { known }).collect();
         if known.is_empty() {
             return Ok(());
@@ -99,9 +99,8 @@ impl FilterArgs {
         if self.types.is_empty() && self.spans.is_empty() && self.condition.is_none() {
             return;
         }
-        let seen = SeenNames::of(rings.opened().iter());
-        let is_somewhere =
-            |name: &str| rings.opened().iter().any(|ring| Decoder::for_ring(ring).code_of(name).is_some());
+        let seen = SeenNames::of(rings.opened.iter());
+        let is_somewhere = |name: &str| rings.opened.iter().any(|ring| Decoder::for_ring(ring).code_of(name).is_some());
         let types: Vec<String> = self.types.iter().filter(|name| !is_somewhere(name)).cloned().collect();
         seen.report("--type", NameKind::Event, &types);
         seen.report("--span", NameKind::Span, &self.spans);

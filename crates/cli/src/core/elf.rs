@@ -22,10 +22,10 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// A core file.
 pub(super) struct CoreFile {
-    file: File,
-    bytes: u64,
+    pub(super) file: File,
+    pub(super) bytes: u64,
     /// The memory that is in the file, by address.
-    segments: Vec<Segment>,
+    pub(super) segments: Vec<Segment>,
     pub notes: Notes,
     /// The bytes of memory that lie behind the end of the file, because it was cut.
     pub cut_bytes: u64,
@@ -88,19 +88,6 @@ impl CoreFile {
         segments.sort_by_key(|segment| segment.address);
         let written_epoch_nanos = written.map_or(u64::MAX, |since| since.as_nanos() as u64);
         Ok(Self { file, bytes, segments, notes, cut_bytes, written_epoch_nanos })
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Returns the size of the file.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn segments(&self) -> &[Segment] {
-        &self.segments
     }
 
     /// Reads the beginning of a segment.

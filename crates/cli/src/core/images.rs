@@ -42,10 +42,10 @@ struct Image {
 /// Writes the rings into files in this directory.
 pub(super) fn write(core: &CoreFile, directory: &Path) -> Result<Images, Failure> {
     let mut images = Images::default();
-    let (mut written, mut left, mut seen) = (Vec::new(), core.bytes(), HashSet::new());
+    let (mut written, mut left, mut seen) = (Vec::new(), core.bytes, HashSet::new());
     let files: HashMap<u64, &MappedFile> = core.notes.files.iter().map(|file| (file.address, file)).collect();
     // A mapping of a ring begins with its header, and each mapping is a segment of its own.
-    for segment in core.segments() {
+    for segment in &core.segments {
         let Some(start) = core.read_start::<START_BYTES>(segment).filter(|start| start.starts_with(&MAGIC)) else {
             continue;
         };
@@ -199,8 +199,8 @@ fn missing(core: &CoreFile, files: &HashMap<u64, &MappedFile>) -> (Vec<String>, 
         })
     };
     let segment = |address: u64| {
-        let at = core.segments().binary_search_by_key(&address, |segment| segment.address).ok()?;
-        core.segments().get(at)
+        let at = core.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
+        core.segments.get(at)
     };
     let (mut cut_off, mut left_out) = (Vec::new(), Vec::new());
     for file in core.notes.files.iter().filter(is_mapped_twice) {

@@ -95,7 +95,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
 /// Checks whether the capture can be written. The core file is never replaced.
 fn look(args: &CoreArgs, core: &CoreFile) -> anyhow::Result<OutputKind> {
     let mut read = ReadFiles::default();
-    read.add_file(core.file());
+    read.add_file(&core.file);
     let look = OutputEntry::open(&args.output).and_then(|entry| entry.look(args.force, &read));
     look.map_err(output::failure)
 }

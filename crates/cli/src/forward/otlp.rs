@@ -48,7 +48,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         return Exit::Usage.fail(message);
     }
     endpoint = args.broker.with_certificates(endpoint)?;
-    rings.opened().iter().try_for_each(check_not_a_shard)?;
+    rings.opened.iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
     let patience = args.otlp.patience.unwrap_or(OtlpOptions::PATIENCE);

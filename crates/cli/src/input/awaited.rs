@@ -55,7 +55,7 @@ pub(crate) struct AwaitedRings {
     /// Rings that were opened and that [`AwaitedRings::next`] has not returned yet.
     found: VecDeque<Reader>,
     /// All rings that were opened.
-    opened: Vec<Reader>,
+    pub(crate) opened: Vec<Reader>,
     /// True when no process can make the awaited rings any more.
     is_over: bool,
     /// True while running programs may make more rings. A program whose rings have all ended makes no more.
@@ -85,7 +85,7 @@ impl AwaitedRings {
         let is_any_live = programs.may_make_more();
         Self {
             program,
-            opening_max: programs.patience().map_or(OPENING_MAX, |patience| patience.min(OPENING_MAX)),
+            opening_max: programs.patience.map_or(OPENING_MAX, |patience| patience.min(OPENING_MAX)),
             programs,
             family: None,
             named: VecDeque::new(),
@@ -351,11 +351,6 @@ impl AwaitedRings {
         let mut read = ReadFiles::default();
         self.opened.iter().for_each(|ring| read.add_ring(ring));
         read
-    }
-
-    /// Returns the rings that were opened.
-    pub(crate) fn opened(&self) -> &[Reader] {
-        &self.opened
     }
 
     /// Returns true if all rings are open that are named, and no program runs for this capture that may make others.

@@ -262,7 +262,7 @@ pub(crate) struct FollowedPrograms {
     awaited: Vec<String>,
     followed: Vec<FollowedProgram>,
     /// The longest time that each server has for an answer, if the command ends after a time.
-    patience: Option<Duration>,
+    pub(crate) patience: Option<Duration>,
 }
 
 struct FollowedProgram {
@@ -276,11 +276,6 @@ impl FollowedPrograms {
     /// Returns the names of programs that are not there yet, and the patterns that no ring has fitted yet.
     pub(crate) fn awaited(&self) -> Vec<String> {
         self.awaited.iter().cloned().chain(self.patterns.awaited()).collect()
-    }
-
-    /// Returns the longest time that each server has for an answer, if the command ends after a time.
-    pub(crate) fn patience(&self) -> Option<Duration> {
-        self.patience
     }
 
     /// Returns true if a program may make more rings.

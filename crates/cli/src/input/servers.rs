@@ -14,7 +14,7 @@ const DEAD_SOCKET_PATIENCE: Duration = Duration::from_millis(10);
 
 /// A server that answers this user.
 pub(crate) struct ListedServer {
-    process: Process,
+    pub(crate) process: Process,
     files: Vec<ServedFile>,
     /// The rings that have a path, or had one.
     with_paths: Vec<FileNumbers>,
@@ -94,10 +94,6 @@ impl ListedServer {
     /// Returns the rings that are in anonymous memory, without the further shards of recorders.
     pub(crate) fn anonymous(&self) -> impl Iterator<Item = &ServedFile> {
         self.files.iter().filter(|file| file.path().is_none() && !file.is_further_shard())
-    }
-
-    pub(crate) fn process(&self) -> &Process {
-        &self.process
     }
 
     /// Returns the server as JSON.

@@ -98,7 +98,7 @@ fn of_processes(args: &ProfileArgs) -> anyhow::Result<Begun> {
 
 /// Returns the processes that run, of these and of those that write the rings.
 pub(super) fn processes_of(rings: &AwaitedRings, mut processes: Vec<u32>) -> Vec<u32> {
-    let writers = rings.opened().iter().filter_map(|ring| ring.info().extension).map(|extension| extension.writer.pid);
+    let writers = rings.opened.iter().filter_map(|ring| ring.info().extension).map(|extension| extension.writer.pid);
     processes.extend(writers);
     processes.sort_unstable();
     processes.dedup();

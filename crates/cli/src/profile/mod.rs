@@ -186,7 +186,7 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
     } else if let Some(failure) = rings.failure("the rest was recorded") {
         return Err(failure);
     }
-    if rings.opened().is_empty() {
+    if rings.opened.is_empty() {
         let hint = "no ring of the program was found; if it has one, name it: `eventring profile RING …`";
         anstream::eprintln!("{DIM}{hint}{DIM:#}");
     }

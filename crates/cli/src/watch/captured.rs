@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let spans = args.select.span_names();
     let rest = &args.selection;
     let selects = args.wanted.condition().is_some() || !spans.is_empty();
-    let selects = selects || !rest.threads().is_empty() || rest.min_duration().is_some();
+    let selects = selects || !rest.thread.is_empty() || rest.min_duration.is_some();
     let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
     saved.select(&args.names, &part, args.wanted.condition())?;
     let mut rings = Rings::of_capture(&saved.capture);
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
-        SeenNames::of_capture(&saved.capture).report_targets("--target", args.wanted.targets());
+        SeenNames::of_capture(&saved.capture).report_targets("--target", &args.wanted.target);
         selection.report_unknown_blocks();
     }
     let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();

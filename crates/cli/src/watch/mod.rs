@@ -134,17 +134,17 @@ impl Args {
     /// Returns true if names are asked for, of which it is said whether anything had them.
     fn asks_for_names(&self) -> bool {
         !self.select.span_names().is_empty()
-            || !self.selection.threads().is_empty()
-            || !self.wanted.targets().is_empty()
+            || !self.selection.thread.is_empty()
+            || !self.wanted.target.is_empty()
             || self.wanted.condition().is_some()
     }
 
     /// Says which of the names that were asked for nothing had.
     fn report_unseen(&self, seen: &SeenNames) {
-        let (spans, threads, condition) = (self.select.span_names(), self.selection.threads(), self.wanted.condition());
+        let (spans, threads, condition) = (self.select.span_names(), &self.selection.thread, self.wanted.condition());
         seen.report("--span", NameKind::Span, &spans);
         seen.report("--thread", NameKind::Thread, threads);
-        seen.report_targets("--target", self.wanted.targets());
+        seen.report_targets("--target", &self.wanted.target);
         condition.iter().for_each(|condition| seen.report_condition("--where", condition));
     }
 
@@ -315,7 +315,7 @@ fn follow(
 ) -> anyhow::Result<()> {
     let mut patience = Duration::ZERO;
     loop {
-        if count.is_some_and(|count| output.summary.shown() >= count) || output.printer.is_over() {
+        if count.is_some_and(|count| output.summary.shown >= count) || output.printer.is_over() {
             output.summary.complete("as many as asked for");
             return Ok(());
         }

@@ -15,7 +15,7 @@ pub(super) const STOPPED: &str = "stopped";
 /// The counts of a watch.
 pub(super) struct WatchSummary {
     since: Instant,
-    shown: u64,
+    pub(super) shown: u64,
     /// The number of events that were recorded before the place at which the watch was to begin.
     earlier: u64,
     not_selected: u64,
@@ -95,11 +95,6 @@ impl WatchSummary {
 
     pub(super) fn is_complete(&self) -> bool {
         self.reason.is_some()
-    }
-
-    /// Returns the number of events that were shown.
-    pub(super) fn shown(&self) -> u64 {
-        self.shown
     }
 
     /// Returns true if an event came, shown or not.

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) struct WantedArgs {
     /// Only spans and log records of this target; `*` stands for any characters. May be repeated
     #[arg(long, help_heading = "Selection", value_name = "TARGET")]
-    target: Vec<String>,
+    pub(super) target: Vec<String>,
     /// Only spans and log records of at most this level: error, warn, info, debug, trace
     #[arg(long, alias = "max-level", help_heading = "Selection", value_name = "LEVEL", value_parser = parse_level)]
     level: Option<CallSiteLevel>,
@@ -46,11 +46,6 @@ impl WantedArgs {
         self.condition.condition.as_ref()
     }
 
-    /// Returns the patterns of targets.
-    pub(super) fn targets(&self) -> &[String] {
-        &self.target
-    }
-
     /// Makes the test for rings. The wanted spans and `rest` are those of the other options.
     ///
     /// # Errors
@@ -64,8 +59,8 @@ impl WantedArgs {
         Ok(Wanted {
             condition: self.condition.condition.clone(),
             spans,
-            threads: rest.threads().to_vec(),
-            min_duration: rest.min_duration(),
+            threads: rest.thread.clone(),
+            min_duration: rest.min_duration,
             ..self.of_capture()
         })
     }

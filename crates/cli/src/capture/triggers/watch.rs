@@ -152,7 +152,7 @@ fn check_condition_fields(conditions: &[Condition], rings: &AwaitedRings) -> Res
     if !rings.are_all_open() {
         return Ok(());
     }
-    let known: Vec<KnownFields> = rings.opened().iter().map(KnownFields::of_reader).collect();
+    let known: Vec<KnownFields> = rings.opened.iter().map(KnownFields::of_reader).collect();
     for condition in conditions {
         let refuse = |why: String| Exit::Usage.failure(format!("--on '{condition}': {why}"));
         check_fields(condition, &known).map_err(refuse)?;
