@@ -17,7 +17,7 @@ use crate::input::saved::stdout_twice;
 use crate::input::wished::Enabled;
 use crate::interrupt::Interrupt;
 use crate::output::{self, capture_result};
-use crate::text::losses::MissingEvents;
+use crate::text::losses::{MissingEvents, report_problem};
 use crate::text::paint::WARNING;
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring_capture::{
@@ -190,7 +190,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         capture_result::print(&summary, instead, rings.program.as_mut(), &output);
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
-    capture_result::print_lost_pages(&summary);
+    capture_result::lost_pages(&summary).for_each(|problem| report_problem(true, &problem));
     args.filter.report_unseen(&rings);
     rings.say_late_rings();
     let code = rings.program.as_mut().and_then(Program::exit_code);

@@ -7,7 +7,7 @@ use eventring::files::MAGIC;
 use eventring::reader::{Reader, START_BYTES, parts_in_memory};
 use eventring::shm::WRITE_LOCK_OFFSET;
 use rustix::fs::{FlockOperation, flock};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -202,17 +202,13 @@ fn missing(core: &CoreFile, files: &HashMap<u64, &MappedFile>) -> (Vec<String>, 
         let at = core.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         core.segments.get(at)
     };
-    let (mut cut_off, mut left_out) = (Vec::new(), Vec::new());
+    let (mut cut_off, mut left_out) = (BTreeSet::new(), BTreeSet::new());
     for file in core.notes.files.iter().filter(is_mapped_twice) {
         match segment(file.address) {
-            None => left_out.push(file.path.clone()),
-            Some(segment) if segment.bytes < START_BYTES as u64 => cut_off.push(file.path.clone()),
+            None => _ = left_out.insert(file.path.clone()),
+            Some(segment) if segment.bytes < START_BYTES as u64 => _ = cut_off.insert(file.path.clone()),
             Some(_) => {}
         }
     }
-    for paths in [&mut cut_off, &mut left_out] {
-        paths.sort();
-        paths.dedup();
-    }
-    (cut_off, left_out)
+    (cut_off.into_iter().collect(), left_out.into_iter().collect())
 }

@@ -136,23 +136,18 @@ impl AddressKind {
     fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
         let (of_broker, of_collector) = (args.broker.given(), args.otlp.given());
         let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
-        let every = (args.every.is_some(), "--every");
-        let given: Vec<(bool, &str)> = match self {
-            Self::Broker => of_collector.to_vec(),
+        let (what, given): (&str, Vec<(bool, &str)>) = match self {
+            Self::Broker => ("a broker", of_collector.to_vec()),
             Self::Collector => {
                 let more = [
-                    every,
+                    (args.every.is_some(), "--every"),
                     (args.compression.is_some(), "--compression"),
                     (args.filter.is_any(), "--type, --max-level, --span, --sample or --where"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),
                 ];
-                [&of_broker[..], &more].concat()
+                ("an OpenTelemetry collector", [&of_broker[..], &more].concat())
             }
-        };
-        let what = match self {
-            Self::Broker => "a broker",
-            Self::Collector => "an OpenTelemetry collector",
         };
         match given.iter().find(|(is_given, _)| *is_given) {
             Some((_, option)) => {

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let mut added = |batch: &CaptureFile| {
         let Some(rings) = &mut *rings.borrow_mut() else { return };
         let recorded = rings.record(batch);
-        for ring in rings.take_unsaid() {
+        for ring in rings.unsaid.drain(..) {
             bar.suspend(|| report_problem(false, &ring));
         }
         if let Err(error) = recorded
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let result = receiver.run(&mut added, &mut progress);
     bar.finish_and_clear();
     rings.borrow_mut().iter_mut().for_each(LiveRings::record_all);
-    let without_room = rings.borrow().as_ref().map_or(0, LiveRings::count_without_room);
+    let without_room = rings.borrow().as_ref().map_or(0, |rings| rings.room.count_without());
     let ReceiveSummary { state, stats, files, .. } = result.map_err(|error| match error.path() {
         Some(_) => anyhow::Error::new(error),
         None => Failure::about(args.output.display(), error).into(),

@@ -193,11 +193,6 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
     }
 }
 
-/// Prints on stderr which rings have pages that could not be read. This is an error, and decides the exit code.
-pub(crate) fn print_lost_pages(summary: &CaptureSummary) {
-    lost_pages(summary).for_each(|problem| report_problem(true, &problem));
-}
-
-fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
+pub(crate) fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
     summary.lost_pages.iter().map(|(name, lost)| format!("{name}: {}", lost.advice()))
 }

@@ -226,7 +226,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);
     if args.last.is_some() {
-        summary.begin_after(rings.next_seqnos().map(|next| next - 1).sum());
+        summary.earlier = rings.next_seqnos().map(|next| next - 1).sum();
     }
     let mut selection = args.selection_on(&rings)?;
     let mut seen = SeenNames::default();

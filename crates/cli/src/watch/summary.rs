@@ -17,7 +17,7 @@ pub(super) struct WatchSummary {
     since: Instant,
     pub(super) shown: u64,
     /// The number of events that were recorded before the place at which the watch was to begin.
-    earlier: u64,
+    pub(super) earlier: u64,
     not_selected: u64,
     /// The number of events that were more than the terminal could take.
     not_shown: u64,
@@ -51,11 +51,6 @@ impl WatchSummary {
             reason: None,
             reopens,
         }
-    }
-
-    /// Notes how many events were recorded before the place at which the watch begins.
-    pub(super) fn begin_after(&mut self, earlier: u64) {
-        self.earlier = earlier;
     }
 
     pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
