@@ -20,7 +20,7 @@ use left_out::LeftOut;
 use rings::CheckedRing;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use system::Allowed;
@@ -187,13 +187,7 @@ impl Answer {
         })
     }
 
-    fn write(
-        &self,
-        out: &mut impl std::io::Write,
-        name: &str,
-        allowed: &[Allowed; 3],
-        time: &TimeFormat,
-    ) -> std::io::Result<()> {
+    fn write(&self, out: &mut impl Write, name: &str, allowed: &[Allowed; 3], time: &TimeFormat) -> io::Result<()> {
         const YES: (Style, char) = (GOOD, '✓');
         const NO: (Style, char) = (WARNING, '✗');
         const NOTE: (Style, char) = (DIM, '·');

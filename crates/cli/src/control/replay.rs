@@ -72,10 +72,8 @@ impl Replay {
             };
             let shards = capture.rings().iter().enumerate().filter(is_its).map(|(index, _)| index);
             let own = shards.chain([index as usize]).map(|index| events.get(index).map_or(0, |ring| ring.events));
-            rings.push(ReplayedRing {
-                recorder: make(ring, own.sum(), &capture.catalog(recorder))?,
-                blocks: HashMap::new(),
-            });
+            let made = make(ring, own.sum(), &capture.catalog(recorder))?;
+            rings.push(ReplayedRing { recorder: made, blocks: HashMap::new() });
             recorders.insert(recorder, rings.len() - 1);
             places.push(rings.len() - 1);
         }

@@ -155,11 +155,9 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
         counted(summary.log_records, "log record", "log records"),
         one_line(to)
     );
+    let lost = summary.lost.saturating_sub(summary.overwritten_before);
     let problems = [
-        (
-            summary.lost.saturating_sub(summary.overwritten_before),
-            ["event was lost in the rings", "events were lost in the rings"],
-        ),
+        (lost, ["event was lost in the rings", "events were lost in the rings"]),
         (summary.not_tracked, ["span found no room, and was not sent", "spans found no room, and were not sent"]),
         (
             summary.dropped_links,
