@@ -71,10 +71,8 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     }
     if forgotten > 0 {
         let blocks = counted(forgotten, "final block is", "final blocks are");
-        report_problem(
-            args.json,
-            &format!("{blocks} not in the archive: events were lost, or their execution was not seen"),
-        );
+        let problem = format!("{blocks} not in the archive: events were lost, or their execution was not seen");
+        report_problem(args.json, &problem);
     }
     if args.json {
         let object = json!({

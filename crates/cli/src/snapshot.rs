@@ -149,12 +149,8 @@ fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
 
 fn report(output: &Path, summary: &SnapshotSummary) {
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
-    anstream::eprintln!(
-        "{} in {} ({} of ring image) written to {to}",
-        events(summary.events),
-        bytes(summary.snapshot_bytes),
-        bytes(summary.image_bytes)
-    );
+    let [snapshot, image] = [summary.snapshot_bytes, summary.image_bytes].map(bytes);
+    anstream::eprintln!("{} in {snapshot} ({image} of ring image) written to {to}", events(summary.events));
     if summary.being_written > 0 {
         anstream::eprintln!(
             "{WARNING}{} still being written and not in the snapshot{WARNING:#}",

@@ -174,12 +174,8 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out, "{words}")?;
     }
     if summary.removed > 0 {
-        writeln!(
-            out,
-            "{DIM}{} more {} captured in files that were removed{DIM:#}",
-            events(summary.removed),
-            were(summary.removed)
-        )?;
+        let (events, were) = (events(summary.removed), were(summary.removed));
+        writeln!(out, "{DIM}{events} more {were} captured in files that were removed{DIM:#}")?;
     }
     if part > 1 {
         writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;

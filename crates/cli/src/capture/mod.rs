@@ -231,7 +231,7 @@ fn begin(
     let mut rings = AwaitedRings::new(names, program, programs);
     if args.reopen {
         ProcessArgs::check_lasting(names)?;
-        rings = rings.reopening();
+        rings.reopens = true;
     }
     if !args.wait && rings.program.is_none() {
         rings.open_all().map_err(with_advice_to_wait)?;

@@ -81,10 +81,8 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
         open::run(&OpenArgs::of_capture(args.output.clone()))?;
     }
     images.problems.iter().for_each(|problem| report_problem(false, problem));
-    images
-        .not_in_core
-        .iter()
-        .for_each(|path| report_problem(false, &format!("{path} is not in the core file: {REMEDY}")));
+    let say_missing = |path: &String| report_problem(false, &format!("{path} is not in the core file: {REMEDY}"));
+    images.not_in_core.iter().for_each(say_missing);
     if core.cut_bytes == 0 {
         return Ok(Exit::Done);
     }

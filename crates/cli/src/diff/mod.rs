@@ -78,10 +78,8 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     };
     let [a, b] = [Measured::read(a, args.json)?, Measured::read(b, args.json)?];
     if a.filters != b.filters {
-        report_problem(
-            false,
-            "A and B were captured with different filters, so their numbers are not of the same events",
-        );
+        let problem = "A and B were captured with different filters, so their numbers are not of the same events";
+        report_problem(false, problem);
     }
     let comparison = Comparison::new(&a.summaries, &b.summaries, args.alpha);
     let failed = comparison.exceeded(&args.fail_if, args.significant);

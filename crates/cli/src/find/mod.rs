@@ -180,10 +180,8 @@ impl Found {
             anstream::eprintln!("{WARNING}gap:{WARNING:#} {}", one_line(gap));
         }
         if gaps.len() > GAPS_SHOWN {
-            anstream::eprintln!(
-                "{WARNING}gap:{WARNING:#} {} more; --json has all",
-                grouped((gaps.len() - GAPS_SHOWN) as u64)
-            );
+            let more = grouped((gaps.len() - GAPS_SHOWN) as u64);
+            anstream::eprintln!("{WARNING}gap:{WARNING:#} {more} more; --json has all");
         }
         let hidden = match gaps.len() {
             0 => "no gap could hide a hit".to_owned(),

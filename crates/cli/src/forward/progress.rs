@@ -92,12 +92,9 @@ impl ForwardersProgress {
             0 => String::new(),
             lost => format!(", {} lost", grouped(lost)),
         };
-        self.bar.set_message(format!(
-            "{} in {}{lost}, {}; Ctrl-C ends it",
-            events(sum(|state| state.events)),
-            batches(sum(|state| state.batches)),
-            bytes(sum(|state| state.bytes))
-        ));
+        let (events, batches) = (events(sum(|state| state.events)), batches(sum(|state| state.batches)));
+        let bytes = bytes(sum(|state| state.bytes));
+        self.bar.set_message(format!("{events} in {batches}{lost}, {bytes}; Ctrl-C ends it"));
         self.bar.tick();
         let problem = all.iter().find_map(|state| state.problem.clone());
         problems.note(&self.bar, problem.as_deref());
@@ -136,12 +133,8 @@ impl ForwardersProgress {
             writeln!(anstream::stdout(), "{object}")?;
             return Ok(());
         }
-        anstream::eprintln!(
-            "{} in {} ({}) sent to the stream {stream}",
-            events(all),
-            batches(sum(|sent| sent.batches)),
-            bytes(sum(|sent| sent.bytes))
-        );
+        let (batches, bytes) = (batches(sum(|sent| sent.batches)), bytes(sum(|sent| sent.bytes)));
+        anstream::eprintln!("{} in {batches} ({bytes}) sent to the stream {stream}", events(all));
         report_filtered(all, sum(|sent| sent.filtered));
         if lost > 0 {
             anstream::eprintln!(

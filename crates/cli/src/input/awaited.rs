@@ -2,6 +2,7 @@
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
 use crate::exit::Exit;
+use crate::input::directories::named_or_usual;
 use crate::input::family::Family;
 use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
@@ -47,8 +48,9 @@ pub(crate) struct AwaitedRings {
     awaited: Vec<PathBuf>,
     /// The names that were looked for. Rings of the others may exist: their server is slow.
     looked_for: HashSet<PathBuf>,
-    /// True if each ring may be followed by another one of its name.
-    reopens: bool,
+    /// True if each ring that has ended may be followed by the next one of its name, as long as another ring lives. When
+    /// all have ended, [`Self::wait_for_successors`] goes on.
+    pub(crate) reopens: bool,
     /// The latest ring of each name, if others may be made under these names: by the program that was started, or
     /// because of `reopens`.
     latest: Vec<Reader>,
@@ -114,12 +116,6 @@ impl AwaitedRings {
     )]
     pub(crate) fn with_family(self, family: Family) -> Self {
         Self { family: Some(family), are_programs_live: true, ..self }
-    }
-
-    /// When a ring has ended, goes on with the next ring of its name, as long as another ring lives. When all have
-    /// ended, [`Self::wait_for_successors`] goes on.
-    pub(crate) fn reopening(self) -> Self {
-        Self { reopens: true, ..self }
     }
 
     /// Waits until a ring has been followed by another one of its name. From then on, only these are the rings of the
@@ -310,7 +306,7 @@ impl AwaitedRings {
         if let Some(family) = &mut self.family {
             self.named.extend(family.new_rings());
             if let Some(program) = self.program.as_ref().filter(|_| has_ended) {
-                self.named.extend(family.left_rings(program.younger_rings_in(&Family::directories())));
+                self.named.extend(family.left_rings(program.younger_rings_in(&named_or_usual(&[]))));
             }
         }
         let begin = Instant::now();
@@ -452,7 +448,7 @@ impl AwaitedRings {
         if let Some(program) = &self.program {
             let mut directories = directories(&self.awaited);
             if self.family.is_some() {
-                directories.extend(Family::directories());
+                directories.extend(named_or_usual(&[]));
             }
             program.remove_rings(&self.opened, &directories);
         }

@@ -143,13 +143,8 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
     if summary.removed_files > 0 {
         let removed = summary.stats.removed();
         let files = u64::from(summary.removed_files);
-        anstream::eprintln!(
-            "{DIM}{} more {} in {} that {} removed{DIM:#}",
-            events(removed),
-            were(removed),
-            counted(files, "file", "files"),
-            were(files)
-        );
+        let (in_files, are) = (counted(files, "file", "files"), were(files));
+        anstream::eprintln!("{DIM}{} more {} in {in_files} that {are} removed{DIM:#}", events(removed), were(removed));
     }
     if summary.lower_level_events > 0 {
         anstream::eprintln!(

@@ -160,10 +160,8 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
         if let Some(program) = &mut rings.program
             && !program.has_ended()
         {
-            anstream::eprintln!(
-                "{WARNING}warning:{WARNING:#} the program {} goes on, and is not looked at",
-                program.id()
-            );
+            let id = program.id();
+            anstream::eprintln!("{WARNING}warning:{WARNING:#} the program {id} goes on, and is not looked at");
         }
     })?;
     let signal = rings.program.as_mut().and_then(Program::signal).map(killed);

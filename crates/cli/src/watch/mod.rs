@@ -220,8 +220,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let _enabled = args.process.enable(&names)?;
     let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
-    let Some(rings) = opened else { return Ok(Exit::Done) };
-    let mut rings = rings.following(patterns, &args.expect);
+    let Some(mut rings) = opened else { return Ok(Exit::Done) };
+    rings.patterns = (patterns, args.expect.options());
     let mut part = args.limit.part(0);
     let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);

@@ -39,7 +39,7 @@ pub(super) struct Rings {
     /// does not describe them yet.
     found: Option<Result<usize, ReaderError>>,
     /// The patterns of the command line, and the options with which rings are opened that fit them.
-    patterns: (FollowedPatterns, ReaderOptions),
+    pub(super) patterns: (FollowedPatterns, ReaderOptions),
     /// True if the rings that were found last are none that were made anew, but others that fit a pattern.
     are_others: bool,
     /// The capture whose rings these are; `None` if they are no captured ones.
@@ -158,11 +158,6 @@ impl Rings {
         }
         let captured = Captured { events: capture.events(), payload: CapturedPayload::Expired, recorders: count };
         Self { rings, captured: Some(captured), ..Self::of_set(RingSet::options().from_readers([])) }
-    }
-
-    /// Adds the rings that fit these patterns when they come, if they hold the expected events.
-    pub(super) fn following(self, patterns: FollowedPatterns, expect: &Expect) -> Self {
-        Self { patterns: (patterns, expect.options()), ..self }
     }
 
     /// Adds the rings that have come since the last look and fit a pattern. They are read from their first event on.
