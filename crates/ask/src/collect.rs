@@ -47,33 +47,26 @@ pub(crate) struct Collected {
     pub(crate) has_blocks: bool,
 }
 
-/// Collects.
-pub(crate) struct Collector(Collected);
-
-impl Collector {
+impl Collected {
     pub(crate) fn new(capture: &CaptureFile) -> Self {
-        let mut collected = Collected::default();
+        let mut collected = Self::default();
         for ring in capture.rings() {
             let is_profile = [Sched::CONTENT_TYPE, Stacks::CONTENT_TYPE].contains(&ring.content_type);
             collected.rings.push(RingCounts { is_profile, ..RingCounts::default() });
             collected.has_blocks |= ring.content_type == CONTENT_TYPE_EXEC;
         }
-        Self(collected)
-    }
-
-    pub(crate) fn finish(self) -> Collected {
-        self.0
+        collected
     }
 }
 
-impl ReplayConsumer for Collector {
+impl ReplayConsumer for Collected {
     fn parts(&self) -> SpanParts {
         SpanParts { remaining: true, ..SpanParts::default() }
     }
 
     #[inline]
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
-        let collected = &mut self.0;
+        let collected = self;
         let Some(ring) = collected.rings.get_mut(entry.ring as usize) else { return Ok(()) };
         match &entry.content {
             EntryContent::Gap(gap) if gap.cause == GapCause::OverwrittenBefore => {
@@ -125,14 +118,14 @@ impl ReplayConsumer for Collector {
     #[inline]
     fn span(&mut self, process: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
         let is_task = over.span.call_site.as_ref().is_some_and(|site| site.target == eventring_tasks::TARGET);
-        self.0.has_tasks |= is_task;
-        let task = if is_task { self.0.tasks.take(process, over.span.id) } else { None };
-        self.0.names.add(over, task);
+        self.has_tasks |= is_task;
+        let task = if is_task { self.tasks.take(process, over.span.id) } else { None };
+        self.names.add(over, task);
         Ok(())
     }
 
     fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
-        self.0.until_nanos = end_nanos.to_vec();
+        self.until_nanos = end_nanos.to_vec();
         for replay in state.replays {
             let mut innermost: BTreeMap<_, _> = BTreeMap::new();
             for slice in replay.open_slices() {
@@ -142,12 +135,12 @@ impl ReplayConsumer for Collector {
                 }
             }
             let names = innermost.values().filter_map(|id| replay.get(*id)).map(name_of);
-            self.0.innermost.push(names.collect());
+            self.innermost.push(names.collect());
         }
         Ok(())
     }
 
     fn kept_bytes(&self) -> u64 {
-        self.0.names.kept_bytes() + self.0.tasks.kept_bytes() + self.0.errors.sites.len() as u64 * 1024
+        self.names.kept_bytes() + self.tasks.kept_bytes() + self.errors.sites.len() as u64 * 1024
     }
 }

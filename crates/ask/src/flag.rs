@@ -144,16 +144,8 @@ pub struct Flag {
 
 impl Flag {
     pub(crate) fn new(kind: FlagKind, what: &str, weight: u64, evidence: String) -> Self {
-        Self {
-            kind,
-            what: cut(what, WHAT_BYTES),
-            evidence: cut(&evidence, EVIDENCE_BYTES),
-            count: 1,
-            at_nanos: None,
-            weight,
-            id: None,
-            is_of_spans: true,
-        }
+        let (what, evidence) = (cut(what, WHAT_BYTES), cut(&evidence, EVIDENCE_BYTES));
+        Self { kind, what, evidence, count: 1, at_nanos: None, weight, id: None, is_of_spans: true }
     }
 
     pub(crate) fn count(self, count: u64) -> Self {

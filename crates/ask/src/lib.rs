@@ -46,7 +46,7 @@ pub use command::command_line;
 pub use flag::{Flag, FlagKind};
 pub use look::{BUDGET_MIN_BYTES, FirstLook};
 
-use collect::Collector;
+use collect::Collected;
 use eventring_capture::recording::{CaptureRecording, replay_capture};
 use eventring_capture::{CaptureError, CaptureFile};
 use std::ffi::OsStr;
@@ -59,9 +59,8 @@ use std::ffi::OsStr;
 /// The capture is damaged, or would take more memory than any capture of its size from a real program.
 pub fn ask(capture: &CaptureFile, inputs: &[impl AsRef<OsStr>]) -> Result<FirstLook, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    let mut collector = Collector::new(capture);
-    let counts = replay_capture(&recording, &mut collector)?;
-    let collected = collector.finish();
+    let mut collected = Collected::new(capture);
+    let counts = replay_capture(&recording, &mut collected)?;
     let flags = find::flags(capture, &collected, &counts)?;
     let inputs = inputs.iter().map(|input| input.as_ref().to_owned()).collect();
     Ok(FirstLook::new(capture, inputs, collected, counts, flags))

@@ -70,14 +70,8 @@ impl FirstLook {
             })
         };
         let names = collected.names.all.iter().map(name).collect();
-        Self {
-            inputs,
-            counts,
-            errors: collected.errors.all,
-            flags,
-            others: [programs, rings, names],
-            names_without_room: collected.names.without_room,
-        }
+        let (errors, names_without_room) = (collected.errors.all, collected.names.without_room);
+        Self { inputs, counts, errors, flags, others: [programs, rings, names], names_without_room }
     }
 
     /// Returns the red flags, the most important first.

@@ -1,7 +1,7 @@
 //! `eventring archive`.
 
 use super::blocks::input::{InputArgs, refused};
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
 use crate::text::format::{bytes, counted, grouped};
 use crate::text::losses::report_problem;
@@ -47,14 +47,12 @@ struct Written {
 
 pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     let input = args.input.open()?;
-    if args.follow && input.live_ring().is_none() {
-        return Err(Failure::new(Exit::Usage, "--follow needs a ring: a file has no further blocks").into());
-    }
+    input.check_follow(args.follow)?;
     input.describe(args.json);
     let mut events = input.events(args.input.name())?;
     let name = args.output.display();
     std::fs::create_dir_all(&args.output)
-        .map_err(|error| Failure::new(Exit::Failed, format!("{name}: cannot make the directory: {error}")))?;
+        .map_err(|error| Exit::Failed.failure(format!("{name}: cannot make the directory: {error}")))?;
     let archive = BlockArchive::open(&args.output)?;
     let interrupt = Interrupt::listen()?;
     let mut written = Written::default();
@@ -73,10 +71,8 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     }
     if forgotten > 0 {
         let blocks = counted(forgotten, "final block is", "final blocks are");
-        report_problem(
-            args.json,
-            &format!("{blocks} not in the archive: events were lost, or their execution was not seen"),
-        );
+        let problem = format!("{blocks} not in the archive: events were lost, or their execution was not seen");
+        report_problem(args.json, &problem);
     }
     if args.json {
         let object = json!({
@@ -92,10 +88,7 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
         let blocks = counted(written.blocks, "block", "blocks");
         anstream::eprintln!("{DIM}{blocks}{range}, {} written to {name}{DIM:#}", bytes(written.bytes));
     }
-    match input.report(&args.input.names, events.problems()) {
-        Exit::Done if written.failed > 0 => Ok(Exit::Failed),
-        exit => Ok(exit),
-    }
+    Ok(input.report(&args.input.names, events.problems()).or_if(written.failed > 0, Exit::Failed))
 }
 
 /// Reads events until there are no more, and writes blocks. Returns false if the user has ended it.

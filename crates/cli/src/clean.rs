@@ -9,6 +9,7 @@ use crate::text::table::column_width;
 use eventring::files::{ShmError, ShmErrorKind, StaleFile};
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -98,7 +99,7 @@ fn files(targets: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
         meant.extend(in_directories.into_iter().filter(|file| ring.is_none_or(|ring| belongs_to(file, ring))));
         if let Some(ring) = ring.filter(|_| meant.len() == found) {
             let message = format!("there is no ring {} and nothing left of it", Path::new(ring).display());
-            return Err(Failure::new(Exit::NotFound, message).and("check the name; `eventring list` shows the rings"));
+            return Err(Exit::NotFound.failure(message).and("check the name; `eventring list` shows the rings"));
         }
         looked_into.extend(directories);
     }
@@ -208,7 +209,7 @@ impl Args {
         let removed = if self.dry_run { "would remove" } else { "removed" };
         for done in all {
             let (style, what) = if done.is_removed { (GOOD, removed) } else { (DIM, "left") };
-            let (file, size, why) = (name(done), bytes(done.bytes), done.why.in_words());
+            let (file, size, why) = (name(done), bytes(done.bytes), done.why.texts().1);
             writeln!(out, "{style}{what:<0$}{style:#}  {file:<width$}  {size:>10}  {why}", removed.len())?;
         }
         Ok(())
@@ -218,12 +219,8 @@ impl Args {
         let list = |is_removed| -> Vec<Value> {
             let some = all.iter().filter(|done| done.is_removed == is_removed);
             some.map(|done| {
-                json!({
-                    "file": done.file.to_string_lossy(),
-                    "file_bytes": done.bytes,
-                    "why": done.why.code(),
-                    "message": done.why.in_words(),
-                })
+                let (why, message) = done.why.texts();
+                json!({ "file": done.file.to_string_lossy(), "file_bytes": done.bytes, "why": why, "message": message })
             })
             .collect()
         };
@@ -239,36 +236,21 @@ fn problem(error: &ShmError) -> Reason {
 }
 
 impl Reason {
-    /// Returns the reason's name in JSON.
-    fn code(&self) -> &'static str {
+    /// Returns the reason's name in JSON, and the reason in words.
+    fn texts(&self) -> (&'static str, Cow<'static, str>) {
         match self {
-            Self::WriterDied => "writer_died",
-            Self::Orphaned => "orphaned_shard",
-            Self::Unfinished => "unfinished",
-            Self::BeingCreated => "in_the_making",
-            Self::Ended | Self::Kept => "ended",
-            Self::Live(_) => "live",
-            Self::Snapshot => "snapshot",
-            Self::DeadServer => "dead_server",
-            Self::Unknown => "unknown",
-            Self::Problem(_) => "problem",
-        }
-    }
-
-    fn in_words(&self) -> String {
-        match self {
-            Self::WriterDied => "its writer died".into(),
-            Self::Orphaned => "a shard whose recorder died".into(),
-            Self::Unfinished => "it was never finished".into(),
-            Self::BeingCreated => "it is just being created".into(),
-            Self::Ended => "its program has ended it".into(),
-            Self::Kept => "its program has ended and kept it; --ended removes it".into(),
-            Self::Live(Some(pid)) => format!("process {pid} writes it"),
-            Self::Live(None) => "a process that cannot be seen from here writes it".into(),
-            Self::Snapshot => "a snapshot".into(),
-            Self::DeadServer => "a socket whose server died".into(),
-            Self::Unknown => "its writer cannot be seen from here".into(),
-            Self::Problem(problem) => one_line(problem),
+            Self::WriterDied => ("writer_died", "its writer died".into()),
+            Self::Orphaned => ("orphaned_shard", "a shard whose recorder died".into()),
+            Self::Unfinished => ("unfinished", "it was never finished".into()),
+            Self::BeingCreated => ("in_the_making", "it is just being created".into()),
+            Self::Ended => ("ended", "its program has ended it".into()),
+            Self::Kept => ("ended", "its program has ended and kept it; --ended removes it".into()),
+            Self::Live(Some(pid)) => ("live", format!("process {pid} writes it").into()),
+            Self::Live(None) => ("live", "a process that cannot be seen from here writes it".into()),
+            Self::Snapshot => ("snapshot", "a snapshot".into()),
+            Self::DeadServer => ("dead_server", "a socket whose server died".into()),
+            Self::Unknown => ("unknown", "its writer cannot be seen from here".into()),
+            Self::Problem(problem) => ("problem", one_line(problem).into()),
         }
     }
 }

@@ -5,13 +5,13 @@ use eventring::global::InitError;
 use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};
 use eventring_capture::{CaptureError, CaptureErrorKind};
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// An exit code of the program. Scripts rely on the numbers, so a number never changes its meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Exit {
+    #[default]
     Done = 0,
     Failed = 1,
     Usage = 2,
@@ -70,15 +70,11 @@ pub(super) fn help() -> String {
 /// An error of the program itself, with its code.
 #[derive(Debug)]
 pub(super) struct Failure {
-    exit: Exit,
+    pub(super) exit: Exit,
     message: String,
 }
 
 impl Failure {
-    pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
-    }
-
     /// Appends a remedy to the message.
     pub(super) fn and(mut self, remedy: &str) -> Self {
         self.message.push_str("; ");
@@ -95,13 +91,19 @@ impl Failure {
             Exit::NoSpace => "; free some, or choose a place with more",
             _ => "",
         };
-        Self::new(exit, format!("cannot write {}: {error}{remedy}", output.display()))
+        exit.failure(format!("cannot write {}: {error}{remedy}", output.display()))
+    }
+
+    /// Returns an error with what it is about before its message.
+    pub(super) fn about(what: impl fmt::Display, error: impl Into<anyhow::Error>) -> Self {
+        let error = error.into();
+        Exit::from_error(&error).failure(format!("{what}: {error}"))
     }
 
     /// Returns the failure of a system call, with the exit code for its error. `what` is the beginning of the message,
     /// as in "cannot write to stdout".
     pub(super) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::new(of_io(error), format!("{what}: {error}"))
+        of_io(error).failure(format!("{what}: {error}"))
     }
 }
 
@@ -114,6 +116,26 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Exit {
+    /// Returns the failure with this exit code and message.
+    pub(super) fn failure(self, message: impl Into<String>) -> Failure {
+        Failure { exit: self, message: message.into() }
+    }
+
+    /// Returns the failure as the result of a function that ends with it.
+    pub(super) fn fail<T, E: From<Failure>>(self, message: impl Into<String>) -> Result<T, E> {
+        Err(self.failure(message).into())
+    }
+
+    /// Returns this exit code, or the other one if all was done.
+    pub(super) fn or(self, other: Self) -> Self {
+        if self == Self::Done { other } else { self }
+    }
+
+    /// Returns this exit code, or the other one if all was done and `is_other`.
+    pub(super) fn or_if(self, is_other: bool, other: Self) -> Self {
+        if is_other { self.or(other) } else { self }
+    }
+
     /// Returns the exit code with that number.
     pub(super) fn from_code(code: i32) -> Option<Self> {
         MEANINGS.iter().map(|(exit, _)| *exit).find(|exit| i32::from(*exit as u8) == code)
@@ -132,25 +154,15 @@ impl Exit {
     /// decides.
     pub(super) fn from_error(error: &anyhow::Error) -> Self {
         let mut exits = error.chain().filter_map(|cause| {
-            if let Some(failure) = cause.downcast_ref::<Failure>() {
-                Some(failure.exit)
-            } else if let Some(error) = cause.downcast_ref::<ReaderError>() {
-                of_reader(error.kind())
-            } else if let Some(error) = cause.downcast_ref::<CaptureError>() {
-                of_capture(error.kind())
-            } else if let Some(error) = cause.downcast_ref::<RecorderError>() {
-                Some(of_recorder(error.kind()))
-            } else if let Some(error) = cause.downcast_ref::<InitError>() {
-                error.recorder_error().map(|error| of_recorder(error.kind()))
-            } else if let Some(error) = cause.downcast_ref::<ShmError>() {
-                Some(of_shm(error.kind()))
-            } else {
-                #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-                if let Some(error) = cause.downcast_ref::<eventring::control::ControlError>() {
-                    return of_control(error.kind());
-                }
-                cause.downcast_ref::<io::Error>().map(of_io)
-            }
+            let exit = cause.downcast_ref::<Failure>().map(|failure| failure.exit);
+            let exit = exit.or_else(|| of_reader(cause.downcast_ref::<ReaderError>()?.kind()));
+            let exit = exit.or_else(|| of_capture(cause.downcast_ref::<CaptureError>()?.kind()));
+            let exit = exit.or_else(|| Some(of_recorder(cause.downcast_ref::<RecorderError>()?.kind())));
+            let exit = exit.or_else(|| Some(of_recorder(cause.downcast_ref::<InitError>()?.recorder_error()?.kind())));
+            let exit = exit.or_else(|| Some(of_shm(cause.downcast_ref::<ShmError>()?.kind())));
+            #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+            let exit = exit.or_else(|| of_control(cause.downcast_ref::<eventring::control::ControlError>()?.kind()));
+            exit.or_else(|| cause.downcast_ref::<io::Error>().map(of_io))
         });
         exits.next().unwrap_or(Self::Failed)
     }

@@ -73,19 +73,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // A format of several files has no stdout at all, and `run_to_directory` says so.
     if is_stdout && args.format.is_binary() && !args.format.is_directory() && io::stdout().is_terminal() {
-        let message = "a Perfetto trace is not for a terminal; send it into a file or a pipe";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("a Perfetto trace is not for a terminal; send it into a file or a pipe");
     }
     if args.weight != Weight::Time && args.format != Format::Folded {
         let message =
             "--weight is the number behind each stack of --format folded; name that format, or leave --weight out";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     if args.format.is_directory() {
         return run_to_directory(args, &output);
     }
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
-    let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
+    let saved = args.saved.open(args.format.has_only_spans(), args.json, |_, _| ())?;
     let write_to = |out: &mut dyn io::Write, cannot_write: &dyn Fn(&io::Error) -> Failure| {
         let mut out = CountedWriter::new(BufWriter::new(out));
         let written = write(args, &saved.capture, &mut out);
@@ -97,7 +96,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         if let Err(failure) = check_counted(args, out.bytes()) {
             return Err(match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
                 Exit::Done => failure.into(),
-                damaged => Failure::new(damaged, format!("{failure}; the capture is not whole, as said above")).into(),
+                damaged => damaged.failure(format!("{failure}; the capture is not whole, as said above")).into(),
             });
         }
         Ok(summary)
@@ -118,10 +117,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
     if output::is_stdout(output) {
         let message = "this format has several files, and stdout takes only one; name a directory with --output";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     directory::look(output, args.format, args.force, &ReadFiles::default())?;
-    let saved = args.saved.open(args.format.has_only_spans(), args.json)?;
+    let saved = args.saved.open(args.format.has_only_spans(), args.json, |_, _| ())?;
     let write = |directory: &mut directory::OutputDirectory<'_>| {
         let written = export_files(&saved.capture, args.format, directory);
         saved.reading.end();
@@ -137,10 +136,8 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
 /// Reports a finished export, and returns the exit code.
 fn conclude(args: &Args, output: &Path, saved: &Saved, summary: &ExportSummary) -> anyhow::Result<Exit> {
     report(args, output, summary)?;
-    match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
-        Exit::Done if args.strict && MissingEvents::from(summary).is_loss() => Ok(Exit::Lost),
-        exit => Ok(exit),
-    }
+    let exit = saved.report(&args.saved.names, &summary.problems, &summary.payload_losses);
+    Ok(exit.or_if(args.strict && MissingEvents::from(summary).is_loss(), Exit::Lost))
 }
 
 /// Checks that stacks of a weight that was counted are not empty: a flame graph of nothing is no result.
@@ -157,8 +154,7 @@ fn check_counted(args: &Args, bytes: u64) -> Result<(), Failure> {
         }
     };
     let weight = args.weight.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-    let message = format!("{found}; make the capture with `{with}`, or leave out --weight {weight}");
-    Err(Failure::new(Exit::Failed, message))
+    Exit::Failed.fail(format!("{found}; make the capture with `{with}`, or leave out --weight {weight}"))
 }
 
 fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<ExportSummary, CaptureError> {

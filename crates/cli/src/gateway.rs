@@ -63,13 +63,11 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
             args.listen
         );
         let is_no_address = error.kind() == std::io::ErrorKind::InvalidInput;
-        Failure::new(if is_no_address { Exit::Usage } else { Exit::Failed }, message)
+        (if is_no_address { Exit::Usage } else { Exit::Failed }).failure(message)
     };
-    let mut gateway = Gateway::listen(args.listen.as_str()).map_err(refused)?;
-    gateway = gateway.allow_origins(args.allow_origins.clone());
-    if let Some(limit) = args.linger {
-        gateway = gateway.linger(limit);
-    }
+    let gateway = Gateway::listen(args.listen.as_str()).map_err(refused)?;
+    let gateway = gateway.allow_origins(args.allow_origins.clone());
+    let gateway = args.linger.into_iter().fold(gateway, Gateway::linger);
     let address = gateway.local_address()?;
     if args.json {
         writeln!(anstream::stdout(), "{}", json!({ "listening": address.to_string() }))?;

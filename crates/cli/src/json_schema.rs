@@ -3,7 +3,7 @@
 //! A verb with `--json` has a file in `json-schemas/` and a line here. A schema of lines is that of each line. The number
 //! at the end of `$id` grows when a field goes away or changes its meaning; new fields leave it as it is.
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use clap::Command;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -38,8 +38,7 @@ pub(super) fn asked(cli: &Command, arguments: &[OsString]) -> Option<String> {
 pub(super) fn print(verb: &str) -> anyhow::Result<Exit> {
     let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == verb) else {
         let names = SCHEMAS.map(|(name, _)| name).join(", ");
-        let message = format!("{OPTION}: `{verb}` has no --json; these have: {names}");
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(format!("{OPTION}: `{verb}` has no --json; these have: {names}"));
     };
     let mut out = std::io::stdout();
     out.write_all(schema.as_bytes())?;

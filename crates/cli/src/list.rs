@@ -214,15 +214,15 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
             }
         }
         for file in server.anonymous() {
-            let Ok(descriptor) = server.process().import(file) else { continue };
+            let Ok(descriptor) = server.process.import(file) else { continue };
             let Ok(reader) = Reader::options().open_fd(&descriptor) else { continue };
             found.push(ListedRing {
-                writer: Some((server.process().pid(), Some(true))).filter(|(pid, _)| *pid != 0),
-                program_name: Some(server.process().program().to_owned()),
+                writer: Some((server.process.pid(), Some(true))).filter(|(pid, _)| *pid != 0),
+                program_name: Some(server.process.program().to_owned()),
                 file_bytes: std::fs::File::from(descriptor).metadata().map_or(0, |found| found.len()),
                 history: History::read(&reader, true),
                 server: shown.clone(),
-                ..ListedRing::new(format!("{}/{}", server.process().short_name(), file.name()), &reader)
+                ..ListedRing::new(format!("{}/{}", server.process.short_name(), file.name()), &reader)
             });
         }
     }
@@ -253,26 +253,17 @@ fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
 
 fn object(found: &ListedRing) -> Value {
     let mut object = json!({
-        "name": found.name,
-        "instance_of": instance_of(&found.name),
+        "name": found.name, "instance_of": instance_of(&found.name),
         "file": found.file.as_ref().map(|file| file.to_string_lossy()),
         "removed_from": found.removed_from.as_ref().map(|path| path.to_string_lossy()),
-        "state": json_name(found.state),
-        "content_type": { "code": found.content_type, "name": found.content_name },
+        "state": json_name(found.state), "content_type": { "code": found.content_type, "name": found.content_name },
         "writer": found.writer.map(|(pid, alive)| json!({
-            "pid": pid,
-            "alive": alive,
-            "program": found.program_name,
+            "pid": pid, "alive": alive, "program": found.program_name,
         })),
-        "recorded": found.recorded,
-        "file_bytes": found.file_bytes,
-        "shards": (found.shards > 0).then_some(found.shards),
-        "shards_not_made": found.shards_not_made,
-        "orphaned": found.is_orphaned,
-        "events_per_s": found.history.per_second,
-        "fill": found.history.fill,
-        "history_seconds": found.history.seconds,
-        "history_seconds_when_full": found.history.seconds_when_full,
+        "recorded": found.recorded, "file_bytes": found.file_bytes,
+        "shards": (found.shards > 0).then_some(found.shards), "shards_not_made": found.shards_not_made,
+        "orphaned": found.is_orphaned, "events_per_s": found.history.per_second, "fill": found.history.fill,
+        "history_seconds": found.history.seconds, "history_seconds_when_full": found.history.seconds_when_full,
         "server": found.server.as_ref().map(|(object, _)| object),
     });
     add_end(&mut object, found.end);

@@ -85,7 +85,7 @@ use other_systems::interrupt;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use eventring::schema::SchemaModel;
 use eventring_capture::secret::without_secrets_of;
-use exit::{Exit, Failure};
+use exit::Exit;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -115,68 +115,86 @@ struct Cli {
 fn give_schemas(files: &[PathBuf]) -> anyhow::Result<()> {
     for file in files {
         let name = file.display();
-        let failed = |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("--schema {name}: {why}"));
+        let failed = |why: &dyn std::fmt::Display| Exit::Usage.failure(format!("--schema {name}: {why}"));
         let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
         eventring::schema::give_schema(SchemaModel::parse(&text).map_err(|error| failed(&error))?);
     }
     Ok(())
 }
 
-#[derive(Subcommand)]
-enum Verb {
+/// Makes the verbs, each with its arguments and the function that runs it.
+macro_rules! verbs {
+    ($($(#[$condition:meta])? $verb:ident($args:ty) => $run:path,)*) => {
+        #[derive(Subcommand)]
+        enum Verb {
+            $($(#[$condition])? $verb($args),)*
+            // A verb that this system does not have.
+            #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+            #[command(external_subcommand)]
+            Other(Vec<OsString>),
+        }
+
+        fn run(verb: &Verb) -> anyhow::Result<Exit> {
+            match verb {
+                $($(#[$condition])? Verb::$verb(args) => $run(args),)*
+                #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+                Verb::Other(words) => Err(other_systems::failure(words).into()),
+            }
+        }
+    };
+}
+
+verbs! {
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    List(list::Args),
-    Info(info::Args),
-    Blocks(blocks::BlocksArgs),
+    List(list::Args) => list::run,
+    Info(info::Args) => info::run,
+    Blocks(blocks::BlocksArgs) => blocks::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Archive(archive::ArchiveArgs),
-    Gateway(gateway::GatewayArgs),
-    Watch(watch::Args),
-    Find(find::FindArgs),
+    Archive(archive::ArchiveArgs) => archive::run,
+    Gateway(gateway::GatewayArgs) => gateway::run,
+    Watch(watch::Args) => watch::run,
+    Find(find::FindArgs) => find::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Snapshot(snapshot::Args),
+    Snapshot(snapshot::Args) => snapshot::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Capture(capture::Args),
+    Capture(capture::Args) => capture::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Forward(forward::ForwardArgs),
+    Forward(forward::ForwardArgs) => forward::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Receive(forward::ReceiveArgs),
-    Export(export::Args),
-    View(view::ViewArgs),
-    Summary(summary::Args),
-    Diff(diff::DiffArgs),
-    Report(report::ReportArgs),
-    Budget(budget::BudgetArgs),
+    Receive(forward::ReceiveArgs) => forward::run_receive,
+    Export(export::Args) => export::run,
+    View(view::ViewArgs) => view::run,
+    Summary(summary::Args) => summary::run,
+    Diff(diff::DiffArgs) => diff::run,
+    Report(report::ReportArgs) => report::run,
+    Budget(budget::BudgetArgs) => budget::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Profile(profile::ProfileArgs),
+    Profile(profile::ProfileArgs) => profile::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Icount(icount::IcountArgs),
-    Open(open::OpenArgs),
-    Top(top::TopArgs),
-    Why(why::WhyArgs),
-    Ask(ask::AskArgs),
-    Mcp(mcp::McpArgs),
-    Tasks(tasks::TasksArgs),
+    Icount(icount::IcountArgs) => icount::run,
+    Open(open::OpenArgs) => open::run,
+    Top(top::TopArgs) => top::run,
+    Why(why::WhyArgs) => why::run,
+    Ask(ask::AskArgs) => ask::run,
+    Mcp(mcp::McpArgs) => mcp::run,
+    Tasks(tasks::TasksArgs) => tasks::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Enable(control::enable::EnableArgs),
+    Enable(control::enable::EnableArgs) => control::enable::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Disable(control::disable::DisableArgs),
+    Disable(control::disable::DisableArgs) => control::disable::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Levels(control::levels::LevelsArgs),
+    Levels(control::levels::LevelsArgs) => control::levels::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Serve(control::serve::ServeArgs),
+    Serve(control::serve::ServeArgs) => control::serve::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Replay(replay::ReplayArgs),
+    Replay(replay::ReplayArgs) => replay::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Check(check::CheckArgs),
+    Check(check::CheckArgs) => check::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Core(core::CoreArgs),
+    Core(core::CoreArgs) => core::run,
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Clean(clean::Args),
-    Completions(completions::Args),
-    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-    #[command(external_subcommand)]
-    Other(Vec<OsString>),
+    Clean(clean::Args) => clean::run,
+    Completions(completions::Args) => completions::run,
 }
 
 /// Writes the help, or a message of clap, which may repeat arguments.
@@ -223,61 +241,4 @@ fn main() -> ExitCode {
         exit
     });
     ExitCode::from(exit as u8)
-}
-
-fn run(verb: &Verb) -> anyhow::Result<Exit> {
-    match verb {
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::List(args) => list::run(args),
-        Verb::Info(args) => info::run(args),
-        Verb::Blocks(args) => blocks::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Archive(args) => archive::run(args),
-        Verb::Gateway(args) => gateway::run(args),
-        Verb::Watch(args) => watch::run(args),
-        Verb::Find(args) => find::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Snapshot(args) => snapshot::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Capture(args) => capture::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Forward(args) => forward::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Receive(args) => forward::run_receive(args),
-        Verb::Export(args) => export::run(args),
-        Verb::View(args) => view::run(args),
-        Verb::Summary(args) => summary::run(args),
-        Verb::Diff(args) => diff::run(args),
-        Verb::Report(args) => report::run(args),
-        Verb::Budget(args) => budget::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Profile(args) => profile::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Icount(args) => icount::run(args),
-        Verb::Open(args) => open::run(args),
-        Verb::Top(args) => top::run(args),
-        Verb::Why(args) => why::run(args),
-        Verb::Ask(args) => ask::run(args),
-        Verb::Mcp(args) => mcp::run(args),
-        Verb::Tasks(args) => tasks::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Enable(args) => control::enable::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Disable(args) => control::disable::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Levels(args) => control::levels::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Serve(args) => control::serve::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Replay(args) => replay::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Check(args) => check::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Core(args) => core::run(args),
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Verb::Clean(args) => clean::run(args),
-        #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-        Verb::Other(words) => Err(other_systems::failure(words).into()),
-        Verb::Completions(args) => completions::run(args, &mut Cli::command()),
-    }
 }

@@ -15,9 +15,9 @@ pub(super) fn failure(words: &[OsString]) -> Failure {
     if OF_RINGS.contains(&&*verb) {
         let message =
             format!("`{verb}` is about event rings, which need Linux; captures and snapshots can be read here");
-        return Failure::new(Exit::Unsupported, message);
+        return Exit::Unsupported.failure(message);
     }
-    Failure::new(Exit::Usage, format!("there is no verb `{verb}`; `eventring --help` shows all"))
+    Exit::Usage.failure(format!("there is no verb `{verb}`; `eventring --help` shows all"))
 }
 
 pub(super) mod interrupt {
@@ -66,7 +66,7 @@ pub(super) mod processes {
     impl ProcessArgs {
         pub(crate) fn rings(&self, names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             if names.is_empty() {
-                return Err(Failure::new(Exit::Usage, "nothing to read: name a capture or a snapshot").into());
+                return Exit::Usage.fail("nothing to read: name a capture or a snapshot");
             }
             expand(names)
         }

@@ -79,12 +79,10 @@ struct ReadCapture {
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let sides = args.sides()?;
     if args.per.is_some() && sides.len() < 2 {
-        let message = "--per is for two captures, found one; name a second capture, or leave out --per";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("--per is for two captures, found one; name a second capture, or leave out --per");
     }
     if args.flame.is_some() && sides.len() > 1 {
-        let message = "--flame is for one capture, found two; name one capture, or leave out --flame";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("--flame is for one capture, found two; name one capture, or leave out --flame");
     }
     let output = args.output(&sides);
     let is_stdout = output::is_stdout(&output);
@@ -95,7 +93,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let mut read = ReadFiles::default();
     let mut opened = Vec::new();
     for names in &sides {
-        let saved = args.part.open(names, sides.len() > 1 && !has_blocks(names), args.json);
+        let saved = args.part.open(names, sides.len() > 1 && !has_blocks(names), args.json, |_, _| ());
         let saved = saved.map_err(|error| if sides.len() > 1 { on_side(&names[0], error) } else { error })?;
         read.add_capture(&saved.capture);
         opened.push(saved);
@@ -119,10 +117,8 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     }
     tell(args, &output, &sides, &made)?;
     let exits = made.captures.iter().zip(&opened).zip(&sides).map(|((capture, saved), names)| {
-        match saved.report(names, &capture.problems, &capture.payload_losses) {
-            Exit::Done if args.strict && capture.missing.is_loss() => Exit::Lost,
-            exit => exit,
-        }
+        let exit = saved.report(names, &capture.problems, &capture.payload_losses);
+        exit.or_if(args.strict && capture.missing.is_loss(), Exit::Lost)
     });
     // All captures have their messages, and the first problem is the exit code.
     let exits: Vec<Exit> = exits.collect();
@@ -143,7 +139,7 @@ impl ReportArgs {
             (found, with) => (found + with, "one before --with and one after it"),
         };
         let found = counted(found as u64, "capture is", "captures are");
-        Err(Failure::new(Exit::Usage, format!("{found} given, expected {expected}")).into())
+        Exit::Usage.fail(format!("{found} given, expected {expected}"))
     }
 
     fn output(&self, sides: &[Vec<PathBuf>]) -> PathBuf {
@@ -173,11 +169,7 @@ fn has_blocks(names: &[PathBuf]) -> bool {
 /// Puts the name of one of two captures before an error, unless the error has it.
 fn on_side(name: &Path, error: anyhow::Error) -> anyhow::Error {
     let (name, message) = (name.display().to_string(), error.to_string());
-    if message.contains(&name) {
-        error
-    } else {
-        Failure::new(Exit::from_error(&error), format!("{name}: {message}")).into()
-    }
+    if message.contains(&name) { error } else { Failure::about(name, error).into() }
 }
 
 /// Makes the page about one capture.
@@ -223,7 +215,7 @@ fn two(args: &ReportArgs, paths: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Res
         Some(span) => Basis::Call(span.to_owned()),
     };
     let report = ComparisonReport::new(sides, args.alpha, basis);
-    let report = report.map_err(|error| Failure::new(Exit::Usage, format!("--per: {error}")))?;
+    let report = report.map_err(|error| Exit::Usage.failure(format!("--per: {error}")))?;
     Ok(ReportPage { html: report.html().into_bytes(), captures: captures.into() })
 }
 

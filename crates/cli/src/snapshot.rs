@@ -45,18 +45,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let (Some(from), Some(to)) = (args.from, args.to)
         && from > to
     {
-        let message = format!(
+        return Exit::Usage.fail(format!(
             "--from {from} is greater than --to {to}, expected a first number that is not greater than the last; exchange them"
-        );
-        return Err(Failure::new(Exit::Usage, message).into());
+        ));
     }
-    let mut options = SnapshotOptions::new().compression_level(args.compression);
-    if let Some(from) = args.from {
-        options = options.first_seqno(from);
-    }
-    if let Some(to) = args.to {
-        options = options.last_seqno(to);
-    }
+    let options = SnapshotOptions::new().compression_level(args.compression);
+    let options = args.from.into_iter().fold(options, SnapshotOptions::first_seqno);
+    let mut options = args.to.into_iter().fold(options, SnapshotOptions::last_seqno);
     let reader = args.ring.open()?;
     check_one_ring(&reader, args.ring.name())?;
     let output = args.output.clone().unwrap_or_else(|| output_name(&reader, args.ring.name(), ".snapshot.zst"));
@@ -69,7 +64,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     read.add_ring(&reader);
     let summary = if output::is_stdout(&output) {
         if args.json {
-            return Err(Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file").into());
+            return Exit::Usage.fail("--json and `--output -` both want stdout; give a file");
         }
         read.check_stream(io::stdout(), "stdout")?;
         to_stdout(&reader, &options)?
@@ -105,11 +100,10 @@ fn check_one_ring(reader: &Reader, as_written: &Path) -> Result<(), Failure> {
     let (name, shards) = (name.display(), reader.shard_count());
     let file = output_name(reader, as_written, ".evc");
     let file = file.display();
-    let message = format!(
+    Exit::Usage.fail(format!(
         "{name} is a recorder of {shards} shards, and a snapshot holds one ring; save all of them with `eventring capture \
          {name} --now -o {file}`"
-    );
-    Err(Failure::new(Exit::Usage, message))
+    ))
 }
 
 /// Returns the name of the ring, as a file name with this extension. A ring of a server has no path: it is called what
@@ -127,7 +121,7 @@ fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<Snaps
     let out = io::stdout();
     if out.is_terminal() {
         let message = "a snapshot is binary data and is not written to a terminal; redirect it to a file or a pipe";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     Ok(reader.write_snapshot(BufWriter::new(out.lock()), options)?)
 }
@@ -135,41 +129,28 @@ fn to_stdout(reader: &Reader, options: &SnapshotOptions) -> anyhow::Result<Snaps
 fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOptions) -> anyhow::Result<SnapshotSummary> {
     reader.write_snapshot(BufWriter::new(file), options).map_err(|error| {
         // The error does not name the output, so the message begins with the output's name.
-        let message = format!("{}: {error}", output.display());
-        let exit = Exit::from_error(&error.into());
-        let failure = Failure::new(exit, message);
+        let failure = Failure::about(output.display(), error);
         // The events are collected in the directory of the output.
-        if exit == Exit::NoSpace {
-            failure.and("free some there, or choose a directory with more").into()
-        } else {
-            failure.into()
+        match failure.exit {
+            Exit::NoSpace => failure.and("free some there, or choose a directory with more").into(),
+            _ => failure.into(),
         }
     })
 }
 
 fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
     json!({
-        "file": output.to_string_lossy(),
-        "events": summary.events,
-        "lost": summary.lost,
-        "expired": summary.expired,
-        "being_written": summary.being_written,
-        "first_seqno": summary.first_seqno,
-        "last_seqno": summary.last_seqno,
-        "payload_bytes": summary.payload_bytes,
-        "image_bytes": summary.image_bytes,
-        "snapshot_bytes": summary.snapshot_bytes,
+        "file": output.to_string_lossy(), "events": summary.events, "lost": summary.lost,
+        "expired": summary.expired, "being_written": summary.being_written, "first_seqno": summary.first_seqno,
+        "last_seqno": summary.last_seqno, "payload_bytes": summary.payload_bytes,
+        "image_bytes": summary.image_bytes, "snapshot_bytes": summary.snapshot_bytes,
     })
 }
 
 fn report(output: &Path, summary: &SnapshotSummary) {
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
-    anstream::eprintln!(
-        "{} in {} ({} of ring image) written to {to}",
-        events(summary.events),
-        bytes(summary.snapshot_bytes),
-        bytes(summary.image_bytes)
-    );
+    let [snapshot, image] = [summary.snapshot_bytes, summary.image_bytes].map(bytes);
+    anstream::eprintln!("{} in {snapshot} ({image} of ring image) written to {to}", events(summary.events));
     if summary.being_written > 0 {
         anstream::eprintln!(
             "{WARNING}{} still being written and not in the snapshot{WARNING:#}",

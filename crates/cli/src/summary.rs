@@ -11,9 +11,8 @@ use crate::text::paint::{DIM, PLAIN, WARNING};
 use crate::text::table::NumberTable;
 use eventring_capture::EndReason;
 use eventring_exec::{Blocks, ChainSummary, Wanted};
-use eventring_export::full_name;
 pub(super) use eventring_export::numbers::time;
-use eventring_export::{EventSummary, InstructionSummary, SharedNames, SpanSummary, Summary, summarize};
+use eventring_export::{EventSummary, InstructionSummary, SharedNames, SpanSummary, Summary, full_name, summarize};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -38,7 +37,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let saved = args.saved.open(false, args.json)?;
+    let saved = args.saved.open(false, args.json, |_, _| ())?;
     let summary = summarize(&saved.capture);
     saved.reading.end();
     let summary = summary?;
@@ -59,10 +58,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     }
     out.flush()?;
-    match saved.report(&args.saved.names, &summary.problems, &summary.payload_losses) {
-        Exit::Done if args.strict && MissingEvents::from(&summary).is_loss() => Ok(Exit::Lost),
-        exit => Ok(exit),
-    }
+    let exit = saved.report(&args.saved.names, &summary.problems, &summary.payload_losses);
+    Ok(exit.or_if(args.strict && MissingEvents::from(&summary).is_loss(), Exit::Lost))
 }
 
 /// Returns the figures of the blocks, if the capture has execution events and all of it is wanted.
@@ -177,12 +174,8 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out, "{words}")?;
     }
     if summary.removed > 0 {
-        writeln!(
-            out,
-            "{DIM}{} more {} captured in files that were removed{DIM:#}",
-            events(summary.removed),
-            were(summary.removed)
-        )?;
+        let (events, were) = (events(summary.removed), were(summary.removed));
+        writeln!(out, "{DIM}{events} more {were} captured in files that were removed{DIM:#}")?;
     }
     if part > 1 {
         writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;

@@ -57,21 +57,11 @@ fn write(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
     for span in &answer.spans {
         write_span(out, span)?;
     }
-    writeln!(
-        out,
-        "{DIM}of {}, of which half take about {} or less{DIM:#}",
-        counted(answer.count, "span", "spans"),
-        time(answer.median_nanos)
-    )?;
+    let (spans, median) = (counted(answer.count, "span", "spans"), time(answer.median_nanos));
+    writeln!(out, "{DIM}of {spans}, of which half take about {median} or less{DIM:#}")?;
     for found in &answer.difference {
-        writeln!(
-            out,
-            "{BOLD}{}{BOLD:#}: {:.0} % of the slow ones, {:.0} % of the others (p {:.0e})",
-            one_line(&found.what),
-            found.slow,
-            found.normal,
-            found.p
-        )?;
+        let (what, slow, normal, p) = (one_line(&found.what), found.slow, found.normal, found.p);
+        writeln!(out, "{BOLD}{what}{BOLD:#}: {slow:.0} % of the slow ones, {normal:.0} % of the others (p {p:.0e})")?;
     }
     for missing in &answer.missing {
         writeln!(out, "{WARNING}not known:{WARNING:#} {missing}")?;

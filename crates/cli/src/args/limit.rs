@@ -187,14 +187,13 @@ impl Part {
     pub(crate) fn end(&self, is_early: bool, not_found: &str) -> Result<Value, Failure> {
         if let Some(after) = &self.awaited {
             let message = format!("--after {after}: {not_found}; take `next` of an answer about the same input");
-            return Err(Failure::new(Exit::Usage, message));
+            return Exit::Usage.fail(message);
         }
         let least = self.used + end_bytes(&self.last);
         let needed = self.needed.or((self.taken == 0).then_some(least));
         if let Some((needed, budget)) = needed.zip(self.budget).filter(|(needed, budget)| needed > budget) {
-            let message =
-                format!("--budget {budget}: there is no room for the first one; allow at least {needed} bytes");
-            return Err(Failure::new(Exit::Usage, message));
+            return Exit::Usage
+                .fail(format!("--budget {budget}: there is no room for the first one; allow at least {needed} bytes"));
         }
         let cut = if is_early { Value::Null } else { json!(self.cut) };
         let next = Some(&self.last).filter(|_| self.cut > 0 || is_early);

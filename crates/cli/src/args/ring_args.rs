@@ -1,7 +1,6 @@
 //! The arguments that name a ring and what it must hold.
 
-use crate::input::advice;
-use crate::input::patterns;
+use crate::input::{advice, patterns};
 use eventring::reader::{Reader, ReaderOptions};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;

@@ -45,10 +45,9 @@ impl RotationArgs {
         if let Some((_, option)) = kept.iter().find(|(is_given, _)| *is_given)
             && !self.rotates()
         {
-            let message = format!(
+            return Exit::Usage.fail(format!(
                 "{option} needs --rotate-size or --rotate-every: it removes the oldest of several files; give one of these, too"
-            );
-            return Err(Failure::new(Exit::Usage, message));
+            ));
         }
         Ok(RotationOptions {
             rotate_bytes: self.rotate_size,

@@ -18,19 +18,14 @@ pub(crate) struct SavedArgs {
 
 impl SavedArgs {
     /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
-    /// ring. With `is_quiet`, shows no progress.
-    pub(crate) fn open(&self, needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
-        self.part.open(&self.names, needs_spans, is_quiet)
-    }
-
-    /// Does the same, and calls `tell` with how many bytes of how many each reading has read.
-    pub(crate) fn open_and_tell(
+    /// ring. With `is_quiet`, shows no progress. Calls `tell` with how many bytes of how many each reading has read.
+    pub(crate) fn open(
         &self,
         needs_spans: bool,
         is_quiet: bool,
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
-        self.part.open_and_tell(&self.names, needs_spans, is_quiet, tell)
+        self.part.open(&self.names, needs_spans, is_quiet, tell)
     }
 }
 
@@ -47,11 +42,7 @@ pub(crate) struct PartArgs {
 
 impl PartArgs {
     /// Opens capture files, or rings, as one capture, and selects the part that the options name.
-    pub(crate) fn open(&self, names: &[PathBuf], needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
-        self.open_and_tell(names, needs_spans, is_quiet, |_, _| ())
-    }
-
-    fn open_and_tell(
+    pub(crate) fn open(
         &self,
         names: &[PathBuf],
         needs_spans: bool,
@@ -59,8 +50,7 @@ impl PartArgs {
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
         let mut saved = open(names, needs_spans)?;
-        let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
-        (saved.capture, saved.reading) = (capture, reading);
+        (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, tell);
         let selection = self.selection.selection(&self.spans, &saved.capture);
         saved.select(names, &selection, self.condition.condition.as_ref())?;
         Ok(saved)

@@ -34,10 +34,10 @@ pub(crate) struct SelectionRest {
     around: Option<(Time, Duration)>,
     /// Only spans that last this long at least, with everything in them: 10ms
     #[arg(long, help_heading = "Selection", value_name = "D", value_parser = parse_duration)]
-    min_duration: Option<Duration>,
+    pub(crate) min_duration: Option<Duration>,
     /// Only what this thread recorded: its name, or its number in the system; may be repeated
     #[arg(long, help_heading = "Selection", value_name = "NAME|ID")]
-    thread: Vec<String>,
+    pub(crate) thread: Vec<String>,
     /// Only what is in this ring; a recorder's name means all of its shards; may be repeated
     #[arg(long, help_heading = "Selection", value_name = "NAME")]
     ring: Vec<String>,
@@ -176,16 +176,6 @@ impl SelectionArgs {
 }
 
 impl SelectionRest {
-    /// Returns the threads.
-    pub(crate) fn threads(&self) -> &[String] {
-        &self.thread
-    }
-
-    /// Returns the shortest time of spans.
-    pub(crate) fn min_duration(&self) -> Option<Duration> {
-        self.min_duration
-    }
-
     /// Returns the first of the options that is used and has a meaning for captures only.
     pub(crate) fn used_of_captures(&self) -> Option<&'static str> {
         let used =
@@ -202,22 +192,15 @@ impl SelectionRest {
         capture: &CaptureFile,
         is_utc: bool,
     ) -> Selection {
-        let mut selection = Selection::new();
         let epoch_nanos = |time: Time| time.as_seen(is_utc).epoch_nanos(capture);
-        if let Some(from) = from {
-            selection = selection.from_epoch_nanos(epoch_nanos(from));
-        }
-        if let Some(to) = self.to {
-            selection = selection.to_epoch_nanos(epoch_nanos(to));
-        }
+        let selection = from.into_iter().map(epoch_nanos).fold(Selection::new(), Selection::from_epoch_nanos);
+        let mut selection = self.to.into_iter().map(epoch_nanos).fold(selection, Selection::to_epoch_nanos);
         if let Some((time, around)) = self.around {
             let (time, around) = (epoch_nanos(time), u64::try_from(around.as_nanos()).unwrap_or(u64::MAX));
             selection = selection.from_epoch_nanos(time.saturating_sub(around));
             selection = selection.to_epoch_nanos(time.saturating_add(around));
         }
-        if let Some(duration) = self.min_duration {
-            selection = selection.min_duration(duration);
-        }
+        selection = self.min_duration.into_iter().fold(selection, Selection::min_duration);
         selection = spans.iter().fold(selection, Selection::span);
         selection = self.thread.iter().fold(selection, Selection::thread);
         self.ring.iter().fold(selection, Selection::ring)

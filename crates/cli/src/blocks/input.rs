@@ -43,7 +43,7 @@ impl InputArgs {
             }
         } else if let Some(name) = self.names.iter().find(|name| is_stored(name)) {
             let message = format!("{}: an archive or EVCAP_01 file is read alone; name it alone", name.display());
-            return Err(Failure::new(Exit::Usage, message).into());
+            return Exit::Usage.fail(message);
         }
         Ok(Input::Saved(Box::new(saved::open(&self.names, false)?)))
     }
@@ -60,11 +60,12 @@ impl Input {
         events.map_err(|error| refused(name, &error).into())
     }
 
-    /// Returns the ring, if it may still be written.
-    pub(crate) fn live_ring(&self) -> Option<&Reader> {
+    /// Checks that events can follow, if the user wants them: a ring that may still be written.
+    pub(crate) fn check_follow(&self, follows: bool) -> Result<(), Failure> {
         match self {
-            Self::Ring(ring) if ring.state() != RingState::Saved => Some(ring),
-            _ => None,
+            _ if !follows => Ok(()),
+            Self::Ring(ring) if ring.state() != RingState::Saved => Ok(()),
+            _ => Exit::Usage.fail("--follow needs a ring: a file has no further blocks"),
         }
     }
 
@@ -111,14 +112,13 @@ fn check_archive(directory: &Path) -> anyhow::Result<()> {
         0 => "nothing".to_owned(),
         all => counted(all as u64, "file or directory", "files and directories"),
     };
-    let message = format!(
+    Exit::NotFound.fail(format!(
         "{name} is no archive of blocks: found {found} there, and no N/BLOCK.bcap as `eventring archive` writes them; name \
          captures and snapshots one by one"
-    );
-    Err(Failure::new(Exit::NotFound, message).into())
+    ))
 }
 
 pub(crate) fn refused(name: &Path, error: &UnknownSchema) -> Failure {
     let exit = if error.is_other_content() { Exit::WrongContentType } else { Exit::WrongSchema };
-    Failure::new(exit, format!("{}: {error}", name.display()))
+    exit.failure(format!("{}: {error}", name.display()))
 }

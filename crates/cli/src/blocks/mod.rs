@@ -4,7 +4,7 @@ pub(crate) mod input;
 mod shown;
 mod told;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::output::check_reader;
 use crate::args::amounts::parse_duration;
@@ -106,13 +106,9 @@ fn parse_start(text: &str) -> Result<Start, &'static str> {
 pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
     let input = args.input.open()?;
     let is_ring = matches!(input, Input::Ring(_));
-    if args.follow && input.live_ring().is_none() {
-        let message = "--follow needs a ring: a file has no further blocks";
-        return Err(Failure::new(Exit::Usage, message).into());
-    }
+    input.check_follow(args.follow)?;
     if !is_ring && (args.archive.is_some() || !(args.from == Start::Oldest || matches!(input, Input::Stored(_)))) {
-        let message = "--from and --archive need a ring: a capture is read from its beginning to its end";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("--from and --archive need a ring: a capture is read from its beginning to its end");
     }
     input.describe(args.json);
     let interrupt = Interrupt::listen()?;
@@ -141,10 +137,8 @@ pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
     if is_ring {
         told.files(&problems);
     }
-    match input.report(&args.input.names, &problems) {
-        Exit::Done if args.strict && (shown.incomplete > 0 || told.has_losses()) => Ok(Exit::Lost),
-        exit => Ok(exit),
-    }
+    let exit = input.report(&args.input.names, &problems);
+    Ok(exit.or_if(args.strict && (shown.incomplete > 0 || told.has_losses), Exit::Lost))
 }
 
 impl BlocksArgs {
@@ -167,7 +161,7 @@ impl BlocksArgs {
         if !blocks.seek(self.from) {
             let message =
                 "--from: there is no such block, or not any more; `eventring blocks` without it shows which there are";
-            return Err(Failure::new(Exit::NotFound, message).into());
+            return Exit::NotFound.fail(message);
         }
         Ok(blocks)
     }

@@ -15,7 +15,7 @@ pub(super) struct Told {
     /// True if problems are told as they come.
     is_live: bool,
     kinds: BTreeMap<&'static str, Kind>,
-    has_losses: bool,
+    pub(super) has_losses: bool,
     /// The number of problems of files that were told.
     files: usize,
 }
@@ -31,11 +31,6 @@ struct Kind {
 impl Told {
     pub(super) fn new(is_json: bool, is_live: bool) -> Self {
         Self { is_json, is_live, kinds: BTreeMap::new(), has_losses: false, files: 0 }
-    }
-
-    /// Returns true if events outside of blocks were lost.
-    pub(super) fn has_losses(&self) -> bool {
-        self.has_losses
     }
 
     pub(super) fn problem(&mut self, problem: &Problem) {

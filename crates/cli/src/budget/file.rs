@@ -49,11 +49,10 @@ pub(super) struct BudgetUpdate {
 impl BudgetFile {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let wrong = |found: &str| {
-            let message = format!(
+            Exit::Failed.failure(format!(
                 "{}: it {found}, expected a file of TOML; name one that `eventring budget update` has made",
                 path.display()
-            );
-            Failure::new(Exit::Failed, message)
+            ))
         };
         // A pipe would block, and a device may have no end.
         match path.metadata() {
@@ -63,14 +62,11 @@ impl BudgetFile {
         }
         let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
             ErrorKind::InvalidData => wrong("is no text in UTF-8"),
-            ErrorKind::NotFound => {
-                let message = format!(
-                    "there is no budget file {}; `{}` makes it",
-                    path.display(),
-                    command_line("budget update", &[path, "CAPTURE".as_ref()], &[])
-                );
-                Failure::new(Exit::NotFound, message)
-            }
+            ErrorKind::NotFound => Exit::NotFound.failure(format!(
+                "there is no budget file {}; `{}` makes it",
+                path.display(),
+                command_line("budget update", &[path, "CAPTURE".as_ref()], &[])
+            )),
             _ => Failure::io(format_args!("cannot read {}", path.display()), &error),
         })?;
         Self::parse(path, &text)
@@ -80,7 +76,7 @@ impl BudgetFile {
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
             let message = format!("{}: expected TOML: {}", path.display(), error.message());
             let line = error.span().map(|span| 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count());
-            Failure::new(Exit::Failed, line.map_or(message.clone(), |line| format!("{message}, in line {line}")))
+            Exit::Failed.failure(line.map_or(message.clone(), |line| format!("{message}, in line {line}")))
         })?;
         Ok(Self { path: path.to_owned(), document })
     }
@@ -99,7 +95,7 @@ impl BudgetFile {
     }
 
     fn wrong(&self, what: &str) -> Failure {
-        Failure::new(Exit::Failed, format!("{}: {what}", self.path.display()))
+        Exit::Failed.failure(format!("{}: {what}", self.path.display()))
     }
 
     /// Returns all numbers, in the order of the file.
@@ -135,7 +131,7 @@ impl BudgetFile {
             spans.set_implicit(true);
             self.document.insert(SPANS, Item::Table(spans));
         }
-        let wrong = || Failure::new(Exit::Failed, "`spans` is no table, expected [spans.\"NAME\"]");
+        let wrong = || Exit::Failed.failure("`spans` is no table, expected [spans.\"NAME\"]");
         let spans = self.document.get_mut(SPANS).and_then(Item::as_table_like_mut).ok_or_else(wrong)?;
         let known: Vec<String> = spans.iter().map(|(name, _)| name.to_owned()).collect();
         for name in known.iter().filter(|name| !figures.contains_key(*name)) {
@@ -155,12 +151,11 @@ impl BudgetFile {
                 spans.entry(name).or_insert(Item::Table(Table::new())).as_table_like_mut().ok_or_else(wrong)?;
             for measure in measures {
                 let number = figures.get(measure).ok_or_else(|| {
-                    let message = format!(
+                    Exit::Failed.failure(format!(
                         "{}: it has {} of {name}, which the capture does not have; make the capture with `eventring icount`",
                         self.path.display(),
                         measure.key()
-                    );
-                    Failure::new(Exit::Failed, message)
+                    ))
                 })?;
                 write_number(numbers, measure, number);
             }
@@ -169,7 +164,7 @@ impl BudgetFile {
         if written == 0 {
             let message = "no instructions were counted, expected those of at least one span; make the capture with `eventring \
                            icount`, or name other measures: --measure busy";
-            return Err(Failure::new(Exit::Failed, message));
+            return Exit::Failed.fail(message);
         }
         self.sort();
         Ok(BudgetUpdate { written, removed })

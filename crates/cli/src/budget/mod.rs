@@ -112,11 +112,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     let rows = budgets.budgets()?;
     if rows.is_empty() {
         let file = args.input.budgets.display();
-        let message = format!(
+        return Exit::Failed.fail(format!(
             "{file}: it has no number, expected that of one span at least; `{}` writes them",
             command_line("budget update", &[&*args.input.budgets, "CAPTURE".as_ref()], &[])
-        );
-        return Err(Failure::new(Exit::Failed, message).into());
+        ));
     }
     let (measured, captured) = args.input.read(args.json)?;
     let checked = check::check(&rows, &captured, args.exact);
@@ -149,7 +148,7 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
         let exit = if measured.exit == Exit::Done { Exit::Lost } else { measured.exit };
         let message = "the capture is not whole, so its numbers are no budget; name all files of a rotated capture, or capture \
                        it again, with larger rings if events were lost or overwritten";
-        return Err(Failure::new(exit, message).into());
+        return exit.fail(message);
     }
     let measures = match &*args.measures {
         [] => &[Measure::Instructions, Measure::SelfInstructions][..],
@@ -162,12 +161,11 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
             .is_ok_and(|rows| rows.iter().any(|row| row.span == **name && row.measure.is_of_instructions()))
     };
     if let Some(name) = captured.not_counted.keys().find(has_budget) {
-        let message = format!(
+        return Exit::Lost.fail(format!(
             "{name}: {} not counted, expected none: open at the end, never entered, or not seen whole, so the numbers are no \
              budget; let the program enter and close all its spans and end by itself, and count again",
             counted(captured.not_counted[name], "span is", "spans are")
-        );
-        return Err(Failure::new(Exit::Lost, message).into());
+        ));
     }
     let text = budgets.text();
     write_file(&args.input.budgets, &text, &measured)?;
@@ -206,11 +204,10 @@ impl BudgetInput {
         if let Some(path) = &self.bmf
             && (*path == self.budgets || place(path).is_some_and(|of_bmf| place(&self.budgets) == Some(of_bmf)))
         {
-            let message = format!(
+            return Exit::Exists.fail(format!(
                 "cannot write {}: it is the budget file, which is not written over; choose another name for --bmf",
                 path.display()
-            );
-            return Err(Failure::new(Exit::Exists, message).into());
+            ));
         }
         let mut measured = Measured::read(&self.captures, is_quiet)?;
         // A budget is about the whole run.
@@ -224,11 +221,10 @@ impl BudgetInput {
             }
             if let Some(other) = span.b.and_then(|of_span| figures.insert(name.clone(), of_span)) {
                 let calls = other.get(Measure::Count).unwrap_or(0);
-                let message = format!(
+                return Exit::Failed.fail(format!(
                     "two spans of different targets are both called {name} (one of them has {calls} calls), expected names that \
                      tell spans apart; rename one of them"
-                );
-                return Err(Failure::new(Exit::Failed, message).into());
+                ));
             }
         }
         let mut not_counted_of = BTreeMap::new();

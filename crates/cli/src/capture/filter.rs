@@ -56,7 +56,7 @@ impl FilterArgs {
     /// No ring has a type of that name. As long as other rings may come, this is only said.
     pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
         let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
-        let decoders: Vec<Decoder> = rings.opened().iter().filter(is_typed).map(Decoder::for_ring).collect();
+        let decoders: Vec<Decoder> = rings.opened.iter().filter(is_typed).map(Decoder::for_ring).collect();
         for name in self.types.iter().filter(|name| !decoders.iter().any(|ring| ring.code_of(name).is_some())) {
             let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
             let message = match decoders.is_empty() {
@@ -67,7 +67,7 @@ impl FilterArgs {
                 false => no_such_event(name, known.into_iter().collect()),
             };
             if rings.are_all_open() {
-                return Err(Failure::new(Exit::Usage, message));
+                return Exit::Usage.fail(message);
             }
             report_problem(false, &message);
         }
@@ -81,7 +81,7 @@ impl FilterArgs {
     /// No event has such a field.
     pub(crate) fn check_fields(&self, rings: &AwaitedRings, is_of_now: bool) -> Result<(), Failure> {
         let Some(condition) = &self.condition else { return Ok(()) };
-        let known = rings.opened().iter().map(KnownFields::of_reader);
+        let known = rings.opened.iter().map(KnownFields::of_reader);
         let known: Vec<KnownFields> = known.map(|known| if is_of_now { known.until_now() } else { known }).collect();
         if known.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl FilterArgs {
         let checked = check_fields(condition, &known).map_err(|why| format!("--where: {why}"));
         match checked {
             Err(message) if !rings.are_all_open() => report_problem(false, &message),
-            checked => checked.map_err(|message| Failure::new(Exit::Usage, message))?,
+            checked => checked.map_err(|message| Exit::Usage.failure(message))?,
         }
         Ok(())
     }
@@ -99,9 +99,8 @@ impl FilterArgs {
         if self.types.is_empty() && self.spans.is_empty() && self.condition.is_none() {
             return;
         }
-        let seen = SeenNames::of(rings.opened().iter());
-        let is_somewhere =
-            |name: &str| rings.opened().iter().any(|ring| Decoder::for_ring(ring).code_of(name).is_some());
+        let seen = SeenNames::of(rings.opened.iter());
+        let is_somewhere = |name: &str| rings.opened.iter().any(|ring| Decoder::for_ring(ring).code_of(name).is_some());
         let types: Vec<String> = self.types.iter().filter(|name| !is_somewhere(name)).cloned().collect();
         seen.report("--type", NameKind::Event, &types);
         seen.report("--span", NameKind::Span, &self.spans);
@@ -109,23 +108,11 @@ impl FilterArgs {
     }
 
     pub(crate) fn filter(&self) -> BatchFilter {
-        let mut filter = BatchFilter::new();
-        for name in &self.types {
-            filter = filter.event_type(name);
-        }
-        for name in &self.spans {
-            filter = filter.span(name);
-        }
-        if let Some(level) = self.max_level {
-            filter = filter.level(level);
-        }
-        if let Some(trees) = self.sample {
-            filter = filter.sampled_per_million(trees);
-        }
-        if let Some(condition) = &self.condition {
-            filter = filter.condition(taken_by(condition));
-        }
-        filter
+        let filter = self.types.iter().fold(BatchFilter::new(), BatchFilter::event_type);
+        let filter = self.spans.iter().fold(filter, BatchFilter::span);
+        let filter = self.max_level.into_iter().fold(filter, BatchFilter::level);
+        let filter = self.sample.into_iter().fold(filter, BatchFilter::sampled_per_million);
+        self.condition.iter().map(taken_by).fold(filter, BatchFilter::condition)
     }
 }
 

@@ -12,18 +12,18 @@ use crate::exit::{Exit, Failure};
 use crate::input::advice;
 use crate::input::processes::{FollowedPrograms, ProcessArgs};
 use crate::input::program::Program;
+use crate::input::reading::spinner;
 use crate::input::saved::stdout_twice;
 use crate::input::wished::Enabled;
 use crate::interrupt::Interrupt;
 use crate::output::{self, capture_result};
-use crate::text::losses::MissingEvents;
+use crate::text::losses::{MissingEvents, report_problem};
 use crate::text::paint::WARNING;
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring_capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureRow, CaptureSummary, EndReason, OutputKind,
     capture_rings, capture_rings_to,
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -102,19 +102,12 @@ pub(super) struct Args {
 
 impl Args {
     fn options(&self) -> anyhow::Result<CaptureOptions> {
-        let mut options =
+        let options =
             CaptureOptions::new().compression_level(self.compression).only_new(self.only_new).overwrite(self.force);
-        options = options.rotation(self.rotation.options()?).filter(self.filter.filter());
-        if self.now {
-            options = options.duration(Duration::ZERO);
-        }
-        if let Some(duration) = self.duration {
-            options = options.duration(duration);
-        }
-        if let Some(size) = self.max_size {
-            options = options.max_bytes(size);
-        }
-        Ok(options)
+        let options = options.rotation(self.rotation.options()?).filter(self.filter.filter());
+        let duration = self.now.then_some(Duration::ZERO).or(self.duration);
+        let options = duration.into_iter().fold(options, CaptureOptions::duration);
+        Ok(self.max_size.into_iter().fold(options, CaptureOptions::max_bytes))
     }
 
     /// Checks whether `output` can be written, and returns its kind. A rotated capture does not write to `output`
@@ -149,7 +142,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         if args.filter.is_any() {
             let message = "a file of --on holds all that was recorded around the event: leave --type, --max-level, --span, \
                            --sample and --where out, and select from the file with `export --where`";
-            return Err(Failure::new(Exit::Usage, message).into());
+            return Exit::Usage.fail(message);
         }
         return triggers::run(args);
     }
@@ -161,8 +154,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // program.
     let target = match output::is_stdout(&output) {
         true if args.goes_on() => {
-            let message = "a capture goes on with its files, and cannot with stdout; name a file";
-            return Err(Failure::new(Exit::Usage, message).into());
+            return Exit::Usage.fail("a capture goes on with its files, and cannot with stdout; name a file");
         }
         true => None,
         false => Some(args.target(&output)?),
@@ -171,8 +163,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(stdout_twice().into());
     }
     if target.is_none() && io::stdout().is_terminal() {
-        let message = "a capture is not for a terminal; send it into a file or a pipe";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("a capture is not for a terminal; send it into a file or a pipe");
     }
     output::try_to_write(&output, target.as_ref())?;
     let interrupt = Interrupt::listen()?;
@@ -199,7 +190,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         capture_result::print(&summary, instead, rings.program.as_mut(), &output);
         report_filtered(summary.stats.events(), summary.stats.filtered());
     }
-    capture_result::print_lost_pages(&summary);
+    capture_result::lost_pages(&summary).for_each(|problem| report_problem(true, &problem));
     args.filter.report_unseen(&rings);
     rings.say_late_rings();
     let code = rings.program.as_mut().and_then(Program::exit_code);
@@ -217,11 +208,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(code) if code != 0 => std::process::exit(code),
         _ => match enabled {
             Ok(_) => Ok(Exit::Done),
-            Err(error) => {
-                let message =
-                    format!("{} was captured, and nothing was switched on (--enable): {error}", output.display());
-                Err(Failure::new(Exit::from_error(&error), message).into())
-            }
+            Err(error) => Exit::from_error(&error)
+                .fail(format!("{} was captured, and nothing was switched on (--enable): {error}", output.display())),
         },
     }
 }
@@ -243,7 +231,7 @@ fn begin(
     let mut rings = AwaitedRings::new(names, program, programs);
     if args.reopen {
         ProcessArgs::check_lasting(names)?;
-        rings = rings.reopening();
+        rings.reopens = true;
     }
     if !args.wait && rings.program.is_none() {
         rings.open_all().map_err(with_advice_to_wait)?;
@@ -280,11 +268,7 @@ fn copy(
     rings: &RefCell<AwaitedRings>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CaptureSummary> {
-    // On a stderr that is no terminal, the bar draws nothing.
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-        bar.set_style(style);
-    }
+    let bar = spinner();
     let is_asked_to_end = Cell::new(false);
     let writes_to_stdout = target.is_none();
     let mut progress = |progress: &CaptureProgress| {
@@ -308,10 +292,7 @@ fn copy(
         summary.map_err(|error| match error.kind() {
             CaptureErrorKind::Ring => anyhow::Error::new(error),
             // The error does not name the output, so the message begins with the output's name.
-            _ => {
-                let message = format!("{}: {error}", place.display());
-                Failure::new(Exit::from_error(&error.into()), message).into()
-            }
+            _ => Failure::about(place.display(), error).into(),
         })
     };
     match target {
@@ -356,7 +337,7 @@ fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
         // name with sizes (`name:15:24`), because no ring ever has such a name.
         ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
             let why = error.path().map(advice::why_gone).unwrap_or_default();
-            Failure::new(Exit::NotFound, format!("{error}, or have the capture wait for it (--wait){why}")).into()
+            Exit::NotFound.failure(format!("{error}, or have the capture wait for it (--wait){why}")).into()
         }
         _ => error.into(),
     }

@@ -2,9 +2,7 @@
 
 use super::rings::CheckedRing;
 use super::system;
-use crate::input::advice;
-use crate::input::held;
-use crate::input::process;
+use crate::input::{advice, held, process};
 use crate::list::instance_of;
 use crate::text::format::one_line;
 use eventring::files::{DIRECTORY_VARIABLE, RingDirectories};

@@ -5,9 +5,9 @@ mod left_out;
 mod rings;
 mod system;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use crate::args::amounts::parse_duration;
-use crate::input::history::History;
+use crate::input::history::{History, now_epoch_nanos};
 use crate::input::process;
 use crate::input::state::end_in_words;
 use crate::text::format::{TimeFormat, counted, duration, one_line};
@@ -20,9 +20,9 @@ use left_out::LeftOut;
 use rings::CheckedRing;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use system::Allowed;
 
 /// Say whether a program records, since when, what is left out, and if nothing is recorded: why
@@ -63,8 +63,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let mut answer = Answer::default();
     let pid = match args.name.to_str().and_then(|name| name.strip_prefix("pid:")).filter(|pid| !pid.contains('/')) {
         Some(pid) => Some(pid.parse::<u32>().map_err(|_| {
-            let message = format!("`pid:{pid}` has no number of a process, expected for example pid:1234");
-            Failure::new(Exit::Usage, message)
+            Exit::Usage.failure(format!("`pid:{pid}` has no number of a process, expected for example pid:1234"))
         })?),
         None => None,
     };
@@ -180,27 +179,15 @@ impl Answer {
             json!({ "name": ring.name, "state": state, "pid": ring.writer })
         };
         json!({
-            "recording": self.is_recording,
-            "since": time(self.since_epoch_nanos),
-            "last_event": time(self.last_event_epoch_nanos),
-            "left_out": self.left_out,
-            "past_seconds": self.past.as_ref().map(|(seconds, _)| seconds),
-            "problems": self.problems,
-            "rings": self.rings.iter().map(ring).collect::<Vec<_>>(),
-            "readers": self.readers,
-            "directory": directory,
-            "core_files": core_files,
-            "perf": perf,
+            "recording": self.is_recording, "since": time(self.since_epoch_nanos),
+            "last_event": time(self.last_event_epoch_nanos), "left_out": self.left_out,
+            "past_seconds": self.past.as_ref().map(|(seconds, _)| seconds), "problems": self.problems,
+            "rings": self.rings.iter().map(ring).collect::<Vec<_>>(), "readers": self.readers,
+            "directory": directory, "core_files": core_files, "perf": perf,
         })
     }
 
-    fn write(
-        &self,
-        out: &mut impl std::io::Write,
-        name: &str,
-        allowed: &[Allowed; 3],
-        time: &TimeFormat,
-    ) -> std::io::Result<()> {
+    fn write(&self, out: &mut impl Write, name: &str, allowed: &[Allowed; 3], time: &TimeFormat) -> io::Result<()> {
         const YES: (Style, char) = (GOOD, '✓');
         const NO: (Style, char) = (WARNING, '✗');
         const NOTE: (Style, char) = (DIM, '·');
@@ -282,9 +269,4 @@ fn problem(ring: &CheckedRing, time: &TimeFormat) -> Option<String> {
              pid:N from outside"
         )),
     }
-}
-
-fn now_epoch_nanos() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }

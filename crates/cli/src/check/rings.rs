@@ -2,8 +2,7 @@
 
 use crate::info::shards::ShardedSurvey;
 use crate::input::directories::is_first_shard;
-use crate::input::process;
-use crate::input::processes;
+use crate::input::{process, processes};
 use crate::watch::perf::is_description;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, ReaderError, RingState};

@@ -1,7 +1,7 @@
 //! `eventring disable`.
 
 use super::{Target, described};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::text::format::counted;
 use eventring::control::{ClientWish, Process};
 use eventring_ask::command_line;
@@ -37,20 +37,18 @@ pub(crate) fn run(args: &DisableArgs) -> anyhow::Result<Exit> {
         of_others.extend(left.iter().map(|wish| format!("{} in {}", client(wish), described(process))));
     }
     if !of_others.is_empty() {
-        let message = format!(
+        return Exit::PermissionDenied.fail(format!(
             "`{directive}` is still wished by {}; only this user and root may take that back",
             of_others.join(", ")
-        );
-        return Err(Failure::new(Exit::PermissionDenied, message).into());
+        ));
     }
     if ended == 0 {
         let programs: Vec<String> = processes.iter().map(described).collect();
-        let message = format!(
+        return Exit::NotFound.fail(format!(
             "nobody has switched on `{directive}` in {}; `{}` shows what is on, and who wants it",
             programs.join(" and "),
             command_line("levels", &[&args.target.name], &[])
-        );
-        return Err(Failure::new(Exit::NotFound, message).into());
+        ));
     }
     Ok(Exit::Done)
 }

@@ -1,7 +1,7 @@
 //! `eventring levels`.
 
 use super::{Target, described};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::text::format::{TimeFormat, one_line};
 use crate::text::paint::DIM;
 use eventring::control::ProcessState;
@@ -24,12 +24,11 @@ pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
     if args.json {
         let [process] = &processes[..] else {
             let programs: Vec<String> = processes.iter().map(described).collect();
-            let message = format!(
+            return Exit::Usage.fail(format!(
                 "{} means several processes: {}; name one of them by pid:N",
                 args.target.name,
                 programs.join(", ")
-            );
-            return Err(Failure::new(Exit::Usage, message).into());
+            ));
         };
         let state = process.state()?;
         let mut object = object(&state);
@@ -50,9 +49,7 @@ pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
 fn object(state: &ProcessState) -> serde_json::Value {
     let wishes = state.wishes.iter().map(|wish| {
         json!({
-            "pid": (wish.pid != 0).then_some(wish.pid),
-            "user": wish.user,
-            "directive": wish.directive,
+            "pid": (wish.pid != 0).then_some(wish.pid), "user": wish.user, "directive": wish.directive,
             "until_epoch_nanos": wish.until_epoch_nanos,
         })
     });
@@ -61,9 +58,7 @@ fn object(state: &ProcessState) -> serde_json::Value {
         .iter()
         .map(|domain| json!({ "name": domain.name, "enabled": domain.is_enabled, "forbidden": domain.is_forbidden }));
     json!({
-        "configured": state.configured,
-        "effective": state.effective,
-        "wishes": wishes.collect::<Vec<_>>(),
+        "configured": state.configured, "effective": state.effective, "wishes": wishes.collect::<Vec<_>>(),
         "domains": domains.collect::<Vec<_>>(),
     })
 }

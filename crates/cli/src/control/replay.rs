@@ -1,12 +1,11 @@
 //! Recording the events of a capture once more, into rings of this process.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use eventring::tracing::Catalog;
-use eventring::tracing::ring_with_tables;
+use eventring::tracing::{Catalog, ring_with_tables};
 use eventring_capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -73,10 +72,8 @@ impl Replay {
             };
             let shards = capture.rings().iter().enumerate().filter(is_its).map(|(index, _)| index);
             let own = shards.chain([index as usize]).map(|index| events.get(index).map_or(0, |ring| ring.events));
-            rings.push(ReplayedRing {
-                recorder: make(ring, own.sum(), &capture.catalog(recorder))?,
-                blocks: HashMap::new(),
-            });
+            let made = make(ring, own.sum(), &capture.catalog(recorder))?;
+            rings.push(ReplayedRing { recorder: made, blocks: HashMap::new() });
             recorders.insert(recorder, rings.len() - 1);
             places.push(rings.len() - 1);
         }
@@ -138,7 +135,7 @@ fn make(ring: &CapturedRing, events: u64, catalog: &Catalog) -> anyhow::Result<R
     let builder = Recorder::builder(description).anonymous().shifts(descriptors, payloads).prefault(false);
     let builder = builder.served_name(ring.name.rsplit('/').next().unwrap_or_default());
     let made = if ring.is_perf() { ring_with_tables(builder, catalog) } else { builder.build() };
-    made.map_err(|error| Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into())
+    made.map_err(|error| Exit::Failed.failure(format!("cannot make a ring for {}: {error}", ring.name)).into())
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use super::replay::{Replay, Speed};
 use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
-use crate::input::advice;
-use crate::input::saved;
+use crate::input::{advice, saved};
 use crate::interrupt::Interrupt;
 use crate::text::format::content_name;
 use eventring::control::{ServedFileContent, Server, ServerAddress, ServerBuilder};

@@ -22,10 +22,10 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// A core file.
 pub(super) struct CoreFile {
-    file: File,
-    bytes: u64,
+    pub(super) file: File,
+    pub(super) bytes: u64,
     /// The memory that is in the file, by address.
-    segments: Vec<Segment>,
+    pub(super) segments: Vec<Segment>,
     pub notes: Notes,
     /// The bytes of memory that lie behind the end of the file, because it was cut.
     pub cut_bytes: u64,
@@ -71,17 +71,14 @@ impl CoreFile {
         let remedy = "name the core file of a program that has recorded; `coredumpctl dump -o core` writes one that systemd keeps";
         let metadata = std::fs::metadata(path).map_err(|error| cannot(error).and(remedy))?;
         if !metadata.is_file() {
-            let message =
-                format!("{shown} is no file, expected a core file; copy what comes from it into a file first");
-            return Err(Failure::new(Exit::NotARing, message));
+            return Exit::NotARing
+                .fail(format!("{shown} is no file, expected a core file; copy what comes from it into a file first"));
         }
         let file = File::open(path).map_err(cannot)?;
         let bytes = metadata.len();
         let written = metadata.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-        let (mut segments, notes) = read(&file, bytes).map_err(|found| {
-            let message = format!("{shown} is no core file that can be read: {found}");
-            Failure::new(Exit::NotARing, message)
-        })?;
+        let (mut segments, notes) = read(&file, bytes)
+            .map_err(|found| Exit::NotARing.failure(format!("{shown} is no core file that can be read: {found}")))?;
         let mut cut_bytes = 0_u64;
         for segment in &mut segments {
             let there = segment.bytes.min(bytes.saturating_sub(segment.offset));
@@ -91,19 +88,6 @@ impl CoreFile {
         segments.sort_by_key(|segment| segment.address);
         let written_epoch_nanos = written.map_or(u64::MAX, |since| since.as_nanos() as u64);
         Ok(Self { file, bytes, segments, notes, cut_bytes, written_epoch_nanos })
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Returns the size of the file.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn segments(&self) -> &[Segment] {
-        &self.segments
     }
 
     /// Reads the beginning of a segment.

@@ -7,7 +7,7 @@ use eventring::files::MAGIC;
 use eventring::reader::{Reader, START_BYTES, parts_in_memory};
 use eventring::shm::WRITE_LOCK_OFFSET;
 use rustix::fs::{FlockOperation, flock};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -42,10 +42,10 @@ struct Image {
 /// Writes the rings into files in this directory.
 pub(super) fn write(core: &CoreFile, directory: &Path) -> Result<Images, Failure> {
     let mut images = Images::default();
-    let (mut written, mut left, mut seen) = (Vec::new(), core.bytes(), HashSet::new());
+    let (mut written, mut left, mut seen) = (Vec::new(), core.bytes, HashSet::new());
     let files: HashMap<u64, &MappedFile> = core.notes.files.iter().map(|file| (file.address, file)).collect();
     // A mapping of a ring begins with its header, and each mapping is a segment of its own.
-    for segment in core.segments() {
+    for segment in &core.segments {
         let Some(start) = core.read_start::<START_BYTES>(segment).filter(|start| start.starts_with(&MAGIC)) else {
             continue;
         };
@@ -199,20 +199,16 @@ fn missing(core: &CoreFile, files: &HashMap<u64, &MappedFile>) -> (Vec<String>, 
         })
     };
     let segment = |address: u64| {
-        let at = core.segments().binary_search_by_key(&address, |segment| segment.address).ok()?;
-        core.segments().get(at)
+        let at = core.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
+        core.segments.get(at)
     };
-    let (mut cut_off, mut left_out) = (Vec::new(), Vec::new());
+    let (mut cut_off, mut left_out) = (BTreeSet::new(), BTreeSet::new());
     for file in core.notes.files.iter().filter(is_mapped_twice) {
         match segment(file.address) {
-            None => left_out.push(file.path.clone()),
-            Some(segment) if segment.bytes < START_BYTES as u64 => cut_off.push(file.path.clone()),
+            None => _ = left_out.insert(file.path.clone()),
+            Some(segment) if segment.bytes < START_BYTES as u64 => _ = cut_off.insert(file.path.clone()),
             Some(_) => {}
         }
     }
-    for paths in [&mut cut_off, &mut left_out] {
-        paths.sort();
-        paths.dedup();
-    }
-    (cut_off, left_out)
+    (cut_off.into_iter().collect(), left_out.into_iter().collect())
 }

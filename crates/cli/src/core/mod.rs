@@ -46,7 +46,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
     let core = CoreFile::open(&args.core)?;
     if output::is_stdout(&args.output) || !matches!(look(args, &core)?, OutputKind::File) {
         let message = "a capture of a core file goes into a file, and not into a pipe or a device; name a file";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     // The images of rings need room as the capture does.
     let place = args.output.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(".".as_ref());
@@ -81,10 +81,8 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
         open::run(&OpenArgs::of_capture(args.output.clone()))?;
     }
     images.problems.iter().for_each(|problem| report_problem(false, problem));
-    images
-        .not_in_core
-        .iter()
-        .for_each(|path| report_problem(false, &format!("{path} is not in the core file: {REMEDY}")));
+    let say_missing = |path: &String| report_problem(false, &format!("{path} is not in the core file: {REMEDY}"));
+    images.not_in_core.iter().for_each(say_missing);
     if core.cut_bytes == 0 {
         return Ok(Exit::Done);
     }
@@ -95,7 +93,7 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
 /// Checks whether the capture can be written. The core file is never replaced.
 fn look(args: &CoreArgs, core: &CoreFile) -> anyhow::Result<OutputKind> {
     let mut read = ReadFiles::default();
-    read.add_file(core.file());
+    read.add_file(&core.file);
     let look = OutputEntry::open(&args.output).and_then(|entry| entry.look(args.force, &read));
     look.map_err(output::failure)
 }
@@ -133,7 +131,7 @@ fn nothing_found(args: &CoreArgs, core: &CoreFile, images: &Images) -> Failure {
     let shown = args.core.display();
     if core.cut_bytes > 0 {
         let message = format!("{shown} holds no ring: {}", cut_in_words(core, images));
-        return Failure::new(Exit::Truncated, one_line(&message));
+        return Exit::Truncated.failure(one_line(&message));
     }
     let why = match (images.not_in_core.as_slice(), images.problems.as_slice()) {
         ([], []) => {
@@ -144,7 +142,7 @@ fn nothing_found(args: &CoreArgs, core: &CoreFile, images: &Images) -> Failure {
             format!("{} {} left out of it: {REMEDY}", paths.join(", "), if paths.len() == 1 { "was" } else { "were" })
         }
     };
-    Failure::new(Exit::NotFound, one_line(&format!("{shown} holds no ring: {why}")))
+    Exit::NotFound.failure(one_line(&format!("{shown} holds no ring: {why}")))
 }
 
 /// How the program ended.
@@ -181,13 +179,9 @@ impl<'a> Crash<'a> {
     fn object(&self) -> Value {
         let notes = &self.core.notes;
         json!({
-            "pid": notes.pid,
-            "program": notes.program,
-            "signal": Some(notes.signal).filter(|signal| *signal != 0),
-            "signal_name": signal_name(notes.signal),
-            "thread": notes.threads.first(),
-            "thread_name": self.thread_name,
-            "threads": notes.threads.len(),
+            "pid": notes.pid, "program": notes.program, "signal": Some(notes.signal).filter(|signal| *signal != 0),
+            "signal_name": signal_name(notes.signal), "thread": notes.threads.first(),
+            "thread_name": self.thread_name, "threads": notes.threads.len(),
         })
     }
 }

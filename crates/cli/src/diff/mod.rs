@@ -8,7 +8,7 @@
 mod tests;
 mod text;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use crate::args::limit::{self, LimitArgs};
 use crate::input::measured::Measured;
 use crate::text::format;
@@ -70,23 +70,20 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
         ([a, b], []) => (std::slice::from_ref(a), std::slice::from_ref(b)),
         (a, [_, ..]) => (a, &*args.with),
         (captures, []) => {
-            let message = format!(
+            return Exit::Usage.fail(format!(
                 "{} given, expected two, A and B; if a side has several, or the files of a rotated capture, name those of B after --with",
                 format::counted(captures.len() as u64, "capture is", "captures are")
-            );
-            return Err(Failure::new(Exit::Usage, message).into());
+            ));
         }
     };
     let [a, b] = [Measured::read(a, args.json)?, Measured::read(b, args.json)?];
     if a.filters != b.filters {
-        report_problem(
-            false,
-            "A and B were captured with different filters, so their numbers are not of the same events",
-        );
+        let problem = "A and B were captured with different filters, so their numbers are not of the same events";
+        report_problem(false, problem);
     }
     let comparison = Comparison::new(&a.summaries, &b.summaries, args.alpha);
     let failed = comparison.exceeded(&args.fail_if, args.significant);
-    let failed = failed.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let failed = failed.map_err(|error| Exit::Usage.failure(error.to_string()))?;
     let mut out = anstream::stdout();
     if args.json {
         args.limit.write_whole(&mut out, comparison.to_json(&failed), "spans", limit::full_name)?;
@@ -94,8 +91,5 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
         text::write(&mut out, &comparison, &failed, args.times, format::columns(&std::io::stdout()))?;
     }
     out.flush()?;
-    match a.exit_code(args.strict, false) {
-        Exit::Done => Ok(b.exit_code(args.strict, !failed.is_empty())),
-        exit => Ok(exit),
-    }
+    Ok(a.exit_code(args.strict, false).or(b.exit_code(args.strict, !failed.is_empty())))
 }

@@ -22,17 +22,15 @@ pub(super) fn in_order(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         } else if let Some(begun) = begun(path, metadata.is_file()).map_err(failed)? {
             found.push((begun, path.clone()));
         } else {
-            let message = format!(
+            return Exit::NotARing.fail(format!(
                 "{} is no capture; name files that `eventring capture` has made, or directories with such files",
                 path.display()
-            );
-            return Err(Failure::new(Exit::NotARing, message).into());
+            ));
         }
     }
     if found.is_empty() {
         let named: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        let message = format!("there is no capture in {}; name where captures are", named.join(", "));
-        return Err(Failure::new(Exit::NotFound, message).into());
+        return Exit::NotFound.fail(format!("there is no capture in {}; name where captures are", named.join(", ")));
     }
     found.sort();
     // A file may be reached by several paths.

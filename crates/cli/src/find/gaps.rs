@@ -59,12 +59,8 @@ impl Gaps {
     pub(super) fn to_json(&self) -> Vec<Value> {
         let of_gap = |gap: &Gap| {
             json!({
-                "file": gap.file,
-                "ring": gap.ring,
-                "cause": gap.cause,
-                "events": gap.count,
-                "from_ns": gap.known_from(),
-                "to_ns": gap.known_to(),
+                "file": gap.file, "ring": gap.ring, "cause": gap.cause, "events": gap.count,
+                "from_ns": gap.known_from(), "to_ns": gap.known_to(),
             })
         };
         self.0.iter().map(of_gap).collect()

@@ -3,7 +3,7 @@
 mod files;
 mod gaps;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::watch::search::{HitStyle, search};
 use crate::args::limit::{LineLimitArgs, Part};
@@ -127,8 +127,7 @@ impl Found {
         let nanos = |time: Option<Time>| time.map(|time| time.as_seen(args.utc).epoch_nanos(&capture));
         let (from, to) = (nanos(args.from).unwrap_or(0), nanos(args.to).unwrap_or(u64::MAX));
         if from > to {
-            let message = "the time window ends before it begins; swap --from and --to";
-            return Err(Failure::new(Exit::Usage, message).into());
+            return Exit::Usage.fail("the time window ends before it begins; swap --from and --to");
         }
         self.files += 1;
         match check_fields(&args.condition, &known_fields(&capture)) {
@@ -157,13 +156,8 @@ impl Found {
     fn last_line(&mut self, end_bytes: usize) -> anyhow::Result<Value> {
         let end = self.part.end(self.is_cut, "no hit in these files has this id")?;
         let mut object = json!({
-            "hits": self.part.taken,
-            "blocks_read": self.blocks_read,
-            "blocks": self.blocks,
-            "files": self.files,
-            "cut": self.is_cut,
-            "next": end["next"],
-            "gaps_left_out": u64::MAX,
+            "hits": self.part.taken, "blocks_read": self.blocks_read, "blocks": self.blocks, "files": self.files,
+            "cut": self.is_cut, "next": end["next"], "gaps_left_out": u64::MAX,
         });
         let mut gaps = self.gaps.to_json();
         let all = gaps.len();
@@ -186,10 +180,8 @@ impl Found {
             anstream::eprintln!("{WARNING}gap:{WARNING:#} {}", one_line(gap));
         }
         if gaps.len() > GAPS_SHOWN {
-            anstream::eprintln!(
-                "{WARNING}gap:{WARNING:#} {} more; --json has all",
-                grouped((gaps.len() - GAPS_SHOWN) as u64)
-            );
+            let more = grouped((gaps.len() - GAPS_SHOWN) as u64);
+            anstream::eprintln!("{WARNING}gap:{WARNING:#} {more} more; --json has all");
         }
         let hidden = match gaps.len() {
             0 => "no gap could hide a hit".to_owned(),

@@ -72,8 +72,7 @@ impl BrokerArgs {
     /// Reads the certificates for a collector, and returns its address with them.
     pub(super) fn with_certificates(&self, mut endpoint: OtlpEndpoint) -> anyhow::Result<OtlpEndpoint> {
         let named = |file: &Path, error: OtlpError| {
-            let message = format!("{}: {error}", one_line(&file.to_string_lossy()));
-            Failure::new(Exit::Usage, message)
+            Exit::Usage.failure(format!("{}: {error}", one_line(&file.to_string_lossy())))
         };
         if let Some(file) = &self.tls_ca {
             let certificates = read(file)?;
@@ -89,20 +88,16 @@ impl BrokerArgs {
 
     pub(super) fn options(&self, servers: &SecretAddress) -> Result<StreamOptions, Failure> {
         let Some(stream) = &self.stream else {
-            return Err(Failure::new(Exit::Usage, "a broker has many streams: name one with --stream"));
+            return Exit::Usage.fail("a broker has many streams: name one with --stream");
         };
         for file in [&self.creds, &self.nkey, &self.tls_ca, &self.tls_cert, &self.tls_key].into_iter().flatten() {
             read(file)?;
         }
-        let mut options = StreamOptions::new(servers.expose(), stream);
-        if let Some(file) = &self.creds {
-            options = options.credentials(file);
-        }
+        let options = StreamOptions::new(servers.expose(), stream);
+        let options = self.creds.iter().fold(options, StreamOptions::credentials);
+        let mut options = self.tls_ca.iter().fold(options, StreamOptions::root_certificates);
         if let Some(file) = &self.nkey {
             options = options.nkey(read(file)?.trim());
-        }
-        if let Some(file) = &self.tls_ca {
-            options = options.root_certificates(file);
         }
         if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
             options = options.client_certificate(certificate, key);
@@ -127,8 +122,7 @@ pub(super) fn connect(
             Ok(stream) => return Ok(stream?),
             Err(RecvTimeoutError::Timeout) if !interrupt.came() => {}
             Err(_) => {
-                let message = "interrupted before the broker has answered; nothing was sent or received";
-                return Err(Failure::new(Exit::Failed, message).into());
+                return Exit::Failed.fail("interrupted before the broker has answered; nothing was sent or received");
             }
         }
     }

@@ -120,21 +120,15 @@ impl AddressKind {
         match () {
             () if broker::is_broker(address) => Ok(Self::Broker),
             () if has(&["otlp://", "otlps://", "http://", "https://"]) => Ok(Self::Collector),
-            () if address.contains('/') && !address.contains("://") => {
-                let message = format!(
+            () if address.contains('/') && !address.contains("://") => Exit::Usage.fail(format!(
                     "--to {0}: events go to a broker or a collector; `eventring capture RING --resume --reopen --rotate-every \
-                     5m -o {0}/RING.evc` writes files",
+                 5m -o {0}/RING.evc` writes files",
                     SecretAddress::from(address)
-                );
-                Err(Failure::new(Exit::Usage, message))
-            }
-            () => {
-                let message = format!(
+                )),
+            () => Exit::Usage.fail(format!(
                     "--to {}: expected nats://HOST:PORT, tls://HOST:PORT or otlp://HOST:PORT",
                     SecretAddress::from(address)
-                );
-                Err(Failure::new(Exit::Usage, message))
-            }
+                )),
         }
     }
 
@@ -142,28 +136,22 @@ impl AddressKind {
     fn check_options(self, args: &ForwardArgs) -> Result<(), Failure> {
         let (of_broker, of_collector) = (args.broker.given(), args.otlp.given());
         let is_limited = args.retention.max_age.is_some() || args.retention.max_bytes.is_some();
-        let every = (args.every.is_some(), "--every");
-        let given: Vec<(bool, &str)> = match self {
-            Self::Broker => of_collector.to_vec(),
+        let (what, given): (&str, Vec<(bool, &str)>) = match self {
+            Self::Broker => ("a broker", of_collector.to_vec()),
             Self::Collector => {
                 let more = [
-                    every,
+                    (args.every.is_some(), "--every"),
                     (args.compression.is_some(), "--compression"),
                     (args.filter.is_any(), "--type, --max-level, --span, --sample or --where"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),
                 ];
-                [&of_broker[..], &more].concat()
+                ("an OpenTelemetry collector", [&of_broker[..], &more].concat())
             }
-        };
-        let what = match self {
-            Self::Broker => "a broker",
-            Self::Collector => "an OpenTelemetry collector",
         };
         match given.iter().find(|(is_given, _)| *is_given) {
             Some((_, option)) => {
-                let message = format!("--to {}: {what} has no {option}; leave the option out", args.to);
-                Err(Failure::new(Exit::Usage, message))
+                Exit::Usage.fail(format!("--to {}: {what} has no {option}; leave the option out", args.to))
             }
             None => Ok(()),
         }

@@ -10,7 +10,9 @@ use crate::interrupt::Interrupt;
 use crate::text::losses::report_problem;
 use eventring::reader::Reader;
 use eventring_capture::{EndReason, NextRing};
-use eventring_forward::{EventStream, ForwardOptions, ForwardProgress, ForwardSummary, Programs, SpanRings, forward};
+use eventring_forward::{
+    EventStream, ForwardOptions, ForwardProgress, ForwardSummary, Programs, SpanRings, StreamOptions, forward,
+};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -24,13 +26,9 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens the stream, or makes it.
 pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::Result<EventStream> {
-    let mut stream = args.broker.options(&args.to)?;
-    if let Some(time) = args.retention.max_age {
-        stream = stream.max_age(time);
-    }
-    if let Some(bytes) = args.retention.max_bytes {
-        stream = stream.max_bytes(bytes);
-    }
+    let stream = args.broker.options(&args.to)?;
+    let stream = args.retention.max_age.into_iter().fold(stream, StreamOptions::max_age);
+    let stream = args.retention.max_bytes.into_iter().fold(stream, StreamOptions::max_bytes);
     options_of(args).host_name()?;
     let stream = connect(interrupt, move || EventStream::open_or_make(&stream))?;
     stream.other_limits().iter().for_each(|problem| report_problem(false, problem));
@@ -39,14 +37,9 @@ pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::
 
 /// Returns the options of one forwarder. What its filter remembers of spans is its own: it forgets them in its own time.
 fn options_of(args: &ForwardArgs) -> ForwardOptions {
-    let mut options = ForwardOptions::new().compression_level(args.compression()).filter(args.filter.filter());
-    if let Some(time) = args.every {
-        options = options.every(time);
-    }
-    if let Some(host) = &args.host {
-        options = options.host(host);
-    }
-    options
+    let options = ForwardOptions::new().compression_level(args.compression()).filter(args.filter.filter());
+    let options = args.every.into_iter().fold(options, ForwardOptions::every);
+    args.host.iter().fold(options, ForwardOptions::host)
 }
 
 pub(super) fn run(
@@ -234,7 +227,7 @@ mod tests {
         assert_eq!(outcomes.exit, None);
         let problem = outcomes.end(1, Err(Box::new("a panic"))).unwrap();
         assert!(problem.starts_with("b: its forwarder has failed"), "{problem}");
-        let failure = Some(crate::exit::Failure::new(Exit::Damaged, "it is damaged").into());
+        let failure = Some(crate::exit::Exit::Damaged.failure("it is damaged").into());
         let problem = outcomes.end(2, Ok(OfName { failure, ..OfName::default() }));
         assert_eq!(problem.as_deref(), Some("c: it is damaged"));
         assert_eq!(outcomes.exit, Some(Exit::Failed));

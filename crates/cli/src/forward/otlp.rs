@@ -1,11 +1,12 @@
 //! `eventring forward --to otlp://…`.
 
 use super::ForwardArgs;
-use super::progress::{Problems, spinner};
+use super::progress::Problems;
 use crate::args::amounts::parse_duration;
 use crate::exit::{Exit, Failure};
 use crate::input::advice;
 use crate::input::awaited::AwaitedRings;
+use crate::input::reading::spinner;
 use crate::interrupt::Interrupt;
 use crate::text::format::{counted, one_line};
 use crate::text::losses::report_problem;
@@ -44,10 +45,10 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     let mut endpoint = endpoint(args)?;
     if let Some((_, option)) = args.broker.tls_given().iter().find(|(is_given, _)| *is_given && !endpoint.is_tls()) {
         let message = format!("--to {endpoint}: it has no TLS, so it has no {option}; expected otlps://HOST[:PORT]");
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     endpoint = args.broker.with_certificates(endpoint)?;
-    rings.opened().iter().try_for_each(check_not_a_shard)?;
+    rings.opened.iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
     let patience = args.otlp.patience.unwrap_or(OtlpOptions::PATIENCE);
@@ -87,7 +88,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     let summary = summary.map_err(failure)?;
     report(args, &to, &summary)?;
     if let Some(problem) = summary.unreadable {
-        return Err(Failure::new(Exit::Unreadable, problem).into());
+        return Exit::Unreadable.fail(problem);
     }
     if let Some(error) = summary.last_error.as_ref().filter(|_| summary.rejected > 0 || summary.unsent > 0) {
         let problem = format!(
@@ -112,7 +113,7 @@ fn check_not_a_shard(ring: &Reader) -> Result<(), Failure> {
 }
 
 fn failure(error: OtlpError) -> Failure {
-    Failure::new(Exit::Usage, error.to_string())
+    Exit::Usage.failure(error.to_string())
 }
 
 fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
@@ -121,7 +122,7 @@ fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
     for header in of_environment.split(',').filter(|header| !header.trim().is_empty()) {
         let (name, value) = header.split_once('=').ok_or_else(|| {
             let message = "an entry of OTEL_EXPORTER_OTLP_HEADERS has no `=`, expected NAME=VALUE,NAME=VALUE";
-            Failure::new(Exit::Usage, message.to_owned())
+            Exit::Usage.failure(message.to_owned())
         })?;
         endpoint =
             endpoint.header(name.trim(), &percent_decode_str(value.trim()).decode_utf8_lossy()).map_err(failure)?;
@@ -130,7 +131,7 @@ fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
     for header in &args.otlp.headers {
         let (name, value) = header
             .split_once('=')
-            .ok_or_else(|| Failure::new(Exit::Usage, "--header has no `=`, expected NAME=VALUE".to_owned()))?;
+            .ok_or_else(|| Exit::Usage.failure("--header has no `=`, expected NAME=VALUE".to_owned()))?;
         endpoint = endpoint.header(name, value).map_err(failure)?;
     }
     Ok(endpoint)
@@ -154,11 +155,9 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
         counted(summary.log_records, "log record", "log records"),
         one_line(to)
     );
+    let lost = summary.lost.saturating_sub(summary.overwritten_before);
     let problems = [
-        (
-            summary.lost.saturating_sub(summary.overwritten_before),
-            ["event was lost in the rings", "events were lost in the rings"],
-        ),
+        (lost, ["event was lost in the rings", "events were lost in the rings"]),
         (summary.not_tracked, ["span found no room, and was not sent", "spans found no room, and were not sent"]),
         (
             summary.dropped_links,

@@ -1,11 +1,12 @@
 //! The output about forwarding: a line of progress, problems, the counts at the end.
 
 use crate::capture::filter::report_filtered;
+use crate::input::reading::spinner;
 use crate::text::format::{bytes, counted, events, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring_forward::{ForwardProgress, ForwardSummary};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -14,15 +15,6 @@ use std::time::{Duration, Instant};
 /// The time for which a problem lasts before it is reported.
 const PROBLEM_TIME: Duration = Duration::from_secs(1);
 
-/// A line of progress, as far as stderr is a terminal.
-pub(super) fn spinner() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
 /// Problems with a broker or a collector, each of which is reported once, if it lasts.
 #[derive(Debug)]
 pub(super) struct Problems {
@@ -30,12 +22,6 @@ pub(super) struct Problems {
     other: &'static str,
     since: Option<Instant>,
     is_reported: bool,
-}
-
-impl Default for Problems {
-    fn default() -> Self {
-        Self::with("the broker")
-    }
 }
 
 impl Problems {
@@ -72,7 +58,7 @@ pub(super) struct ForwardersProgress {
 
 impl Default for ForwardersProgress {
     fn default() -> Self {
-        Self { bar: spinner(), states: Mutex::default() }
+        Self { bar: spinner(), states: Mutex::new((Vec::new(), Problems::with("the broker"))) }
     }
 }
 
@@ -106,12 +92,9 @@ impl ForwardersProgress {
             0 => String::new(),
             lost => format!(", {} lost", grouped(lost)),
         };
-        self.bar.set_message(format!(
-            "{} in {}{lost}, {}; Ctrl-C ends it",
-            events(sum(|state| state.events)),
-            batches(sum(|state| state.batches)),
-            bytes(sum(|state| state.bytes))
-        ));
+        let (events, batches) = (events(sum(|state| state.events)), batches(sum(|state| state.batches)));
+        let bytes = bytes(sum(|state| state.bytes));
+        self.bar.set_message(format!("{events} in {batches}{lost}, {bytes}; Ctrl-C ends it"));
         self.bar.tick();
         let problem = all.iter().find_map(|state| state.problem.clone());
         problems.note(&self.bar, problem.as_deref());
@@ -150,12 +133,8 @@ impl ForwardersProgress {
             writeln!(anstream::stdout(), "{object}")?;
             return Ok(());
         }
-        anstream::eprintln!(
-            "{} in {} ({}) sent to the stream {stream}",
-            events(all),
-            batches(sum(|sent| sent.batches)),
-            bytes(sum(|sent| sent.bytes))
-        );
+        let (batches, bytes) = (batches(sum(|sent| sent.batches)), bytes(sum(|sent| sent.bytes)));
+        anstream::eprintln!("{} in {batches} ({bytes}) sent to the stream {stream}", events(all));
         report_filtered(all, sum(|sent| sent.filtered));
         if lost > 0 {
             anstream::eprintln!(
@@ -178,14 +157,9 @@ fn batches(count: u64) -> String {
 /// Returns the counts, and whose they are.
 fn object(sent: &ForwardProgress, (whose, name): (&str, &str)) -> Value {
     json!({
-        "batches": sent.batches,
-        "events": sent.events,
-        "lost": sent.lost,
-        "overwritten_before": sent.overwritten_before,
-        "filtered": sent.filtered,
-        "bytes": sent.bytes,
-        "resent": sent.resent,
-        "restarts": sent.restarts,
+        "batches": sent.batches, "events": sent.events, "lost": sent.lost,
+        "overwritten_before": sent.overwritten_before, "filtered": sent.filtered, "bytes": sent.bytes,
+        "resent": sent.resent, "restarts": sent.restarts,
         whose: name,
     })
 }

@@ -1,15 +1,15 @@
 //! `eventring receive`.
 
 use super::broker::{BrokerArgs, connect, is_broker};
-use super::progress::{Problems, spinner};
+use super::progress::Problems;
 use super::rings::LiveRings;
 use crate::args::amounts::parse_duration;
 use crate::args::rotation::RotationArgs;
 use crate::exit::{Exit, Failure};
+use crate::input::reading::spinner;
 use crate::interrupt::Interrupt;
-use crate::output;
-use crate::output::directory;
 use crate::output::formats::{Format, export_files};
+use crate::output::{self, directory};
 use crate::text::format::{bytes, counted, events, one_line};
 use crate::text::losses::{MissingEvents, report_problem};
 use crate::text::paint::WARNING;
@@ -80,28 +80,20 @@ pub(crate) struct ReceiveArgs {
 
 pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     if !is_broker(args.from.expose()) {
-        let message = format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from);
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(format!("{}: expected nats://HOST:PORT or tls://HOST:PORT", args.from));
     }
     if output::is_stdout(&args.output) {
-        let message = "a receiver goes on with its file, and cannot with stdout; name a file";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("a receiver goes on with its file, and cannot with stdout; name a file");
     }
     if args.parquet.is_some() {
         Format::Parquet.check_built()?;
     }
     let interrupt = Interrupt::listen()?;
     let stream = open(args, &interrupt)?;
-    let mut options = ReceiverOptions::new().overwrite(args.force).rotation(args.rotation.options()?);
-    if let Some(host) = &args.host {
-        options = options.host(host);
-    }
-    if let Some(ring) = &args.ring {
-        options = options.ring(ring);
-    }
-    if let Some(share) = args.share {
-        options = options.share(share);
-    }
+    let options = ReceiverOptions::new().overwrite(args.force).rotation(args.rotation.options()?);
+    let options = args.host.iter().fold(options, ReceiverOptions::host);
+    let options = args.ring.iter().fold(options, ReceiverOptions::ring);
+    let options = args.share.into_iter().fold(options, ReceiverOptions::share);
     let receiver = Receiver::open(stream, &args.output, &options)?;
     let rings = RefCell::new(args.rings.as_deref().map(LiveRings::in_directory).transpose()?);
     let mut not_recorded = None;
@@ -109,7 +101,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let mut added = |batch: &CaptureFile| {
         let Some(rings) = &mut *rings.borrow_mut() else { return };
         let recorded = rings.record(batch);
-        for ring in rings.take_unsaid() {
+        for ring in rings.unsaid.drain(..) {
             bar.suspend(|| report_problem(false, &ring));
         }
         if let Err(error) = recorded
@@ -119,7 +111,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             not_recorded = Some(Exit::from_error(&error));
         }
     };
-    let mut problems = Problems::default();
+    let mut problems = Problems::with("the broker");
     let (mut silence, mut refusals_said) = (Silence::new(false), 0);
     let bytes_at_begin = receiver.bytes();
     let mut progress = |state: &ReceiveProgress| {
@@ -141,13 +133,10 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
     let result = receiver.run(&mut added, &mut progress);
     bar.finish_and_clear();
     rings.borrow_mut().iter_mut().for_each(LiveRings::record_all);
-    let without_room = rings.borrow().as_ref().map_or(0, LiveRings::count_without_room);
+    let without_room = rings.borrow().as_ref().map_or(0, |rings| rings.room.count_without());
     let ReceiveSummary { state, stats, files, .. } = result.map_err(|error| match error.path() {
         Some(_) => anyhow::Error::new(error),
-        None => {
-            let message = format!("{}: {error}", args.output.display());
-            Failure::new(Exit::from_error(&error.into()), message).into()
-        }
+        None => Failure::about(args.output.display(), error).into(),
     })?;
     if let Some(directory) = &args.parquet {
         directory::look(directory, Format::Parquet, true, &ReadFiles::default())?;
@@ -160,21 +149,14 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         let object = json!({
             "file": args.output.display().to_string(),
             "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
-            "rings": stats.rings.len(),
-            "batches": state.batches,
-            "events": stats.events(),
-            "removed": stats.removed(),
-            "lost": stats.lost(),
-            "overwritten_before": stats.missing_by(GapCause::OverwrittenBefore),
-            "given_up": stats.given_up(),
-            "filtered": stats.filtered(),
-            "refused": state.refused,
+            "rings": stats.rings.len(), "batches": state.batches, "events": stats.events(),
+            "removed": stats.removed(), "lost": stats.lost(),
+            "overwritten_before": stats.missing_by(GapCause::OverwrittenBefore), "given_up": stats.given_up(),
+            "filtered": stats.filtered(), "refused": state.refused,
             "refusals": state.refusals.iter().map(|refusal| json!({
                 "subject": refusal.subject, "why": refusal.why, "messages": refusal.messages,
             })).collect::<Vec<_>>(),
-            "rings_without_room": without_room,
-            "bytes": state.bytes,
-            "have_all_ended": state.have_all_ended,
+            "rings_without_room": without_room, "bytes": state.bytes, "have_all_ended": state.have_all_ended,
         });
         writeln!(anstream::stdout(), "{object}")?;
     } else {

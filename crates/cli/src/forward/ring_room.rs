@@ -17,11 +17,7 @@ pub(super) struct RingRoom {
 impl RingRoom {
     pub(super) fn in_directory(directory: &Path) -> Self {
         let free = free_bytes(Some(&directory.join("ring")));
-        Self {
-            directory: directory.to_path_buf(),
-            bytes: free.map_or(u64::MAX, |free| free / 2),
-            without: HashSet::new(),
-        }
+        Self { directory: directory.to_owned(), bytes: free.map_or(u64::MAX, |free| free / 2), without: HashSet::new() }
     }
 
     /// Takes the room of a ring of so many bytes at a path, unless there is too little. What an earlier receiver has

@@ -35,9 +35,9 @@ type Identity = (String, String, u32, u64);
 /// Rings in a directory, one for each recorder of each host. All shards of a recorder are one ring.
 pub(super) struct LiveRings {
     directory: PathBuf,
-    room: RingRoom,
+    pub(super) room: RingRoom,
     /// Messages about rings that were not made.
-    unsaid: Vec<String>,
+    pub(super) unsaid: Vec<String>,
     rings: HashMap<Identity, LiveRing>,
     /// Rings whose program was followed by another one under the same name.
     former: HashSet<Identity>,
@@ -207,16 +207,6 @@ impl LiveRings {
         }
     }
 
-    /// Returns the messages about rings that were not made since the last call.
-    pub(super) fn take_unsaid(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.unsaid)
-    }
-
-    /// Returns the number of rings that were not made, because there was no room.
-    pub(super) fn count_without_room(&self) -> u64 {
-        self.room.count_without()
-    }
-
     /// Makes a ring. Returns `None` if there is no room.
     fn make(&mut self, ring: &CapturedRing) -> anyhow::Result<Option<ReplayedRecorder>> {
         let description = ContentDescription::new(ring.content_type, ring.content_name.clone())
@@ -234,9 +224,8 @@ impl LiveRings {
             .prefault(false)
             .keep(true);
         let made = ReplayedRecorder::new(builder, ring.is_perf());
-        made.map(Some).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot make a ring for {}: {error}", ring.name)).into()
-        })
+        made.map(Some)
+            .map_err(|error| Exit::Failed.failure(format!("cannot make a ring for {}: {error}", ring.name)).into())
     }
 
     /// Returns the path of a ring. Another ring may have the same name: the ring `c` of the host `a.b`, and the ring

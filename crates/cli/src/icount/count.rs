@@ -29,7 +29,7 @@ impl InstructionCount {
         let spans: Vec<(SpanSummary, InstructionSummary)> =
             counted_spans(&summary.spans).into_iter().map(|(span, counted)| (span.clone(), *counted)).collect();
         if spans.is_empty() {
-            let message = match not_counted {
+            return Exit::Failed.fail(match not_counted {
                 0 => format!(
                     "the program has executed {total} instructions, and no span was counted, expected at least one; record \
                      spans with eventring's tracing subscriber, with a filter that lets them through (EVENTRING_FILTER), and \
@@ -40,8 +40,7 @@ impl InstructionCount {
                      (exec) runs without QEMU: name that program itself; and EVENTRING_INSTRUCTIONS must not be `off`",
                     counted(not_counted, "span", "spans")
                 ),
-            };
-            return Err(Failure::new(Exit::Failed, message));
+            });
         }
         Ok(Self { spans, total, lost: captured.stats.lost(), not_counted })
     }
@@ -61,7 +60,7 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
         return Ok(total);
     }
     let qemu = qemu.program.display();
-    let message = match (lines.is_empty(), code.checked_sub(SIGNAL_CODE)) {
+    Exit::Failed.fail(match (lines.is_empty(), code.checked_sub(SIGNAL_CODE)) {
         (true, Some(signal @ 1..)) => format!(
             "the program was killed by signal {signal}, and a program that is killed is not counted, expected one that exits; \
              let it end by itself"
@@ -81,18 +80,16 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
             "the plugin has counted 0 instructions, expected more; {qemu} has ended with exit code {code} before the program began: \
              if it has said why (see above), mend that, otherwise it may be a version that the plugin does not know"
         ),
-    };
-    Err(Failure::new(Exit::Failed, message))
+    })
 }
 
 /// Returns the error that the program has made no rings.
 pub(super) fn no_rings(program: &Path, code: i32) -> Failure {
-    let message = format!(
+    Exit::NotFound.failure(format!(
         "{} has recorded nothing, and has ended with exit code {code}, expected a program that records spans; if it starts \
          the program that does (a wrapper, `cargo run`), name that one; if it has ended before it records, see what it has \
          said above; if it does not record yet, call eventring::tracing::init(\"a-name\") or try_init_from_env(), with a \
          name and no path",
         program.display()
-    );
-    Failure::new(Exit::NotFound, message)
+    ))
 }

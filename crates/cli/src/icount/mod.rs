@@ -18,7 +18,7 @@ mod signals;
 mod text;
 mod unfinished;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::output;
 use crate::input::program::Program;
 use count::InstructionCount;
@@ -64,14 +64,14 @@ pub(super) struct IcountArgs {
 pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
     let qemu = Qemu::find()?;
     let [program, arguments @ ..] = args.command.as_slice() else {
-        return Err(Failure::new(Exit::Usage, "no program is named after `--`; name it there").into());
+        return Exit::Usage.fail("no program is named after `--`; name it there");
     };
     let program = qemu::find_program(program)?;
     if let Some(output) = &args.output {
         let target = output::look(output, args.force)?;
         output::try_to_write(output, Some(&target))?;
         if !matches!(target, OutputKind::File) {
-            return Err(Failure::new(Exit::Usage, "-o needs a file: the counts are read from it").into());
+            return Exit::Usage.fail("-o needs a file: the counts are read from it");
         }
     }
     let signals = RunSignals::listen()?;
@@ -89,7 +89,7 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
     let captured = if is_recording { Some(capture(&rings, file, &signals)?) } else { None };
     let code = rings.borrow_mut().wait(&signals);
     if signals.came() {
-        return Err(Failure::new(Exit::Failed, "interrupted; nothing was counted").into());
+        return Exit::Failed.fail("interrupted; nothing was counted");
     }
     let total = count::total(&report, &qemu, code)?;
     let Some(captured) = captured else { return Err(count::no_rings(&program, code).into()) };

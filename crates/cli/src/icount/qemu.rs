@@ -40,25 +40,24 @@ impl Qemu {
         let program = match set(QEMU_VARIABLE) {
             Some(path) => path,
             None => in_path(QEMU.as_ref()).ok_or_else(|| {
-                let message = format!(
+                Exit::Unsupported.failure(format!(
                     "there is no {QEMU} in $PATH; install it (Debian: apt install qemu-user), or name it in ${QEMU_VARIABLE}"
-                );
-                Failure::new(Exit::Unsupported, message)
+                ))
             })?,
         };
         let beside = || Some(std::env::current_exe().ok()?.with_file_name(PLUGIN)).filter(|plugin| plugin.is_file());
         let plugin = match set(PLUGIN_VARIABLE) {
             Some(path) if path.is_file() => path,
             Some(path) => {
-                let message = format!("${PLUGIN_VARIABLE} names {}, which is no file; {BUILD} makes it", path.display());
-                return Err(Failure::new(Exit::NotFound, message));
+                let path = path.display();
+                return Exit::NotFound
+                    .fail(format!("${PLUGIN_VARIABLE} names {path}, which is no file; {BUILD} makes it"));
             }
             None => beside().ok_or_else(|| {
-                let message = format!(
+                Exit::NotFound.failure(format!(
                     "the plugin {PLUGIN} is not beside this program; make it with `{BUILD}`, and put it there or name it in \
                      ${PLUGIN_VARIABLE}"
-                );
-                Failure::new(Exit::NotFound, message)
+                ))
             })?,
         };
         Ok(Self { program, plugin })
@@ -104,14 +103,12 @@ fn set(variable: &str) -> Option<PathBuf> {
 pub(super) fn find_program(name: &OsStr) -> Result<PathBuf, Failure> {
     let path = if name.as_encoded_bytes().contains(&b'/') { Some(PathBuf::from(name)) } else { in_path(name) };
     let path = path.ok_or_else(|| {
-        let message = format!("there is no program {} in $PATH; give its path", name.to_string_lossy());
-        Failure::new(Exit::NotFound, message)
+        Exit::NotFound.failure(format!("there is no program {} in $PATH; give its path", name.to_string_lossy()))
     })?;
     let mut head = [0; 20];
     let read = File::open(&path).and_then(|mut file| file.read(&mut head));
     read.map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))?;
-    let is =
-        |what: &str, mend: &str| Err(Failure::new(Exit::Unsupported, format!("{} is {what}; {mend}", path.display())));
+    let is = |what: &str, mend: &str| Exit::Unsupported.fail(format!("{} is {what}; {mend}", path.display()));
     match head {
         [b'#', b'!', ..] => is("a script", "name the program that the script starts"),
         [0x7f, b'E', b'L', b'F', 2, ..] if head[18..] == X86_64 => Ok(path),

@@ -42,11 +42,8 @@ pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::
     let table = instructions(&count.spans.iter().map(|(span, counted)| (span, counted)).collect::<Vec<_>>());
     let mut out = anstream::stdout();
     table.write(&mut out, columns(&io::stdout()))?;
-    writeln!(
-        out,
-        "{DIM}the whole run, with recording: {}{DIM:#}",
-        counted(count.total, "instruction", "instructions")
-    )?;
+    let total = counted(count.total, "instruction", "instructions");
+    writeln!(out, "{DIM}the whole run, with recording: {total}{DIM:#}")?;
     let inexact = count.spans.iter().filter(|(_, counted)| !counted.is_exact());
     let inexact: Vec<String> = inexact.map(|(span, _)| full_name(&span.name, &span.target)).collect();
     if !inexact.is_empty() {

@@ -34,10 +34,8 @@ impl UnfinishedCapture {
         let Self { output, temporary } = self;
         let published = if force { temporary.persist(&output) } else { temporary.persist_noclobber(&output) };
         published.map_err(|error| match error.error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                let message = format!("cannot write {}: it exists; choose another name, or --force", output.display());
-                Failure::new(Exit::Exists, message)
-            }
+            std::io::ErrorKind::AlreadyExists => Exit::Exists
+                .failure(format!("cannot write {}: it exists; choose another name, or --force", output.display())),
             _ => Failure::writing(&output, &error.error),
         })
     }

@@ -6,8 +6,7 @@ use crate::input::decoder::Decoder;
 use crate::input::history::History;
 use crate::input::state::{add_end, json_name, writer};
 use crate::text::format::content_name;
-use eventring::files::BLOCK_TABLE_ENTRIES;
-use eventring::files::MAGIC;
+use eventring::files::{BLOCK_TABLE_ENTRIES, MAGIC};
 use eventring::reader::{ExtensionInfo, Reader, RingState};
 use serde_json::{Map, Value, json};
 
@@ -47,51 +46,35 @@ fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey, history: History
         })
         .collect();
     let mut object = json!({
-        "file": reader.path().map(|path| path.to_string_lossy()),
-        "state": json_name(reader.state()),
+        "file": reader.path().map(|path| path.to_string_lossy()), "state": json_name(reader.state()),
         "magic": String::from_utf8_lossy(&MAGIC),
         "content_type": {
-            "code": info.content_type,
-            "name": content_name(&info),
+            "code": info.content_type, "name": content_name(&info),
         },
         "schema_hash": eventring::schema::Hex(&info.schema_hash).to_string(),
         "domains": decoder.domains().collect::<Vec<_>>(),
         "descriptor_capacity": info.geometry.descriptor_capacity(),
         "payload_buf_size": info.geometry.payload_buf_bytes(),
-        "context_area_size": info.geometry.context_area_bytes(),
-        "last_seqno": info.last_seqno,
-        "next_payload_byte": info.next_payload_byte,
-        "buffer_window_start": info.buffer_window_start,
+        "context_area_size": info.geometry.context_area_bytes(), "last_seqno": info.last_seqno,
+        "next_payload_byte": info.next_payload_byte, "buffer_window_start": info.buffer_window_start,
         "writer": writer(reader).map(|(pid, alive)| json!({
-            "pid": pid,
-            "alive": alive,
+            "pid": pid, "alive": alive,
             "program": info.extension.as_ref().map(|extension| &extension.writer.program_name),
         })),
         "events": {
-            "oldest_seqno": survey.oldest_seqno,
-            "newest_seqno": survey.newest_seqno,
-            "count": survey.count,
-            "lost": survey.lost,
-            "overwritten_before": survey.overwritten_before,
-            "being_written": survey.being_written,
-            "expired_payloads": survey.expired_payloads,
-            "malformed_payloads": survey.malformed_payloads,
-            "first_ts_ns": survey.times.map(|times| times.0),
-            "last_ts_ns": survey.times.map(|times| times.1),
-            "by_type": by_type,
+            "oldest_seqno": survey.oldest_seqno, "newest_seqno": survey.newest_seqno, "count": survey.count,
+            "lost": survey.lost, "overwritten_before": survey.overwritten_before,
+            "being_written": survey.being_written, "expired_payloads": survey.expired_payloads,
+            "malformed_payloads": survey.malformed_payloads, "first_ts_ns": survey.times.map(|times| times.0),
+            "last_ts_ns": survey.times.map(|times| times.1), "by_type": by_type,
         },
-        "events_per_s": history.per_second,
-        "fill": history.fill,
-        "history_seconds": history.seconds,
+        "events_per_s": history.per_second, "fill": history.fill, "history_seconds": history.seconds,
         "history_seconds_when_full": history.seconds_when_full,
         "block_table": reader.blocks().map(|blocks| json!({
-            "used": blocks.len(),
-            "capacity": BLOCK_TABLE_ENTRIES,
+            "used": blocks.len(), "capacity": BLOCK_TABLE_ENTRIES,
             "last": blocks.last().map(|block| json!({
-                "number": block.number(),
-                "id": eventring::schema::Hex(&block.id()).to_string(),
-                "start_seqno": block.start_seqno(),
-                "start_ts_ns": block.start_epoch_nanos(),
+                "number": block.number(), "id": eventring::schema::Hex(&block.id()).to_string(),
+                "start_seqno": block.start_seqno(), "start_ts_ns": block.start_epoch_nanos(),
             })),
         })),
         "extension": info.extension.as_ref().map(extension),
@@ -114,12 +97,9 @@ fn extension(info: &ExtensionInfo) -> Value {
             "ticks_per_second": info.clock.ticks_per_second,
         },
         "counters": {
-            "refused_claims": info.refused_claims,
-            "lapped_claims": info.lapped_claims,
-            "skipped_chunks": info.skipped_chunks,
-            "record_errors": info.record_errors,
-            "table_overflows": info.table_overflows,
-            "foreign_events": info.foreign_events,
+            "refused_claims": info.refused_claims, "lapped_claims": info.lapped_claims,
+            "skipped_chunks": info.skipped_chunks, "record_errors": info.record_errors,
+            "table_overflows": info.table_overflows, "foreign_events": info.foreign_events,
             "snapshot_lost": info.snapshot_lost,
         },
     })

@@ -304,11 +304,10 @@ fn table(out: &mut impl Write, decoder: &Decoder, survey: &Survey) -> io::Result
     let names: Vec<String> = survey.by_type.keys().map(|code| decoder.name(*code).unwrap_or("–").to_owned()).collect();
     let width = column_width(names.iter().map(|name| name.chars().count()).chain([4]));
     let most = survey.by_type.values().map(|counts| counts.count).max().unwrap_or(1).max(1);
-    writeln!(
-        out,
-        "{DIM}{:>5}  {:<width$}  {:>13}  {:>7}  {:>10}{DIM:#}",
-        "CODE", "NAME", "EVENTS", "SHARE", "PAYLOAD"
-    )?;
+    let dim_row = |out: &mut dyn Write, [code, name, count, share, payload]: [&str; 5]| {
+        writeln!(out, "{DIM}{code:>5}  {name:<width$}  {count:>13}  {share:>7}  {payload:>10}{DIM:#}")
+    };
+    dim_row(out, ["CODE", "NAME", "EVENTS", "SHARE", "PAYLOAD"])?;
     for ((code, TypeCounts { count, payload_bytes }), name) in survey.by_type.iter().zip(names) {
         let style = paint::event_type(*code, Some(&name));
         let bar = "▆".repeat(count.saturating_mul(BAR).div_ceil(most) as usize);
@@ -321,13 +320,5 @@ fn table(out: &mut impl Write, decoder: &Decoder, survey: &Survey) -> io::Result
         )?;
     }
     let total = survey.by_type.values().map(|counts| counts.payload_bytes).sum();
-    writeln!(
-        out,
-        "{DIM}{:>5}  {:<width$}  {:>13}  {:>7}  {:>10}{DIM:#}",
-        "",
-        events(survey.count),
-        "",
-        "",
-        bytes(total)
-    )
+    dim_row(out, ["", &events(survey.count), "", "", &bytes(total)])
 }

@@ -2,12 +2,10 @@
 //! which verb or option helps.
 
 use crate::exit::{Exit, Failure};
-use crate::input::directories;
-use crate::input::processes;
+use crate::input::{directories, processes};
 use crate::text::format::one_line;
 use crate::text::paint::WARNING;
-use eventring::files::{ByteCount, RingDirectories};
-use eventring::files::{CONTENT_TYPE_PERF, content_type_name};
+use eventring::files::{ByteCount, CONTENT_TYPE_PERF, RingDirectories, content_type_name};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
 use eventring::schema::perf::PerfEvent;
 use eventring_ask::command_line;
@@ -24,13 +22,13 @@ pub(crate) fn on(error: anyhow::Error) -> anyhow::Error {
     let of_reader = error.chain().find_map(|cause| cause.downcast_ref::<ReaderError>());
     if let Some((ReaderErrorKind::NotFound, Some(path))) = of_reader.map(|error| (error.kind(), error.path())) {
         let message = instead_of_a_name(path).unwrap_or_else(|| format!("{error}{}", why_gone(path)));
-        return Failure::new(Exit::NotFound, message).into();
+        return Exit::NotFound.failure(message).into();
     }
     let Some((ReaderErrorKind::NotARing, Some(path))) = of_reader.map(|error| (error.kind(), error.path())) else {
         return error;
     };
     match instead_of_a_ring(path) {
-        Some(message) => Failure::new(Exit::NotARing, message).into(),
+        Some(message) => Exit::NotARing.failure(message).into(),
         None => error,
     }
 }
@@ -77,13 +75,10 @@ pub(crate) fn check_not_a_shard(name: &Path, reader: &Reader) -> Result<(), Fail
             warn_of_shard(name, reader);
             Ok(())
         }
-        Some(recorder) => {
-            let message = format!(
+        Some(recorder) => Exit::Usage.fail(format!(
                 "{shown} is only shard {index} of a recorder: it has spans that were closed in other shards, and would show them as open; \
-                 name {recorder}, which stands for all shards"
-            );
-            Err(Failure::new(Exit::Usage, message))
-        }
+             name {recorder}, which stands for all shards"
+            )),
     }
 }
 
@@ -222,7 +217,7 @@ pub(crate) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
         ),
         _ => return error.into(),
     };
-    Failure::new(Exit::from_error(&error.into()), message).into()
+    Exit::from_error(&error.into()).failure(message).into()
 }
 
 /// Returns the error of a capture or ring that cannot be exported or summarised, with advice if there is any.
@@ -278,7 +273,7 @@ fn on_spans(name: &Path, error: &ReaderError) -> Option<anyhow::Error> {
         ),
         _ => return None,
     };
-    Some(Failure::new(exit, message).into())
+    Some(exit.failure(message).into())
 }
 
 /// Returns words for the events of a content type: `EXEC events (content type 2)`, `events of content type 300`.

@@ -1,12 +1,12 @@
 //! The rings of a capture. Some of them may not exist yet when the capture begins. Each ring is opened as soon as it
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
-use crate::exit::{Exit, Failure};
-use crate::input::LOOK_PAUSE;
-use crate::input::advice;
+use crate::exit::Exit;
+use crate::input::directories::named_or_usual;
 use crate::input::family::Family;
 use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
+use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
 use crate::text::format::{counted, duration};
 use crate::text::losses::report_problem;
@@ -48,15 +48,16 @@ pub(crate) struct AwaitedRings {
     awaited: Vec<PathBuf>,
     /// The names that were looked for. Rings of the others may exist: their server is slow.
     looked_for: HashSet<PathBuf>,
-    /// True if each ring may be followed by another one of its name.
-    reopens: bool,
+    /// True if each ring that has ended may be followed by the next one of its name, as long as another ring lives. When
+    /// all have ended, [`Self::wait_for_successors`] goes on.
+    pub(crate) reopens: bool,
     /// The latest ring of each name, if others may be made under these names: by the program that was started, or
     /// because of `reopens`.
     latest: Vec<Reader>,
     /// Rings that were opened and that [`AwaitedRings::next`] has not returned yet.
     found: VecDeque<Reader>,
     /// All rings that were opened.
-    opened: Vec<Reader>,
+    pub(crate) opened: Vec<Reader>,
     /// True when no process can make the awaited rings any more.
     is_over: bool,
     /// True while running programs may make more rings. A program whose rings have all ended makes no more.
@@ -86,7 +87,7 @@ impl AwaitedRings {
         let is_any_live = programs.may_make_more();
         Self {
             program,
-            opening_max: programs.patience().map_or(OPENING_MAX, |patience| patience.min(OPENING_MAX)),
+            opening_max: programs.patience.map_or(OPENING_MAX, |patience| patience.min(OPENING_MAX)),
             programs,
             family: None,
             named: VecDeque::new(),
@@ -115,12 +116,6 @@ impl AwaitedRings {
     )]
     pub(crate) fn with_family(self, family: Family) -> Self {
         Self { family: Some(family), are_programs_live: true, ..self }
-    }
-
-    /// When a ring has ended, goes on with the next ring of its name, as long as another ring lives. When all have
-    /// ended, [`Self::wait_for_successors`] goes on.
-    pub(crate) fn reopening(self) -> Self {
-        Self { reopens: true, ..self }
     }
 
     /// Waits until a ring has been followed by another one of its name. From then on, only these are the rings of the
@@ -185,20 +180,18 @@ impl AwaitedRings {
                 return Err(self.missing_rings_error("nothing was captured"));
             }
             if interrupt.came() {
-                let message = format!(
+                return Exit::NotFound.fail(format!(
                     "interrupted before {} made; nothing was captured or sent, and no file was written",
                     self.those_awaited("was", "were")
-                );
-                return Err(Failure::new(Exit::NotFound, message).into());
+                ));
             }
             if let Some(limit) = limit.filter(|limit| begin.elapsed() >= *limit) {
-                let message = format!(
+                return Exit::NotFound.fail(format!(
                     "{} not made within {} (--duration); start the program that records there sooner, or give a longer --duration (nothing was \
                      captured, and no file was written)",
                     self.those_awaited("was", "were"),
                     duration(limit)
-                );
-                return Err(Failure::new(Exit::NotFound, message).into());
+                ));
             }
             is_at_once = false;
             self.say_what_is_awaited();
@@ -270,14 +263,10 @@ impl AwaitedRings {
                 // The ring does not exist yet, so its name stays in the list. A name with sizes (`name:15:24`) does
                 // not stay in the list: it is a recorder's configuration. No ring ever has such a name, so waiting
                 // would not end.
-                Err(error) if error.may_come() && advice::instead_of_a_name(&name).is_none() => {
-                    self.awaited.push(name);
-                }
+                Err(error) if error.may_come() && advice::instead_of_a_name(&name).is_none() => self.awaited.push(name),
                 // The ring cannot be opened, although it exists, or no ring can have this name. Waiting would not
                 // help.
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
+                Err(error) => _ = self.failed.get_or_insert(error),
             }
         }
         // Those that were not looked for have their turn first.
@@ -291,9 +280,7 @@ impl AwaitedRings {
             match successor(&ring) {
                 Ok(Some(next)) => self.hold(next),
                 Ok(None) => self.latest.push(ring),
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
+                Err(error) => _ = self.failed.get_or_insert(error),
             }
         }
     }
@@ -319,7 +306,7 @@ impl AwaitedRings {
         if let Some(family) = &mut self.family {
             self.named.extend(family.new_rings());
             if let Some(program) = self.program.as_ref().filter(|_| has_ended) {
-                self.named.extend(family.left_rings(program.younger_rings_in(&Family::directories())));
+                self.named.extend(family.left_rings(program.younger_rings_in(&named_or_usual(&[]))));
             }
         }
         let begin = Instant::now();
@@ -332,9 +319,7 @@ impl AwaitedRings {
                 Ok(reader) => self.hold(reader),
                 // The ring has ended meanwhile.
                 Err(error) if error.may_come() => {}
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
+                Err(error) => _ = self.failed.get_or_insert(error),
             }
         }
         // A server may live longer than all rings that it has served, as `eventring serve` does.
@@ -362,11 +347,6 @@ impl AwaitedRings {
         let mut read = ReadFiles::default();
         self.opened.iter().for_each(|ring| read.add_ring(ring));
         read
-    }
-
-    /// Returns the rings that were opened.
-    pub(crate) fn opened(&self) -> &[Reader] {
-        &self.opened
     }
 
     /// Returns true if all rings are open that are named, and no program runs for this capture that may make others.
@@ -460,7 +440,7 @@ impl AwaitedRings {
                 "{those} never made; start the program that records there, or leave the name out: `eventring list` shows the rings ({outcome})"
             ),
         };
-        Failure::new(Exit::NotFound, message).into()
+        Exit::NotFound.failure(message).into()
     }
 
     /// Removes the files of rings that the program has left only because this capture has set `EVENTRING_KEEP` for it.
@@ -468,7 +448,7 @@ impl AwaitedRings {
         if let Some(program) = &self.program {
             let mut directories = directories(&self.awaited);
             if self.family.is_some() {
-                directories.extend(Family::directories());
+                directories.extend(named_or_usual(&[]));
             }
             program.remove_rings(&self.opened, &directories);
         }

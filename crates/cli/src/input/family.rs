@@ -3,7 +3,7 @@
 
 use super::directories::is_first_shard;
 use super::process;
-use eventring::files::{FileId, RingDirectories};
+use eventring::files::FileId;
 use eventring::reader::{Reader, ReaderErrorKind};
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -68,11 +68,6 @@ impl Family {
             by.is_some_and(|by| self.members.contains(&by)) && !self.seen.contains(&ring.file_id())
         };
         rings.into_iter().filter(|(_, ring)| is_of_member(ring) && is_first_shard(ring)).map(|(path, _)| path).collect()
-    }
-
-    /// Returns the directories in which rings usually lie.
-    pub(crate) fn directories() -> Vec<PathBuf> {
-        RingDirectories::from_environment().for_reading()
     }
 
     /// Takes the processes that the members have started since the last look.

@@ -1,7 +1,7 @@
 //! The part of a capture that fulfils a condition: its spans with everything in them, its log records, marks and typed
 //! events.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::fields::{KnownFields, check_fields};
 use crate::input::unseen::SeenNames;
 use crate::text::table::shortened_name;
@@ -17,8 +17,7 @@ use eventring_live::{Condition, Live, LiveOptions, Observation, Occurrence};
 /// # Errors
 /// The condition names a field that no event has, or the capture is damaged.
 pub(crate) fn find(capture: &CaptureFile, condition: &Condition) -> anyhow::Result<FoundParts> {
-    check_fields(condition, &known_fields(capture))
-        .map_err(|why| Failure::new(Exit::Usage, format!("--where: {why}")))?;
+    check_fields(condition, &known_fields(capture)).map_err(|why| Exit::Usage.failure(format!("--where: {why}")))?;
     let mut found = FoundParts::default();
     let processes = CaptureRecording::new(capture)?.processes().to_vec();
     let exec_rings = capture.rings().iter().map(|ring| ring.content_type == CONTENT_TYPE_EXEC);
@@ -58,7 +57,7 @@ pub(crate) fn find(capture: &CaptureFile, condition: &Condition) -> anyhow::Resu
     SeenNames::of_capture(capture).report_condition("--where", condition);
     if found.is_empty() {
         let condition = shortened_name(&condition.to_string());
-        return Err(Failure::new(Exit::Usage, format!("--where {condition}: nothing of the capture is so")).into());
+        return Exit::Usage.fail(format!("--where {condition}: nothing of the capture is so"));
     }
     Ok(found)
 }

@@ -1,9 +1,7 @@
 //! The past that a ring holds: how long it is, and which ring would hold more.
 
 use crate::text::format::{duration, rate};
-use eventring::files::ByteCount;
-use eventring::files::CONTENT_TYPE_FIRST_FREE;
-use eventring::files::{EventSizes, Shifts};
+use eventring::files::{ByteCount, CONTENT_TYPE_FIRST_FREE, EventSizes, Shifts};
 use eventring::reader::{Next, Reader, RingSet, Seek};
 use std::time::{Duration, SystemTime};
 
@@ -36,6 +34,12 @@ pub(crate) fn by_recorder(set: &RingSet) -> Vec<Vec<&Reader>> {
     found.into_iter().map(|(_, shards)| shards).collect()
 }
 
+/// Returns the time of this system, in nanoseconds since the epoch.
+pub(crate) fn now_epoch_nanos() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl History {
     /// Looks at the oldest and the newest event of a ring. `is_live` is true if the ring may get more events.
     pub(crate) fn read(reader: &Reader, is_live: bool) -> Self {
@@ -47,7 +51,7 @@ impl History {
     pub(crate) fn read_shards<'r>(shards: impl IntoIterator<Item = &'r Reader>, is_live: bool) -> Self {
         let shards: Vec<ShardPast> = shards.into_iter().map(ShardPast::read).collect();
         let until_nanos = match is_live {
-            true => SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
+            true => now_epoch_nanos(),
             false => shards.iter().map(|shard| shard.newest_nanos).max().unwrap_or(0),
         };
         shards.iter().map(|shard| shard.until(until_nanos)).reduce(Self::and).unwrap_or_default()

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The summaries of several captures, each by itself.
+#[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) summaries: Vec<Summary>,
     /// The exit code for the first problem of a capture. It is `Done` if there is no problem.
@@ -30,15 +31,7 @@ pub(crate) struct Measured {
 impl Measured {
     /// Reads the captures, or rings as they are now. The files of a rotated capture are one capture. Prints problems.
     pub(crate) fn read(names: &[PathBuf], is_quiet: bool) -> anyhow::Result<Self> {
-        let mut measured = Self {
-            summaries: Vec::new(),
-            exit: Exit::Done,
-            filters: BTreeSet::new(),
-            has_losses: false,
-            lacks_beginning: false,
-            has_missing_files: false,
-            read: ReadFiles::default(),
-        };
+        let mut measured = Self::default();
         for names in captures(names) {
             let mut saved = saved::open(&names, true)?;
             (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, |_, _| ());
@@ -46,10 +39,7 @@ impl Measured {
             let summary = saved.capture.expect_spans().and_then(|()| summarize(&saved.capture));
             saved.reading.end();
             let summary = summary?;
-            let exit = saved.report(&names, &summary.problems, &summary.payload_losses);
-            if measured.exit == Exit::Done {
-                measured.exit = exit;
-            }
+            measured.exit = measured.exit.or(saved.report(&names, &summary.problems, &summary.payload_losses));
             let warn = |what: String| {
                 let name = names[0].display();
                 anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {what}");

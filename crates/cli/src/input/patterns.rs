@@ -26,12 +26,11 @@ pub(crate) fn is_pattern(name: &Path) -> bool {
 pub(crate) fn rings(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     let found = FollowedPatterns::new(&[pattern.to_path_buf()]).look();
     if found.is_empty() {
-        let message = format!(
+        return Exit::NotFound.fail(format!(
             "no ring fits {} that this user may read; `eventring list` shows the rings, and a pattern stands in quotes, so \
              that the shell leaves it alone",
             pattern.display()
-        );
-        return Err(Failure::new(Exit::NotFound, message));
+        ));
     }
     Ok(found)
 }
@@ -52,13 +51,12 @@ pub(crate) fn one_ring(name: &Path) -> Result<Cow<'_, Path>, Failure> {
     }
     let names: Vec<String> = found.iter().take(NAMES_MAX).map(|ring| one_line(&ring.to_string_lossy())).collect();
     let more = if found.len() > NAMES_MAX { ", …" } else { "" };
-    let message = format!(
+    Exit::Usage.fail(format!(
         "{} fits {} rings, expected one: {}{more}; name one of them",
         name.display(),
         found.len(),
         names.join(", ")
-    );
-    Err(Failure::new(Exit::Usage, message))
+    ))
 }
 
 /// Patterns, and the rings that are known to fit them.

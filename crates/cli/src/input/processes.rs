@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::input::held;
 use crate::input::patterns::{self, FollowedPatterns};
-use crate::input::wished::Enabled;
+use crate::input::wished::{Enabled, enable_in_programs_of};
 use crate::interrupt::Interrupt;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use eventring::files::RingDirectories;
@@ -123,11 +123,8 @@ impl ProcessArgs {
     pub(crate) fn refuse_enable(&self, what: &str) -> Result<(), Failure> {
         match &self.enable {
             None => Ok(()),
-            Some(_) => {
-                let message =
-                    format!("--enable switches on what a running program records, and {what} is read; leave it out");
-                Err(Failure::new(Exit::Usage, message))
-            }
+            Some(_) => Exit::Usage
+                .fail(format!("--enable switches on what a running program records, and {what} is read; leave it out")),
         }
     }
 
@@ -135,18 +132,17 @@ impl ProcessArgs {
     /// found by the address of its program, and some addresses change with each start.
     pub(crate) fn check_lasting(rings: &[PathBuf]) -> Result<(), Failure> {
         let Some(ring) = rings.iter().find(|ring| is_of_one_process(ring)) else { return Ok(()) };
-        let message = format!(
+        Exit::Usage.fail(format!(
             "{}: --reopen cannot find this ring again: the server of a program that is started again gets another \
              address. Start the program with an address, such as EVENTRING_SERVER=@my-app, and name it",
             ring.display()
-        );
-        Err(Failure::new(Exit::Usage, message))
+        ))
     }
 
     /// Switches on what `--enable` names in the programs of these rings, as long as the returned value lives.
     pub(crate) fn enable(&self, rings: &[PathBuf]) -> anyhow::Result<Option<Enabled>> {
         let Some(directive) = &self.enable else { return Ok(None) };
-        Enabled::in_programs_of(rings, directive).map(Some)
+        enable_in_programs_of(rings, directive).map(Some)
     }
 }
 
@@ -157,9 +153,8 @@ pub(crate) fn is_of_process(name: &Path) -> bool {
 }
 
 fn nothing_to_read() -> Failure {
-    let message =
-        "nothing to read: name a ring, or a program that has rings with --process; `eventring list` shows all";
-    Failure::new(Exit::Usage, message)
+    Exit::Usage
+        .failure("nothing to read: name a ring, or a program that has rings with --process; `eventring list` shows all")
 }
 
 /// Returns true if the ring is named by the process id of its program, or by a socket whose name has this id.
@@ -267,7 +262,7 @@ pub(crate) struct FollowedPrograms {
     awaited: Vec<String>,
     followed: Vec<FollowedProgram>,
     /// The longest time that each server has for an answer, if the command ends after a time.
-    patience: Option<Duration>,
+    pub(crate) patience: Option<Duration>,
 }
 
 struct FollowedProgram {
@@ -281,11 +276,6 @@ impl FollowedPrograms {
     /// Returns the names of programs that are not there yet, and the patterns that no ring has fitted yet.
     pub(crate) fn awaited(&self) -> Vec<String> {
         self.awaited.iter().cloned().chain(self.patterns.awaited()).collect()
-    }
-
-    /// Returns the longest time that each server has for an answer, if the command ends after a time.
-    pub(crate) fn patience(&self) -> Option<Duration> {
-        self.patience
     }
 
     /// Returns true if a program may make more rings.

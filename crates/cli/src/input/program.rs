@@ -2,6 +2,7 @@
 
 use super::directories::is_first_shard;
 use crate::exit::{Exit, Failure};
+use crate::input::history::now_epoch_nanos;
 use eventring::reader::{Reader, RingState, WriterInfo};
 use eventring::recorder::KEEP_VARIABLE;
 use rustix::process::{Pid, Signal};
@@ -11,7 +12,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The longest time that the capture goes on after the program's end, even if another process still writes to the
 /// program's rings.
@@ -43,7 +44,7 @@ impl Program {
         variables: &[(&str, OsString)],
     ) -> Result<Self, Failure> {
         let [program, arguments @ ..] = command else {
-            return Err(Failure::new(Exit::Usage, "no program is named after `--`; name it there, with its arguments"));
+            return Exit::Usage.fail("no program is named after `--`; name it there, with its arguments");
         };
         let name = program.to_string_lossy().into_owned();
         let cannot = |error: io::Error| {
@@ -188,9 +189,4 @@ impl Program {
 
 fn writer(ring: &Reader) -> Option<WriterInfo> {
     ring.info().extension.map(|extension| extension.writer)
-}
-
-fn now_epoch_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

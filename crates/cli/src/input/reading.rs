@@ -8,6 +8,15 @@ use std::time::{Duration, Instant};
 /// The time after which the bar appears. Most captures are read before.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// A line of progress, as far as stderr is a terminal.
+pub(crate) fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
 /// A progress bar on stderr. Copies of it are the same bar.
 #[derive(Clone)]
 pub(crate) struct ReadingBar(ProgressBar);

@@ -1,21 +1,19 @@
 //! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
 
 use crate::exit::{Exit, Failure};
-use crate::input::advice;
-use crate::input::found;
-use crate::input::processes;
 use crate::input::reading::ReadingBar;
+use crate::input::{advice, found, processes};
 use crate::text::losses::{
     report_filter, report_never_opened, report_payload_losses, report_problem, report_table_losses,
 };
 use eventring::files::CONTENT_TYPE_PERF;
-use eventring::reader::{LostPages, Reader, RingState};
+use eventring::reader::{LostPages, Reader, ReaderError, RingState};
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
 use eventring_live::Condition;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Returns true if one of the names is that of a capture file.
 pub(crate) fn has_capture(names: &[PathBuf]) -> bool {
@@ -47,11 +45,10 @@ pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
     // A pipe is refused before it is opened, because opening it would block until another process writes to it.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {
-        let message = format!(
+        return Exit::NotARing.fail(format!(
             "cannot read {}: it is a device or a pipe, expected a capture or a ring; copy what comes from it into a file first",
             name.display()
-        );
-        return Err(Failure::new(Exit::NotARing, message).into());
+        ));
     }
     let is_capture = |name: &PathBuf| CaptureFile::is_capture(name).unwrap_or(false);
     let (captures, others): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(|name| is_capture(name));
@@ -59,29 +56,21 @@ pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
         ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
         (_, []) => Ok(Saved::from_capture(CaptureFile::open_all(&captures)?)),
         ([], _) => present(names, needs_spans),
-        ([capture, ..], [other, ..]) => {
-            let message = format!(
-                "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
+        ([capture, ..], [other, ..]) => Exit::Usage.fail(format!(
+            "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
                  one at a time, or have `eventring capture` save the rings into one file",
-                capture.display(),
-                other.display()
-            );
-            Err(Failure::new(Exit::Usage, message).into())
-        }
+            capture.display(),
+            other.display()
+        )),
     }
 }
 
 /// Captures the present content of the rings.
 fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
-    let (mut rings, mut others) = (Vec::new(), Vec::new());
-    for name in names {
-        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
-        advice::warn_of_shard(name, &ring);
-        match advice::check_perf_schema(&ring) {
-            Ok(()) => rings.push(ring),
-            Err(error) => others.push(error),
-        }
-    }
+    let (rings, mut others) = open_rings(names, |name, ring| {
+        advice::warn_of_shard(name, ring);
+        Ok(())
+    })?;
     if rings.is_empty() && !others.is_empty() {
         return Err(advice::on_perf(&names[0], others.swap_remove(0)));
     }
@@ -100,6 +89,24 @@ fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let capture = capture.of_rings(are_live);
     let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);
     Ok(Saved { problems: [left_out, made.problems].concat(), lost_pages, ..Saved::new(capture, read) })
+}
+
+/// Opens rings, each of which `check` may warn of or refuse. Returns them, and the errors of those that have another
+/// schema.
+pub(crate) fn open_rings(
+    names: &[PathBuf],
+    check: impl Fn(&Path, &Reader) -> Result<(), Failure>,
+) -> anyhow::Result<(Vec<Reader>, Vec<ReaderError>)> {
+    let (mut rings, mut others) = (Vec::new(), Vec::new());
+    for name in names {
+        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
+        check(name, &ring)?;
+        match advice::check_perf_schema(&ring) {
+            Ok(()) => rings.push(ring),
+            Err(error) => others.push(error),
+        }
+    }
+    Ok((rings, others))
 }
 
 impl Saved {
@@ -144,7 +151,7 @@ impl Saved {
         if self.capture.problems().is_empty() {
             return Err(error.into());
         }
-        Err(Failure::new(self.report(names, self.capture.problems(), &[]), error.to_string()).into())
+        Err(self.report(names, self.capture.problems(), &[]).failure(error.to_string()).into())
     }
 
     /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.
@@ -200,5 +207,5 @@ pub(crate) fn output_stem(names: &[PathBuf]) -> PathBuf {
 
 /// Makes the error that two outputs want stdout.
 pub(crate) fn stdout_twice() -> Failure {
-    Failure::new(Exit::Usage, "--json and `--output -` both want stdout; give a file")
+    Exit::Usage.failure("--json and `--output -` both want stdout; give a file")
 }

@@ -2,8 +2,7 @@
 
 use crate::input::processes::FileNumbers;
 use crate::text::format::counted;
-use eventring::control::SharedPatience;
-use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
+use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress, SharedPatience};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +14,7 @@ const DEAD_SOCKET_PATIENCE: Duration = Duration::from_millis(10);
 
 /// A server that answers this user.
 pub(crate) struct ListedServer {
-    process: Process,
+    pub(crate) process: Process,
     files: Vec<ServedFile>,
     /// The rings that have a path, or had one.
     with_paths: Vec<FileNumbers>,
@@ -59,11 +58,7 @@ impl SilentServer {
     /// Returns the server as JSON.
     pub(crate) fn object(&self) -> Value {
         json!({
-            "socket": self.address.to_string(),
-            "answers": false,
-            "pid": null,
-            "user": null,
-            "clients": null,
+            "socket": self.address.to_string(), "answers": false, "pid": null, "user": null, "clients": null,
             "enabled": null,
         })
     }
@@ -101,19 +96,12 @@ impl ListedServer {
         self.files.iter().filter(|file| file.path().is_none() && !file.is_further_shard())
     }
 
-    pub(crate) fn process(&self) -> &Process {
-        &self.process
-    }
-
     /// Returns the server as JSON.
     pub(crate) fn object(&self) -> Value {
         json!({
-            "socket": self.process.address().to_string(),
-            "answers": true,
-            "pid": Some(self.process.pid()).filter(|pid| *pid != 0),
-            "user": self.process.user(),
-            "clients": self.process.other_clients(),
-            "enabled": self.effective,
+            "socket": self.process.address().to_string(), "answers": true,
+            "pid": Some(self.process.pid()).filter(|pid| *pid != 0), "user": self.process.user(),
+            "clients": self.process.other_clients(), "enabled": self.effective,
         })
     }
 

@@ -8,29 +8,26 @@ use serde_json::{Value, json};
 
 /// Returns the name of a state in JSON.
 pub(crate) fn json_name(state: RingState) -> &'static str {
-    match state {
-        RingState::Live => "live",
-        RingState::Ended => "ended",
-        RingState::WriterDied => "writer_died",
-        RingState::Saved => "snapshot",
-        RingState::Truncated => "truncated",
-        RingState::NoMemory => "no_memory",
-        RingState::Unreadable => "unreadable",
-        RingState::Unknown => "unknown",
-    }
+    names(state).0
 }
 
 /// Returns the word for a ring's state in tables, with at most eight characters, and its colour.
 pub(crate) fn short_word(state: RingState) -> (Style, &'static str) {
+    let (_, style, word) = names(state);
+    (style, word)
+}
+
+/// Returns the name of a state in JSON, its colour, and its word in tables.
+fn names(state: RingState) -> (&'static str, Style, &'static str) {
     match state {
-        RingState::Live => (GOOD, "live"),
-        RingState::Ended => (DIM, "ended"),
-        RingState::WriterDied => (WARNING, "died"),
-        RingState::Saved => (DIM, "snapshot"),
-        RingState::Truncated => (WARNING, "cut off"),
-        RingState::NoMemory => (WARNING, "no room"),
-        RingState::Unreadable => (WARNING, "damaged"),
-        RingState::Unknown => (DIM, "unknown"),
+        RingState::Live => ("live", GOOD, "live"),
+        RingState::Ended => ("ended", DIM, "ended"),
+        RingState::WriterDied => ("writer_died", WARNING, "died"),
+        RingState::Saved => ("snapshot", DIM, "snapshot"),
+        RingState::Truncated => ("truncated", WARNING, "cut off"),
+        RingState::NoMemory => ("no_memory", WARNING, "no room"),
+        RingState::Unreadable => ("unreadable", WARNING, "damaged"),
+        RingState::Unknown => ("unknown", DIM, "unknown"),
     }
 }
 

@@ -6,26 +6,22 @@ use eventring::control::{ControlError, Process, WishTime, check_wish};
 use eventring::tracing::TargetFilter;
 use std::path::{Path, PathBuf};
 
-/// A recording that another verb has switched on. It is switched off when this value is dropped.
-pub(crate) struct Enabled {
-    _processes: Vec<Process>,
-}
+/// A recording that another verb has switched on: connections to programs. It is switched off when they are dropped.
+pub(crate) type Enabled = Vec<Process>;
 
-impl Enabled {
-    /// Switches on `directive` in the programs of these rings, as long as the returned value lives.
-    pub(crate) fn in_programs_of(rings: &[PathBuf], directive: &str) -> anyhow::Result<Self> {
-        let mut processes: Vec<Process> = Vec::new();
-        for ring in rings {
-            for process in program_of(ring)? {
-                // One connection to each program is enough.
-                if !processes.iter().any(|known| known.address() == process.address()) {
-                    wish(&process, directive, WishTime::Connection)?;
-                    processes.push(process);
-                }
+/// Switches on `directive` in the programs of these rings, as long as the returned value lives.
+pub(crate) fn enable_in_programs_of(rings: &[PathBuf], directive: &str) -> anyhow::Result<Enabled> {
+    let mut processes = Enabled::new();
+    for ring in rings {
+        for process in program_of(ring)? {
+            // One connection to each program is enough.
+            if !processes.iter().any(|known| known.address() == process.address()) {
+                wish(&process, directive, WishTime::Connection)?;
+                processes.push(process);
             }
         }
-        Ok(Self { _processes: processes })
     }
+    Ok(processes)
 }
 
 /// Connects to the program that records to a ring. The ring is written as a file, or as `PROCESS/RING`.
@@ -45,7 +41,7 @@ pub(crate) fn check_directives(directives: &str) -> Result<(), Failure> {
         // The program checks lists that have domains.
         false => Ok(()),
     });
-    checked.map_err(|fault| Failure::new(Exit::Usage, format!("--enable: {fault}")))
+    checked.map_err(|fault| Exit::Usage.failure(format!("--enable: {fault}")))
 }
 
 /// Makes a wish, and shows what the server says about it. Returns true if the server has said something.

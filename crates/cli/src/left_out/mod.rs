@@ -15,6 +15,5 @@ pub(super) struct LeftOut {
 
 /// Returns the error that something was left out.
 pub(super) fn failure(what: &str, feature: &str) -> Failure {
-    let message = format!("this program was built without {what}; build it with its feature `{feature}`");
-    Failure::new(Exit::Unsupported, message)
+    Exit::Unsupported.failure(format!("this program was built without {what}; build it with its feature `{feature}`"))
 }

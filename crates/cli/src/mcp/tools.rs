@@ -55,82 +55,77 @@ const FROM: Option_ = text("from", "only from this time on: RFC 3339, +1.5s sinc
 const TO: Option_ = text("to", "only until this time");
 const MANY: (usize, usize) = (1, FILES_MAX);
 
+/// What most tools are: about several captures or rings, without options, with an answer that is a list.
+const TOOL: Tool = Tool { verb: "", description: "", files: MANY, options: &[], fits: Fits::List };
+
 /// The tools.
 pub(super) const ALL: [Tool; 11] = [
     Tool {
         verb: "ask",
         description: "A first look at a recording: what was recorded and lost, and red flags with their evidence",
-        files: MANY,
-        options: &[],
         fits: Fits::Budget,
+        ..TOOL
     },
     Tool {
         verb: "summary",
         description: "The spans of a recording by name: counts and percentiles of durations; typed events, programs, losses",
-        files: MANY,
         options: &[
             text("where", "a condition: span=NAME, dur>50ms, level>=ERROR, field.NAME=VALUE, and, or, not"),
             FROM,
             TO,
         ],
-        fits: Fits::List,
+        ..TOOL
     },
     Tool {
         verb: "open",
         description: "The spans that are open now, or were when the program died, or at a time of a capture",
-        files: MANY,
         options: &[text("min-age", "only spans open for this long: 500ms"), text("at", "of a capture: at this time")],
-        fits: Fits::List,
+        ..TOOL
     },
     Tool {
         verb: "why",
         description: "Why spans were slow: where their time went, and what is different about them",
-        files: MANY,
         options: &[
             text("span", "the name of the spans, or target::name"),
             number("slowest", "how many of the slowest, 5 if not given"),
             number("id", "only the span with this id"),
         ],
-        fits: Fits::List,
+        ..TOOL
     },
     Tool {
         verb: "tasks",
         description: "Tokio tasks: states, polls, wakes, waits for locks, deadlocks",
-        files: MANY,
         options: &[text("slowest", "the order: longest-poll, busy, scheduled, polls or wakes")],
-        fits: Fits::List,
+        ..TOOL
     },
     Tool {
         verb: "info",
         description: "What a ring is: its state, writer, sizes and counts",
         files: (1, 1),
-        options: &[],
         fits: Fits::Whole,
+        ..TOOL
     },
     Tool {
         verb: "list",
         description: "The rings of this machine that this user can read, and their programs",
         files: (0, 0),
-        options: &[],
-        fits: Fits::List,
+        ..TOOL
     },
     Tool {
         verb: "blocks",
         description: "Blocks of execution events, a line each, and a last line with `cut` and `next`. A block with its \
                       transactions may need some 100,000 bytes; with headers, some 3,000",
-        files: MANY,
         options: &[
             text("from", "of a ring: oldest, newest, or the number of a block"),
             Option_ { kind: "boolean", ..text("headers", "without transactions") },
         ],
-        fits: Fits::List,
+        ..TOOL
     },
     Tool {
         verb: "diff",
         description: "The spans of two captures, and whether their durations differ significantly",
         files: (2, 2),
-        options: &[],
-        fits: Fits::List,
+        ..TOOL
     },
     Tool {
         verb: "check",
@@ -144,7 +139,6 @@ pub(super) const ALL: [Tool; 11] = [
         verb: "find",
         description: "Events in many captures that fulfil a condition by what they say themselves, a line each, and at last \
                       the counts, the losses that could hide a hit, and `next`. Files are captures, and directories of them",
-        files: MANY,
         options: &[
             Option_ {
                 is_word: true,
@@ -156,7 +150,7 @@ pub(super) const ALL: [Tool; 11] = [
             FROM,
             TO,
         ],
-        fits: Fits::List,
+        ..TOOL
     },
 ];
 

@@ -11,14 +11,13 @@ use super::interrupt::Interrupt;
 use crate::args::amounts::parse_duration;
 use crate::args::limit::LimitArgs;
 use crate::args::selection::Time;
-use crate::input::advice;
 use crate::input::processes::ProcessArgs;
-use crate::input::saved;
+use crate::input::{advice, saved};
 use crate::text::format::{TimeFormat, columns, terminal_size};
 use crate::text::losses::report_problem;
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
-use eventring::reader::{Reader, RingSet, SetRing};
+use eventring::reader::{RingSet, SetRing};
 use eventring_capture::CapturedRing;
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
 use eventring_profile::frames::last_stacks;
@@ -29,14 +28,14 @@ use std::io::{self, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use text::OpenScreen;
-pub(super) use text::{cut, program_name};
+pub(super) use text::{age, program_name};
 use tree::OpenTree;
 
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show the spans that are open now, or were when the program died, or at a time of a capture
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(super) struct OpenArgs {
     /// Names or paths of rings, or snapshots; or capture files
     #[arg(value_name = "NAME")]
@@ -78,20 +77,7 @@ pub(super) struct OpenArgs {
 impl OpenArgs {
     /// Shows what was open at the end of a capture.
     pub(super) fn of_capture(capture: PathBuf) -> Self {
-        Self {
-            names: vec![capture],
-            process: ProcessArgs::default(),
-            at: None,
-            min_age: Duration::ZERO,
-            watch: None,
-            all: false,
-            perhaps: false,
-            stacks: false,
-            max_spans: 1_000_000,
-            json: false,
-            limit: LimitArgs::default(),
-            utc: false,
-        }
+        Self { names: vec![capture], max_spans: 1_000_000, ..Self::default() }
     }
 }
 
@@ -100,8 +86,7 @@ pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
         return of_capture(args);
     }
     if args.at.is_some() {
-        let message = "--at needs a capture; of rings, `open` shows the present";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("--at needs a capture; of rings, `open` shows the present");
     }
     of_rings(args)
 }
@@ -114,7 +99,7 @@ fn options(args: &OpenArgs, have_spans: bool) -> LiveOptions {
 
 fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
     if args.watch.is_some() {
-        return Err(Failure::new(Exit::Usage, "--watch needs rings: a capture does not change; use --at").into());
+        return Exit::Usage.fail("--watch needs rings: a capture does not change; use --at");
     }
     let saved = saved::open(&args.names, false)?;
     let at = args.at.map(|at| at.as_seen(args.utc).look_nanos(&saved.capture));
@@ -163,17 +148,9 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
 
 /// Opens the rings. Perf rings of another schema are left out, unless all rings are such.
 pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
-    let (mut rings, mut others) = (Vec::new(), Vec::new());
-    for name in names {
-        let ring = Reader::open(name).map_err(|error| advice::on_perf(name, error))?;
-        advice::check_not_a_shard(name, &ring)?;
-        match advice::check_perf_schema(&ring) {
-            Ok(()) => rings.push(ring),
-            Err(error) => others.push(error),
-        }
-    }
+    let (rings, others) = saved::open_rings(names, advice::check_not_a_shard)?;
     if rings.is_empty() {
-        let none = || Failure::new(Exit::NotFound, "the program has no rings").into();
+        let none = || Exit::NotFound.failure("the program has no rings").into();
         let other = others.into_iter().next();
         return Err(other.map_or_else(none, |error| advice::on_perf(&names[0], error)));
     }
@@ -186,7 +163,7 @@ pub(super) fn check_whole(rings: &RingSet) -> Result<(), Failure> {
     let lost = rings.rings().iter().filter_map(SetRing::reader).find_map(|ring| Some((ring, ring.lost_pages()?)));
     let Some((ring, lost)) = lost else { return Ok(()) };
     let name = ring.name().unwrap_or("ring".as_ref()).display().to_string();
-    Err(Failure::new(Exit::from_lost_pages(lost), format!("{name}: {}", lost.advice())))
+    Exit::from_lost_pages(lost).fail(format!("{name}: {}", lost.advice()))
 }
 
 /// Returns true if the span has this age. A span of a program that has ended may have it.

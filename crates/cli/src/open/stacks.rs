@@ -1,8 +1,8 @@
 //! Where the threads of open spans are: of programs that run, at this moment; of captures, in their last samples.
 
-use super::text::cut;
 use crate::text::format::one_line;
 use crate::text::paint::DIM;
+use crate::text::table::shortened_end;
 use eventring_live::{LiveState, OpenSpan};
 use eventring_profile::frames::Frame;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl ThreadStacks {
         let frames = self.of(span).unwrap_or_default();
         let line = |frame: &Frame| {
             let text = format!("at {}{}", one_line(&frame.name), if frame.is_kernel { " (kernel)" } else { "" });
-            format!("{:left$}{DIM}{}{DIM:#}", "", cut(&text, room))
+            format!("{:left$}{DIM}{}{DIM:#}", "", shortened_end(&text, room))
         };
         frames.iter().take(FRAMES_MAX).map(line).collect()
     }

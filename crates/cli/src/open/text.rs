@@ -5,6 +5,7 @@ use super::tree::{OpenNode, OpenTree};
 use crate::input::state::end_in_words;
 use crate::text::format::{TimeFormat, bytes, counted, duration, grouped, one_line, rate};
 use crate::text::paint::{BOLD, DIM, WARNING};
+use crate::text::table::shortened_end;
 use crate::watch::perf::{field_value, thread_label};
 use eventring::reader::RingEnd;
 use eventring_export::SharedNames;
@@ -196,14 +197,14 @@ impl OpenScreen<'_, '_> {
 
     /// Cuts a text so that it fits into the line, of which this number of columns is used.
     fn fitting(&self, text: &str, used: usize) -> String {
-        self.columns.map_or(text.to_owned(), |columns| cut(text, columns.saturating_sub(used)))
+        self.columns.map_or(text.to_owned(), |columns| shortened_end(text, columns.saturating_sub(used)))
     }
 
     fn line(&self, node: &OpenNode<'_>) -> String {
         let span = &node.span;
         let thread = span.thread().map(|thread| one_line(&thread_label(&thread)));
         let thread = match &thread {
-            Some(thread) => cut(thread, THREAD_WIDTH),
+            Some(thread) => shortened_end(thread, THREAD_WIDTH),
             None => NO_THREAD.to_owned(),
         };
         let indent = indent(node.depth);
@@ -212,14 +213,17 @@ impl OpenScreen<'_, '_> {
         let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
         let room = self.columns.map(|columns| columns.saturating_sub(left).max(1));
         let whole = format!("{indent}{name}{fields}");
-        let shown = room.map_or(whole.clone(), |room| cut(&whole, room));
+        let shown = room.map_or(whole.clone(), |room| shortened_end(&whole, room));
         // The name stands out, and the rest is cut behind it.
         let (bold, rest) = match shown.strip_prefix(&format!("{indent}{name}")) {
             Some(rest) => (format!("{indent}{BOLD}{name}{BOLD:#}"), rest.to_owned()),
             None => (shown, String::new()),
         };
         let dim = if span.thread().is_some() { crate::text::paint::PLAIN } else { DIM };
-        format!("{:>AGE_WIDTH$}  {dim}{thread:<THREAD_WIDTH$}{dim:#}  {bold}{rest}", age(node))
+        format!(
+            "{:>AGE_WIDTH$}  {dim}{thread:<THREAD_WIDTH$}{dim:#}  {bold}{rest}",
+            age(span.age_nanos(), span.is_opened_before_window(), span.age_max_nanos(), node.may_have_closed)
+        )
     }
 
     fn rest(&self, hidden: &Hidden) -> String {
@@ -284,15 +288,15 @@ pub(crate) fn program_name(program: &RecordedProgram) -> String {
     }
 }
 
-/// Returns the age, with a mark if it is not the whole age, and one if the span may have been closed.
-fn age(node: &OpenNode<'_>) -> String {
-    let older = match (node.span.is_opened_before_window(), node.span.age_max_nanos()) {
+/// Returns an age, with a mark if it is not the whole age, and one if the span may have been closed.
+pub(crate) fn age(nanos: u64, is_opened_before_window: bool, max_nanos: Option<u64>, may_have_closed: bool) -> String {
+    let older = match (is_opened_before_window, max_nanos) {
         (true, _) => "> ",
         (false, Some(_)) => "≥ ",
         (false, None) => "",
     };
-    let closed = if node.may_have_closed { "? " } else { "" };
-    format!("{closed}{older}{}", duration(Duration::from_nanos(node.span.age_nanos())))
+    let closed = if may_have_closed { "? " } else { "" };
+    format!("{closed}{older}{}", duration(Duration::from_nanos(nanos)))
 }
 
 fn indent(depth: usize) -> String {
@@ -318,12 +322,4 @@ fn fields(span: &OpenSpan<'_>) -> String {
         text.push('}');
     }
     one_line(&text)
-}
-
-/// Cuts a text at this number of characters. The last one of a text that is cut is `…`.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }

@@ -70,8 +70,7 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
                 "unread": ring.unread, "expired_payloads": ring.expired_payloads,
                 "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
                 "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
-                "table_losses": table_losses(ring.table_losses),
-                "died": ring.end.map(|end| end.has_died),
+                "table_losses": table_losses(ring.table_losses), "died": ring.end.map(|end| end.has_died),
             });
             add_end(&mut object, ring.end);
             object
@@ -79,22 +78,13 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
         .collect();
     let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
     json!({
-        "files": names(&summary.files),
-        "reason": reason(summary.reason),
-        "elapsed_ns": summary.elapsed.as_nanos() as u64,
-        "events": summary.stats.events(),
-        "removed": summary.stats.removed(),
-        "removed_files": summary.removed_files,
-        "lost": summary.stats.lost(),
+        "files": names(&summary.files), "reason": reason(summary.reason),
+        "elapsed_ns": summary.elapsed.as_nanos() as u64, "events": summary.stats.events(),
+        "removed": summary.stats.removed(), "removed_files": summary.removed_files, "lost": summary.stats.lost(),
         "overwritten_before": summary.stats.missing_by(GapCause::OverwrittenBefore),
-        "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)),
-        "given_up": summary.stats.given_up(),
-        "hurried_events": summary.lower_level_events,
-        "bytes": summary.bytes,
-        "rings": rings,
-        "missing": names(missing),
-        "died": has_died(summary),
-        "problems": summary.problems,
+        "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)), "given_up": summary.stats.given_up(),
+        "hurried_events": summary.lower_level_events, "bytes": summary.bytes, "rings": rings,
+        "missing": names(missing), "died": has_died(summary), "problems": summary.problems,
     })
 }
 
@@ -153,13 +143,8 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
     if summary.removed_files > 0 {
         let removed = summary.stats.removed();
         let files = u64::from(summary.removed_files);
-        anstream::eprintln!(
-            "{DIM}{} more {} in {} that {} removed{DIM:#}",
-            events(removed),
-            were(removed),
-            counted(files, "file", "files"),
-            were(files)
-        );
+        let (in_files, are) = (counted(files, "file", "files"), were(files));
+        anstream::eprintln!("{DIM}{} more {} in {in_files} that {are} removed{DIM:#}", events(removed), were(removed));
     }
     if summary.lower_level_events > 0 {
         anstream::eprintln!(
@@ -203,11 +188,6 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
     }
 }
 
-/// Prints on stderr which rings have pages that could not be read. This is an error, and decides the exit code.
-pub(crate) fn print_lost_pages(summary: &CaptureSummary) {
-    lost_pages(summary).for_each(|problem| report_problem(true, &problem));
-}
-
-fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
+pub(crate) fn lost_pages(summary: &CaptureSummary) -> impl Iterator<Item = String> {
     summary.lost_pages.iter().map(|(name, lost)| format!("{name}: {}", lost.advice()))
 }

@@ -151,7 +151,7 @@ fn sync(directory: &Path) -> io::Result<()> {
 }
 
 fn refused(output: &Path, problem: &str) -> anyhow::Error {
-    Failure::new(Exit::Exists, format!("cannot write {}: {problem}", output.display())).into()
+    Exit::Exists.failure(format!("cannot write {}: {problem}", output.display())).into()
 }
 
 /// What needs the calls of Linux.

@@ -101,6 +101,5 @@ pub(crate) fn failure(error: CaptureError) -> anyhow::Error {
     if error.kind() != CaptureErrorKind::Exists {
         return error.into();
     }
-    let message = format!("cannot write {}: it exists; choose another name, or --force", path.display());
-    Failure::new(Exit::Exists, message).into()
+    Exit::Exists.failure(format!("cannot write {}: it exists; choose another name, or --force", path.display())).into()
 }

@@ -1,7 +1,7 @@
 //! The beginning of a profile: its rings, its program, and what is asked of the kernel.
 
 use super::ProfileArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::awaited::AwaitedRings;
 use crate::input::family::Family;
 use crate::input::processes::{FollowedPrograms, is_of_process};
@@ -83,12 +83,11 @@ fn of_processes(args: &ProfileArgs) -> anyhow::Result<Begun> {
     let processes = processes_of(&rings, processes);
     if processes.is_empty() {
         let named: Vec<_> = args.names.iter().map(|name| name.display().to_string()).collect();
-        let message = format!(
+        return Exit::NotFound.fail(format!(
             "{}: no such program runs; name the ring of one that runs, pid:N, or start one: \
              `eventring profile -o FILE -- PROGRAM`",
             named.join(", ")
-        );
-        return Err(Failure::new(Exit::NotFound, message).into());
+        ));
     }
     let prepared =
         Prepared::new(&base(&args.names, &args.command), ProfileTarget::Processes(processes.clone()), args.options())?;
@@ -99,7 +98,7 @@ fn of_processes(args: &ProfileArgs) -> anyhow::Result<Begun> {
 
 /// Returns the processes that run, of these and of those that write the rings.
 pub(super) fn processes_of(rings: &AwaitedRings, mut processes: Vec<u32>) -> Vec<u32> {
-    let writers = rings.opened().iter().filter_map(|ring| ring.info().extension).map(|extension| extension.writer.pid);
+    let writers = rings.opened.iter().filter_map(|ring| ring.info().extension).map(|extension| extension.writer.pid);
     processes.extend(writers);
     processes.sort_unstable();
     processes.dedup();

@@ -2,7 +2,7 @@
 
 use super::begin::{base, processes_of};
 use super::result::print_missing;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::awaited::AwaitedRings;
 use eventring::reader::Reader;
 use eventring_profile::frames::Frame;
@@ -50,7 +50,7 @@ impl Beside {
                 if processes.is_empty() {
                     let message = "--sched and --stacks look at programs that run when the capture begins, and none does; \
                                    start it first, or by this capture: `capture … -- PROGRAM`";
-                    return Err(Failure::new(Exit::NotFound, message).into());
+                    return Exit::NotFound.fail(message);
                 }
                 Prepared::new(&self.base, ProfileTarget::Processes(processes), self.options)?
             }
@@ -63,10 +63,9 @@ impl Beside {
 /// Returns where threads of a process are.
 pub(crate) fn stacks_of(process: u32, threads: &[u32]) -> anyhow::Result<BTreeMap<u32, Vec<Frame>>> {
     stacks_now(process, threads).map_err(|error| {
-        let message = format!(
+        Exit::Failed.failure(format!(
             "cannot stop the threads of process {process} to see where they are: {error}; run it as root, or as the \
              program's user with kernel.yama.ptrace_scope=0, and without a debugger at the program"
-        );
-        Failure::new(Exit::Failed, message).into()
+        )).into()
     })
 }

@@ -7,7 +7,7 @@ mod result;
 pub(crate) use beside::{Beside, stacks_of};
 
 use crate::args::amounts::parse_duration;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::processes::ProcessArgs;
 use crate::input::program::Program;
 use crate::interrupt::Interrupt;
@@ -97,14 +97,13 @@ enum Stop {
 pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
     let options = args.options();
     if options.sample_hz == 0 && !options.has_sched {
-        let message = "--stacks with --hz 0 records nothing; add --sched, or give a rate";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("--stacks with --hz 0 records nothing; add --sched, or give a rate");
     }
     args.process.refuse_enable("a profile changes nothing in a program")?;
     let output = begin::output(args);
     match output::is_stdout(&output) {
         false if matches!(output::look(&output, args.force)?, OutputKind::File) => {}
-        _ => return Err(Failure::new(Exit::Usage, "a profile is written to a file; name one with -o").into()),
+        _ => return Exit::Usage.fail("a profile is written to a file; name one with -o"),
     }
     output::try_to_write(&output, Some(&OutputKind::File))?;
     let interrupt = Interrupt::listen()?;
@@ -161,10 +160,8 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
         if let Some(program) = &mut rings.program
             && !program.has_ended()
         {
-            anstream::eprintln!(
-                "{WARNING}warning:{WARNING:#} the program {} goes on, and is not looked at",
-                program.id()
-            );
+            let id = program.id();
+            anstream::eprintln!("{WARNING}warning:{WARNING:#} the program {id} goes on, and is not looked at");
         }
     })?;
     let signal = rings.program.as_mut().and_then(Program::signal).map(killed);
@@ -187,7 +184,7 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
     } else if let Some(failure) = rings.failure("the rest was recorded") {
         return Err(failure);
     }
-    if rings.opened().is_empty() {
+    if rings.opened.is_empty() {
         let hint = "no ring of the program was found; if it has one, name it: `eventring profile RING …`";
         anstream::eprintln!("{DIM}{hint}{DIM:#}");
     }

@@ -38,19 +38,12 @@ impl Said<'_> {
             .iter()
             .map(|missing| json!({ "what": missing.what, "why": missing.why, "remedy": missing.remedy }));
         let object = json!({
-            "file": self.output.to_string_lossy(),
-            "events": stats.events(),
+            "file": self.output.to_string_lossy(), "events": stats.events(),
             "lost": stats.lost().saturating_sub(stats.missing_by(GapCause::OverwrittenBefore)),
-            "threads": self.profile.threads,
-            "switches": self.profile.switches,
-            "wakes": self.profile.wakes,
-            "samples": self.profile.samples,
-            "syscalls": self.profile.syscalls,
-            "names": self.profile.names,
-            "kernel_lost": self.profile.kernel_lost,
-            "untold": self.profile.untold,
-            "clock_error_ns": self.profile.clock_error_nanos,
-            "missing": missing.collect::<Vec<_>>(),
+            "threads": self.profile.threads, "switches": self.profile.switches, "wakes": self.profile.wakes,
+            "samples": self.profile.samples, "syscalls": self.profile.syscalls, "names": self.profile.names,
+            "kernel_lost": self.profile.kernel_lost, "untold": self.profile.untold,
+            "clock_error_ns": self.profile.clock_error_nanos, "missing": missing.collect::<Vec<_>>(),
         });
         writeln!(anstream::stdout(), "{object}")?;
         Ok(())

@@ -23,16 +23,10 @@ pub(super) fn write(out: &mut impl Write, answer: &Answer, rows: usize, deadlock
     if not_shown > 0 && !deadlocks_only {
         writeln!(out, "{DIM}and {}{DIM:#}", counted(not_shown, "further task", "further tasks"))?;
     }
-    writeln!(
-        out,
-        "{DIM}{}: {} done, {} cancelled, {} panicked; {}, {}{DIM:#}",
-        counted(counts.tasks, "task", "tasks"),
-        counts.done,
-        counts.cancelled,
-        counts.panicked,
-        counted(counts.polls, "poll", "polls"),
-        counted(counts.wakes, "wake", "wakes"),
-    )?;
+    let (tasks, polls) = (counted(counts.tasks, "task", "tasks"), counted(counts.polls, "poll", "polls"));
+    let (wakes, done) = (counted(counts.wakes, "wake", "wakes"), counts.done);
+    let (cancelled, panicked) = (counts.cancelled, counts.panicked);
+    writeln!(out, "{DIM}{tasks}: {done} done, {cancelled} cancelled, {panicked} panicked; {polls}, {wakes}{DIM:#}")?;
     if answer.lost > 0 {
         let lost = counted(answer.lost, "event is", "events are");
         writeln!(

@@ -21,11 +21,8 @@ pub(crate) struct MissingEvents {
 
 impl MissingEvents {
     pub(crate) fn of_capture(stats: &CaptureStats) -> Self {
-        Self {
-            lost: stats.lost_since(),
-            overwritten_before: stats.missing_by(GapCause::OverwrittenBefore),
-            payloads: stats.lost_payloads(),
-        }
+        let (lost, payloads) = (stats.lost_since(), stats.lost_payloads());
+        Self { lost, overwritten_before: stats.missing_by(GapCause::OverwrittenBefore), payloads }
     }
 
     /// Returns true if it is a loss to `--strict`.

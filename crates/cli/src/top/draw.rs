@@ -7,9 +7,10 @@ use super::open_spans::{TopOpen, TopOpenSpans};
 use super::typed::TopEvent;
 use super::view::TopView;
 use crate::input::state::end_in_words;
-use crate::open::cut;
+use crate::open;
 use crate::summary::time;
 use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate};
+use crate::text::table::shortened_end;
 use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -108,7 +109,7 @@ fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
         parts.push(Span::styled("  paused", coloured(view, BOLD, Color::Cyan)));
     }
     let room = usize::from(width).saturating_sub(parts.iter().map(Span::width).sum());
-    parts.insert(0, Span::styled(cut(&one_line(&screen.programs), room), BOLD));
+    parts.insert(0, Span::styled(shortened_end(&one_line(&screen.programs), room), BOLD));
     Line::from(parts)
 }
 
@@ -232,7 +233,7 @@ fn open(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView, area: Rect, bu
     let old = coloured(view, Style::new(), Color::Cyan);
     let rows = open_lines(spans, screen, view);
     let rows = rows.iter().map(|[age, thread, name]| {
-        Row::new([right(&**age).style(old), Cell::from(cut(thread, 24)), Cell::from(&**name)])
+        Row::new([right(&**age).style(old), Cell::from(shortened_end(thread, 24)), Cell::from(&**name)])
     });
     let widths = [Constraint::Length(14), Constraint::Length(24), Constraint::Fill(1)];
     let titles = Row::new([right("age"), Cell::from("thread"), Cell::from(spans.words())]).style(DIM);
@@ -259,13 +260,7 @@ fn open_lines(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView) -> Vec<[
 
 /// Returns the age with the marks of `eventring open`.
 fn age(span: &TopOpen) -> String {
-    let older = match (span.is_opened_before_window, span.age_max_nanos) {
-        (true, _) => "> ",
-        (false, Some(_)) => "≥ ",
-        (false, None) => "",
-    };
-    let closed = if span.may_have_closed { "? " } else { "" };
-    format!("{closed}{older}{}", duration(Duration::from_nanos(span.age_nanos)))
+    open::age(span.age_nanos, span.is_opened_before_window, span.age_max_nanos, span.may_have_closed)
 }
 
 fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
@@ -295,11 +290,14 @@ fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
 fn keys<'s>(view: &TopView, has_perhaps: bool, width: u16) -> Line<'s> {
     let width = usize::from(width);
     if view.is_typing {
-        return Line::from(format!("filter: {}▏ (Enter keeps it, Esc removes it)", cut(view.filter(), width / 2)));
+        return Line::from(format!(
+            "filter: {}▏ (Enter keeps it, Esc removes it)",
+            shortened_end(view.filter(), width / 2)
+        ));
     }
     let filter = match view.filter() {
         "" => String::new(),
-        filter => format!("filter: {}  ", cut(filter, width / 4)),
+        filter => format!("filter: {}  ", shortened_end(filter, width / 4)),
     };
     let has_filter = !filter.is_empty();
     let perhaps = if has_perhaps { ["o perhaps"].as_slice() } else { &[] };

@@ -5,8 +5,8 @@ use super::list::{ListOrder as _, TopList};
 use super::model::TopScreen;
 use super::threads::TopThread;
 use super::view::TopView;
-use crate::open::cut;
 use crate::text::format::{counted, duration, grouped, one_line};
+use crate::text::table::shortened_end;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
@@ -57,9 +57,9 @@ fn table(shown: &[&TopThread], has_several: bool, view: &TopView, title: &str) -
         let time = right(time.unwrap_or_default()).style(coloured(view, Style::new(), Color::Cyan));
         let tid = thread.os_thread_id.map(|tid| tid.to_string()).unwrap_or_default();
         let mut cells =
-            vec![time, Cell::from(cut(&one_line(&thread.name), THREAD_WIDTH.into())), right(tid).style(DIM)];
+            vec![time, Cell::from(shortened_end(&one_line(&thread.name), THREAD_WIDTH.into())), right(tid).style(DIM)];
         if has_several {
-            cells.push(Cell::from(cut(&one_line(&thread.program), PROGRAM_WIDTH.into())));
+            cells.push(Cell::from(shortened_end(&one_line(&thread.program), PROGRAM_WIDTH.into())));
         }
         let span = one_line(thread.span_words());
         cells.push(Cell::from(match thread.innermost {

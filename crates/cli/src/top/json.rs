@@ -18,8 +18,7 @@ pub(super) fn object(screen: &TopScreen) -> Value {
     json!({
         "at_ns": screen.at_epoch_nanos, "program": screen.programs, "windows": windows.map(window).collect::<Vec<_>>(),
         "events_per_s": screen.events_per_second, "spans_per_s": screen.spans_per_second,
-        "errors_per_s": screen.errors_per_second,
-        "names": names.into_iter().map(name).collect::<Vec<_>>(),
+        "errors_per_s": screen.errors_per_second, "names": names.into_iter().map(name).collect::<Vec<_>>(),
         "events": screen.events.iter().map(event).collect::<Vec<_>>(),
         "open": screen.open.all().map(open).collect::<Vec<_>>(),
         "open_spans": screen.open.surely + screen.open.perhaps, "may_have_closed": screen.open.perhaps,

@@ -15,11 +15,23 @@ pub(super) trait ListRow {
 }
 
 /// An order of rows.
-pub(super) trait ListOrder: Copy + Default {
+pub(super) trait ListOrder: Copy + Default + PartialEq + 'static {
+    /// All orders, with their words for people.
+    const ALL: &'static [(Self, &'static str)];
+
+    fn place(self) -> usize {
+        Self::ALL.iter().position(|(order, _)| *order == self).unwrap_or(0)
+    }
+
     /// Returns the order that follows when the user asks for another one.
-    fn next(self) -> Self;
+    fn next(self) -> Self {
+        Self::ALL[(self.place() + 1) % Self::ALL.len()].0
+    }
+
     /// Returns the word for people.
-    fn word(self) -> &'static str;
+    fn word(self) -> &'static str {
+        Self::ALL[self.place()].1
+    }
 }
 
 /// A way to show rows: order, filter and selection.

@@ -32,7 +32,7 @@ mod threads;
 mod typed;
 mod view;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::open::{check_whole, open_rings, rows};
 use crate::args::limit::{self, LimitArgs};
@@ -90,8 +90,7 @@ pub(super) struct TopArgs {
 
 pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     if !args.once && !io::stdout().is_terminal() {
-        let message = "stdout is no terminal; use --once, which prints one frame";
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail("stdout is no terminal; use --once, which prints one frame");
     }
     let interrupt = Interrupt::listen()?;
     let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
@@ -105,7 +104,7 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
         return Ok(saved.report(&args.names, watched.live.problems(), &[]));
     }
     if args.at.is_some() {
-        return Err(Failure::new(Exit::Usage, "--at needs a capture; of rings, `top` shows the present").into());
+        return Exit::Usage.fail("--at needs a capture; of rings, `top` shows the present");
     }
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;

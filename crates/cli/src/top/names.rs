@@ -48,23 +48,8 @@ pub(super) enum NameOrder {
 }
 
 impl ListOrder for NameOrder {
-    fn next(self) -> Self {
-        match self {
-            Self::SelfTime => Self::Rate,
-            Self::Rate => Self::P99,
-            Self::P99 => Self::Name,
-            Self::Name => Self::SelfTime,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::SelfTime => "self time",
-            Self::Rate => "rate",
-            Self::P99 => "p99",
-            Self::Name => "name",
-        }
-    }
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::SelfTime, "self time"), (Self::Rate, "rate"), (Self::P99, "p99"), (Self::Name, "name")];
 }
 
 impl ListRow for TopName {

@@ -92,21 +92,8 @@ pub(super) enum ThreadOrder {
 }
 
 impl ListOrder for ThreadOrder {
-    fn next(self) -> Self {
-        match self {
-            Self::Time => Self::Thread,
-            Self::Thread => Self::Span,
-            Self::Span => Self::Time,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Time => "time in the span",
-            Self::Thread => "thread",
-            Self::Span => "span",
-        }
-    }
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Time, "time in the span"), (Self::Thread, "thread"), (Self::Span, "span")];
 }
 
 impl ListRow for TopThread {

@@ -11,7 +11,7 @@ mod session;
 mod trace;
 mod ui;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
 use crate::args::amounts::parse_bytes;
 use crate::args::saved::SavedArgs;
@@ -70,7 +70,7 @@ const EVENTS_MAX: u64 = 20_000_000;
 pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let server = ViewServer::start(args.port, title(&args.saved.names), Ui::find(args.ui.as_deref())?)?;
     let told = server.clone();
-    let mut saved = args.saved.open_and_tell(false, args.json, move |read, all| told.session().read(read, all))?;
+    let mut saved = args.saved.open(false, args.json, move |read, all| told.session().read(read, all))?;
     let (url, reading) = (server.guard.url(), saved.reading.clone());
     let interrupt = Interrupt::listen()?;
     if !args.json {
@@ -90,7 +90,7 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
         sleep(Duration::from_millis(50));
         let Some(ended) = converting.take_if(|thread| thread.is_finished()) else { continue };
         reading.end();
-        let panicked = |_| Failure::new(Exit::Failed, "the thread that converts the capture has panicked");
+        let panicked = |_| Exit::Failed.failure("the thread that converts the capture has panicked");
         // The page learns of an error before the program ends.
         let (saved, trace) = ended.join().map_err(panicked)?.inspect_err(|_| sleep(2 * PULSE))?;
         exit = Some(saved.report(&args.saved.names, &trace.summary.problems, &trace.summary.payload_losses));

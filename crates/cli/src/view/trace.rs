@@ -72,7 +72,7 @@ pub(super) fn convert(args: &ViewArgs, saved: &mut Saved, server: &ViewServer) -
     }
     let message = "even a small part of the capture makes a trace that is too large for a browser; choose a shorter time by \
                    --from and --to, or show more by --max-size";
-    Err(Failure::new(Exit::Failed, message).into())
+    Exit::Failed.fail(message)
 }
 
 /// Says that of `events` events, the last `kept` are shown. `too_large` is the size of the trace of all events and the

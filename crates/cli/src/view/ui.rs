@@ -48,13 +48,12 @@ fn installed_folder() -> Option<PathBuf> {
 /// Checks that a folder has a Perfetto UI. Returns its path without links.
 fn checked(folder: &Path) -> Result<PathBuf, Failure> {
     let refuse = |found: &str| {
-        let message = format!(
+        Exit::NotFound.failure(format!(
             "{} is no Perfetto UI: {found}; expected index.html, and a folder v*/ with frontend_bundle.js and \
              trace_processor.wasm. Install one: {}",
             folder.display(),
             INSTALL.lines().last().unwrap_or_default().trim()
-        );
-        Failure::new(Exit::NotFound, message)
+        ))
     };
     let real = folder.canonicalize().map_err(|error| refuse(&error.to_string()))?;
     if !real.join("index.html").is_file() {

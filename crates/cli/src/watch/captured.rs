@@ -4,7 +4,7 @@ use super::rings::Rings;
 use super::start::StartOption;
 use super::summary::WatchSummary;
 use super::{Args, WatchOutput, follow};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::input::saved;
 use crate::input::unseen::SeenNames;
 use crate::interrupt::Interrupt;
@@ -16,14 +16,14 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let of_rings = [(args.last.is_some(), "--last"), (args.reopen, "--reopen"), (!args.expect.is_empty(), "--expect")];
     if let Some((_, option)) = of_rings.into_iter().find(|(is_used, _)| *is_used) {
         let message = format!("{option} has a meaning for rings only, and a capture is named; leave it out");
-        return Err(Failure::new(Exit::Usage, message).into());
+        return Exit::Usage.fail(message);
     }
     let mut saved = saved::open(&args.names, false)?;
     let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
     let spans = args.select.span_names();
     let rest = &args.selection;
     let selects = args.wanted.condition().is_some() || !spans.is_empty();
-    let selects = selects || !rest.threads().is_empty() || rest.min_duration().is_some();
+    let selects = selects || !rest.thread.is_empty() || rest.min_duration.is_some();
     let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
     saved.select(&args.names, &part, args.wanted.condition())?;
     let mut rings = Rings::of_capture(&saved.capture);
@@ -44,12 +44,9 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
-        SeenNames::of_capture(&saved.capture).report_targets("--target", args.wanted.targets());
+        SeenNames::of_capture(&saved.capture).report_targets("--target", &args.wanted.target);
         selection.report_unknown_blocks();
     }
     let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();
-    match saved.report(&args.names, &problems, &[]) {
-        Exit::Done if args.strict && summary.lost() > 0 => Ok(Exit::Lost),
-        exit => Ok(exit),
-    }
+    Ok(saved.report(&args.names, &problems, &[]).or_if(args.strict && summary.lost() > 0, Exit::Lost))
 }

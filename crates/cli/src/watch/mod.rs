@@ -134,17 +134,17 @@ impl Args {
     /// Returns true if names are asked for, of which it is said whether anything had them.
     fn asks_for_names(&self) -> bool {
         !self.select.span_names().is_empty()
-            || !self.selection.threads().is_empty()
-            || !self.wanted.targets().is_empty()
+            || !self.selection.thread.is_empty()
+            || !self.wanted.target.is_empty()
             || self.wanted.condition().is_some()
     }
 
     /// Says which of the names that were asked for nothing had.
     fn report_unseen(&self, seen: &SeenNames) {
-        let (spans, threads, condition) = (self.select.span_names(), self.selection.threads(), self.wanted.condition());
+        let (spans, threads, condition) = (self.select.span_names(), &self.selection.thread, self.wanted.condition());
         seen.report("--span", NameKind::Span, &spans);
         seen.report("--thread", NameKind::Thread, threads);
-        seen.report_targets("--target", self.wanted.targets());
+        seen.report_targets("--target", &self.wanted.target);
         condition.iter().for_each(|condition| seen.report_condition("--where", condition));
     }
 
@@ -198,9 +198,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return captured::run(args, &interrupt);
     }
     if let Some(option) = args.selection.used_of_captures() {
-        return Err(
-            Failure::new(Exit::Usage, format!("{option} selects a part of a capture; name a capture file")).into()
-        );
+        return Exit::Usage.fail(format!("{option} selects a part of a capture; name a capture file"));
     }
     let mut silence = Silence::new(args.quiet);
     let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
@@ -222,13 +220,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let _enabled = args.process.enable(&names)?;
     let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
-    let Some(rings) = opened else { return Ok(Exit::Done) };
-    let mut rings = rings.following(patterns, &args.expect);
+    let Some(mut rings) = opened else { return Ok(Exit::Done) };
+    rings.patterns = (patterns, args.expect.options());
     let mut part = args.limit.part(0);
     let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), args.reopen);
     if args.last.is_some() {
-        summary.begin_after(rings.next_seqnos().map(|next| next - 1).sum());
+        summary.earlier = rings.next_seqnos().map(|next| next - 1).sum();
     }
     let mut selection = args.selection_on(&rings)?;
     let mut seen = SeenNames::default();
@@ -317,7 +315,7 @@ fn follow(
 ) -> anyhow::Result<()> {
     let mut patience = Duration::ZERO;
     loop {
-        if count.is_some_and(|count| output.summary.shown() >= count) || output.printer.is_over() {
+        if count.is_some_and(|count| output.summary.shown >= count) || output.printer.is_over() {
             output.summary.complete("as many as asked for");
             return Ok(());
         }

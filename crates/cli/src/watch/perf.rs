@@ -2,9 +2,8 @@
 
 use crate::input::fields::KnownFields;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
-use eventring::schema::EventType as _;
-use eventring::schema::Value;
 use eventring::schema::perf::{Cut, FieldValue, PerfEvent, PerfExt, flags};
+use eventring::schema::{EventType as _, Value};
 use eventring::tracing::{
     CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
 };
@@ -79,27 +78,23 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         out.push(("thread", thread(&record.thread)));
         out.push(("span", span(record.content.span())));
     }
+    if let Some(site) = site(&record.content) {
+        call_site(&mut out, site);
+    }
     match &record.content {
         PerfContent::ThreadStarted if !whole => out.push(("started", thread(&record.thread))),
         PerfContent::ThreadStarted | PerfContent::ThreadEnded => {}
-        PerfContent::CallSite(site) => {
-            call_site(&mut out, site);
-            place(&mut out, site);
-        }
-        PerfContent::SpanNew { parent, call_site: site, fields, flags, .. } => {
-            call_site(&mut out, site);
+        PerfContent::SpanEnter { .. } | PerfContent::SpanClose { .. } => {}
+        PerfContent::CallSite(site) => place(&mut out, site),
+        PerfContent::SpanNew { parent, fields, flags, .. } => {
             if flags & flags::SCOPE != 0 {
                 out.push(("kind", text("scope")));
             }
             out.push(("parent", span(*parent)));
             push_fields(&mut out, fields);
         }
-        PerfContent::SpanRecord { call_site: site, fields, .. } => {
-            call_site(&mut out, site);
-            push_fields(&mut out, fields);
-        }
+        PerfContent::SpanRecord { fields, .. } => push_fields(&mut out, fields),
         PerfContent::Event { call_site: site, fields, .. } => {
-            call_site(&mut out, site);
             if whole {
                 // All events of the `log` crate share one call site, so each event's own place in the source is added
                 // here.
@@ -107,8 +102,7 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
             }
             push_fields(&mut out, fields);
         }
-        PerfContent::SpanExit { call_site: site, flags, .. } => {
-            call_site(&mut out, site);
+        PerfContent::SpanExit { flags, .. } => {
             if record.content.closes_span() {
                 out.push(("kind", text("scope")));
             }
@@ -116,18 +110,9 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
                 out.push(("ended", text("with its parent")));
             }
         }
-        PerfContent::SpanEnter { call_site: site, .. } | PerfContent::SpanClose { call_site: site, .. } => {
-            call_site(&mut out, site)
-        }
         PerfContent::SpanFollowsFrom { follows, .. } => out.push(("follows", span(Some(*follows)))),
-        PerfContent::Counter { call_site: site, value, .. } => {
-            call_site(&mut out, site);
-            out.push(("value", field_value(value)));
-        }
-        PerfContent::Marker { call_site: site, text: marked, .. } => {
-            call_site(&mut out, site);
-            out.push(("text", marked.as_deref().map_or(NOTHING, text)));
-        }
+        PerfContent::Counter { value, .. } => out.push(("value", field_value(value))),
+        PerfContent::Marker { text: marked, .. } => out.push(("text", marked.as_deref().map_or(NOTHING, text))),
         PerfContent::NotRecorded { error, .. } => {
             let error = error.as_ref().map_or(NOTHING, |error| Value::Text(Cow::Owned(error.to_string())));
             out.push(("error", error));

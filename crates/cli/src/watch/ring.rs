@@ -18,7 +18,6 @@ pub(super) type RingSchema = (u16, [u8; 32]);
 pub(super) struct Ring {
     /// The reader of the ring; `None` if the ring is in a capture.
     pub reader: Option<Reader>,
-    pub content_type: u16,
     pub schema: RingSchema,
     /// A number of the process that wrote it. Ids of spans are unique in a process.
     pub process: u64,
@@ -42,7 +41,6 @@ pub(super) struct Ring {
 impl Ring {
     fn new(reader: Reader, label: String, perf: Option<Perf>) -> Self {
         Self {
-            content_type: reader.info().content_type,
             schema: (reader.info().content_type, reader.info().schema_hash),
             process: reader.info().extension.map_or(0, |extension| extension.writer.pid.into()),
             captured_seqno: 0,
@@ -60,7 +58,6 @@ impl Ring {
     /// Describes a ring of a capture. Its decoder is `perf` if it is a shard of a perf recorder.
     pub(super) fn captured(ring: &CapturedRing, last_seqno: u64, perf: Option<Perf>, blocks: KnownBlocks) -> Self {
         Self {
-            content_type: ring.content_type,
             schema: (ring.content_type, ring.schema_hash),
             process: ring.process.into(),
             captured_seqno: last_seqno,

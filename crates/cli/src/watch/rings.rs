@@ -5,9 +5,8 @@ use super::ring::Ring;
 use super::start::Start;
 use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
-use crate::input::LOOK_PAUSE;
-use crate::input::advice;
 use crate::input::patterns::FollowedPatterns;
+use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
 use crate::output::check_reader;
 use crate::text::format::one_line;
@@ -40,7 +39,7 @@ pub(super) struct Rings {
     /// does not describe them yet.
     found: Option<Result<usize, ReaderError>>,
     /// The patterns of the command line, and the options with which rings are opened that fit them.
-    patterns: (FollowedPatterns, ReaderOptions),
+    pub(super) patterns: (FollowedPatterns, ReaderOptions),
     /// True if the rings that were found last are none that were made anew, but others that fit a pattern.
     are_others: bool,
     /// The capture whose rings these are; `None` if they are no captured ones.
@@ -159,11 +158,6 @@ impl Rings {
         }
         let captured = Captured { events: capture.events(), payload: CapturedPayload::Expired, recorders: count };
         Self { rings, captured: Some(captured), ..Self::of_set(RingSet::options().from_readers([])) }
-    }
-
-    /// Adds the rings that fit these patterns when they come, if they hold the expected events.
-    pub(super) fn following(self, patterns: FollowedPatterns, expect: &Expect) -> Self {
-        Self { patterns: (patterns, expect.options()), ..self }
     }
 
     /// Adds the rings that have come since the last look and fit a pattern. They are read from their first event on.
@@ -384,7 +378,7 @@ impl Rings {
     pub(super) fn check_whole(&self) -> Result<(), Failure> {
         let lost = self.rings.iter().find_map(|ring| Some((ring, ring.reader.as_ref()?.lost_pages()?)));
         let Some((ring, lost)) = lost else { return Ok(()) };
-        Err(Failure::new(Exit::from_lost_pages(lost), format!("{}: {}", ring.label, lost.advice())))
+        Exit::from_lost_pages(lost).fail(format!("{}: {}", ring.label, lost.advice()))
     }
 
     /// Returns the index of the extension word with the name `word` in execution events. `option` is the command line
@@ -392,9 +386,9 @@ impl Rings {
     pub(super) fn exec_word(&self, option: &str, word: &str) -> Result<usize, Failure> {
         self.need_exec(option)?;
         let exec = self.rings.iter().filter(|ring| ring.is_exec);
-        exec.filter_map(|ring| ring.words.index_of(word)).next().ok_or_else(|| {
-            Failure::new(Exit::WrongContentType, format!("{option}: these events have no word `{word}`"))
-        })
+        exec.filter_map(|ring| ring.words.index_of(word))
+            .next()
+            .ok_or_else(|| Exit::WrongContentType.failure(format!("{option}: these events have no word `{word}`")))
     }
 
     /// Returns an error if no ring has execution events. `option` is a command line option, such as `--block` or
@@ -403,10 +397,10 @@ impl Rings {
         if self.rings.iter().any(|ring| ring.is_exec) {
             return Ok(());
         }
-        let found = self.rings.first().map_or(0, |ring| ring.content_type);
+        let found = self.rings.first().map_or(0, |ring| ring.schema.0);
         let message =
             format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
-        Err(Failure::new(Exit::WrongContentType, message))
+        Exit::WrongContentType.fail(message)
     }
 }
 

@@ -122,12 +122,7 @@ fn search_with<'p>(
 
 /// Returns the result of a test of an event, and false for one that says nothing by itself: that only begins or ends a
 /// slice of a span, or describes a thread or call site.
-fn tested(
-    ring: &Ring,
-    event: &Descriptor,
-    payload: PayloadRead<'_>,
-    mut test: impl FnMut(&dyn Subject) -> bool,
-) -> bool {
+fn tested(ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>, test: impl FnOnce(&dyn Subject) -> bool) -> bool {
     let mut known = KnownSpans::default();
     let Some(perf) = &ring.perf else {
         return test(&Tested::new(&known, ring, event, None, payload.valid()).by_itself());

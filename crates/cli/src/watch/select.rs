@@ -52,11 +52,6 @@ impl Select {
         !self.types.is_empty()
     }
 
-    /// Returns the ids of the wanted spans.
-    fn span_ids(&self) -> Vec<u64> {
-        self.span.iter().filter_map(|span| span.parse().ok()).collect()
-    }
-
     /// Returns the names of the wanted spans.
     pub(super) fn span_names(&self) -> Vec<String> {
         self.span.iter().filter(|span| span.parse::<u64>().is_err()).cloned().collect()
@@ -76,12 +71,11 @@ impl Select {
         let is_known = |name: &str| rings.iter().any(|ring| ring.decoder.code_of(name).is_some());
         if let Some(name) = self.types.iter().find(|name| !is_known(name)) {
             let known = rings.iter().flat_map(|ring| ring.decoder.events()).map(|(_, known)| known);
-            return Err(Failure::new(Exit::Usage, no_such_event(name, known.collect())));
+            return Exit::Usage.fail(no_such_event(name, known.collect()));
         }
-        let spans = self.span_ids();
+        let spans: Vec<u64> = self.span.iter().filter_map(|span| span.parse().ok()).collect();
         if !spans.is_empty() && spans.len() < self.span.len() {
-            let message = "--span: an id beside a name; ask for the spans of either, in a call of its own";
-            return Err(Failure::new(Exit::Usage, message));
+            return Exit::Usage.fail("--span: an id beside a name; ask for the spans of either, in a call of its own");
         }
         let mut filters: Vec<(RingSchema, Option<EventFilter>)> = Vec::new();
         for ring in rings.iter() {

@@ -37,8 +37,7 @@ impl StartOption {
     /// Returns the place in rings.
     pub(super) fn in_rings(&self) -> Result<Start, Failure> {
         self.start.ok_or_else(|| {
-            let message = format!("--from {}: only a capture can be shown from a time on", self.text);
-            Failure::new(Exit::Usage, message)
+            Exit::Usage.failure(format!("--from {}: only a capture can be shown from a time on", self.text))
         })
     }
 
@@ -47,7 +46,7 @@ impl StartOption {
         match (self.start, self.time) {
             (Some(Start::Oldest), _) => Ok(None),
             (_, Some(time)) => Ok(Some(time)),
-            _ => Err(Failure::new(Exit::Usage, format!("--from {}: expected a time in a capture", self.text))),
+            _ => Exit::Usage.fail(format!("--from {}: expected a time in a capture", self.text)),
         }
     }
 }
@@ -94,8 +93,7 @@ impl Start {
         match self {
             Self::Block => rings.need_exec("--from block"),
             Self::Seqno(_) if rings.has_several() => {
-                let message = "--from SEQNO needs a single ring: each ring has its own numbers";
-                Err(Failure::new(Exit::Usage, message))
+                Exit::Usage.fail("--from SEQNO needs a single ring: each ring has its own numbers")
             }
             _ => Ok(()),
         }

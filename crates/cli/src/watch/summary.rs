@@ -3,7 +3,7 @@
 use super::rings::Rings;
 use crate::input::state::end_in_words;
 use crate::text::format::{TimeFormat, columns, duration, events, grouped};
-use crate::text::paint::{DIM, WARNING};
+use crate::text::paint::{DIM, PLAIN, WARNING};
 use eventring::reader::{Gap, GapCause, PayloadRead, RingEnd, RingState};
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -15,9 +15,9 @@ pub(super) const STOPPED: &str = "stopped";
 /// The counts of a watch.
 pub(super) struct WatchSummary {
     since: Instant,
-    shown: u64,
+    pub(super) shown: u64,
     /// The number of events that were recorded before the place at which the watch was to begin.
-    earlier: u64,
+    pub(super) earlier: u64,
     not_selected: u64,
     /// The number of events that were more than the terminal could take.
     not_shown: u64,
@@ -51,11 +51,6 @@ impl WatchSummary {
             reason: None,
             reopens,
         }
-    }
-
-    /// Notes how many events were recorded before the place at which the watch begins.
-    pub(super) fn begin_after(&mut self, earlier: u64) {
-        self.earlier = earlier;
     }
 
     pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
@@ -97,11 +92,6 @@ impl WatchSummary {
         self.reason.is_some()
     }
 
-    /// Returns the number of events that were shown.
-    pub(super) fn shown(&self) -> u64 {
-        self.shown
-    }
-
     /// Returns true if an event came, shown or not.
     pub(super) fn has_seen_events(&self) -> bool {
         self.shown > 0 || self.not_selected > 0 || self.descriptions > 0
@@ -119,22 +109,15 @@ impl WatchSummary {
             anstream::eprintln!();
         }
         let mut parts = vec![format!("{} shown", events(self.shown))];
-        if self.earlier > 0 {
-            parts.push(format!("{} before them not shown", grouped(self.earlier)));
-        }
-        if self.not_selected > 0 {
-            parts.push(format!("{} not selected", grouped(self.not_selected)));
-        }
-        if self.not_shown > 0 {
-            let count = grouped(self.not_shown);
-            parts.push(format!("{WARNING}{count} more than the terminal takes{WARNING:#}"));
-        }
-        if self.descriptions > 0 {
-            parts.push(format!("{} of call sites and threads left out", grouped(self.descriptions)));
-        }
-        if self.overwritten_before > 0 {
-            parts.push(format!("{} overwritten before", grouped(self.overwritten_before)));
-        }
+        let counts = [
+            (self.earlier, PLAIN, "before them not shown"),
+            (self.not_selected, PLAIN, "not selected"),
+            (self.not_shown, WARNING, "more than the terminal takes"),
+            (self.descriptions, PLAIN, "of call sites and threads left out"),
+            (self.overwritten_before, PLAIN, "overwritten before"),
+        ];
+        let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+        parts.extend(counts.map(|(count, style, what)| format!("{style}{} {what}{style:#}", grouped(count))));
         parts.push(match self.lost {
             0 if rings.check_whole().is_err() => format!("{WARNING}the rest lost{WARNING:#}"),
             // Events that were overwritten before the watch began are lost, too, but they do not count here. So the

@@ -34,16 +34,8 @@ impl<'a> Tested<'a> {
         record: Option<&'a PerfRecord>,
         payload: Option<&'a [u8]>,
     ) -> Self {
-        Self {
-            known,
-            ring,
-            event,
-            span: ring.span_id(event),
-            record,
-            is_by_itself: false,
-            payload,
-            value: OnceCell::new(),
-        }
+        let span = ring.span_id(event);
+        Self { known, ring, event, span, record, is_by_itself: false, payload, value: OnceCell::new() }
     }
 
     /// Tests the span that the event begins, as a span of a file is tested: by its own name.

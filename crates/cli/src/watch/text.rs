@@ -139,31 +139,21 @@ impl<O: Write> Lines<O> {
             return Ok(());
         }
         let columns = &self.columns;
-        let mut heading = format!("{:<1$}  ", "TIME", columns.time());
-        if let Some(width) = columns.ring {
-            heading += &format!("{RING_HEADING:<width$}  ");
-        }
-        if let Some(width) = columns.seqno {
-            heading += &format!("{:>width$}  ", "SEQNO");
-        }
-        heading += &format!("{:<1$}  ", "EVENT", columns.event);
-        if let Some(width) = columns.block {
-            heading += &format!("{:>width$}  {:>4}  ", "BLOCK", "TXN");
-        }
-        if columns.has_account {
-            heading += &format!("{:>4}  ", "ACCT");
-        }
-        if let Some(width) = columns.thread {
-            heading += &format!("{:<width$}  ", "THREAD");
-        }
-        if let Some(width) = columns.span {
-            heading += &format!("{:>width$}  ", "SPAN");
-        }
-        if columns.has_bytes {
-            heading += &format!("{:>7}  ", "BYTES");
-        }
-        heading += "PAYLOAD";
-        self.line.push(DIM, heading);
+        let left = |width: Option<usize>, head: &str| width.map_or(String::new(), |width| format!("{head:<width$}  "));
+        let right = |width: Option<usize>, head: &str| width.map_or(String::new(), |width| format!("{head:>width$}  "));
+        let heads = [
+            left(Some(columns.time()), "TIME"),
+            left(columns.ring, RING_HEADING),
+            right(columns.seqno, "SEQNO"),
+            left(Some(columns.event), "EVENT"),
+            right(columns.block, "BLOCK"),
+            right(columns.block.and(Some(4)), "TXN"),
+            right(columns.has_account.then_some(4), "ACCT"),
+            left(columns.thread, "THREAD"),
+            right(columns.span, "SPAN"),
+            right(columns.has_bytes.then_some(7), "BYTES"),
+        ];
+        self.line.push(DIM, heads.concat() + "PAYLOAD");
         self.end_line()
     }
 

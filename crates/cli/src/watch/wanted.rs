@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) struct WantedArgs {
     /// Only spans and log records of this target; `*` stands for any characters. May be repeated
     #[arg(long, help_heading = "Selection", value_name = "TARGET")]
-    target: Vec<String>,
+    pub(super) target: Vec<String>,
     /// Only spans and log records of at most this level: error, warn, info, debug, trace
     #[arg(long, alias = "max-level", help_heading = "Selection", value_name = "LEVEL", value_parser = parse_level)]
     level: Option<CallSiteLevel>,
@@ -46,26 +46,21 @@ impl WantedArgs {
         self.condition.condition.as_ref()
     }
 
-    /// Returns the patterns of targets.
-    pub(super) fn targets(&self) -> &[String] {
-        &self.target
-    }
-
     /// Makes the test for rings. The wanted spans and `rest` are those of the other options.
     ///
     /// # Errors
     /// The condition names a field that no event has.
     pub(super) fn of_rings(&self, rings: &Rings, spans: Vec<String>, rest: &SelectionRest) -> Result<Wanted, Failure> {
         if let Some(condition) = &self.condition.condition {
-            let refuse = |why: String| Failure::new(Exit::Usage, format!("--where: {why}"));
+            let refuse = |why: String| Exit::Usage.failure(format!("--where: {why}"));
             let known: Vec<KnownFields> = rings.iter().map(Ring::known_fields).collect();
             check_fields(condition, &known).map_err(refuse)?;
         }
         Ok(Wanted {
             condition: self.condition.condition.clone(),
             spans,
-            threads: rest.threads().to_vec(),
-            min_duration: rest.min_duration(),
+            threads: rest.thread.clone(),
+            min_duration: rest.min_duration,
             ..self.of_capture()
         })
     }

@@ -1,6 +1,7 @@
 //! The table of the figures of blocks: A, B, and the change.
 
 use super::ComparisonReport;
+use super::table::class;
 use crate::page::blocks::rate;
 use eventring_exec::ChainSummary;
 use eventring_export::numbers::{grouped, percent_change, time};
@@ -64,11 +65,7 @@ impl ComparisonReport<'_> {
             let [a, b] = chains.map(|chain| chain.and_then(value));
             let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), show);
             let change = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a - 1.0);
-            let class = match change {
-                Some(change) if change > 0.0 => "more",
-                Some(change) if change < 0.0 => "less",
-                _ => "",
-            };
+            let class = class(change);
             let change = change.map_or_else(String::new, percent_change);
             let (a, b) = (cell(a), cell(b));
             _ = write!(out, "<tr><td>{name}</td><td>{a}</td><td>{b}</td><td class=\"{class}\">{change}</td></tr>");

@@ -83,15 +83,20 @@ impl ComparisonReport<'_> {
         let (a, b) = (self.value(span, measure, 0), self.value(span, measure, 1));
         let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| measure.show(value));
         let change = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a - 1.0);
-        let class = match change {
-            Some(change) if change > 0.0 => "more",
-            Some(change) if change < 0.0 => "less",
-            _ => "",
-        };
+        let class = class(change);
         // A quotient has no exact digits, so tiny differences of it are none.
         let change = change.map(|change| if is_divided(measure) { (change * 1e4).round() / 1e4 } else { change });
         let change = change.map_or_else(String::new, percent_change);
         _ = write!(out, "<td class=\"of\">{}</td><td>{}</td><td class=\"{class}\">{change}</td>", cell(a), cell(b));
+    }
+}
+
+/// Returns the class of the cell of a change.
+pub(super) fn class(change: Option<f64>) -> &'static str {
+    match change {
+        Some(change) if change > 0.0 => "more",
+        Some(change) if change < 0.0 => "less",
+        _ => "",
     }
 }
 

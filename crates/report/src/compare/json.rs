@@ -19,12 +19,8 @@ impl Comparison {
     fn span_to_json(&self, span: &ComparedSpan) -> Value {
         let figures = |side: &Option<SpanFigures>| side.map(|side| of_each(|measure| json!(side.get(measure))));
         json!({
-            "name": span.name,
-            "target": span.target,
-            "a": figures(&span.a),
-            "b": figures(&span.b),
-            "exact": span.is_exact,
-            "captures": { "a": span.captures[0], "b": span.captures[1] },
+            "name": span.name, "target": span.target, "a": figures(&span.a), "b": figures(&span.b),
+            "exact": span.is_exact, "captures": { "a": span.captures[0], "b": span.captures[1] },
             "not_whole": { "a": span.not_whole[0], "b": span.not_whole[1] },
             "change": of_each(|measure| whole(span.change(measure))),
             "relative": of_each(|measure| json!(span.relative_change(measure))),
@@ -33,8 +29,7 @@ impl Comparison {
                 .filter(|measure| measure.calls().is_some())
                 .map(|measure| (measure.key().to_owned(), json!(span.change_per_call(measure))))
                 .collect::<Map<String, Value>>(),
-            "p_value": span.p_value,
-            "significant": span.is_significant(self.alpha),
+            "p_value": span.p_value, "significant": span.is_significant(self.alpha),
         })
     }
 }
@@ -42,12 +37,8 @@ impl Comparison {
 impl ExceededLimit {
     fn to_json(&self) -> Value {
         json!({
-            "limit": self.limit.to_string(),
-            "name": self.span.name,
-            "target": self.span.target,
-            "a": self.a,
-            "b": self.b,
-            "change": whole(Some(i128::from(self.b) - i128::from(self.a))),
+            "limit": self.limit.to_string(), "name": self.span.name, "target": self.span.target, "a": self.a,
+            "b": self.b, "change": whole(Some(i128::from(self.b) - i128::from(self.a))),
             "relative": self.span.relative_change(self.limit.measure),
         })
     }

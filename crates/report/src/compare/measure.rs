@@ -97,14 +97,7 @@ impl Measure {
     /// Returns true if the values are instructions, or the number of spans in which they were counted.
     #[must_use]
     pub fn is_of_instructions(self) -> bool {
-        matches!(
-            self,
-            Self::Instructions
-                | Self::SelfInstructions
-                | Self::MinInstructions
-                | Self::MaxInstructions
-                | Self::CountedSpans
-        )
+        self.key().ends_with("instructions") || self == Self::CountedSpans
     }
 
     /// Returns a value, or a quotient of values, for people.

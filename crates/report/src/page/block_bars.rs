@@ -39,18 +39,17 @@ impl BlockBars {
             gas: block.end().map_or(0, |end| end.gas_used),
             transactions: block.transactions.len() as u64,
         };
+        self.push(bar);
+        if self.bars.len() > BARS_MAX {
+            self.each *= 2;
+            std::mem::take(&mut self.bars).into_iter().for_each(|bar| self.push(bar));
+        }
+    }
+
+    fn push(&mut self, bar: BlockBar) {
         match self.bars.last_mut().filter(|last| last.blocks < self.each) {
             Some(last) => last.merge(bar),
             None => self.bars.push(bar),
-        }
-        if self.bars.len() > BARS_MAX {
-            self.each *= 2;
-            for bar in std::mem::take(&mut self.bars) {
-                match self.bars.last_mut().filter(|last| last.blocks < self.each) {
-                    Some(last) => last.merge(bar),
-                    None => self.bars.push(bar),
-                }
-            }
         }
     }
 }

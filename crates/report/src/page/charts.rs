@@ -46,10 +46,7 @@ pub(super) fn events(activity: &Activity, outline: &Outline, rate_max: f64) -> S
         // The last part may end after the recording.
         let (width, count) = ((step.min(WIDTH - x) - 0.8).max(0.4), grouped(*count));
         let x = LEFT + x.min(WIDTH);
-        _ = write!(
-            svg,
-            "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>events: {count}</title></rect>"
-        );
+        draw_bar(&mut svg, [x, y, width, height], &format!("events: {count}"));
     }
     time_axis(&mut svg, HEIGHT, length_nanos);
     svg.push_str("</svg>");
@@ -73,10 +70,7 @@ pub(super) fn blocks(bars: &[BlockBar], outline: &Outline, what: &str, value: fn
         let width = (place(bar.until_nanos) - place(bar.from_nanos)).max(1.0);
         let (numbers, mean) = (bar.numbers(), grouped(mean(bar).round() as u64));
         let per_block = if bar.blocks > 1 { " per block" } else { "" };
-        _ = write!(
-            svg,
-            "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{numbers}: {mean} {what}{per_block}</title></rect>"
-        );
+        draw_bar(&mut svg, [x, y, width, height], &format!("{numbers}: {mean} {what}{per_block}"));
     }
     time_axis(&mut svg, HEIGHT, length_nanos);
     svg.push_str("</svg>");
@@ -93,6 +87,13 @@ fn short(number: f64) -> String {
     };
     let decimals = if value >= 100.0 { 0 } else { 1 };
     format!("{value:.decimals$} {unit}")
+}
+
+fn draw_bar(svg: &mut String, [x, y, width, height]: [f64; 4], title: &str) {
+    _ = write!(
+        svg,
+        "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{title}</title></rect>"
+    );
 }
 
 /// Writes lines at nothing, at the half and at the top of a scale. `show` writes the number at a part of the scale.
@@ -133,10 +134,7 @@ pub(super) fn durations(histogram: &Histogram, span: &SpanSummary) -> String {
         let (width, count) = ((step - 0.8).max(0.5), grouped(*count));
         let (from, until) = (Histogram::begin(index), Histogram::begin(index + 1));
         let title = format!("{count} from {} to {}", time(from as u64), time(until as u64));
-        _ = write!(
-            svg,
-            "<rect class=\"bar\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{title}</title></rect>"
-        );
+        draw_bar(&mut svg, [x, y, width, height], &title);
     }
     for nanos in [span.p50_nanos, span.p99_nanos] {
         let x = LEFT + (step * (Histogram::place(nanos) - begin as f64)).clamp(0.0, WIDTH);

@@ -2,8 +2,7 @@
 
 use super::activity::Activity;
 use super::blocks::BlockFigures;
-use super::durations::Durations;
-use super::durations::PercentileCurve;
+use super::durations::{Durations, PercentileCurve};
 use super::flame::FlameSide;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
@@ -66,18 +65,8 @@ impl<'c> CaptureFigures<'c> {
         let outline = outline.finish(&recording, counts);
         let (durations, stacks) = (wall_times.into_iter().map(Durations::new).collect(), stacks.finish());
         summary.add_kernel(&stacks);
-        Ok(Self {
-            recording,
-            summary,
-            outline,
-            durations,
-            activity,
-            events_of_rings,
-            errors,
-            stacks,
-            blocks,
-            view: options.view,
-        })
+        let view = options.view;
+        Ok(Self { recording, summary, outline, durations, activity, events_of_rings, errors, stacks, blocks, view })
     }
 
     /// Returns the counts of an export of the capture.

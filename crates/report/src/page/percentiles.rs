@@ -30,13 +30,8 @@ pub(crate) fn chart(curves: &[ChartedCurve<'_>], width: f64, height: f64) -> Str
     for nanos in &scale.lines {
         let y = y_of(*nanos);
         _ = write!(svg, "<path class=\"line\" d=\"M{LEFT} {y:.1}H{:.1}\"/>", width - RIGHT);
-        _ = write!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" class=\"end\">{}</text>",
-            LEFT - 6.0,
-            y + 4.0,
-            time_of_line(*nanos)
-        );
+        let text = time_of_line(*nanos);
+        _ = write!(svg, "<text x=\"{:.1}\" y=\"{:.1}\" class=\"end\">{text}</text>", LEFT - 6.0, y + 4.0);
     }
     for named in NAMED.iter().filter(|named| named.nines <= end) {
         let (x, name) = (x_of(named.nines), named.name);

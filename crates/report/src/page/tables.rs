@@ -64,24 +64,12 @@ struct FurtherSpans {
     /// The words behind their number.
     what: &'static str,
     count: fn(&SpanSummary) -> u64,
-    /// True if the table has their column also if there are none.
-    is_always_shown: bool,
 }
 
 const FURTHER: [FurtherSpans; 3] = [
-    FurtherSpans { head: "open", what: "still open", count: |span| span.open, is_always_shown: true },
-    FurtherSpans {
-        head: "end not seen",
-        what: "whose end was not seen",
-        count: |span| span.end_lost,
-        is_always_shown: false,
-    },
-    FurtherSpans {
-        head: "beginning not seen",
-        what: "whose beginning was not seen",
-        count: |span| span.incomplete,
-        is_always_shown: false,
-    },
+    FurtherSpans { head: "open", what: "still open", count: |span| span.open },
+    FurtherSpans { head: "end not seen", what: "whose end was not seen", count: |span| span.end_lost },
+    FurtherSpans { head: "beginning not seen", what: "whose beginning was not seen", count: |span| span.incomplete },
 ];
 
 impl FurtherSpans {
@@ -90,8 +78,9 @@ impl FurtherSpans {
         spans.iter().map(self.count).fold(0, u64::saturating_add)
     }
 
+    /// Returns true if the table has their column. It has that of open spans also if there are none.
     fn is_shown(&self, spans: &[SpanSummary]) -> bool {
-        self.is_always_shown || self.sum(spans) > 0
+        self.head == "open" || self.sum(spans) > 0
     }
 }
 

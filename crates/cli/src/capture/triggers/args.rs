@@ -42,7 +42,7 @@ pub(in crate::capture) struct TriggerArgs {
     max_files: Option<u64>,
     /// The largest size of all files together (500k, 100M, 2G); no file is begun beyond it
     #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes, requires = "conditions")]
-    max_bytes: Option<u64>,
+    pub(super) max_bytes: Option<u64>,
     /// Memory for the kept events, which are compressed; at least 1MiB. The default is about a minute of a million span
     /// events a second
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "256MiB", requires = "conditions")]
@@ -85,10 +85,7 @@ impl TriggerArgs {
     pub(super) fn rolling(&self, compression: i32) -> RollingOptions {
         let keep = self.before.saturating_add(self.after).saturating_add(SLACK);
         let options = RollingOptions::new().keep(keep).memory(self.memory).compression_level(compression);
-        match &self.spool {
-            Some(directory) => options.spool(directory),
-            None => options,
-        }
+        self.spool.iter().fold(options, RollingOptions::spool)
     }
 
     /// Returns the names of the files: those of `output`, or else names that begin with that of the ring.
@@ -102,6 +99,6 @@ impl TriggerArgs {
             }),
         };
         let parsed = text.ok_or_else(|| "the name is no UTF-8".to_owned()).and_then(|text| NameTemplate::parse(&text));
-        parsed.map_err(|problem| Failure::new(Exit::Usage, format!("--output with --on: {problem}")))
+        parsed.map_err(|problem| Exit::Usage.failure(format!("--output with --on: {problem}")))
     }
 }

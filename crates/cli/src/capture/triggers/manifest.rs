@@ -61,15 +61,6 @@ impl WrittenFile {
         name.into()
     }
 
-    /// Returns the time that the file holds of what was asked, in nanoseconds.
-    fn kept_nanos(&self) -> u64 {
-        self.cut.to_epoch_nanos.saturating_sub(self.cut.from_epoch_nanos)
-    }
-
-    fn window_asked_nanos(&self) -> u64 {
-        self.asked_nanos.1.saturating_sub(self.asked_nanos.0)
-    }
-
     /// Returns the reason why the file holds less than what was asked, in words, with a remedy.
     pub(super) fn shortfall(&self) -> Option<String> {
         let missing = duration(Duration::from_nanos(self.cut.missing_nanos));
@@ -88,17 +79,13 @@ impl WrittenFile {
 
     /// Returns what the result of the whole capture says of the file.
     pub(super) fn object(&self) -> Value {
+        let window_nanos = |(from, to): (u64, u64)| to.saturating_sub(from);
+        let kept_nanos = (self.cut.from_epoch_nanos, self.cut.to_epoch_nanos);
         let mut object = json!({
-            "file": self.path.to_string_lossy(),
-            "reason": self.shot.reason,
-            "what": self.shot.what,
-            "epoch_nanos": self.shot.epoch_nanos,
-            "window_asked_ns": self.window_asked_nanos(),
-            "window_kept_ns": self.kept_nanos(),
-            "events": self.cut.events,
-            "lost": self.cut.lost,
-            "bytes": self.cut.bytes,
-            "shortfall": self.shortfall(),
+            "file": self.path.to_string_lossy(), "reason": self.shot.reason, "what": self.shot.what,
+            "epoch_nanos": self.shot.epoch_nanos, "window_asked_ns": window_nanos(self.asked_nanos),
+            "window_kept_ns": window_nanos(kept_nanos), "events": self.cut.events, "lost": self.cut.lost,
+            "bytes": self.cut.bytes, "shortfall": self.shortfall(),
         });
         if self.shot.end.is_some() {
             add_end(&mut object, self.shot.end);

@@ -116,15 +116,10 @@ impl Watch<'_> {
         let left_out = self.why_left_out();
         let state = self.live.state();
         let object = json!({
-            "fired": counts.fired,
-            "debounced": counts.debounced,
-            "suppressed": counts.suppressed,
+            "fired": counts.fired, "debounced": counts.debounced, "suppressed": counts.suppressed,
             "not_written": self.not_written,
-            "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(),
-            "reason": reason(end.reason),
-            "elapsed_ns": end.elapsed.as_nanos() as u64,
-            "events": state.events(),
-            "unseen": self.unseen(),
+            "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(), "reason": reason(end.reason),
+            "elapsed_ns": end.elapsed.as_nanos() as u64, "events": state.events(), "unseen": self.unseen(),
             "lost": summary.map(|summary| summary.stats.lost()),
             "overwritten_before": summary.map(|summary| summary.stats.missing_by(GapCause::OverwrittenBefore)),
             "not_tracked": state.not_tracked(),

@@ -1,8 +1,8 @@
 //! The lines that a watch shows on stderr. If nobody reads stderr, as with a stopped terminal or a full pipe, a thread
 //! waits that does nothing else, and never the watch.
 
+use crate::input::reading::spinner;
 use crate::text::format::counted;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -75,11 +75,7 @@ impl ShownLines {
 }
 
 fn show_all(show: &Receiver<Shown>) {
-    // On a stderr that is no terminal, the bar draws nothing.
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-        bar.set_style(style);
-    }
+    let bar = spinner();
     for shown in show {
         match shown {
             Shown::Line(line) => bar.suspend(|| anstream::eprintln!("{line}")),

@@ -76,10 +76,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     let writer = FileWriter {
         rolling: &rolling,
         names: &template,
-        overwrite: args.force,
-        before: args.triggers.before,
-        after: args.triggers.after,
-        bytes_max: args.triggers.limits().bytes_max,
+        args,
         actions: exec.map(|command| FileActions { command, state: &commands, files: for_commands }),
         is_over: &is_over,
         is_hurried: &commands.is_hurried,
@@ -155,9 +152,9 @@ fn check_condition_fields(conditions: &[Condition], rings: &AwaitedRings) -> Res
     if !rings.are_all_open() {
         return Ok(());
     }
-    let known: Vec<KnownFields> = rings.opened().iter().map(KnownFields::of_reader).collect();
+    let known: Vec<KnownFields> = rings.opened.iter().map(KnownFields::of_reader).collect();
     for condition in conditions {
-        let refuse = |why: String| Failure::new(Exit::Usage, format!("--on '{condition}': {why}"));
+        let refuse = |why: String| Exit::Usage.failure(format!("--on '{condition}': {why}"));
         check_fields(condition, &known).map_err(refuse)?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::action::{self, ActionEnd, ActionState};
 use super::end::WatchEnd;
 use super::manifest::{Shot, WrittenFile};
 use super::names::{NameParts, NameTemplate};
+use crate::capture::Args;
 use crate::exit::Failure;
 use crate::text::format::TimeFormat;
 use eventring::recorder::Clock;
@@ -24,13 +25,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct FileWriter<'w> {
     pub(super) rolling: &'w RollingCapture,
     pub(super) names: &'w NameTemplate,
-    pub(super) overwrite: bool,
-    pub(super) before: Duration,
-    pub(super) after: Duration,
+    pub(super) args: &'w Args,
     /// The commands that run after files; `None` without `--exec`.
     pub(super) actions: Option<FileActions<'w>>,
-    /// The size of all files from which on no other is begun.
-    pub(super) bytes_max: Option<u64>,
     /// The end of the watch, if it has ended.
     pub(super) is_over: &'w OnceLock<WatchEnd>,
     /// A value if the files that are not begun are to be left out.
@@ -106,12 +103,12 @@ impl FileWriter<'_> {
                 let _ = tell.send(WriterMessage::LeftOut);
                 continue;
             }
-            if self.bytes_max.is_some_and(|max| bytes >= max) {
+            if self.args.triggers.max_bytes.is_some_and(|max| bytes >= max) {
                 self.waiting.done();
                 let _ = tell.send(WriterMessage::Suppressed);
                 continue;
             }
-            self.rolling.hold(self.waiting.oldest_nanos(self.before));
+            self.rolling.hold(self.waiting.oldest_nanos(self.args.triggers.before));
             let told = match self.write(&shot, &mut number) {
                 Ok(written) => {
                     bytes = bytes.saturating_add(written.cut.bytes);
@@ -121,7 +118,7 @@ impl FileWriter<'_> {
                 Err(error) => WriterMessage::Failed(Box::new(shot), error),
             };
             self.waiting.done();
-            self.rolling.hold(self.waiting.oldest_nanos(self.before));
+            self.rolling.hold(self.waiting.oldest_nanos(self.args.triggers.before));
             // The watch waits for the writer, so it listens.
             let _ = tell.send(told);
         }
@@ -129,8 +126,10 @@ impl FileWriter<'_> {
 
     fn write(&self, shot: &Shot, number: &mut u64) -> anyhow::Result<WrittenFile> {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let asked_nanos =
-            (shot.epoch_nanos.saturating_sub(nanos(self.before)), shot.epoch_nanos.saturating_add(nanos(self.after)));
+        let asked_nanos = (
+            shot.epoch_nanos.saturating_sub(nanos(self.args.triggers.before)),
+            shot.epoch_nanos.saturating_add(nanos(self.args.triggers.after)),
+        );
         let now_nanos = || Clock::global().now_epoch_nanos();
         while now_nanos() < asked_nanos.1 && self.is_over.get().is_none() {
             std::thread::sleep(PAUSE);
@@ -147,13 +146,13 @@ impl FileWriter<'_> {
             *number += 1;
             let path: PathBuf = self.names.path(&NameParts { number: *number, what: &shot.name, time: &time });
             let manifest_path = WrittenFile::manifest_path(&path);
-            if !self.overwrite && (path.symlink_metadata().is_ok() || manifest_path.symlink_metadata().is_ok()) {
+            if !self.args.force && (path.symlink_metadata().is_ok() || manifest_path.symlink_metadata().is_ok()) {
                 continue;
             }
             if let Some(directory) = path.parent().filter(|_| self.names.has_directories()) {
                 std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
             }
-            let cut = match self.rolling.cut(asked_nanos.0..=to, &path, self.overwrite) {
+            let cut = match self.rolling.cut(asked_nanos.0..=to, &path, self.args.force) {
                 // Somebody has just made a file of this name.
                 Err(error) if error.kind() == CaptureErrorKind::Exists => continue,
                 cut => cut?,
