@@ -55,58 +55,42 @@ fn outcome(outcome: &Outcome) -> Value {
 
 /// Returns a problem as JSON: its `kind`, a `text`, and its numbers.
 pub fn problem(problem: &Problem) -> Value {
-    let mut object = json!({ "kind": problem.kind(), "text": problem.to_string() });
-    let mut put = |name: &str, value: Value| object[name] = value;
-    match *problem {
-        Problem::Gap { first_seqno, count } => {
-            put("first_seqno", number(first_seqno));
-            put("count", number(count));
-        }
+    let fields = match *problem {
+        Problem::Gap { first_seqno, count } => vec![("first_seqno", number(first_seqno)), ("count", number(count))],
         Problem::Expired { seqno }
         | Problem::Malformed { seqno }
         | Problem::Duplicate { seqno }
-        | Problem::TooLarge { seqno } => put("seqno", number(seqno)),
+        | Problem::TooLarge { seqno } => vec![("seqno", number(seqno))],
         Problem::OutOfRange { seqno, what, index } => {
-            put("seqno", number(seqno));
-            put("what", what.name().into());
-            put("index", number(index));
+            vec![("seqno", number(seqno)), ("what", what.name().into()), ("index", number(index))]
         }
-        Problem::Missing { what, txn, expected, found } => {
-            put("what", what.name().into());
-            put("txn", txn.map(number).into());
-            put("expected", number(expected));
-            put("found", number(found));
-        }
+        Problem::Missing { what, txn, expected, found } => vec![
+            ("what", what.name().into()),
+            ("txn", txn.map(number).into()),
+            ("expected", number(expected)),
+            ("found", number(found)),
+        ],
         Problem::RecordError { seqno, txn, dropped_type } => {
-            put("seqno", number(seqno));
-            put("txn", txn.map(number).into());
-            put("dropped_type", dropped_type.into());
+            vec![("seqno", number(seqno)), ("txn", txn.map(number).into()), ("dropped_type", dropped_type.into())]
         }
         Problem::Rejected { txn, reason } => {
             let name = if txn.is_some() { txn_reject_reason(reason) } else { reject_reason(reason) };
-            put("txn", txn.map(number).into());
-            put("reason", reason.into());
-            put("name", name.into());
+            vec![("txn", txn.map(number).into()), ("reason", reason.into()), ("name", name.into())]
         }
         Problem::Failed { txn, domain, status } => {
-            put("txn", txn.map(number).into());
-            put("domain", number(domain));
-            put("status", status.into());
+            vec![("txn", txn.map(number).into()), ("domain", number(domain)), ("status", status.into())]
         }
         Problem::Unfilled { first_number, last_number } => {
-            put("first_number", number(first_number));
-            put("last_number", number(last_number));
+            vec![("first_number", number(first_number)), ("last_number", number(last_number))]
         }
-        Problem::Reexecuted { earlier_seqno } => put("earlier_seqno", number(earlier_seqno)),
-        Problem::Unknown { seqno, code } => {
-            put("seqno", number(seqno));
-            put("code", code.into());
-        }
+        Problem::Reexecuted { earlier_seqno } => vec![("earlier_seqno", number(earlier_seqno))],
+        Problem::Unknown { seqno, code } => vec![("seqno", number(seqno)), ("code", code.into())],
         Problem::NoStart { seqno, block_seqno } => {
-            put("seqno", number(seqno));
-            put("block_seqno", number(block_seqno));
+            vec![("seqno", number(seqno)), ("block_seqno", number(block_seqno))]
         }
-    }
+    };
+    let mut object = json!({ "kind": problem.kind(), "text": problem.to_string() });
+    fields.into_iter().for_each(|(name, value)| object[name] = value);
     object
 }
 

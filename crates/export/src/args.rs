@@ -50,8 +50,20 @@ pub(super) const CUT: &str = "cut";
 const FIELDS_LOST: &str = "fields_lost";
 
 impl Args {
+    /// Makes a single value.
+    pub(crate) fn one(name: &'static str, value: ArgValue) -> Self {
+        Self(vec![Arg { name: ArgName::Fixed(name), value, cut: None }])
+    }
+
     pub fn push(&mut self, name: &'static str, value: ArgValue) {
         self.0.push(Arg { name: ArgName::Fixed(name), value, cut: None });
+    }
+
+    /// Adds a value if it is there.
+    pub(crate) fn push_some(&mut self, name: &'static str, value: Option<ArgValue>) {
+        if let Some(value) = value {
+            self.push(name, value);
+        }
     }
 
     /// Adds a value whose name comes from the capture.

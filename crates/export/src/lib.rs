@@ -148,20 +148,14 @@ impl Format {
     /// other files is no export in this format. Only formats that are directories have such names.
     #[must_use]
     pub fn may_have_file(self, name: &str) -> bool {
-        match self {
-            Self::Ctf => ctf::may_have_file(name),
-            _ => false,
-        }
+        self == Self::Ctf && ctf::may_have_file(name)
     }
 
     /// Returns the name of a file that each export in this format has, and a text that such a file has and no file of
     /// another program. Only formats that are directories have them.
     #[must_use]
     pub fn mark(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Ctf => Some(ctf::MARK),
-            _ => None,
-        }
+        (self == Self::Ctf).then_some(ctf::MARK)
     }
 
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
@@ -293,11 +287,10 @@ pub fn export_files(
     files: &mut dyn ExportFiles,
 ) -> Result<ExportSummary, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    let summary = match format {
-        Format::Ctf => ctf::write(&recording, files)?,
-        _ => return Err(wrong_output(format, "a directory, expected one output: call `export`")),
-    };
-    Ok(summary)
+    match format {
+        Format::Ctf => ctf::write(&recording, files),
+        _ => Err(wrong_output(format, "a directory, expected one output: call `export`")),
+    }
 }
 
 /// Returns the error that a format cannot be written to such an output.

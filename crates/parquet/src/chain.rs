@@ -2,7 +2,7 @@
 //! block's number and hash, and the rows of transactions have the transaction's hash. Bytes are hex with `0x`, and numbers
 //! that may be larger than 64 bits are decimal texts.
 
-use crate::columns::{Column, ValueColumn};
+use crate::columns::{Column, ValueColumn, amount};
 use crate::table::{ParquetTable, RowColumns};
 use crate::table_sink::TableSink;
 use arrow_array::ArrayRef;
@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field};
 use eventring::schema::Hex;
 use eventring_capture::{CaptureFile, CapturedRing};
 use eventring_exec::{AccountAccess, Block, Blocks, CommitState, LastStates, StorageAccess, Txn, Wanted};
+use serde_json::Value;
 use std::fmt::Display;
 use std::io;
 
@@ -39,52 +40,12 @@ pub(super) fn names_of_logs(capture: &CaptureFile) -> (&'static str, &'static st
     }
 }
 
-/// A value of a row.
-enum Cell {
-    Null,
-    Uint(u64),
-    Text(String),
-    Bool(bool),
+fn text(value: &impl Display) -> Value {
+    Value::String(value.to_string())
 }
 
-impl Cell {
-    fn text(value: &impl Display) -> Self {
-        Self::Text(value.to_string())
-    }
-
-    fn hex(bytes: &[u8]) -> Self {
-        Self::Text(format!("0x{}", Hex(bytes)))
-    }
-}
-
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
-    }
-}
-
-impl From<u64> for Cell {
-    fn from(value: u64) -> Self {
-        Self::Uint(value)
-    }
-}
-
-impl From<u32> for Cell {
-    fn from(value: u32) -> Self {
-        Self::Uint(value.into())
-    }
-}
-
-impl From<u8> for Cell {
-    fn from(value: u8) -> Self {
-        Self::Uint(value.into())
-    }
-}
-
-impl From<bool> for Cell {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
+fn hex(bytes: &[u8]) -> Value {
+    Value::String(format!("0x{}", Hex(bytes)))
 }
 
 /// Columns that are described by a list.
@@ -121,15 +82,15 @@ impl ChainTable {
         ParquetTable::create(ChainColumns(columns), name, TIME, out).map(Self)
     }
 
-    fn push(&mut self, nanos: u64, row: Vec<Cell>, out: &mut dyn TableSink) -> io::Result<()> {
+    fn push(&mut self, nanos: u64, row: Vec<Value>, out: &mut dyn TableSink) -> io::Result<()> {
         let mut bytes = 0;
         for (column, cell) in self.0.columns.0.iter_mut().zip(row) {
             bytes += 8;
             match (&mut column.values, cell) {
-                (ValueColumn::Int(column), Cell::Uint(number)) => column.append_value(crate::columns::amount(number)),
-                (ValueColumn::Uint(column), Cell::Uint(number)) => column.append_value(number),
-                (ValueColumn::Bool(column), Cell::Bool(value)) => column.append_value(value),
-                (ValueColumn::Text(column), Cell::Text(text)) => {
+                (ValueColumn::Int(column), Value::Number(number)) => column.append_option(number.as_u64().map(amount)),
+                (ValueColumn::Uint(column), Value::Number(number)) => column.append_option(number.as_u64()),
+                (ValueColumn::Bool(column), Value::Bool(value)) => column.append_value(value),
+                (ValueColumn::Text(column), Value::String(text)) => {
                     bytes += text.len() as u64;
                     column.append_value(text);
                 }
@@ -253,8 +214,8 @@ impl ChainTables {
     fn push(&mut self, block: &Block, state: CommitState, out: &mut dyn TableSink) -> io::Result<()> {
         let (nanos, input, end) = (block.start_epoch_nanos, &block.start.eth_block_input, block.end());
         let of_block = || {
-            let hash = end.map(|end| Cell::text(&end.eth_block_hash));
-            vec![nanos.into(), block.number().into(), hash.into(), Cell::text(&block.tag().id)]
+            let hash = end.map(|end| text(&end.eth_block_hash));
+            vec![nanos.into(), block.number().into(), hash.into(), text(&block.tag().id)]
         };
         let mut row = of_block();
         row.extend([
@@ -262,11 +223,11 @@ impl ChainTables {
             input.timestamp.into(),
             end.map(|end| end.gas_used).into(),
             input.gas_limit.into(),
-            Cell::text(&input.base_fee_per_gas),
-            Cell::text(&input.beneficiary),
-            Cell::text(&block.start.parent_eth_hash),
-            end.map(|end| Cell::text(&end.state_root)).into(),
-            Cell::text(&state),
+            text(&input.base_fee_per_gas),
+            text(&input.beneficiary),
+            text(&block.start.parent_eth_hash),
+            end.map(|end| text(&end.state_root)).into(),
+            text(&state),
             block.is_complete.into(),
             block.is_reexecution.into(),
             (block.problems.len() as u64).into(),
@@ -278,14 +239,14 @@ impl ChainTables {
             let of_txn = || {
                 let mut row = of_block();
                 row.push(txn.index.into());
-                row.push(txn.start.as_ref().map(|start| Cell::text(&start.hash)).into());
+                row.push(txn.start.as_ref().map(|start| text(&start.hash)).into());
                 row
             };
             self.push_txn(nanos, txn, of_txn, out)?;
         }
         let no_txn = || {
             let mut row = of_block();
-            row.extend([Cell::Null, Cell::Null]);
+            row.extend([Value::Null, Value::Null]);
             row
         };
         for (context, list) in [("prologue", &block.prologue), ("epilogue", &block.epilogue)] {
@@ -298,38 +259,38 @@ impl ChainTables {
         &mut self,
         nanos: u64,
         txn: &Txn,
-        of_txn: impl Fn() -> Vec<Cell>,
+        of_txn: impl Fn() -> Vec<Value>,
         out: &mut dyn TableSink,
     ) -> io::Result<()> {
         let (start, receipt) = (txn.start.as_ref(), txn.receipt.as_ref());
         let header = start.map(|start| &start.header);
         let mut row = of_txn();
         row.extend([
-            start.map(|start| Cell::text(&start.sender)).into(),
-            header.filter(|header| !header.is_contract_creation).map(|header| Cell::text(&header.to)).into(),
-            receipt.and_then(|receipt| receipt.contract_address).map(|address| Cell::text(&address)).into(),
+            start.map(|start| text(&start.sender)).into(),
+            header.filter(|header| !header.is_contract_creation).map(|header| text(&header.to)).into(),
+            receipt.and_then(|receipt| receipt.contract_address).map(|address| text(&address)).into(),
             receipt.map(|receipt| u8::from(receipt.status)).into(),
             receipt.map(|receipt| receipt.gas_used).into(),
             receipt.and_then(|receipt| receipt.cumulative_gas_used).into(),
-            receipt.and_then(|receipt| receipt.effective_gas_price).map(|price| Cell::text(&price)).into(),
+            receipt.and_then(|receipt| receipt.effective_gas_price).map(|price| text(&price)).into(),
             header.map(|header| header.txn_type).into(),
             header.map(|header| header.nonce).into(),
-            header.map(|header| Cell::text(&header.value)).into(),
+            header.map(|header| text(&header.value)).into(),
             header.map(|header| header.gas_limit).into(),
-            header.map(|header| Cell::text(&header.max_fee_per_gas)).into(),
-            header.map(|header| Cell::text(&header.max_priority_fee_per_gas)).into(),
-            start.map(|start| Cell::hex(&start.input)).into(),
+            header.map(|header| text(&header.max_fee_per_gas)).into(),
+            header.map(|header| text(&header.max_priority_fee_per_gas)).into(),
+            start.map(|start| hex(&start.input)).into(),
             (txn.logs.len() as u64).into(),
             txn.call_frames.as_ref().map(|frames| frames.len() as u64).into(),
             txn.enter_epoch_nanos.zip(txn.exit_epoch_nanos).map(|(enter, exit)| exit.saturating_sub(enter)).into(),
         ]);
         self.transactions.push(nanos, row, out)?;
         for log in &txn.logs {
-            let topic = |at: usize| Cell::from(log.topics.get(at).map(Cell::text));
+            let topic = |at: usize| Value::from(log.topics.get(at).map(text));
             let mut row = of_txn();
-            row.extend([log.index.into(), log.block_index.into(), Cell::text(&log.address)]);
+            row.extend([log.index.into(), log.block_index.into(), text(&log.address)]);
             row.extend((0..4).map(topic));
-            row.push(Cell::hex(&log.data));
+            row.push(hex(&log.data));
             self.logs.push(nanos, row, out)?;
         }
         for frame in txn.call_frames.iter().flatten() {
@@ -339,14 +300,14 @@ impl ChainTables {
                 call.index.into(),
                 call.depth.into(),
                 call.opcode.into(),
-                Cell::text(&call.caller),
-                Cell::text(&call.call_target),
-                Cell::text(&call.value),
+                text(&call.caller),
+                text(&call.call_target),
+                text(&call.value),
                 call.gas.into(),
                 call.gas_used.into(),
-                Cell::text(&call.evmc_status),
-                Cell::hex(&frame.input),
-                Cell::hex(&frame.return_value),
+                text(&call.evmc_status),
+                hex(&frame.input),
+                hex(&frame.return_value),
             ]);
             self.call_frames.push(nanos, row, out)?;
         }
@@ -362,33 +323,33 @@ impl ChainTables {
         nanos: u64,
         access: &AccountAccess,
         context: &str,
-        begin: impl Fn() -> Vec<Cell>,
+        begin: impl Fn() -> Vec<Value>,
         out: &mut dyn TableSink,
     ) -> io::Result<()> {
         let account = &access.account;
         let of_account = || {
             let mut row = begin();
-            row.extend([account.index.into(), Cell::text(&account.address), Cell::text(&context)]);
+            row.extend([account.index.into(), text(&account.address), text(&context)]);
             row
         };
         let mut row = of_account();
         row.extend([
-            Cell::text(&account.prestate.balance),
-            account.is_balance_modified.then(|| Cell::text(&account.modified_balance)).into(),
+            text(&account.prestate.balance),
+            account.is_balance_modified.then(|| text(&account.modified_balance)).into(),
             account.prestate.nonce.into(),
             account.is_nonce_modified.then_some(account.modified_nonce).into(),
         ]);
-        row.extend((0..4).map(|_| Cell::Null));
+        row.extend((0..4).map(|_| Value::Null));
         self.accesses.push(nanos, row, out)?;
         let mut slots = |slots: &[StorageAccess], is_transient: bool| {
             slots.iter().try_for_each(|slot| {
                 let mut row = of_account();
-                row.extend((0..4).map(|_| Cell::Null));
+                row.extend((0..4).map(|_| Value::Null));
                 row.extend([
-                    Cell::text(&slot.key),
+                    text(&slot.key),
                     is_transient.into(),
-                    Cell::text(&slot.start_value),
-                    slot.modified.then(|| Cell::text(&slot.end_value)).into(),
+                    text(&slot.start_value),
+                    slot.modified.then(|| text(&slot.end_value)).into(),
                 ]);
                 self.accesses.push(nanos, row, out)
             })

@@ -42,6 +42,12 @@ fn map_builder() -> MapBuilder<StringBuilder, StringBuilder> {
     MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new())
 }
 
+impl Default for FieldColumns {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
 impl FieldColumns {
     pub(super) fn new(types: &[TypedField]) -> Self {
         Self {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// An estimate of the bytes that a log record takes without its fields.
 const RECORD_BYTES: u64 = 84;
 
+#[derive(Default)]
 pub(super) struct LogColumns {
     process: UInt32Builder,
     time: Int64Builder,
@@ -27,16 +28,7 @@ pub(super) struct LogColumns {
 
 impl LogColumns {
     pub(super) fn new(types: &[TypedField]) -> Self {
-        Self {
-            process: UInt32Builder::default(),
-            time: Int64Builder::default(),
-            thread: ThreadColumns::default(),
-            span: UInt64Builder::default(),
-            site: SiteColumns::default(),
-            message: StringBuilder::new(),
-            instructions: Int64Builder::default(),
-            fields: FieldColumns::new(types),
-        }
+        Self { fields: FieldColumns::new(types), ..Self::default() }
     }
 
     /// Appends a log record. Returns an estimate of the bytes that it takes.

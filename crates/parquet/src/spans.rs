@@ -15,6 +15,7 @@ pub(super) const TIME: &str = "start_ns";
 /// An estimate of the bytes that a span takes without its fields.
 const SPAN_BYTES: u64 = 208;
 
+#[derive(Default)]
 pub(super) struct SpanColumns {
     process: UInt32Builder,
     id: UInt64Builder,
@@ -42,30 +43,7 @@ pub(super) struct SpanColumns {
 
 impl SpanColumns {
     pub(super) fn new(types: &[TypedField]) -> Self {
-        Self {
-            process: UInt32Builder::default(),
-            id: UInt64Builder::default(),
-            parent: UInt64Builder::default(),
-            trace_id: StringBuilder::default(),
-            span_id: StringBuilder::default(),
-            parent_span_id: StringBuilder::default(),
-            site: SiteColumns::default(),
-            thread: ThreadColumns::default(),
-            start: Int64Builder::default(),
-            end: Int64Builder::default(),
-            duration: Int64Builder::default(),
-            busy: Int64Builder::default(),
-            instructions: Int64Builder::default(),
-            self_instructions: Int64Builder::default(),
-            scope: BooleanBuilder::default(),
-            ended_with_parent: BooleanBuilder::default(),
-            open: BooleanBuilder::default(),
-            end_lost: BooleanBuilder::default(),
-            last_seen: Int64Builder::default(),
-            may_have_losses: BooleanBuilder::default(),
-            follows_from: ListBuilder::new(UInt64Builder::new()),
-            fields: FieldColumns::new(types),
-        }
+        Self { fields: FieldColumns::new(types), ..Self::default() }
     }
 
     /// Appends a span. Returns an estimate of the bytes that it takes.

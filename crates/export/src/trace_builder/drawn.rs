@@ -112,9 +112,7 @@ impl DrawnSpan {
             self.args.0.truncate(self.changed_at.len());
             self.args.push_problems(self.missing, self.problem);
             self.args.push("span_id", ArgValue::Uint(id.get()));
-            if let Some(parent) = parent {
-                self.args.push("parent_span_id", ArgValue::Uint(parent.get()));
-            }
+            self.args.push_some("parent_span_id", parent.map(|parent| ArgValue::Uint(parent.get())));
             // The next slice does not have the same facts at the end.
             self.shown_parent = more.0.is_empty().then_some(parent);
             self.args.0.append(&mut more.0);
@@ -190,16 +188,12 @@ pub(super) fn drawn_end(start_nanos: u64, end_nanos: u64) -> u64 {
 
 /// Returns the arguments that mark a slice whose end was lost: the slice may have gone on after the end that is drawn.
 pub(super) fn lost_end() -> Args {
-    let mut args = Args::default();
-    args.push("end", ArgValue::Text("lost".into()));
-    args
+    Args::one("end", ArgValue::Text("lost".into()))
 }
 
 /// Returns the arguments that mark a slice that its thread has never left: it ends with the close of its span.
 pub(super) fn missing_exit() -> Args {
-    let mut args = Args::default();
-    args.push("exit", ArgValue::Text("missing".into()));
-    args
+    Args::one("exit", ArgValue::Text("missing".into()))
 }
 
 #[cfg(test)]

@@ -46,15 +46,11 @@ impl<'p> TraceBuilder<'p> {
                 return self.writer.counter(track, decoded.epoch_nanos, &value);
             }
             PerfContent::Marker { span, call_site, text } => {
-                if let Some(text) = text {
-                    args.push("text", ArgValue::Text(text.into()));
-                }
+                args.push_some("text", text.map(|text| ArgValue::Text(text.into())));
                 (span, None, Some(call_site))
             }
             PerfContent::NotRecorded { span, error } => {
-                if let Some(error) = error {
-                    args.push("why", ArgValue::Text(format!("{error:?}").into()));
-                }
+                args.push_some("why", error.map(|error| ArgValue::Text(format!("{error:?}").into())));
                 (span, Some("not recorded".into()), None)
             }
             _ => return Ok(()),

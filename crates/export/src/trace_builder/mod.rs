@@ -240,8 +240,7 @@ impl TraceBuilder<'_> {
             }
             Some(PerfEvent::SpanFollowsFrom) => {
                 if let (true, Some(follows)) = (self.processes[process].spans.contains_key(&id), record.related()) {
-                    let mut args = Args::default();
-                    args.push("follows_from", ArgValue::Uint(follows.get()));
+                    let args = Args::one("follows_from", ArgValue::Uint(follows.get()));
                     self.change(process, id, |span| span.add_args(args));
                 }
                 Ok(())
@@ -279,18 +278,28 @@ impl TraceBuilder<'_> {
         let outline = self.outline;
         for loss in &outline.losses {
             let track = self.track(TrackKey::Losses(loss.ring), None)?;
-            let slice = self.next_slice();
-            let mut args = Args::default();
-            args.push("first_seqno", ArgValue::Uint(loss.first_seqno));
+            let mut args = Args::one("first_seqno", ArgValue::Uint(loss.first_seqno));
             args.push("count", ArgValue::Uint(loss.count));
             loss.causes().for_each(|(cause, count)| args.push(cause.name(), ArgValue::Uint(count)));
             let title = loss.title();
             let alert = Some(Alert::Loss);
             let label = Label { name: &title, category: "eventring", alert, ..Label::default() };
-            self.writer.begin(track, slice, loss.from_nanos, label, &args)?;
-            self.writer.end(track, slice, loss.until_nanos, &Args::default())?;
+            self.whole_slice(track, (loss.from_nanos, loss.until_nanos), label, &args)?;
         }
         Ok(())
+    }
+
+    /// Draws a slice from its begin to its end.
+    fn whole_slice(
+        &mut self,
+        track: TrackId,
+        (from_nanos, until_nanos): (u64, u64),
+        label: Label<'_>,
+        args: &Args,
+    ) -> io::Result<()> {
+        let slice = self.next_slice();
+        self.writer.begin(track, slice, from_nanos, label, args)?;
+        self.writer.end(track, slice, until_nanos, &Args::default())
     }
 
     fn next_slice(&mut self) -> SliceId {

@@ -33,9 +33,10 @@ impl TraceBuilder<'_> {
         if outline.open_slices.contains(&slice.id) {
             more.push_open(slice.entered_epoch_nanos, self.outline.end_nanos[entry.process_index]);
         }
-        if let Some(trace) = replayed.remote_trace {
-            more.push("trace_id", ArgValue::Text(trace.trace_id.to_string().into()));
-        }
+        more.push_some(
+            "trace_id",
+            replayed.remote_trace.map(|trace| trace.trace_id.to_string().into()).map(ArgValue::Text),
+        );
         let place = &mut self.processes[entry.process_index].flows;
         let flows = outline.flows.of_next(place, slice.id);
         let call_site = replayed.call_site.as_deref();

@@ -40,13 +40,12 @@ impl TraceBuilder<'_> {
             if end.lost_nanos.is_none() {
                 more.push_open(start_nanos, self.outline.end_nanos[process_index]);
             }
-            if let Some(nanos) = end.busy_nanos {
-                more.push("busy_ns", ArgValue::Uint(nanos));
-            }
+            more.push_some("busy_ns", end.busy_nanos.map(ArgValue::Uint));
         }
-        if let Some(trace) = replayed.remote_trace {
-            more.push("trace_id", ArgValue::Text(trace.trace_id.to_string().into()));
-        }
+        more.push_some(
+            "trace_id",
+            replayed.remote_trace.map(|trace| trace.trace_id.to_string().into()).map(ArgValue::Text),
+        );
         let place = &mut self.processes[process_index].flows;
         let flows = match self.view {
             View::Span => outline.flows.of_next(place, replayed.number),

@@ -102,7 +102,6 @@ impl TraceBuilder<'_> {
     }
 
     fn draw_state(&mut self, state: &State, recorded_by: u32) -> io::Result<()> {
-        let (from, to) = state.nanos;
         let (name, other) = match (state.did, &state.syscall) {
             (Did::Unknown, _) => return Ok(()),
             (Did::Ran, _) => ("running".to_owned(), ""),
@@ -111,9 +110,7 @@ impl TraceBuilder<'_> {
             (Did::Blocked, None) => ("blocked".to_owned(), "woken_by"),
         };
         let mut args = Args::default();
-        if let Some(text) = &state.other {
-            args.push(other, ArgValue::Text(text.clone().into()));
-        }
+        args.push_some(other, state.other.clone().map(|text| ArgValue::Text(text.into())));
         let is_runnable = state.did == Did::Runnable;
         let flow =
             self.states.as_mut().filter(|_| is_runnable).and_then(|states| states.woken.remove(&state.thread_id));
@@ -121,9 +118,7 @@ impl TraceBuilder<'_> {
         let flows = FlowEnds { begins: &[], ends };
         let label = Label { name: &name, category: "scheduler", flows, ..Label::default() };
         let track = self.state_track(state.thread_id, state.process_id, recorded_by)?;
-        let slice = self.next_slice();
-        self.writer.begin(track, slice, from, label, &args)?;
-        self.writer.end(track, slice, to, &Args::default())
+        self.whole_slice(track, state.nanos, label, &args)
     }
 
     /// Draws where the arrow to a thread begins: at the thread that wakes it, if that is followed.

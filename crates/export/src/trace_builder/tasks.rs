@@ -87,8 +87,7 @@ impl TraceBuilder<'_> {
             }
         };
         let (life, until_nanos) = (self.next_slice(), since_nanos.max(free_nanos));
-        let mut args = Args::default();
-        args.push("id", ArgValue::Uint(id.get()));
+        let args = Args::one("id", ArgValue::Uint(id.get()));
         let label = Label { name: &name, category: TARGET, ..Label::default() };
         self.writer.begin(track, life, until_nanos, label, &args)?;
         Ok(DrawnTask { track, life, name, process, until_nanos })
@@ -103,11 +102,9 @@ impl TraceBuilder<'_> {
         if phase.state.is_over() || nanos <= since {
             return Ok(());
         }
-        let slice = self.next_slice();
-        let label = Label { name, category: TARGET, ..Label::default() };
-        self.writer.begin(drawn.track, slice, since, label, args)?;
         drawn.until_nanos = nanos;
-        self.writer.end(drawn.track, slice, nanos, &Args::default())
+        let label = Label { name, category: TARGET, ..Label::default() };
+        self.whole_slice(drawn.track, (since, nanos), label, args)
     }
 
     fn end_task(&mut self, drawn: DrawnTask, nanos: u64, args: &Args) -> io::Result<()> {
@@ -149,10 +146,8 @@ impl TraceBuilder<'_> {
 
     fn draw_parked(&mut self, process: u32, of: ThreadKey, since: u64, until: u64, args: &Args) -> io::Result<()> {
         let track = self.track(TrackKey::Parked(process, of), None)?;
-        let slice = self.next_slice();
         let label = Label { name: "parked", category: WORKER, ..Label::default() };
-        self.writer.begin(track, slice, since, label, args)?;
-        self.writer.end(track, slice, until.max(since + 1), &Args::default())
+        self.whole_slice(track, (since, until.max(since + 1)), label, args)
     }
 
     /// Draws the tasks that have not ended, and the workers that are parked.
@@ -166,9 +161,7 @@ impl TraceBuilder<'_> {
                 let mut args = Args::default();
                 args.push_open(task.phase.since_epoch_nanos, *end_nanos);
                 self.draw_phase(&mut drawn, &task.phase, *end_nanos, &args)?;
-                let mut args = Args::default();
-                args.push("open", ArgValue::Bool(true));
-                self.end_task(drawn, *end_nanos, &args)?;
+                self.end_task(drawn, *end_nanos, &Args::one("open", ArgValue::Bool(true)))?;
             }
         }
         let mut parked: Vec<_> = std::mem::take(&mut self.drawn_tasks.parked).into_iter().collect();

@@ -118,29 +118,18 @@ impl TraceBuilder<'_> {
                 let parent = self.track(TrackKey::Thread(*of), thread)?;
                 (TrackKind::Plain { parent }, format!("{} (overlapping)", thread_name(thread)))
             }
-            TrackKey::Spans { .. } => {
-                (TrackKind::Plain { parent: self.track(TrackKey::Process(process), None)? }, "spans".into())
-            }
-            TrackKey::Task { name, .. } => {
-                let parent = self.track(TrackKey::Process(process), None)?;
-                (TrackKind::Plain { parent }, format!("task {name}"))
-            }
+            TrackKey::Spans { .. } => (self.in_process(process)?, "spans".into()),
+            TrackKey::Task { name, .. } => (self.in_process(process)?, format!("task {name}")),
             TrackKey::Parked(_, of) => {
                 let key = TrackKey::Thread(*of);
                 let key = if self.tracks.contains_key(&key) { key } else { TrackKey::Process(process) };
                 (TrackKind::Plain { parent: self.track(key, None)? }, "parked".to_owned())
             }
-            TrackKey::Ring(ring) => {
-                let parent = self.track(TrackKey::Process(process), None)?;
-                (TrackKind::Plain { parent }, format!("events of {}", recording.ring(*ring).name))
-            }
-            TrackKey::Losses(ring) => {
-                let parent = self.track(TrackKey::Process(process), None)?;
-                (TrackKind::Plain { parent }, format!("losses of {}", recording.ring(*ring).name))
-            }
-            TrackKey::Blocks { ring, .. } => self.chain_track(process, *ring, "blocks")?,
-            TrackKey::Transactions { ring, .. } => self.chain_track(process, *ring, "transactions")?,
-            TrackKey::Consensus(ring) => self.chain_track(process, *ring, "consensus")?,
+            TrackKey::Ring(ring) => (self.in_process(process)?, format!("events of {}", recording.ring(*ring).name)),
+            TrackKey::Losses(ring) => (self.in_process(process)?, format!("losses of {}", recording.ring(*ring).name)),
+            TrackKey::Blocks { ring, .. } => (self.in_process(process)?, self.chain_name(*ring, "blocks")),
+            TrackKey::Transactions { ring, .. } => (self.in_process(process)?, self.chain_name(*ring, "transactions")),
+            TrackKey::Consensus(ring) => (self.in_process(process)?, self.chain_name(*ring, "consensus")),
             TrackKey::Counter { name, .. } => {
                 let process = self.track(TrackKey::Process(process), None)?;
                 (TrackKind::Counter { process }, name.clone())
@@ -152,11 +141,14 @@ impl TraceBuilder<'_> {
         self.new_track(key, kind, &name, pid)
     }
 
-    /// Returns the kind and the name of a track of blocks. Several rings of a recording may have blocks.
-    fn chain_track(&mut self, process: u32, ring: u32, what: &str) -> io::Result<(TrackKind, String)> {
-        let parent = self.track(TrackKey::Process(process), None)?;
+    /// Returns the kind of a track with slices in that of a process.
+    fn in_process(&mut self, process: u32) -> io::Result<TrackKind> {
+        Ok(TrackKind::Plain { parent: self.track(TrackKey::Process(process), None)? })
+    }
+
+    /// Returns the name of a track of blocks. Several rings of a recording may have blocks.
+    fn chain_name(&self, ring: u32, what: &str) -> String {
         let is_only = self.chains.count() == 1;
-        let name = if is_only { what.to_owned() } else { format!("{what} of {}", self.recording.ring(ring).name) };
-        Ok((TrackKind::Plain { parent }, name))
+        if is_only { what.to_owned() } else { format!("{what} of {}", self.recording.ring(ring).name) }
     }
 }

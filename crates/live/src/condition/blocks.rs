@@ -1,8 +1,8 @@
 //! What a condition asks of a block of events: of which blocks its values already show that no event fulfils it.
 
 use super::term::{Compare, FieldLimit, LEVELS, Term};
-use super::{Condition, NamePattern, Node};
-use eventring_capture::{BlockTest, NameKey, NameKind};
+use super::{Condition, NameKind, NamePattern, Node};
+use eventring_capture::{self as capture, BlockTest, NameKey};
 
 impl Condition {
     /// Returns the test of the blocks of a capture. It holds for each block with an event that fulfils the condition by
@@ -28,14 +28,13 @@ impl Node {
 impl Term {
     fn block_test(&self) -> BlockTest {
         match self {
-            Self::Span { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Span), *is, pattern),
             // Blocks know typed events by the names in the schema only.
-            Self::Event { pattern, .. } if pattern.is_source_name() || pattern.code().is_some() => {
-                BlockTest::Name(NameKey::of_kind(NameKind::Event))
+            Self::Name { kind: NameKind::Event, pattern, .. }
+                if pattern.is_source_name() || pattern.code().is_some() =>
+            {
+                BlockTest::Name(key_of(NameKind::Event))
             }
-            Self::Event { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Event), *is, pattern),
-            Self::Target { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Target), *is, pattern),
-            Self::Thread { is, pattern } => of_pattern(NameKey::of_kind(NameKind::Thread), *is, pattern),
+            Self::Name { kind, is, pattern } => of_pattern(key_of(*kind), *is, pattern),
             Self::Level { compare, level } => {
                 let holds = |found: &_| compare.holds((*level as u8).cmp(&(*found as u8)));
                 let levels = LEVELS.into_iter().filter(holds).fold(0, |levels, found| levels | 1 << found as u8);
@@ -45,6 +44,15 @@ impl Term {
             _ => BlockTest::May,
         }
     }
+}
+
+fn key_of(kind: NameKind) -> NameKey {
+    NameKey::of_kind(match kind {
+        NameKind::Span => capture::NameKind::Span,
+        NameKind::Event => capture::NameKind::Event,
+        NameKind::Target => capture::NameKind::Target,
+        NameKind::Thread => capture::NameKind::Thread,
+    })
 }
 
 impl FieldLimit {

@@ -1,7 +1,7 @@
 //! The parser of conditions. Its work is linear in the length of the expression, and its recursion is bounded.
 
 use super::possible::contradiction;
-use super::term::{Compare, FieldLimit, LEVELS, PHASES, RateUnit, Term};
+use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, Term};
 use super::tokens::Tokens;
 use super::{ConditionError, DEPTH_MAX, NamePattern, Node, RateOf, TEXT_BYTES_MAX, WINDOW};
 use eventring::schema::perf::CallSiteLevel;
@@ -115,11 +115,10 @@ fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
     if !tokens.take_name(name) {
         return Err(tokens.expected(tokens.terms()));
     }
+    if let Some((_, kind)) = NAMES.into_iter().find(|(known, _)| *known == name) {
+        return pattern(tokens).map(|(is, pattern)| Term::Name { kind, is, pattern });
+    }
     match name {
-        "span" => pattern(tokens).map(|(is, pattern)| Term::Span { is, pattern }),
-        "event" => pattern(tokens).map(|(is, pattern)| Term::Event { is, pattern }),
-        "target" => pattern(tokens).map(|(is, pattern)| Term::Target { is, pattern }),
-        "thread" => pattern(tokens).map(|(is, pattern)| Term::Thread { is, pattern }),
         "dur" => Ok(Term::Duration { compare: compare(tokens)?, nanos: time(tokens)? }),
         "task" => pattern(tokens).map(|(is, pattern)| Term::Task { is, pattern }),
         "open" => {

@@ -1,147 +1,113 @@
 //! Possibilities: what the parts of an expression can hold for. A part that can hold for nothing is a mistake of the
 //! user.
 
-use super::Node;
 use super::term::{Compare, LEVELS, PHASES, Term};
+use super::{NameKind, Node};
 use eventring::schema::perf::CallSiteLevel;
-use eventring_tasks::TaskState;
 
 /// A range of times in nanoseconds, with both ends.
 type Times = (u64, u64);
 
 const ALL_TIMES: Option<Times> = Some((0, u64::MAX));
 
+/// The words for what lasts. The index of a kind is its place in [`Possible::times`].
+const LASTING: [&str; 5] =
+    ["spans that are closed", "spans that are open", "polls of tasks", "tasks that were woken", "tasks that are idle"];
+const CLOSED: usize = 0;
+const OPEN: usize = 1;
+/// The place of the first of [`PHASES`].
+const FIRST_PHASE: usize = 2;
+
+const TYPED_EVENT: u8 = 1;
+const MARK: u8 = 1 << 1;
+const DEATH: u8 = 1 << 2;
+const SIGNAL: u8 = 1 << 3;
+/// The words for what does not last. A tick has none: only rates and percentiles hold at one, and these hold for
+/// anything.
+const MOMENTS: [(u8, &str); 4] =
+    [(TYPED_EVENT, "typed events"), (MARK, "marks"), (DEATH, "a death"), (SIGNAL, "a signal")];
+
 /// The things for which a part of an expression may hold. There may be too many, and never too few.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Possible {
-    /// Closed spans that have lasted for such a time.
-    closed: Option<Times>,
-    /// Open spans of such an age.
-    open: Option<Times>,
-    /// Tasks that are polled, wait for a worker, or are idle, for such a time.
-    phases: [Option<Times>; 3],
+    /// What lasts for such a time: closed spans, open spans, and tasks that are polled, wait for a worker, or are idle.
+    times: [Option<Times>; LASTING.len()],
     /// Log records: a bit for each level.
     levels: u8,
-    is_typed_event: bool,
-    is_mark: bool,
-    is_death: bool,
-    is_signal: bool,
-    /// True if the part may hold at a tick, when only rates and percentiles do.
-    is_tick: bool,
+    /// Other things: a bit for each kind.
+    moments: u8,
 }
 
 impl Possible {
-    pub(super) const NOTHING: Self = Self {
-        closed: None,
-        open: None,
-        phases: [None; 3],
-        levels: 0,
-        is_typed_event: false,
-        is_mark: false,
-        is_death: false,
-        is_signal: false,
-        is_tick: false,
-    };
-    pub(super) const ANYTHING: Self = Self {
-        closed: ALL_TIMES,
-        open: ALL_TIMES,
-        phases: [ALL_TIMES; 3],
-        levels: u8::MAX,
-        is_typed_event: true,
-        is_mark: true,
-        is_death: true,
-        is_signal: true,
-        is_tick: true,
-    };
-    const SPANS_AND_RECORDS: Self = Self { closed: ALL_TIMES, open: ALL_TIMES, levels: u8::MAX, ..Self::NOTHING };
+    pub(super) const NOTHING: Self = Self { times: [None; LASTING.len()], levels: 0, moments: 0 };
+    pub(super) const ANYTHING: Self = Self { times: [ALL_TIMES; LASTING.len()], levels: u8::MAX, moments: u8::MAX };
+    const SPANS_AND_RECORDS: Self =
+        Self { times: [ALL_TIMES, ALL_TIMES, None, None, None], levels: u8::MAX, moments: 0 };
 
     fn of_term(term: &Term) -> Self {
         match term {
-            Term::Span { .. } => Self { is_typed_event: true, is_mark: true, ..Self::SPANS_AND_RECORDS },
-            Term::Event { .. } => Self { levels: u8::MAX, is_typed_event: true, is_mark: true, ..Self::NOTHING },
-            Term::Target { .. } | Term::Thread { .. } => Self::SPANS_AND_RECORDS,
-            Term::Task { .. } => {
-                Self { is_typed_event: true, is_mark: true, phases: [ALL_TIMES; 3], ..Self::SPANS_AND_RECORDS }
+            Term::Name { kind: NameKind::Span, .. } => Self { moments: TYPED_EVENT | MARK, ..Self::SPANS_AND_RECORDS },
+            Term::Name { kind: NameKind::Event, .. } => {
+                Self { levels: u8::MAX, moments: TYPED_EVENT | MARK, ..Self::NOTHING }
             }
+            Term::Name { kind: NameKind::Target | NameKind::Thread, .. } => Self::SPANS_AND_RECORDS,
+            Term::Task { .. } => Self { moments: TYPED_EVENT | MARK, ..Self::ANYTHING },
             Term::Phase { state, compare, nanos } => {
-                let of = |(_, of): (&str, TaskState)| times(*compare, *nanos).filter(|_| of == *state);
-                Self { phases: PHASES.map(of), ..Self::NOTHING }
+                let phase = PHASES.iter().position(|(_, of)| of == state);
+                phase.map_or(Self::NOTHING, |phase| Self::lasting(FIRST_PHASE + phase, *compare, *nanos))
             }
-            Term::Duration { compare, nanos } => Self { closed: times(*compare, *nanos), ..Self::NOTHING },
-            Term::OpenAge { compare, nanos } => Self { open: times(*compare, *nanos), ..Self::NOTHING },
+            Term::Duration { compare, nanos } => Self::lasting(CLOSED, *compare, *nanos),
+            Term::OpenAge { compare, nanos } => Self::lasting(OPEN, *compare, *nanos),
             Term::Level { compare, level } => {
                 let holds = |found: &CallSiteLevel| compare.holds((*level as u8).cmp(&(*found as u8)));
                 let levels = LEVELS.into_iter().filter(holds).map(|found| 1 << found as u8);
                 Self { levels: levels.fold(0, |all, level: u8| all | level), ..Self::NOTHING }
             }
-            Term::Field { .. } => Self { is_typed_event: true, phases: [ALL_TIMES; 3], ..Self::SPANS_AND_RECORDS },
+            Term::Field { .. } => Self { moments: TYPED_EVENT, ..Self::ANYTHING },
             Term::Rate { .. } | Term::Percentile { .. } => Self::ANYTHING,
-            Term::Death => Self { is_death: true, ..Self::NOTHING },
-            Term::Signal => Self { is_signal: true, ..Self::NOTHING },
+            Term::Death => Self { moments: DEATH, ..Self::NOTHING },
+            Term::Signal => Self { moments: SIGNAL, ..Self::NOTHING },
         }
+    }
+
+    /// Returns the things of one kind that have lasted so.
+    fn lasting(kind: usize, compare: Compare, nanos: u64) -> Self {
+        let mut possible = Self::NOTHING;
+        possible.times[kind] = times(compare, nanos);
+        possible
     }
 
     /// Returns what is possible for both.
     pub(super) fn and(self, other: Self) -> Self {
-        let both = |one: Option<Times>, other: Option<Times>| {
-            let (one, other) = (one?, other?);
+        let both = |at: usize| {
+            let (one, other) = (self.times[at]?, other.times[at]?);
             Some((one.0.max(other.0), one.1.min(other.1))).filter(|(from, to)| from <= to)
         };
-        Self {
-            closed: both(self.closed, other.closed),
-            open: both(self.open, other.open),
-            phases: [0, 1, 2].map(|at| both(self.phases[at], other.phases[at])),
-            levels: self.levels & other.levels,
-            is_typed_event: self.is_typed_event && other.is_typed_event,
-            is_mark: self.is_mark && other.is_mark,
-            is_death: self.is_death && other.is_death,
-            is_signal: self.is_signal && other.is_signal,
-            is_tick: self.is_tick && other.is_tick,
-        }
+        let (levels, moments) = (self.levels & other.levels, self.moments & other.moments);
+        Self { times: std::array::from_fn(both), levels, moments }
     }
 
     /// Returns what is possible for one of both.
     fn or(self, other: Self) -> Self {
-        let hull = |one: Option<Times>, other: Option<Times>| match (one, other) {
+        let hull = |at: usize| match (self.times[at], other.times[at]) {
             (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
             (one, other) => one.or(other),
         };
-        Self {
-            closed: hull(self.closed, other.closed),
-            open: hull(self.open, other.open),
-            phases: [0, 1, 2].map(|at| hull(self.phases[at], other.phases[at])),
-            levels: self.levels | other.levels,
-            is_typed_event: self.is_typed_event || other.is_typed_event,
-            is_mark: self.is_mark || other.is_mark,
-            is_death: self.is_death || other.is_death,
-            is_signal: self.is_signal || other.is_signal,
-            is_tick: self.is_tick || other.is_tick,
-        }
+        let (levels, moments) = (self.levels | other.levels, self.moments | other.moments);
+        Self { times: std::array::from_fn(hull), levels, moments }
     }
 
     /// Returns the same kinds of things, with any times and levels.
     fn kinds(self) -> Self {
         let levels = if self.levels == 0 { 0 } else { u8::MAX };
-        let phases = self.phases.map(|times| times.and(ALL_TIMES));
-        Self { closed: self.closed.and(ALL_TIMES), open: self.open.and(ALL_TIMES), phases, levels, ..self }
+        Self { times: self.times.map(|times| times.and(ALL_TIMES)), levels, ..self }
     }
 
     fn in_words(self) -> String {
-        let kinds = [
-            (self.closed.is_some(), "spans that are closed"),
-            (self.open.is_some(), "spans that are open"),
-            (self.phases[0].is_some(), "polls of tasks"),
-            (self.phases[1].is_some(), "tasks that were woken"),
-            (self.phases[2].is_some(), "tasks that are idle"),
-            (self.levels > 0, "log records"),
-            (self.is_typed_event, "typed events"),
-            (self.is_mark, "marks"),
-            (self.is_death, "a death"),
-            (self.is_signal, "a signal"),
-        ];
-        let kinds: Vec<&str> =
-            kinds.into_iter().filter_map(|(is_possible, words)| is_possible.then_some(words)).collect();
-        kinds.join(", ")
+        let lasting = self.times.iter().zip(LASTING).filter_map(|(times, words)| times.and(Some(words)));
+        let records = (self.levels > 0).then_some("log records");
+        let moments = MOMENTS.iter().filter(|(bit, _)| self.moments & bit != 0).map(|(_, words)| *words);
+        lasting.chain(records).chain(moments).collect::<Vec<&str>>().join(", ")
     }
 }
 

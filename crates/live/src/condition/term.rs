@@ -11,19 +11,8 @@ use std::time::Duration;
 /// A term of a condition.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Term {
-    Span {
-        is: bool,
-        pattern: NamePattern,
-    },
-    Event {
-        is: bool,
-        pattern: NamePattern,
-    },
-    Target {
-        is: bool,
-        pattern: NamePattern,
-    },
-    Thread {
+    Name {
+        kind: NameKind,
         is: bool,
         pattern: NamePattern,
     },
@@ -79,6 +68,10 @@ pub(super) enum Term {
 pub(super) const LEVELS: [CallSiteLevel; 5] =
     [CallSiteLevel::Error, CallSiteLevel::Warn, CallSiteLevel::Info, CallSiteLevel::Debug, CallSiteLevel::Trace];
 
+/// The words for what has a name.
+pub(super) const NAMES: [(&str, NameKind); 4] =
+    [("span", NameKind::Span), ("event", NameKind::Event), ("target", NameKind::Target), ("thread", NameKind::Thread)];
+
 /// The words for what tasks do.
 pub(super) const PHASES: [(&str, TaskState); 3] =
     [("poll", TaskState::Running), ("woken", TaskState::Woken), ("idle", TaskState::Idle)];
@@ -123,10 +116,10 @@ pub(super) enum RateUnit {
 impl Term {
     pub(super) fn holds(&self, subject: &dyn Subject) -> bool {
         match self {
-            Self::Span { is: true, pattern } => {
+            Self::Name { kind: NameKind::Span, is: true, pattern } => {
                 subject.any_span_name(&mut |target, name| pattern.fits_span(target, name))
             }
-            Self::Span { is: false, pattern } => {
+            Self::Name { kind: NameKind::Span, is: false, pattern } => {
                 let (mut has_span, mut fits) = (false, false);
                 subject.any_span_name(&mut |target, name| {
                     has_span = true;
@@ -135,7 +128,7 @@ impl Term {
                 });
                 has_span && !fits
             }
-            Self::Event { is, pattern } => {
+            Self::Name { kind: NameKind::Event, is, pattern } => {
                 let mut holds = false;
                 let code = subject.event_code();
                 subject.event_name(&mut |name| {
@@ -144,8 +137,10 @@ impl Term {
                 });
                 holds
             }
-            Self::Target { is, pattern } => subject.target().is_some_and(|target| pattern.fits(target) == *is),
-            Self::Thread { is, pattern } => {
+            Self::Name { kind: NameKind::Target, is, pattern } => {
+                subject.target().is_some_and(|target| pattern.fits(target) == *is)
+            }
+            Self::Name { kind: NameKind::Thread, is, pattern } => {
                 let mut holds = false;
                 subject.thread_name(&mut |name| holds = pattern.fits(name) == *is);
                 holds
@@ -199,10 +194,7 @@ impl Term {
     /// Returns the name that the term is about.
     pub(super) fn name(&self) -> Option<(NameKind, &NamePattern)> {
         match self {
-            Self::Span { pattern, .. } => Some((NameKind::Span, pattern)),
-            Self::Event { pattern, .. } => Some((NameKind::Event, pattern)),
-            Self::Target { pattern, .. } => Some((NameKind::Target, pattern)),
-            Self::Thread { pattern, .. } => Some((NameKind::Thread, pattern)),
+            Self::Name { kind, pattern, .. } => Some((*kind, pattern)),
             Self::Rate { of, .. } | Self::Percentile { of, .. } => match of {
                 RateOf::Spans(pattern) => Some((NameKind::Span, pattern)),
                 RateOf::Events(pattern) => Some((NameKind::Event, pattern)),
@@ -237,14 +229,7 @@ impl Term {
 
     /// Returns true if the term holds only for some of what happens.
     pub(super) fn names_something(&self) -> bool {
-        !matches!(
-            self,
-            Self::Span { is: false, .. }
-                | Self::Event { is: false, .. }
-                | Self::Target { is: false, .. }
-                | Self::Thread { is: false, .. }
-                | Self::Task { is: false, .. }
-        )
+        !matches!(self, Self::Name { is: false, .. } | Self::Task { is: false, .. })
     }
 }
 
@@ -337,10 +322,10 @@ impl fmt::Display for Term {
             false => format!("{of},{}", time(window)),
         };
         match self {
-            Self::Span { is, pattern } => write!(f, "span{}{pattern}", sign(*is)),
-            Self::Event { is, pattern } => write!(f, "event{}{pattern}", sign(*is)),
-            Self::Target { is, pattern } => write!(f, "target{}{pattern}", sign(*is)),
-            Self::Thread { is, pattern } => write!(f, "thread{}{pattern}", sign(*is)),
+            Self::Name { kind, is, pattern } => {
+                let name = NAMES.iter().find(|(_, of)| of == kind).map_or("", |(name, _)| name);
+                write!(f, "{name}{}{pattern}", sign(*is))
+            }
             Self::Task { is, pattern } => write!(f, "task{}{pattern}", sign(*is)),
             Self::Phase { state, compare, nanos } => {
                 let name = PHASES.iter().find(|(_, of)| of == state).map_or("", |(name, _)| name);

@@ -19,6 +19,7 @@ pub(crate) const BATCH_BYTES: usize = 1 << 20;
 pub(super) const LINE_BYTES: usize = 128 << 10;
 
 /// Spans and log records that leave together.
+#[derive(Default)]
 pub(crate) struct OtlpBatch {
     /// The bytes from which on the batch is full.
     bytes_max: usize,
@@ -39,7 +40,7 @@ pub(crate) struct OtlpRequests {
 
 impl OtlpBatch {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, spans: Vec::new(), logs: Vec::new(), bytes: 0 }
+        Self { bytes_max, ..Self::default() }
     }
 
     pub(super) fn span(&mut self, process: usize, scope: &str, span: Span) {
@@ -71,32 +72,20 @@ impl OtlpBatch {
         self.bytes = 0;
         let (spans, logs) = (std::mem::take(&mut self.spans), std::mem::take(&mut self.logs));
         let (span_count, log_count) = (spans.len() as u64, logs.len() as u64);
-        let resource_spans: Vec<ResourceSpans> = grouped(spans)
-            .into_iter()
-            .map(|(process, scopes)| ResourceSpans {
-                resource: Some(resource(process)),
-                scope_spans: scopes
-                    .into_iter()
-                    .map(|(name, spans)| ScopeSpans { scope: Some(scope(name)), spans, ..ScopeSpans::default() })
-                    .collect(),
-                ..ResourceSpans::default()
-            })
-            .collect();
-        let resource_logs: Vec<ResourceLogs> = grouped(logs)
-            .into_iter()
-            .map(|(process, scopes)| ResourceLogs {
-                resource: Some(resource(process)),
-                scope_logs: scopes
-                    .into_iter()
-                    .map(|(name, log_records)| ScopeLogs {
-                        scope: Some(scope(name)),
-                        log_records,
-                        ..ScopeLogs::default()
-                    })
-                    .collect(),
-                ..ResourceLogs::default()
-            })
-            .collect();
+        let of_scope = |scope, spans| ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() };
+        let resource_spans = grouped(spans, of_scope).map(|(process, scope_spans)| ResourceSpans {
+            resource: Some(resource(process)),
+            scope_spans,
+            ..ResourceSpans::default()
+        });
+        let resource_spans = resource_spans.collect();
+        let of_scope = |scope, log_records| ScopeLogs { scope: Some(scope), log_records, ..ScopeLogs::default() };
+        let resource_logs = grouped(logs, of_scope).map(|(process, scope_logs)| ResourceLogs {
+            resource: Some(resource(process)),
+            scope_logs,
+            ..ResourceLogs::default()
+        });
+        let resource_logs = resource_logs.collect();
         OtlpRequests {
             traces: (span_count > 0).then_some(ExportTraceServiceRequest { resource_spans }),
             logs: (log_count > 0).then_some(ExportLogsServiceRequest { resource_logs }),
@@ -106,17 +95,17 @@ impl OtlpBatch {
     }
 }
 
-fn scope(name: String) -> InstrumentationScope {
-    InstrumentationScope { name, ..InstrumentationScope::default() }
-}
-
-/// The messages of each scope of one process.
-type Scopes<M> = Vec<(String, Vec<M>)>;
-
 /// Puts messages into groups by process, and within a process by scope. Groups and messages keep their order.
-fn grouped<M>(messages: Vec<(usize, String, M)>) -> Vec<(usize, Scopes<M>)> {
+fn grouped<M, S>(
+    messages: Vec<(usize, String, M)>,
+    of_scope: impl Fn(InstrumentationScope, Vec<M>) -> S,
+) -> impl Iterator<Item = (usize, Vec<S>)> {
+    let scope = |name| InstrumentationScope { name, ..InstrumentationScope::default() };
     let messages = messages.into_iter().map(|(process, scope, message)| (process, (scope, message)));
-    by_key(messages).into_iter().map(|(process, of_process)| (process, by_key(of_process))).collect()
+    by_key(messages).into_iter().map(move |(process, of_process)| {
+        let scopes = by_key(of_process).into_iter();
+        (process, scopes.map(|(name, messages)| of_scope(scope(name), messages)).collect())
+    })
 }
 
 fn by_key<K: Hash + Eq + Clone, M>(messages: impl IntoIterator<Item = (K, M)>) -> Vec<(K, Vec<M>)> {

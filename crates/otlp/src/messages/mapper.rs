@@ -35,6 +35,7 @@ struct OtlpProcess {
 }
 
 /// Makes messages of spans, of what happens at one time, and of losses.
+#[derive(Default)]
 pub(crate) struct OtlpMapper {
     /// The name of the host, if it is known.
     host: Option<String>,
@@ -91,17 +92,7 @@ impl OtlpProcess {
 impl OtlpMapper {
     /// Makes a mapper whose batches are full from this number of bytes on.
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self {
-            host: None,
-            since_nanos: 0,
-            processes: Vec::new(),
-            rings_known: 0,
-            batch: OtlpBatch::new(bytes_max),
-            held: HeldHappenings::default(),
-            trees: ClosedTrees::default(),
-            counts: NotInSpans::default(),
-            open_spans: 0,
-        }
+        Self { batch: OtlpBatch::new(bytes_max), ..Self::default() }
     }
 
     /// Sets the name of the host.

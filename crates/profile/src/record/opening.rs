@@ -19,6 +19,7 @@ const INHERITING_MAX: usize = 256;
 const SAMPLED_CPUS_MAX: usize = 16;
 
 /// All buffers, and what they could not be opened for.
+#[derive(Default)]
 pub(super) struct Opened {
     pub(super) sources: Vec<Source>,
     pub(super) missing: Vec<Missing>,
@@ -40,18 +41,7 @@ impl Opened {
     /// Opens the buffers.
     pub(super) fn open(target: &ProfileTarget, options: &ProfileOptions) -> Self {
         raise_files_max();
-        let mut opened = Self {
-            sources: Vec::new(),
-            missing: Vec::new(),
-            has_others: false,
-            has_syscalls: false,
-            has_stacks: false,
-            looked_at: Vec::new(),
-            attached: HashSet::new(),
-            kinds: Vec::new(),
-            access: None,
-            cpus: online_cpus(),
-        };
+        let mut opened = Self { cpus: online_cpus(), ..Self::default() };
         match Access::find() {
             Ok(access) => opened.access = Some(access),
             Err(error) => {

@@ -128,48 +128,26 @@ pub(super) fn find(span: &CollectedSpan, shares: &Shares, usual: &Usual, collect
     let usually = time(usual.part(part));
     let took = time(shares.nanos(part));
     let mut evidence = String::new();
-    let kind = match part {
+    let (kind, what, why) = match part {
         Part::Children => {
             let child = slow_child(shares, usual)?;
             let usually = time(usual.children.get(child.0).copied().unwrap_or(0));
             let _ = write!(evidence, "{} took {} of it, usually {usually}", child.0, time(child.1));
             describe_child(span, child.0, collected, 0, &mut evidence);
-            CauseKind::Child
+            return Some(Cause { kind: CauseKind::Child, evidence });
         }
         Part::Blocked => {
-            let kind = shares
-                .waits
-                .iter()
-                .max_by_key(|(_, nanos)| **nanos)
-                .map_or(CauseKind::Unknown, |(what, _)| kind_of(*what));
-            let _ = write!(evidence, "it was blocked for {took}, usually {usually}");
-            add_detail(shares, part, &mut evidence);
-            kind
+            let most = shares.waits.iter().max_by_key(|(_, nanos)| **nanos);
+            (most.map_or(CauseKind::Unknown, |(what, _)| kind_of(*what)), "it was blocked", "")
         }
-        Part::Runnable => {
-            let _ = write!(evidence, "it could have run and did not for {took}, usually {usually}");
-            add_detail(shares, part, &mut evidence);
-            CauseKind::Processor
-        }
-        Part::Executor => {
-            let _ = write!(evidence, "it was not polled for {took}, usually {usually}, because its worker was busy");
-            add_detail(shares, part, &mut evidence);
-            CauseKind::Executor
-        }
-        Part::Computing => {
-            let _ = write!(evidence, "it computed for {took}, usually {usually}");
-            CauseKind::Computing
-        }
-        Part::Waiting => {
-            let _ = write!(evidence, "no thread was in it for {took}, usually {usually}: it waited to be woken");
-            CauseKind::Waiting
-        }
-        Part::Unknown => {
-            let _ =
-                write!(evidence, "its thread was in it for {took}, usually {usually}, and nothing says what it did");
-            CauseKind::Unknown
-        }
+        Part::Runnable => (CauseKind::Processor, "it could have run and did not", ""),
+        Part::Executor => (CauseKind::Executor, "it was not polled", ", because its worker was busy"),
+        Part::Computing => (CauseKind::Computing, "it computed", ""),
+        Part::Waiting => (CauseKind::Waiting, "no thread was in it", ": it waited to be woken"),
+        Part::Unknown => (CauseKind::Unknown, "its thread was in it", ", and nothing says what it did"),
     };
+    let _ = write!(evidence, "{what} for {took}, usually {usually}{why}");
+    add_detail(shares, part, &mut evidence);
     Some(Cause { kind, evidence })
 }
 
@@ -197,30 +175,21 @@ fn describe_child(span: &CollectedSpan, name: &str, collected: &Collected, depth
     let Some(longest) = children.filter(|child| child.name == name).max_by_key(|child| child.nanos()) else { return };
     let shares = divide(longest, collected);
     let Some(part) = Part::ALL.into_iter().max_by_key(|part| shares.nanos(*part)) else { return };
-    let took = time(shares.nanos(part));
-    match part {
+    let what = match part {
         Part::Children if depth < DEPTH_MAX => {
             let Some((inner, nanos)) = shares.main_detail(Part::Children) else { return };
             let _ = write!(out, "; in it {inner} took {}", time(nanos));
-            describe_child(longest, inner, collected, depth + 1, out);
+            return describe_child(longest, inner, collected, depth + 1, out);
         }
-        Part::Children => {}
-        Part::Computing => _ = write!(out, "; it computed for {took}"),
-        Part::Runnable => {
-            let _ = write!(out, "; it could have run and did not for {took}");
-            add_detail(&shares, part, out);
-        }
-        Part::Blocked => {
-            let _ = write!(out, "; it was blocked for {took}");
-            add_detail(&shares, part, out);
-        }
-        Part::Executor => {
-            let _ = write!(out, "; it was not polled for {took}");
-            add_detail(&shares, part, out);
-        }
-        Part::Waiting => _ = write!(out, "; it waited to be woken for {took}"),
-        Part::Unknown => {}
-    }
+        Part::Children | Part::Unknown => return,
+        Part::Computing => "it computed",
+        Part::Runnable => "it could have run and did not",
+        Part::Blocked => "it was blocked",
+        Part::Executor => "it was not polled",
+        Part::Waiting => "it waited to be woken",
+    };
+    let _ = write!(out, "; {what} for {}", time(shares.nanos(part)));
+    add_detail(&shares, part, out);
 }
 
 fn add_detail(shares: &Shares, part: Part, out: &mut String) {

@@ -50,6 +50,7 @@ pub struct EncodedBlock {
 }
 
 /// The columns that are made.
+#[derive(Default)]
 struct ColumnMaker {
     entries: Vec<ColumnEntry>,
     data: Vec<u8>,
@@ -68,15 +69,7 @@ impl BlockEncoder {
             ids: IdWriter::new(),
             finder: GroupFinder::default(),
             groups: Vec::new(),
-            columns: ColumnMaker {
-                entries: Vec::new(),
-                data: Vec::new(),
-                column_bytes: 0,
-                plain: Vec::new(),
-                ints: IntsScratch::default(),
-                compressor: None,
-                level: 0,
-            },
+            columns: ColumnMaker::default(),
             values: Vec::new(),
             new_ids: NewIds::default(),
             codes: Default::default(),

@@ -15,6 +15,7 @@ pub(in crate::trace_builder) struct Chains {
 }
 
 /// The blocks of one ring. One block is open at a time, and is drawn when it is over.
+#[derive(Default)]
 pub(super) struct Chain {
     pub(super) open: Option<Collected>,
     /// A block whose BLOCK_START was not read.
@@ -32,14 +33,7 @@ impl Chains {
         let mut wanted = Wanted::ALL;
         // Accesses are counted, and not drawn one by one.
         (wanted.input, wanted.accesses) = (false, false);
-        let chain = |ring| Chain {
-            open: None,
-            without_start: None,
-            over_tag: 0,
-            known: recording.capture.known_blocks(ring),
-            block_rows: TrackRows::default(),
-            txn_rows: TrackRows::default(),
-        };
+        let chain = |ring| Chain { known: recording.capture.known_blocks(ring), ..Chain::default() };
         let chains = (0..recording.capture.rings().len() as u32).map(chain).collect();
         Self { rings: ExecRings::new(recording, wanted), chains }
     }

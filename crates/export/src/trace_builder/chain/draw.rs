@@ -64,9 +64,7 @@ impl TraceBuilder<'_> {
         if from >= until {
             return Ok(());
         }
-        let slice = self.next_slice();
-        self.writer.begin(track, slice, from, Label { name: "EVM", category, ..Label::default() }, &args)?;
-        self.writer.end(track, slice, until, &Args::default())
+        self.whole_slice(track, (from, until), Label { name: "EVM", category, ..Label::default() }, &args)
     }
 
     fn draw_txns(

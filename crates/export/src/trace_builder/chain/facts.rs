@@ -122,11 +122,8 @@ fn push_block(args: &mut Args, block: &Block, is_open: bool) {
 
 /// Returns the arguments of a transaction.
 pub(super) fn of_txn(index: u64, number: Option<u64>, part: &Part, txn: Option<&Txn>, block: Option<&Block>) -> Args {
-    let mut args = Args::default();
-    args.push("index", ArgValue::Uint(index));
-    if let Some(number) = number {
-        args.push("block", ArgValue::Uint(number));
-    }
+    let mut args = Args::one("index", ArgValue::Uint(index));
+    args.push_some("block", number.map(ArgValue::Uint));
     if let Some(start) = txn.and_then(|txn| txn.start.as_ref()) {
         args.push("hash", text(start.hash));
         args.push("sender", text(start.sender));
@@ -181,8 +178,7 @@ pub(super) fn alert_of_txn(txn: &Txn) -> Option<Alert> {
 
 /// Returns the name and the arguments of what consensus says of a block.
 pub(super) fn of_consensus(found: &Found, event: &Descriptor) -> Option<(String, Args)> {
-    let mut args = Args::default();
-    args.push("seqno", ArgValue::Uint(event.seqno));
+    let mut args = Args::one("seqno", ArgValue::Uint(event.seqno));
     let (state, number) = match found {
         Found::Voted(qc) => {
             args.push("id", text(qc.block_tag.id));
