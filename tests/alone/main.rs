@@ -18,6 +18,7 @@ mod record_within_the_allocator;
 mod scopes;
 mod scopes_in_any_order;
 mod scopes_in_stacks;
+mod scopes_that_are_many;
 mod scopes_while_stalled;
 mod shm_modes;
 mod stall;

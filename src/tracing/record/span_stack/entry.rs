@@ -54,6 +54,13 @@ impl SpanEntry {
         self.local_id == scope_local_id(self.span_id)
     }
 
+    /// Returns the entry of a scope that is no duplicate, whose begin was recorded.
+    #[inline(always)]
+    pub(super) fn of_scope(span_id: u64, call_site_id: u32) -> Self {
+        let tag = u64::from(call_site_id) << 32 | u64::from(SCOPES);
+        Self { span_id, local_id: scope_local_id(span_id), tag }
+    }
+
     pub(super) const EMPTY: Self = Self { span_id: 0, local_id: 0, tag: 0 };
 
     /// Returns the call site of the span.
