@@ -16,7 +16,7 @@ pub trait ArgSink {
 }
 
 /// A type whose values a log macro records as they are: numbers, truth values, characters, texts, and options and
-/// slices of these. Values of other types are formatted by the program, into the ring.
+/// slices of these, up to 16 deep. Values of other types are formatted by the program, into the ring.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not stored as an argument of a text as it is",
     note = "if its type follows from a later line, name the type before the call, as in `let names: Vec<Name> = Vec::new();`: then the argument is formatted"
@@ -26,6 +26,15 @@ pub trait LogValue {
     #[doc(hidden)]
     fn put(&self, out: &mut impl ArgSink);
 }
+
+/// A type whose values nest options and slices at most as deep as `D` says: `(D,)` is one deeper than `D`, and `()` is
+/// not at all. The compiler counts, so a type that is too deep for readers is formatted.
+pub trait NestsWithin<D> {}
+
+/// Four deeper than `D`.
+type FourIn<D> = ((((D,),),),);
+/// As deep as readers go.
+pub type Deepest = FourIn<FourIn<FourIn<FourIn<()>>>>;
 
 macro_rules! log_number {
     ($($ty:ty as $wide:ty => $kind:ident),* $(,)?) => {
@@ -37,7 +46,8 @@ macro_rules! log_number {
                 bytes[1..].copy_from_slice(&(*self as $wide).to_le_bytes());
                 out.put(&bytes);
             }
-        })*
+        }
+        impl<D> NestsWithin<D> for $ty {})*
     };
 }
 
@@ -55,7 +65,8 @@ macro_rules! log_text {
             fn put(&self, out: &mut impl ArgSink) {
                 out.put_text(ArgKind::Str as u8, self);
             }
-        })*
+        }
+        impl<D> NestsWithin<D> for $ty {})*
     };
 }
 
@@ -109,6 +120,13 @@ impl<T: LogValue> LogValue for Vec<T> {
     }
 }
 
+impl<D, T: NestsWithin<D> + ?Sized> NestsWithin<D> for &T {}
+impl<D, T: NestsWithin<D> + ?Sized> NestsWithin<D> for &mut T {}
+impl<D, T: NestsWithin<D>> NestsWithin<(D,)> for Option<T> {}
+impl<D, T: NestsWithin<D>> NestsWithin<(D,)> for [T] {}
+impl<D, T: NestsWithin<D>, const N: usize> NestsWithin<(D,)> for [T; N] {}
+impl<D, T: NestsWithin<D>> NestsWithin<(D,)> for Vec<T> {}
+
 /// An argument of a text.
 pub trait LogArg {
     /// Appends the argument.
@@ -132,8 +150,8 @@ impl<F: Fn(&mut dyn fmt::Write) -> fmt::Result> LogArg for FormattedArg<F> {
     }
 }
 
-/// An argument of any type: as it is if [`LogValue`] has its type, and otherwise formatted. The compiler chooses: it looks
-/// for a method of `&ArgOf` before one of `&&ArgOf`.
+/// An argument of any type: as it is if [`LogValue`] has its type and readers go as deep, and otherwise formatted. The
+/// compiler chooses: it looks for a method of `&ArgOf` before one of `&&ArgOf`.
 #[derive(Debug)]
 pub struct ArgOf<'v, T: ?Sized>(pub &'v T);
 
@@ -145,7 +163,7 @@ pub trait ArgAsIs<F> {
     fn __eventring_arg(&self, format: F) -> Self::Arg;
 }
 
-impl<'v, T: LogValue + ?Sized, F> ArgAsIs<F> for ArgOf<'v, T> {
+impl<'v, T: LogValue + NestsWithin<Deepest> + ?Sized, F> ArgAsIs<F> for ArgOf<'v, T> {
     type Arg = &'v T;
 
     #[inline(always)]
