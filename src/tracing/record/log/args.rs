@@ -22,14 +22,19 @@ pub trait ArgSink {
     note = "if its type follows from a later line, name the type before the call, as in `let names: Vec<Name> = Vec::new();`: then the argument is formatted"
 )]
 pub trait LogValue {
+    /// How deep options and slices are nested in it: `()` for not at all, and `(D,)` for one deeper than `D`.
+    #[doc(hidden)]
+    type Depth;
     /// Appends the value.
     #[doc(hidden)]
     fn put(&self, out: &mut impl ArgSink);
 }
 
-/// A type whose values nest options and slices at most as deep as `D` says: `(D,)` is one deeper than `D`, and `()` is
-/// not at all. The compiler counts, so a type that is too deep for readers is formatted.
-pub trait NestsWithin<D> {}
+/// A depth that is at most `D`. The compiler counts, so a value that is too deep for readers is formatted.
+pub trait AtMost<D> {}
+
+impl<D> AtMost<D> for () {}
+impl<D, T: AtMost<D>> AtMost<(D,)> for (T,) {}
 
 /// Four deeper than `D`.
 type FourIn<D> = ((((D,),),),);
@@ -39,6 +44,8 @@ pub type Deepest = FourIn<FourIn<FourIn<FourIn<()>>>>;
 macro_rules! log_number {
     ($($ty:ty as $wide:ty => $kind:ident),* $(,)?) => {
         $(impl LogValue for $ty {
+            type Depth = ();
+
             #[inline(always)]
             fn put(&self, out: &mut impl ArgSink) {
                 // The kind and the number are appended together: each append waits for the one before.
@@ -46,8 +53,7 @@ macro_rules! log_number {
                 bytes[1..].copy_from_slice(&(*self as $wide).to_le_bytes());
                 out.put(&bytes);
             }
-        }
-        impl<D> NestsWithin<D> for $ty {})*
+        })*
     };
 }
 
@@ -61,18 +67,21 @@ log_number! {
 macro_rules! log_text {
     ($($ty:ty),*) => {
         $(impl LogValue for $ty {
+            type Depth = ();
+
             #[inline(always)]
             fn put(&self, out: &mut impl ArgSink) {
                 out.put_text(ArgKind::Str as u8, self);
             }
-        }
-        impl<D> NestsWithin<D> for $ty {})*
+        })*
     };
 }
 
 log_text!(str, String, Cow<'_, str>, Box<str>);
 
 impl<T: LogValue + ?Sized> LogValue for &T {
+    type Depth = T::Depth;
+
     #[inline(always)]
     fn put(&self, out: &mut impl ArgSink) {
         (**self).put(out);
@@ -80,6 +89,8 @@ impl<T: LogValue + ?Sized> LogValue for &T {
 }
 
 impl<T: LogValue + ?Sized> LogValue for &mut T {
+    type Depth = T::Depth;
+
     #[inline(always)]
     fn put(&self, out: &mut impl ArgSink) {
         (**self).put(out);
@@ -87,6 +98,8 @@ impl<T: LogValue + ?Sized> LogValue for &mut T {
 }
 
 impl<T: LogValue> LogValue for Option<T> {
+    type Depth = (T::Depth,);
+
     #[inline(always)]
     fn put(&self, out: &mut impl ArgSink) {
         match self {
@@ -100,6 +113,8 @@ impl<T: LogValue> LogValue for Option<T> {
 }
 
 impl<T: LogValue> LogValue for [T] {
+    type Depth = (T::Depth,);
+
     fn put(&self, out: &mut impl ArgSink) {
         // More values than this do not fit, because there is no such buffer.
         let [low, high] = u16::try_from(self.len()).unwrap_or(u16::MAX).to_le_bytes();
@@ -109,23 +124,20 @@ impl<T: LogValue> LogValue for [T] {
 }
 
 impl<T: LogValue, const N: usize> LogValue for [T; N] {
+    type Depth = (T::Depth,);
+
     fn put(&self, out: &mut impl ArgSink) {
         self.as_slice().put(out);
     }
 }
 
 impl<T: LogValue> LogValue for Vec<T> {
+    type Depth = (T::Depth,);
+
     fn put(&self, out: &mut impl ArgSink) {
         self.as_slice().put(out);
     }
 }
-
-impl<D, T: NestsWithin<D> + ?Sized> NestsWithin<D> for &T {}
-impl<D, T: NestsWithin<D> + ?Sized> NestsWithin<D> for &mut T {}
-impl<D, T: NestsWithin<D>> NestsWithin<(D,)> for Option<T> {}
-impl<D, T: NestsWithin<D>> NestsWithin<(D,)> for [T] {}
-impl<D, T: NestsWithin<D>, const N: usize> NestsWithin<(D,)> for [T; N] {}
-impl<D, T: NestsWithin<D>> NestsWithin<(D,)> for Vec<T> {}
 
 /// An argument of a text.
 pub trait LogArg {
@@ -163,7 +175,7 @@ pub trait ArgAsIs<F> {
     fn __eventring_arg(&self, format: F) -> Self::Arg;
 }
 
-impl<'v, T: LogValue + NestsWithin<Deepest> + ?Sized, F> ArgAsIs<F> for ArgOf<'v, T> {
+impl<'v, T: LogValue<Depth: AtMost<Deepest>> + ?Sized, F> ArgAsIs<F> for ArgOf<'v, T> {
     type Arg = &'v T;
 
     #[inline(always)]
