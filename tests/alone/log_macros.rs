@@ -100,6 +100,32 @@ fn the_text_that_readers_show_is_that_of_format() {
     assert_eq!(recorded(), expected);
 }
 
+/// Nests a value in as many options as there are dots.
+macro_rules! nested {
+    ($value:expr;) => { $value };
+    ($value:expr; . $($rest:tt)*) => { Some(nested!($value; $($rest)*)) };
+}
+
+#[test]
+fn a_value_is_shown_however_deep_it_is_nested() {
+    alone!();
+    try_init_with(small(), "info".parse().unwrap()).unwrap();
+    let mut expected = Vec::new();
+    let deep = nested!(7; . . . . . . . . . . . . . . . .);
+    let deeper = Some(deep);
+    let list = nested!([1]; . . . . . . . . . . . . . . .);
+    let lists = nested!(vec![1]; . . . . . . . . . . . . . . . .);
+    let none = Some(Some(&deep)).filter(|_| false);
+    both! { expected:
+        "16: {deep:?} end {}", 5;
+        "17: {deeper:?} end {}", 5;
+        "{deeper:#?} {0:1$?} {0:.1$?}", deeper, 9;
+        "{list:?} {lists:?} {:?} {:?}", &[&deeper][..], "end";
+        "{none:?} {:?}", Some(&mut "end");
+    }
+    assert_eq!(recorded(), expected);
+}
+
 #[test]
 fn an_argument_may_consume_its_value_and_is_formatted_at_most_twice() {
     alone!();

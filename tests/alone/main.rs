@@ -16,8 +16,10 @@ mod global_override;
 mod log_macros;
 mod record_within_the_allocator;
 mod scopes;
+mod scopes_beside_scoped_subscribers;
 mod scopes_in_any_order;
 mod scopes_in_stacks;
+mod scopes_that_are_many;
 mod scopes_while_stalled;
 mod shm_modes;
 #[path = "../spans.rs"]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::any_capture::everything;
 use eventring::reader::GapCause;
-use eventring::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt};
+use eventring::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, flags};
 use eventring::tracing::SpanStep;
 use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use eventring_capture::recording::{
@@ -265,6 +265,22 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
     let summary = summarize(&capture).unwrap();
     let [job] = &summary.spans[..] else { panic!("{summary:?}") };
     assert_eq!((job.count, job.open, job.incomplete, job.end_lost), (1, 3, 0, 3));
+}
+
+#[test]
+fn a_scope_whose_begin_was_overwritten_is_a_scope() {
+    let mut made = CaptureFixture::new();
+    made.call_site(1000, 1, CallSiteKind::Span, "parse", &[]);
+    let of = |span_id, flags| PerfExt { thread_id: 1, flags, ..PerfExt::of_span(span_id, 1) };
+    made.gap(0, 1, GapCause::Overwritten);
+    made.perf(PerfEvent::SpanExit, 2000, of(1, flags::CLOSED), &[]);
+    made.perf(PerfEvent::SpanNew, 3000, of(2, flags::SCOPE | flags::ENTERED), &[]);
+    made.perf(PerfEvent::SpanExit, 4000, of(2, flags::CLOSED), &[]);
+    let capture = made.open();
+    let [parse] = &summarize(&capture).unwrap().spans[..] else { panic!() };
+    assert_eq!((parse.count + parse.incomplete, parse.kind()), (2, "scope"));
+    let lines = exported(&capture, Format::Jsonl, View::Thread);
+    assert_eq!(lines.matches(r#""scope":true"#).count(), 2, "{lines}");
 }
 
 #[test]

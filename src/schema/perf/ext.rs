@@ -15,7 +15,7 @@ pub mod flags {
     /// The span was created before it could be recorded. The event's time is later than the creation of the span, and
     /// fields may be missing.
     pub const ADOPTED: u16 = 1 << 4;
-    /// SPAN_NEW: the span is a scope, a span of one thread.
+    /// SPAN_NEW: the span is a scope, a span of one thread. Readers give it to the SPAN_EXIT of a scope, too.
     pub const SCOPE: u16 = 1 << 5;
     /// SPAN_NEW: the thread also enters the span, with this event.
     pub const ENTERED: u16 = 1 << 6;

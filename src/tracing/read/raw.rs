@@ -41,7 +41,11 @@ impl<'p> RawRecord<'p> {
             Some(PerfEvent::SpanExit) if self.ext.flags & flags::CLOSED != 0 => PerfEvent::SpanClose,
             _ => return (*self, None),
         };
-        let flags = self.ext.flags & !(flags::ENTERED | flags::CLOSED);
+        let mut flags = self.ext.flags & !(flags::ENTERED | flags::CLOSED);
+        // Only the exit of a scope closes. A reader may not have seen the begin.
+        if second == PerfEvent::SpanClose {
+            flags |= flags::SCOPE;
+        }
         let of_second =
             PerfExt { thread_id: self.ext.thread_id, ..PerfExt::of_span(self.ext.span_id, self.ext.call_site_id) };
         let first = Self { ext: PerfExt { flags, ..self.ext }, ..*self };

@@ -27,11 +27,11 @@ thread_local! {
 
 /// Makes sure that the destructor of [`EndOfThread`] runs when the thread ends, even if the thread never gets a
 /// shard. Call this before the thread takes a span cell or puts a cell back. No call is needed if the thread has a
-/// shard.
-pub(super) fn register() {
-    // The first use of the thread-local registers its destructor. An error means that the destructor has already run.
-    // Nothing needs to be done then, because the thread's free list stays empty.
-    let _ = END.try_with(|_| ());
+/// shard. Returns false if the destructor has already run: then the thread's free list stays empty, and so must all
+/// else that the destructor frees.
+pub(super) fn register() -> bool {
+    // The first use of the thread-local registers its destructor.
+    END.try_with(|_| ()).is_ok()
 }
 
 /// Returns the shard that `recorder` has assigned to this thread, or `None` if it has assigned none.
@@ -71,6 +71,7 @@ impl Drop for EndOfThread {
     fn drop(&mut self) {
         thread::with(|thread| {
             scope::end_all(thread);
+            thread.span_stack.end();
             thread.free_list.end(&SPAN_SLAB);
             thread.forget_last_ring();
             for assigned in self.0.get_mut().drain(..) {

@@ -42,6 +42,7 @@ pub(super) mod scope;
 pub(super) mod setup_error;
 pub(super) mod shards;
 pub(super) mod sink;
+mod sinks;
 pub(super) mod site;
 pub(super) mod span_map;
 pub(super) mod span_stack;

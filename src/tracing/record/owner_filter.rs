@@ -17,20 +17,30 @@ use super::subscriber::RecorderSubscriber;
 use crate::tracing::filter::filter_handle::{FilterHandle, SharedFilter};
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock, Weak};
-use tracing_core::dispatcher::{Dispatch, WeakDispatch, get_default};
-use tracing_core::subscriber::{NoSubscriber, Subscriber as _};
+use tracing_core::dispatcher::{Dispatch, WeakDispatch, get_current, get_default};
+use tracing_core::subscriber::{Interest, NoSubscriber, Subscriber as _};
 use tracing_core::{LevelFilter, Metadata};
 use tracing_subscriber::layer::Layer as _;
 
-/// Who decides on threads with another stack, or without one: the filter of the subscriber or layer that came into use
-/// last, and if it has none, its stack of layers. Such a thread is in no span of the stack.
-#[derive(Clone)]
-enum Decider {
-    Filter(Weak<SharedFilter>),
-    Stack(WeakDispatch),
+/// Who decides on threads with another stack, or without one: the filter of a subscriber or layer, and if it has none,
+/// its stack of layers. Such a thread is in no span of the stack.
+struct Decider {
+    filter: Option<Weak<SharedFilter>>,
+    stack: WeakDispatch,
 }
 
-static DECIDER: RwLock<Option<Decider>> = RwLock::new(None);
+/// Those that have come into use, the last one last. The last one that is left decides.
+static DECIDERS: RwLock<Vec<Decider>> = RwLock::new(Vec::new());
+
+/// What a call site gets that `tracing` has asked no subscriber or layer about that records to `PERF`.
+pub(super) enum Decision {
+    /// The answer of the stack that decides.
+    Of(Interest),
+    /// Each thread must be asked, each time.
+    OfEachThread,
+    /// The stack of this thread has answered already.
+    OfThisThread,
+}
 
 thread_local! {
     /// True once the question that the thread asks now has reached a layer that records to `PERF`.
@@ -39,22 +49,44 @@ thread_local! {
 
 /// Notes who decides from now on, for a subscriber or layer that comes into use.
 pub(super) fn set(filter: Option<&FilterHandle>, stack: &Dispatch) {
-    let of_filter = filter.map(|filter| Decider::Filter(filter.downgrade()));
-    let decider = of_filter.unwrap_or_else(|| Decider::Stack(stack.downgrade()));
-    *DECIDER.write().unwrap_or_else(PoisonError::into_inner) = Some(decider);
+    let decider = Decider { filter: filter.map(FilterHandle::downgrade), stack: stack.downgrade() };
+    let mut deciders = DECIDERS.write().unwrap_or_else(PoisonError::into_inner);
+    // The program may drop a stack meanwhile. It does so when the lock is free again.
+    let alive: Vec<Option<Dispatch>> = deciders.iter().map(|decider| decider.stack.upgrade()).collect();
+    let mut is_alive = alive.iter().map(Option::is_some);
+    deciders.retain(|_| is_alive.next() == Some(true));
+    deciders.push(decider);
+    drop(deciders);
+}
+
+/// Returns the filter and the stack that decide now, if there are any. Returns `None` if nobody can tell: a wait for
+/// the lock could last for ever, because this may be a signal handler that has interrupted `set`.
+fn decider() -> Option<Option<(Option<FilterHandle>, Dispatch)>> {
+    let deciders = DECIDERS.try_read().ok()?;
+    Some(deciders.iter().rev().find_map(|decider| {
+        let stack = decider.stack.upgrade()?;
+        Some((decider.filter.as_ref().and_then(FilterHandle::from_weak), stack))
+    }))
+}
+
+/// Asks the stack that decides about a call site.
+pub(super) fn interest(metadata: &'static Metadata<'static>) -> Decision {
+    // While a scoped subscriber is called, it must not be asked: it may hold locks. `tracing` does not ask it either.
+    let Some(has_none) = get_current(|stack| stack.is::<NoSubscriber>()) else { return Decision::OfEachThread };
+    match decider() {
+        Some(Some((_, stack))) => Decision::Of(stack.register_callsite(metadata)),
+        _ if has_none => Decision::OfEachThread,
+        _ => Decision::OfThisThread,
+    }
 }
 
 /// Returns true if a call site is wanted in the spans that the thread is in. This process has made the recorder.
 pub(super) fn wants(metadata: &Metadata<'_>) -> bool {
-    get_default(|stack| answer_of(stack, metadata)).unwrap_or_else(|| {
-        // A wait for the lock could last for ever: this may be a signal handler that has interrupted `set`.
-        let Ok(decider) = DECIDER.try_read().map(|decider| decider.clone()) else { return true };
-        decider.is_some_and(|decider| match decider {
-            Decider::Filter(filter) => {
-                FilterHandle::from_weak(&filter).is_some_and(|filter| accepts(&filter, metadata))
-            }
-            Decider::Stack(stack) => stack.upgrade().is_some_and(|stack| passes(&stack, metadata)),
-        })
+    get_default(|stack| answer_of(stack, metadata)).unwrap_or_else(|| match decider() {
+        Some(Some((Some(filter), _))) => accepts(&filter, metadata),
+        Some(Some((None, stack))) => passes(&stack, metadata),
+        Some(None) => false,
+        None => true,
     })
 }
 

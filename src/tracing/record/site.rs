@@ -5,12 +5,13 @@
 //! alone. So only the subscriber or layer that records there has a say: it notes its answer while `tracing` asks it.
 
 use crate::locked_section::LockedSection;
-use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::owner_filter;
+use crate::tracing::record::owner_filter::{self, Decision};
 use crate::tracing::record::sink::Sink;
+use crate::tracing::record::sinks;
 use crate::tracing::record::span_stack::Owner;
 use std::cell::Cell;
 use std::ptr;
@@ -45,10 +46,6 @@ pub(super) enum Answer {
     OfStack,
 }
 
-/// True once there is a subscriber or layer that records to [`PERF`]. Until then nobody filters, and everything is
-/// recorded.
-static HAS_SINK: AtomicBool = AtomicBool::new(false);
-
 thread_local! {
     /// The call site that `tracing` asked about last on this thread, by the address of its metadata, and the answer.
     static ANSWER: Cell<(usize, Option<Answer>)> = const { Cell::new((0, None)) };
@@ -74,8 +71,7 @@ pub(super) fn note_sink(sink: &Sink, owner: &Owner) -> bool {
     let is_of_perf = sink.is_of_perf();
     if is_of_perf {
         owner.set_of_perf();
-        // Relaxed: nothing else is ordered by it. `tracing` asks all call sites again when the sink comes into use.
-        HAS_SINK.store(true, Ordering::Relaxed);
+        owner.counted.count();
     }
     is_of_perf
 }
@@ -132,6 +128,7 @@ impl MacroSite {
         let _section = LockedSection::enter()?;
         // Of several threads, the first registers the call site. The others ask meanwhile.
         if self.state.compare_exchange(UNKNOWN, ASK, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            sinks::add_site(self);
             register(self);
         }
         Some(())
@@ -162,7 +159,7 @@ impl MacroSite {
         }
         let is_wanted = match self.state.load(Ordering::Relaxed) {
             ON => true,
-            ASK => !HAS_SINK.load(Ordering::Relaxed) || owner_filter::wants(self.metadata),
+            ASK => !sinks::are_there() || owner_filter::wants(self.metadata),
             _ => false,
         };
         is_wanted.then(|| (core, self.learn_id(core)))
@@ -175,6 +172,32 @@ impl MacroSite {
         id
     }
 
+    /// Notes that no subscriber or layer decides any more.
+    pub(super) fn follow_nobody(&self) {
+        self.state.store(if PERF.active().is_some() { ON } else { OFF }, Ordering::Relaxed);
+    }
+
+    /// Returns the state that follows from the answer of all subscribers, and from the one that a sink has noted
+    /// meanwhile. Returns `None` if no sink was asked.
+    fn answered(&self, of_all: &Interest) -> Option<usize> {
+        let (of, answer) = ANSWER.replace((0, None));
+        Some(match answer.filter(|_| of == ptr::from_ref(self.metadata).addr())? {
+            _ if of_all.is_never() => OFF,
+            Answer::Own(state) => state,
+            Answer::OfStack => state_of(of_all),
+        })
+    }
+
+    /// Returns the state where `tracing` has asked no sink: a filter around it has answered, or the thread has no
+    /// subscriber. `tracing` asks that of the thread alone if there is just one.
+    fn decided(&self) -> usize {
+        match owner_filter::interest(self.metadata) {
+            Decision::Of(interest) => self.answered(&interest).unwrap_or(OFF),
+            Decision::OfEachThread => ASK,
+            Decision::OfThisThread => OFF,
+        }
+    }
+
     /// Returns the description.
     #[must_use]
     pub fn metadata(&self) -> &'static Metadata<'static> {
@@ -185,17 +208,11 @@ impl MacroSite {
 impl Callsite for MacroSite {
     /// `tracing` calls this after it has asked all subscribers, whenever a filter, a wish or the recorder changes.
     fn set_interest(&self, of_all: Interest) {
-        let site = ptr::from_ref(self.metadata).addr();
-        let (of, answer) = ANSWER.replace((0, None));
-        let state = match answer.filter(|_| of == site) {
-            _ if PERF.active().is_none() => OFF,
-            Some(_) if of_all.is_never() => OFF,
-            Some(Answer::Own(state)) => state,
-            Some(Answer::OfStack) => state_of(&of_all),
-            None if HAS_SINK.load(Ordering::Relaxed) => OFF,
-            None => ON,
-        };
-        self.state.store(state, Ordering::Relaxed);
+        let answered = self.answered(&of_all);
+        if !sinks::are_there() || PERF.active().is_none() {
+            return self.follow_nobody();
+        }
+        self.state.store(answered.unwrap_or_else(|| self.decided()), Ordering::Relaxed);
     }
 
     fn metadata(&self) -> &Metadata<'_> {

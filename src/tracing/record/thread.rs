@@ -273,6 +273,13 @@ impl ThreadState {
         set_current_span(span_id);
     }
 
+    /// Enters a scope that has just been made, wherever there is room.
+    pub(super) fn enter_new_scope_slow(&self, span_id: u64, call_site_id: u32) {
+        if self.span_stack.push_new_scope_slow(span_id, call_site_id) {
+            set_current_span(span_id);
+        }
+    }
+
     /// Enters a span; see [`SpanStack::push`].
     #[inline(always)]
     pub(super) fn enter(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) {

@@ -1,9 +1,9 @@
-//! The encoded arguments of a text, decoded. `record/log/arg.rs` encodes them.
+//! The encoded arguments of a text, decoded. `record/log/args.rs` encodes them.
 
 use crate::schema::perf::ArgKind;
 use std::fmt;
 
-/// How deep options and slices may be nested.
+/// How deep options and slices may be nested: as deep as `Deepest` in `record/log/args.rs` says.
 const DEPTH_MAX: u32 = 16;
 
 /// An argument.

@@ -16,20 +16,36 @@ pub trait ArgSink {
 }
 
 /// A type whose values a log macro records as they are: numbers, truth values, characters, texts, and options and
-/// slices of these. Values of other types are formatted by the program, into the ring.
+/// slices of these, up to 16 deep. Values of other types are formatted by the program, into the ring.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not stored as an argument of a text as it is",
     note = "if its type follows from a later line, name the type before the call, as in `let names: Vec<Name> = Vec::new();`: then the argument is formatted"
 )]
 pub trait LogValue {
+    /// How deep options and slices are nested in it: `()` for not at all, and `(D,)` for one deeper than `D`.
+    #[doc(hidden)]
+    type Depth;
     /// Appends the value.
     #[doc(hidden)]
     fn put(&self, out: &mut impl ArgSink);
 }
 
+/// A depth that is at most `D`. The compiler counts, so a value that is too deep for readers is formatted.
+pub trait AtMost<D> {}
+
+impl<D> AtMost<D> for () {}
+impl<D, T: AtMost<D>> AtMost<(D,)> for (T,) {}
+
+/// Four deeper than `D`.
+type FourIn<D> = ((((D,),),),);
+/// As deep as readers go.
+pub type Deepest = FourIn<FourIn<FourIn<FourIn<()>>>>;
+
 macro_rules! log_number {
     ($($ty:ty as $wide:ty => $kind:ident),* $(,)?) => {
         $(impl LogValue for $ty {
+            type Depth = ();
+
             #[inline(always)]
             fn put(&self, out: &mut impl ArgSink) {
                 // The kind and the number are appended together: each append waits for the one before.
@@ -51,6 +67,8 @@ log_number! {
 macro_rules! log_text {
     ($($ty:ty),*) => {
         $(impl LogValue for $ty {
+            type Depth = ();
+
             #[inline(always)]
             fn put(&self, out: &mut impl ArgSink) {
                 out.put_text(ArgKind::Str as u8, self);
@@ -62,6 +80,8 @@ macro_rules! log_text {
 log_text!(str, String, Cow<'_, str>, Box<str>);
 
 impl<T: LogValue + ?Sized> LogValue for &T {
+    type Depth = T::Depth;
+
     #[inline(always)]
     fn put(&self, out: &mut impl ArgSink) {
         (**self).put(out);
@@ -69,6 +89,8 @@ impl<T: LogValue + ?Sized> LogValue for &T {
 }
 
 impl<T: LogValue + ?Sized> LogValue for &mut T {
+    type Depth = T::Depth;
+
     #[inline(always)]
     fn put(&self, out: &mut impl ArgSink) {
         (**self).put(out);
@@ -76,6 +98,8 @@ impl<T: LogValue + ?Sized> LogValue for &mut T {
 }
 
 impl<T: LogValue> LogValue for Option<T> {
+    type Depth = (T::Depth,);
+
     #[inline(always)]
     fn put(&self, out: &mut impl ArgSink) {
         match self {
@@ -89,6 +113,8 @@ impl<T: LogValue> LogValue for Option<T> {
 }
 
 impl<T: LogValue> LogValue for [T] {
+    type Depth = (T::Depth,);
+
     fn put(&self, out: &mut impl ArgSink) {
         // More values than this do not fit, because there is no such buffer.
         let [low, high] = u16::try_from(self.len()).unwrap_or(u16::MAX).to_le_bytes();
@@ -98,12 +124,16 @@ impl<T: LogValue> LogValue for [T] {
 }
 
 impl<T: LogValue, const N: usize> LogValue for [T; N] {
+    type Depth = (T::Depth,);
+
     fn put(&self, out: &mut impl ArgSink) {
         self.as_slice().put(out);
     }
 }
 
 impl<T: LogValue> LogValue for Vec<T> {
+    type Depth = (T::Depth,);
+
     fn put(&self, out: &mut impl ArgSink) {
         self.as_slice().put(out);
     }
@@ -132,8 +162,8 @@ impl<F: Fn(&mut dyn fmt::Write) -> fmt::Result> LogArg for FormattedArg<F> {
     }
 }
 
-/// An argument of any type: as it is if [`LogValue`] has its type, and otherwise formatted. The compiler chooses: it looks
-/// for a method of `&ArgOf` before one of `&&ArgOf`.
+/// An argument of any type: as it is if [`LogValue`] has its type and readers go as deep, and otherwise formatted. The
+/// compiler chooses: it looks for a method of `&ArgOf` before one of `&&ArgOf`.
 #[derive(Debug)]
 pub struct ArgOf<'v, T: ?Sized>(pub &'v T);
 
@@ -145,7 +175,7 @@ pub trait ArgAsIs<F> {
     fn __eventring_arg(&self, format: F) -> Self::Arg;
 }
 
-impl<'v, T: LogValue + ?Sized, F> ArgAsIs<F> for ArgOf<'v, T> {
+impl<'v, T: LogValue<Depth: AtMost<Deepest>> + ?Sized, F> ArgAsIs<F> for ArgOf<'v, T> {
     type Arg = &'v T;
 
     #[inline(always)]

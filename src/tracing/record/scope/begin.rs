@@ -13,7 +13,7 @@ use crate::tracing::record::global::PERF;
 use crate::tracing::record::open_spans;
 use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::site::MacroSite;
-use crate::tracing::record::span_stack::{SCOPES, scope_local_id};
+use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::ThreadState;
 use std::sync::Arc;
 use tracing_core::field::Visit;
@@ -136,7 +136,7 @@ fn begin_encoded(
         return 0;
     };
     SPAN_SLAB.set_parent(span_id, parent);
-    thread.enter(span_id, scope_local_id(span_id), call_site_id, SCOPES, true);
+    thread.enter_new_scope_slow(span_id, call_site_id);
     // An event has one word for the parent and the instructions. So where these are counted, the enter is an event.
     let instructions = thread.instructions();
     let flags = if instructions == 0 { BEGIN } else { flags::SCOPE };

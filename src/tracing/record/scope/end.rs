@@ -51,7 +51,8 @@ fn end_slow(thread: &ThreadState, span_id: u64) {
 /// Ends the scopes that the thread has begun since it entered the span with this `local_id` and this `owner`. Call this
 /// before the thread exits the span. If the thread is not in the span, nothing happens.
 pub(in crate::tracing::record) fn end_above(thread: &ThreadState, local_id: u64, owner: u32) {
-    if thread.span_stack.has_scope_above(local_id, owner) {
+    // The second question may search the whole stack, so it comes once, and only where scopes have ended so.
+    if thread.span_stack.has_scope_above(local_id, owner) && thread.span_stack.has(local_id, owner) {
         end_scopes(thread, |thread| thread.span_stack.has_scope_above(local_id, owner));
     }
 }

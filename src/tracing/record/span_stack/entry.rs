@@ -2,6 +2,7 @@
 
 use crate::span_slab::SPAN_SLAB;
 use crate::sync::{AtomicUsize, Ordering};
+use crate::tracing::record::sinks::Counted;
 use std::cell::Cell;
 
 /// An entry of the span stack: a span that the thread has entered and not yet exited.
@@ -52,6 +53,13 @@ impl SpanEntry {
     #[inline(always)]
     pub(in crate::tracing::record) fn is_scope(&self) -> bool {
         self.local_id == scope_local_id(self.span_id)
+    }
+
+    /// Returns the entry of a scope that is no duplicate, whose begin was recorded.
+    #[inline(always)]
+    pub(super) fn of_scope(span_id: u64, call_site_id: u32) -> Self {
+        let tag = u64::from(call_site_id) << 32 | u64::from(SCOPES);
+        Self { span_id, local_id: scope_local_id(span_id), tag }
     }
 
     pub(super) const EMPTY: Self = Self { span_id: 0, local_id: 0, tag: 0 };
@@ -122,7 +130,11 @@ impl SpanEntry {
 /// What is in the entries of a subscriber or layer, and distinguishes them from the entries of others: a number, and
 /// whether it records to `PERF`.
 #[derive(Debug)]
-pub(in crate::tracing::record) struct Owner(AtomicUsize);
+pub(in crate::tracing::record) struct Owner {
+    tag: AtomicUsize,
+    /// Whether it is counted among those that record to `PERF`.
+    pub(in crate::tracing::record) counted: Counted,
+}
 
 impl Owner {
     /// Returns an owner with a new number.
@@ -130,7 +142,8 @@ impl Owner {
         static NEXT_OWNER: AtomicUsize = AtomicUsize::new(1);
         // After 2^28 owners the numbers begin again. It is very unlikely that two owners with the same number are in
         // use at the same time.
-        let owner = Self(AtomicUsize::new(NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & NUMBER_MASK as usize));
+        let number = NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & NUMBER_MASK as usize;
+        let owner = Self { tag: AtomicUsize::new(number), counted: Counted::not() };
         if is_of_perf {
             owner.set_of_perf();
         }
@@ -140,7 +153,7 @@ impl Owner {
     #[inline(always)]
     pub(in crate::tracing::record) fn get(&self) -> u32 {
         // Relaxed: the word is all that there is.
-        self.0.load(Ordering::Relaxed) as u32
+        self.tag.load(Ordering::Relaxed) as u32
     }
 
     /// Returns true if both have the same number.
@@ -150,7 +163,7 @@ impl Owner {
 
     /// Notes that the owner records to `PERF`.
     pub(in crate::tracing::record) fn set_of_perf(&self) {
-        self.0.fetch_or(OF_PERF as usize, Ordering::Relaxed);
+        self.tag.fetch_or(OF_PERF as usize, Ordering::Relaxed);
     }
 }
 

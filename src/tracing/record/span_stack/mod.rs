@@ -73,8 +73,7 @@ impl SpanStack {
     pub(super) fn push_new_scope(&self, span_id: u64, call_site_id: u32) {
         let len = self.len.get();
         let Some(cell) = self.inline.get(len) else { return };
-        let tag = u64::from(call_site_id) << 32 | u64::from(SCOPES);
-        cell.set(SpanEntry { span_id, local_id: scope_local_id(span_id), tag });
+        cell.set(SpanEntry::of_scope(span_id, call_site_id));
         self.len.set(len + 1);
     }
 
@@ -119,12 +118,23 @@ impl SpanStack {
     /// Adds an entry for a span that the thread enters. Returns true if this span is now the current span. Returns
     /// false if it is not: the entry is a duplicate, or the thread is ending and there is no place for the entry.
     pub(super) fn push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32, is_recorded: bool) -> bool {
+        let is_duplicate = self.last_where(|entry| entry.span_id == span_id).is_some();
+        let flags = if is_recorded { 0 } else { UNRECORDED } | if is_duplicate { DUPLICATE } else { 0 };
+        let tag = u64::from(call_site_id) << 32 | u64::from(owner) | flags;
+        self.push_entry(SpanEntry { span_id, local_id, tag }) && !is_duplicate
+    }
+
+    /// Adds an entry of a scope that has just been made, so no search for a duplicate is needed. Returns true if the
+    /// scope is now the current span.
+    pub(super) fn push_new_scope_slow(&self, span_id: u64, call_site_id: u32) -> bool {
+        self.push_entry(SpanEntry::of_scope(span_id, call_site_id))
+    }
+
+    /// Adds an entry. Returns false if there is no place for it.
+    fn push_entry(&self, entry: SpanEntry) -> bool {
         if self.len.get() >= self.look_at.get() {
             self.remove_closed();
         }
-        let is_duplicate = self.last_where(|entry| entry.span_id == span_id).is_some();
-        let flags = if is_recorded { 0 } else { UNRECORDED } | if is_duplicate { DUPLICATE } else { 0 };
-        let entry = SpanEntry { span_id, local_id, tag: u64::from(call_site_id) << 32 | u64::from(owner) | flags };
         let is_kept = match self.inline.get(self.len.get()) {
             Some(cell) => {
                 cell.set(entry);
@@ -135,7 +145,12 @@ impl SpanStack {
         if is_kept {
             self.len.set(self.len.get() + 1);
         }
-        is_kept && !is_duplicate
+        is_kept
+    }
+
+    /// Frees the memory of the stack. The thread ends.
+    pub(super) fn end(&self) {
+        heap::free();
     }
 
     /// Removes and returns the last entry of the span that the thread exits. The entry may be anywhere in the stack.
@@ -264,11 +279,15 @@ impl SpanStack {
         self.last_where(SpanEntry::is_scope)
     }
 
-    /// Returns true if the thread is in the span with this `local_id`, and has begun scopes since it entered it.
+    /// Returns true if the thread is in the span with this `local_id`.
+    pub(super) fn has(&self, local_id: u64, owner: u32) -> bool {
+        self.last_where(|entry| entry.is(local_id, owner)).is_some()
+    }
+
+    /// Returns true if the thread has begun scopes since it entered the span with this `local_id`, which it is in.
     pub(super) fn has_scope_above(&self, local_id: u64, owner: u32) -> bool {
         let innermost = self.last_where(|entry| entry.is_scope() || entry.is(local_id, owner));
         innermost.is_some_and(|entry| !entry.is(local_id, owner))
-            && self.last_where(|entry| entry.is(local_id, owner)).is_some()
     }
 
     /// Returns the entry of the current span of `owner`, scopes aside. Returns `None` if there is none.
