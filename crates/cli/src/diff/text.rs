@@ -105,8 +105,12 @@ fn count(span: &ComparedSpan) -> String {
         Some((a, b)) if a != b => format!("{}→{}", grouped(a), grouped(b)),
         Some((a, _)) => grouped(a),
         None => {
-            let cell = |count: Option<u64>| count.map_or_else(|| "–".to_owned(), grouped);
-            [span.a, span.b].map(|side| cell(side.and_then(|side| side.get(Measure::Count)))).join("→")
+            let counts = [span.a, span.b].map(|side| side.and_then(|side| side.get(Measure::Count)));
+            let cells = counts.into_iter().zip(span.not_whole).map(|(count, not_whole)| match (count, not_whole) {
+                (None, 1..) => "–".to_owned(),
+                (count, _) => grouped(count.unwrap_or(0)),
+            });
+            cells.collect::<Vec<_>>().join("→")
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Both sides, span by span.
 
 use super::measure::{Measure, SpanFigures};
-use super::side::{self, SideSpan};
+use super::side::{self, SideSpan, SpanKey};
 use super::significance;
 use eventring_export::numbers::{counted, grouped};
 use eventring_export::{Summary, full_name};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A comparison of two sides. Each side is one capture, or several captures of the same.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,7 +57,10 @@ impl Comparison {
         let has_losses = a.iter().chain(b).any(|summary| summary.lost > 0);
         let not_whole = [a, b].map(side::not_whole);
         let (a, b) = (side::spans(a), side::spans(b));
-        let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();
+        let has = |side: usize, key: &SpanKey| not_whole[side].get(key).is_some_and(|number| *number > 0);
+        // A span that only one side has is compared even if none of it is whole. One that is open on both is not.
+        let hanging = not_whole.iter().flat_map(BTreeMap::keys).filter(|key| has(0, key) != has(1, key));
+        let keys: BTreeSet<_> = a.keys().chain(b.keys()).chain(hanging).collect();
         let pairs: Vec<_> = keys.iter().map(|key| a.get(*key).zip(b.get(*key))).collect();
         let p_values = significance::p_values(&pairs, alpha);
         let spans = keys.iter().zip(p_values).map(|((name, target), p_value)| {
@@ -140,12 +143,13 @@ const GONE: &str = "gone";
 pub(super) const NAMES_SHOWN: usize = 5;
 
 impl ComparedSpan {
-    /// Returns what has become of a span that only one side has figures of: `new`, `gone`, or `none whole in A` if A
+    /// Returns what has become of a span that not both sides have figures of: `new`, `gone`, or `none whole in A` if A
     /// has such spans, but no figures of them.
     #[must_use]
     pub fn one_sided(&self) -> Option<&'static str> {
         match (self.a.is_some(), self.b.is_some(), self.not_whole) {
-            (false, _, [0, _]) => Some(NEW),
+            (false, true, [0, _]) => Some(NEW),
+            (false, false, [0, _]) => Some("none whole in B"),
             (false, ..) => Some("none whole in A"),
             (_, false, [_, 0]) => Some(GONE),
             (_, false, _) => Some("none whole in B"),

@@ -227,13 +227,13 @@ fn checked(comparison: &Comparison, limit: &str) -> (usize, usize) {
 #[test]
 fn a_limit_on_a_span_that_a_side_has_not_whole_cannot_be_judged() {
     let closed = |name: &str, calls: usize| counted(name, &vec![40; calls]);
-    let hanging = || {
+    let hanging = |name: &str| {
         let mut span = SpanSummary::default();
-        (span.name, span.target, span.open) = ("server".into(), "shop".into(), 1);
+        (span.name, span.target, span.open) = (name.into(), "shop".into(), 1);
         span
     };
     let a = [summary(vec![closed("server", 1), closed("plain", 21), closed("gone", 3)])];
-    let b = [summary(vec![hanging(), with_open(closed("plain", 20), 1)])];
+    let b = [summary(vec![hanging("server"), with_open(closed("plain", 20), 1)])];
     for (a, b) in [(&a, &b), (&b, &a)] {
         let comparison = Comparison::new(a, b, 0.01);
         for measure in Measure::ALL.map(Measure::name) {
@@ -257,6 +257,23 @@ fn a_limit_on_a_span_that_a_side_has_not_whole_cannot_be_judged() {
     assert_eq!((&json["incomplete"][0]["name"], &json["incomplete"][0]["reason"]), (&"server".into(), &why.into()));
     let note = comparison.not_whole_note().unwrap();
     assert!(["shop::server (1 in B)", "shop::plain (1 in B)"].iter().all(|span| note.contains(span)), "{note}");
+}
+
+#[test]
+fn a_new_span_of_which_none_is_whole_is_compared_unless_both_sides_have_it_so() {
+    let span = |name: &str, open: u64| {
+        let mut span = SpanSummary::default();
+        (span.name, span.target, span.open) = (name.into(), "shop".into(), open);
+        span
+    };
+    let a = [summary(vec![span("loop", 1), counted("x", &[40; 3])])];
+    let b = [summary(vec![span("loop", 1), counted("x", &[40; 3]), span("hangs", 2)])];
+    for (sides, words) in [([&a, &b], "none whole in B"), ([&b, &a], "none whole in A")] {
+        let comparison = Comparison::new(sides[0], sides[1], 0.01);
+        let names: Vec<_> = comparison.spans.iter().map(|span| (&*span.name, span.one_sided())).collect();
+        assert_eq!(names, [("hangs", Some(words)), ("x", None)]);
+        assert_eq!([checked(&comparison, "max(*)>+0%"), checked(&comparison, "max(hangs)<0")], [(0, 1), (0, 1)]);
+    }
 }
 
 #[test]
