@@ -54,7 +54,8 @@ const MEANINGS: [(Exit, &str); 20] = [
     (Exit::Unsupported, "this system cannot do it"),
     (
         Exit::Lost,
-        "events were lost (not: overwritten before), or their payloads: with --strict; in `icount` and in budgets of instructions also without",
+        "events were lost (not: overwritten before), or their payloads: with --strict; in `icount`, and if a budget or a limit of `diff` \
+         cannot be judged, also without",
     ),
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
     (Exit::Exceeded, "a span has changed more than --fail-if allows, or is not within its budget"),

@@ -1,7 +1,7 @@
 //! The numbers of a capture beside those of the budget file, and the result for people and for programs.
 
-use super::CapturedFigures;
 use super::file::Budget;
+use super::{CapturedFigures, USUAL_MEASURES};
 use crate::text::format::{counted, grouped, one_line};
 use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::text::table::NumberTable;
@@ -11,6 +11,10 @@ use std::io::{self, Write};
 
 /// The instructions of a span that is not exact may differ from its budget by one in so many: 10 %.
 const INEXACT_PART: u64 = 10;
+
+/// What is wrong with a capture that has only a part of the events, and what to do.
+pub(super) const FILTERED: &str = "the capture was filtered or sampled, so it has a part of the spans; capture all, \
+                                   without --where, --span and --sample";
 
 /// The result for one number of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +29,8 @@ pub(super) enum BudgetResult {
     Missing,
     /// The capture has the span, but not the number.
     NotCounted,
-    /// Events were lost or overwritten, or some spans of this name were not counted, so the number says nothing.
+    /// Events were left out, lost or overwritten, or some spans of this name were not counted, so the number says
+    /// nothing.
     Incomplete,
     /// The file does not have the span.
     New,
@@ -59,6 +64,8 @@ pub(super) struct CheckedBudget<'b> {
     found: Option<u64>,
     /// False if the number is one of instructions that differ from run to run.
     is_exact: bool,
+    /// True if the span has numbers that an update of the file writes.
+    has_usual_measures: bool,
     pub(super) result: BudgetResult,
     pub(super) has_failed: bool,
 }
@@ -84,21 +91,39 @@ pub(super) fn check<'b>(budgets: &'b [Budget], figures: &'b CapturedFigures, is_
             BudgetResult::Kept | BudgetResult::New => false,
             BudgetResult::Improved => is_exact,
             // A time of a program that runs on, and has lost some events, is still what was seen.
-            BudgetResult::Incomplete => is_exact || budget.measure.is_of_instructions(),
+            BudgetResult::Incomplete => is_exact || figures.is_filtered || budget.measure.is_of_instructions(),
             BudgetResult::Exceeded | BudgetResult::Missing | BudgetResult::NotCounted => true,
         };
         let is_exact = figures.is_exact(budget);
-        CheckedBudget { span: &budget.span, budget: Some(budget), found, is_exact, result, has_failed }
+        let has_usual_measures = true;
+        CheckedBudget {
+            span: &budget.span,
+            budget: Some(budget),
+            found,
+            is_exact,
+            has_usual_measures,
+            result,
+            has_failed,
+        }
     });
-    let is_new = |name: &&String| !budgets.iter().any(|budget| budget.span == **name);
-    let new = figures.spans.keys().filter(is_new).map(|span| {
-        let result = BudgetResult::New;
-        CheckedBudget { span, budget: None, found: None, is_exact: true, result, has_failed: is_exact }
+    let is_new = |(name, _): &(&String, _)| !budgets.iter().any(|budget| budget.span == **name);
+    let new = figures.spans.iter().filter(is_new).map(|(span, numbers)| CheckedBudget {
+        span,
+        budget: None,
+        found: None,
+        is_exact: true,
+        has_usual_measures: USUAL_MEASURES.iter().any(|measure| numbers.get(*measure).is_some()),
+        result: BudgetResult::New,
+        has_failed: is_exact,
     });
     of_file.chain(new).collect()
 }
 
 fn result(budget: &Budget, is_there: bool, found: Option<u64>, figures: &CapturedFigures) -> BudgetResult {
+    // What a filter has left out may be calls of any span.
+    if figures.is_filtered {
+        return BudgetResult::Incomplete;
+    }
     let Some(found) = found else {
         return if is_there { BudgetResult::NotCounted } else { BudgetResult::Missing };
     };
@@ -111,14 +136,20 @@ fn result(budget: &Budget, is_there: bool, found: Option<u64>, figures: &Capture
         }
         () if budget.tolerance.order_of(budget.number, found).is_gt() => BudgetResult::Exceeded,
         () if !budget.tolerance.negative().order_of(budget.number, found).is_lt() => BudgetResult::Kept,
-        // What was lost is no gain.
+        // What was lost, or was still open, is no gain.
         () if figures.has_losses => BudgetResult::Incomplete,
+        () if figures.not_whole.contains(&budget.span) && !budget.measure.is_percentile() => BudgetResult::Incomplete,
         () => BudgetResult::Improved,
     }
 }
 
 /// Writes the result for people.
-pub(super) fn write(out: &mut impl Write, rows: &[CheckedBudget<'_>], columns: Option<usize>) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut impl Write,
+    rows: &[CheckedBudget<'_>],
+    figures: &CapturedFigures,
+    columns: Option<usize>,
+) -> io::Result<()> {
     let mut table = NumberTable::new(["span", "measure", "budget", "found", "change", "result"]);
     for row in rows {
         let style = match (row.has_failed, row.result) {
@@ -149,14 +180,18 @@ pub(super) fn write(out: &mut impl Write, rows: &[CheckedBudget<'_>], columns: O
     }
     if having(BudgetResult::Incomplete) > 0 {
         let incomplete = counted(having(BudgetResult::Incomplete), "number is", "numbers are");
-        writeln!(
-            out,
-            "{WARNING}{incomplete} incomplete: events were lost or overwritten, or spans were open at the end; capture again, with larger \
-             rings (EVENTRING_PERF=name:256MiB, or init(\"name:256MiB\")) or spans that are closed{WARNING:#}"
-        )?;
+        let why = match figures.is_filtered {
+            true => FILTERED,
+            false => {
+                "events were lost or overwritten, or spans were open at the end; capture again, with larger rings \
+                 (EVENTRING_PERF=name:256MiB, or init(\"name:256MiB\")) or spans that are closed"
+            }
+        };
+        writeln!(out, "{WARNING}{incomplete} incomplete: {why}{WARNING:#}")?;
     }
-    if having(BudgetResult::New) > 0 {
-        let new = counted(having(BudgetResult::New), "span has", "spans have");
+    let new = count(&|row| row.result == BudgetResult::New && row.has_usual_measures);
+    if new > 0 && !figures.is_filtered && !figures.has_losses {
+        let new = counted(new, "span has", "spans have");
         writeln!(out, "{DIM}{new} no budget yet; `eventring budget update` gives one{DIM:#}")?;
     }
     match count(&|row| row.has_failed) {

@@ -39,7 +39,7 @@ enum BudgetAction {
 }
 
 /// Compare a capture with the budget file. The exit code is 18 if a span is not within its budget, and 16 if the
-/// capture does not hold all instructions
+/// capture does not hold all instructions, or was filtered
 #[derive(clap::Args)]
 struct CheckArgs {
     #[command(flatten)]
@@ -81,6 +81,9 @@ struct BudgetInput {
     bmf: Option<PathBuf>,
 }
 
+/// The measures that an update writes for a new span if none are named.
+const USUAL_MEASURES: [Measure; 2] = [Measure::Instructions, Measure::SelfInstructions];
+
 /// The figures of spans by their full names.
 type FiguresByName = BTreeMap<String, SpanFigures>;
 
@@ -91,6 +94,10 @@ struct CapturedFigures {
     not_counted: BTreeMap<String, u64>,
     /// True if events were lost, or files of the capture are missing.
     has_losses: bool,
+    /// True if a filter has left events out.
+    is_filtered: bool,
+    /// The spans of which some were open, or their beginning or end was not seen.
+    not_whole: BTreeSet<String>,
     /// The spans whose instructions differ from run to run.
     inexact: BTreeSet<String>,
 }
@@ -126,9 +133,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
             let id = |row: &Value| [&row["span"], &row["measure"]].map(|it| it.as_str().unwrap_or_default()).join(" ");
             args.limit.write_whole(&mut anstream::stdout(), check::to_json(&checked), "budgets", id)?;
         }
-        (false, true) => check::write(&mut anstream::stderr(), &checked, None)?,
+        (false, true) => check::write(&mut anstream::stderr(), &checked, &captured, None)?,
         (false, false) => {
-            check::write(&mut anstream::stdout(), &checked, crate::text::format::columns(&std::io::stdout()))?;
+            let columns = crate::text::format::columns(&std::io::stdout());
+            check::write(&mut anstream::stdout(), &checked, &captured, columns)?;
         }
     }
     args.input.write_bmf(&measured, &captured.spans)?;
@@ -150,8 +158,11 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
                        it again, with larger rings if events were lost or overwritten";
         return exit.fail(message);
     }
+    if captured.is_filtered {
+        return Err(Exit::Lost.failure(format!("no budget was written: {}", check::FILTERED)).into());
+    }
     let measures = match &*args.measures {
-        [] => &[Measure::Instructions, Measure::SelfInstructions][..],
+        [] => &USUAL_MEASURES[..],
         measures => measures,
     };
     let updated = budgets.update(&captured.spans, measures)?;
@@ -212,12 +223,15 @@ impl BudgetInput {
         let mut measured = Measured::read(&self.captures, is_quiet)?;
         // A budget is about the whole run.
         measured.has_losses |= measured.lacks_beginning;
-        let (mut figures, mut inexact) = (FiguresByName::new(), BTreeSet::new());
+        let (mut figures, mut inexact, mut not_whole) = (FiguresByName::new(), BTreeSet::new(), BTreeSet::new());
         // Nothing is tested here, so the rate of false alarms has no effect.
         for span in Comparison::new(&[], &measured.summaries, 0.01).spans {
             let name = span.full_name();
             if !span.is_exact {
                 inexact.insert(name.clone());
+            }
+            if span.not_whole != [0, 0] {
+                not_whole.insert(name.clone());
             }
             if let Some(other) = span.b.and_then(|of_span| figures.insert(name.clone(), of_span)) {
                 let calls = other.get(Measure::Count).unwrap_or(0);
@@ -238,7 +252,16 @@ impl BudgetInput {
             }
         }
         let has_losses = measured.has_missing_files || measured.summaries.iter().any(|summary| summary.lost > 0);
-        Ok((measured, CapturedFigures { spans: figures, not_counted: not_counted_of, has_losses, inexact }))
+        let is_filtered = measured.filters.iter().any(|filter| !filter.is_empty());
+        let captured = CapturedFigures {
+            spans: figures,
+            not_counted: not_counted_of,
+            has_losses,
+            is_filtered,
+            not_whole,
+            inexact,
+        };
+        Ok((measured, captured))
     }
 
     /// Writes `{"shop::request": {"instructions": {"value": 1234}, …}, …}`, the Bencher Metric Format.

@@ -37,7 +37,8 @@ pub(super) struct DiffArgs {
     /// `instructions`, `self_instructions`, `min_instructions`, `max_instructions`, `counted_spans`. SPAN: a name, also
     /// with its target; `*` stands for any characters. CHANGE: with its sign, percent of A (`+0.5%`), a time (`-1us`), a
     /// number (`+100`); or `0`. All is counted in whole numbers. A limit that names no span, or instructions that were
-    /// not counted, is an error
+    /// not counted, is an error. One that cannot be judged, because spans of the name were not closed, is `incomplete`,
+    /// and the exit code is 16
     #[arg(long = "fail-if", value_name = "LIMIT")]
     fail_if: Vec<ChangeLimit>,
     /// Limits of times forbid only changes that are significant
@@ -81,15 +82,21 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
         let problem = "A and B were captured with different filters, so their numbers are not of the same events";
         report_problem(false, problem);
     }
-    let comparison = Comparison::new(&a.summaries, &b.summaries, args.alpha);
-    let failed = comparison.exceeded(&args.fail_if, args.significant);
-    let failed = failed.map_err(|error| Exit::Usage.failure(error.to_string()))?;
+    let mut comparison = Comparison::new(&a.summaries, &b.summaries, args.alpha);
+    comparison.has_losses |= a.has_missing_files || b.has_missing_files;
+    comparison.has_different_filters = a.filters != b.filters;
+    let results = comparison.check_limits(&args.fail_if, args.significant);
+    let results = results.map_err(|error| Exit::Usage.failure(error.to_string()))?;
     let mut out = anstream::stdout();
     if args.json {
-        args.limit.write_whole(&mut out, comparison.to_json(&failed), "spans", limit::full_name)?;
+        args.limit.write_whole(&mut out, comparison.to_json(&results), "spans", limit::full_name)?;
     } else {
-        text::write(&mut out, &comparison, &failed, args.times, format::columns(&std::io::stdout()))?;
+        text::write(&mut out, &comparison, &results, args.times, format::columns(&std::io::stdout()))?;
     }
     out.flush()?;
-    Ok(a.exit_code(args.strict, false).or(b.exit_code(args.strict, !failed.is_empty())))
+    let is_incomplete = !results.incomplete.is_empty();
+    match [a.exit_code(args.strict, false), b.exit_code(args.strict, is_incomplete || !results.exceeded.is_empty())] {
+        [Exit::Done, Exit::Exceeded] if is_incomplete => Ok(Exit::Lost),
+        [Exit::Done, exit] | [exit, _] => Ok(exit),
+    }
 }

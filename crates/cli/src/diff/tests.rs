@@ -2,7 +2,7 @@
 
 use super::text;
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
-use eventring_report::compare::{ChangeLimit, Comparison};
+use eventring_report::compare::{ChangeLimit, Comparison, LimitResults};
 
 fn span(name: &str, target: &str, count: u64, each_nanos: u64, instructions: Option<u64>) -> SpanSummary {
     let mut span = SpanSummary::default();
@@ -28,10 +28,10 @@ fn capture(spans: Vec<SpanSummary>) -> [Summary; 1] {
 fn shown(a: Vec<SpanSummary>, b: Vec<SpanSummary>, limits: &[&str], with_times: bool) -> String {
     let comparison = Comparison::new(&capture(a), &capture(b), 0.01);
     let limits: Vec<ChangeLimit> = limits.iter().map(|limit| limit.parse().unwrap()).collect();
-    let failed = comparison.exceeded(&limits, false).unwrap();
+    let results = comparison.check_limits(&limits, false).unwrap();
     let columns = 80;
     let mut out = Vec::new();
-    text::write(&mut out, &comparison, &failed, with_times, Some(columns)).unwrap();
+    text::write(&mut out, &comparison, &results, with_times, Some(columns)).unwrap();
     let text = anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string();
     for line in text.lines().filter(|line| !line.starts_with("failed")) {
         assert!(line.chars().count() <= columns, "{} columns: {line}", line.chars().count());
@@ -87,9 +87,9 @@ fn a_side_that_saw_no_span_whole_is_not_called_new_or_gone_and_losses_stand_belo
     let b = of(1, vec![request(), whole("customer"), not_whole("task", 2, 0), whole("fresh")]);
     let comparison = Comparison::new(&a, &b, 0.01);
     let mut out = Vec::new();
-    text::write(&mut out, &comparison, &[], false, Some(80)).unwrap();
+    text::write(&mut out, &comparison, &LimitResults::default(), false, Some(80)).unwrap();
     insta::assert_snapshot!(anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string());
-    let json = comparison.to_json(&[]);
+    let json = comparison.to_json(&LimitResults::default());
     let customer = json["spans"].as_array().unwrap().iter().find(|span| span["name"] == "customer").unwrap();
     assert!(customer["a"].is_null() && customer["not_whole"] == serde_json::json!({ "a": 16, "b": 0 }), "{customer}");
 }

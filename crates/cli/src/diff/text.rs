@@ -6,13 +6,13 @@ use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::text::table::{NumberTable, shortened_name};
 use anstyle::Style;
 use eventring_export::numbers::{percent_change, signed};
-use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, Measure};
+use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, LimitResults, Measure};
 use std::io::{self, Write};
 
 pub(super) fn write(
     out: &mut impl Write,
     comparison: &Comparison,
-    failed: &[ExceededLimit],
+    results: &LimitResults,
     with_times: bool,
     columns: Option<usize>,
 ) -> io::Result<()> {
@@ -51,10 +51,13 @@ pub(super) fn write(
         }
     }
     if let Some(note) = comparison.not_whole_note() {
-        writeln!(out, "{DIM}{note}{DIM:#}")?;
+        writeln!(out, "{WARNING}{}{WARNING:#}", one_line(&note))?;
     }
-    for exceeded in failed {
+    for exceeded in &results.exceeded {
         writeln!(out, "{ERROR}failed:{ERROR:#} {}", one_line(&failure(exceeded)))?;
+    }
+    for incomplete in &results.incomplete {
+        writeln!(out, "{ERROR}incomplete:{ERROR:#} {}", one_line(&incomplete.to_string()))?;
     }
     Ok(())
 }
@@ -96,12 +99,19 @@ fn cells(span: &ComparedSpan, measure: Measure) -> [String; 4] {
     [cell(a), cell(b), change, span.one_sided().map_or(relative, str::to_owned)]
 }
 
-/// Returns the number of spans: one number, or two if the sides differ.
+/// Returns the number of spans: one number, or two if the sides differ. Of a side that has none whole, it is not known.
 fn count(span: &ComparedSpan) -> String {
     match span.values(Measure::Count) {
         Some((a, b)) if a != b => format!("{}→{}", grouped(a), grouped(b)),
         Some((a, _)) => grouped(a),
-        None => String::new(),
+        None => {
+            let counts = [span.a, span.b].map(|side| side.and_then(|side| side.get(Measure::Count)));
+            let cells = counts.into_iter().zip(span.not_whole).map(|(count, not_whole)| match (count, not_whole) {
+                (None, 1..) => "–".to_owned(),
+                (count, _) => grouped(count.unwrap_or(0)),
+            });
+            cells.collect::<Vec<_>>().join("→")
+        }
     }
 }
 

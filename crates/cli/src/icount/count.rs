@@ -45,9 +45,9 @@ impl InstructionCount {
         Ok(Self { spans, total, lost: captured.stats.lost(), not_counted })
     }
 
-    /// Returns true if all spans are counted, whole.
+    /// Returns true if all spans are counted, whole, and each of these counts is the same in each run.
     pub(super) fn is_exact(&self) -> bool {
-        self.lost == 0 && self.not_counted == 0
+        self.lost == 0 && self.not_counted == 0 && self.spans.iter().all(|(_, counted)| counted.is_exact())
     }
 }
 

@@ -23,8 +23,8 @@ pub(super) fn kind(attributes: &Attributes) -> SpanKind {
     }
 }
 
-/// Returns the status of `otel.status_code`. Without one, a text of `otel.status_description` or
-/// `otel.status_message` is that of an error, and so is `error`, the text of a log record.
+/// Returns the status of `otel.status_code`: `ok`, `error` or `unset`. Without one of these, a text of
+/// `otel.status_description` or `otel.status_message` is that of an error, and so is `error`, the text of a log record.
 pub(super) fn status(attributes: &Attributes, error: Option<String>) -> Option<Status> {
     let texts = ["otel.status_description", "otel.status_message"];
     let text = texts.into_iter().find_map(|name| attributes.text(name)).map(str::to_owned);
@@ -32,6 +32,8 @@ pub(super) fn status(attributes: &Attributes, error: Option<String>) -> Option<S
         // A good status has no text.
         Some("ok") => (StatusCode::Ok, String::new()),
         Some("error") => (StatusCode::Error, text.or(error).unwrap_or_default()),
+        // A span without a status has none of a log record, if the program says so.
+        Some("unset") => return None,
         _ => (StatusCode::Error, text.or(error)?),
     };
     Some(Status { message, code: code.into() })

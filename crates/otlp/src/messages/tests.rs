@@ -105,14 +105,26 @@ fn a_program_names_and_judges_its_spans_as_with_tracing_opentelemetry() {
         (vec![text(2, "ERROR")], "handle", (2, "")),
         (vec![text(3, "timed out")], "handle", (2, "timed out")),
         (vec![text(0, ""), text(2, "unset")], "handle", (0, "")),
+        (vec![text(2, "UNSET"), text(3, "said too much")], "handle", (0, "")),
+        // An unknown code is as none.
+        (vec![text(2, "bogus")], "handle", (0, "")),
+        (vec![text(2, ""), text(3, "timed out")], "handle", (2, "timed out")),
     ];
     for ((recorded, ..), id) in spans.iter().zip(1..) {
         made.span_new(1000 + id, 1, (id, 0), 1, recorded);
         made.span(PerfEvent::SpanClose, 2000 + id, 1, id, 1);
     }
     // What the program says counts for more than its log records of the level ERROR.
-    for (id, status) in [(6, Some("ok")), (7, None)] {
-        let recorded: Vec<_> = status.map(|status| text(2, status)).into_iter().collect();
+    let of_records = [
+        (Some("ok"), (1, "")),
+        (Some("Unset"), (0, "")),
+        (Some("error"), (2, "it failed")),
+        (Some("bogus"), (2, "it failed")),
+        (Some(""), (2, "it failed")),
+        (None, (2, "it failed")),
+    ];
+    for ((status, _), id) in of_records.iter().zip(21..) {
+        let recorded: Vec<_> = status.iter().map(|status| text(2, status)).collect();
         made.span_new(3000 + id, 1, (id, 0), 1, &recorded);
         made.call_site_of(3000 + id, 2, (CallSiteKind::Event, CallSiteLevel::Error), "said", &["message"]);
         log_record(&mut made, 3010 + id, id, 2, "it failed");
@@ -124,7 +136,9 @@ fn a_program_names_and_judges_its_spans_as_with_tracing_opentelemetry() {
     for ((_, name, (code, message)), id) in spans.iter().zip(1..) {
         assert_eq!((&*span_of(&found, id).name, status(id)), (*name, (*code, (*message).to_owned())), "span {id}");
     }
-    assert_eq!((status(6), status(7)), ((1, String::new()), (2, "it failed".to_owned())));
+    for ((recorded, (code, message)), id) in of_records.iter().zip(21..) {
+        assert_eq!(status(id), (*code, (*message).to_owned()), "{recorded:?}");
+    }
     let first = span_of(&found, 1);
     assert_eq!((first.kind, value(&first.attributes, "unnamed")), (3, int_value(7)));
     assert!(found.iter().flat_map(|span| &span.attributes).all(|attribute| !attribute.key.is_empty()));

@@ -65,7 +65,7 @@ impl ComparisonReport<'_> {
 
     /// Says what cannot be read from the numbers of the table, as HTML.
     pub(super) fn changes_limits(&self) -> String {
-        let notes = [self.comparison.not_whole_note().map(str::to_owned), self.comparison.loss_note()];
+        let notes = [self.comparison.not_whole_note(), self.comparison.loss_note()];
         notes.into_iter().flatten().map(|note| format!("<p class=\"cut\">{}.</p>", escape(&note))).collect()
     }
 

@@ -158,7 +158,7 @@ fn a_span_that_one_side_did_not_see_whole_is_not_new() {
     let page = ComparisonReport::new([side("a.evc", &a), side("b.evc", &b)], 0.01, Basis::Second).unwrap().html();
     assert!(page.contains("request<span class=\"badge\">none whole in A</span>"), "{page}");
     assert!(page.contains("query<span class=\"badge\">new</span>"), "{page}");
-    assert!(page.contains("<p class=\"cut\">none whole: the side has such spans, but saw none of them from"), "{page}");
+    assert!(page.contains("<p class=\"cut\">not whole, so in no number: shop::web::request (1 in A)"), "{page}");
 }
 
 #[test]

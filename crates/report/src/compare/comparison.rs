@@ -1,12 +1,12 @@
 //! Both sides, span by span.
 
 use super::measure::{Measure, SpanFigures};
-use super::side::{self, SideSpan};
+use super::side::{self, SideSpan, SpanKey};
 use super::significance;
-use eventring_export::numbers::counted;
+use eventring_export::numbers::{counted, grouped};
 use eventring_export::{Summary, full_name};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A comparison of two sides. Each side is one capture, or several captures of the same.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,6 +19,11 @@ pub struct Comparison {
     pub has_instructions: bool,
     /// The number of events that each side lost while it was captured.
     pub lost: [u64; 2],
+    /// True if a side does not hold all events of its run: some were lost or overwritten, or files are missing. Then a
+    /// limit of instructions cannot be judged.
+    pub has_losses: bool,
+    /// True if the sides were captured with different filters, which only the caller knows. Then no limit can be judged.
+    pub has_different_filters: bool,
 }
 
 /// A span on two sides.
@@ -49,9 +54,13 @@ impl Comparison {
     #[must_use]
     pub fn new(a: &[Summary], b: &[Summary], alpha: f64) -> Self {
         let lost = [a, b].map(|side| side.iter().map(Summary::lost_since).fold(0, u64::saturating_add));
+        let has_losses = a.iter().chain(b).any(|summary| summary.lost > 0);
         let not_whole = [a, b].map(side::not_whole);
         let (a, b) = (side::spans(a), side::spans(b));
-        let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();
+        let has = |side: usize, key: &SpanKey| not_whole[side].get(key).is_some_and(|number| *number > 0);
+        // A span that only one side has is compared even if none of it is whole. One that is open on both is not.
+        let hanging = not_whole.iter().flat_map(BTreeMap::keys).filter(|key| has(0, key) != has(1, key));
+        let keys: BTreeSet<_> = a.keys().chain(b.keys()).chain(hanging).collect();
         let pairs: Vec<_> = keys.iter().map(|key| a.get(*key).zip(b.get(*key))).collect();
         let p_values = significance::p_values(&pairs, alpha);
         let spans = keys.iter().zip(p_values).map(|((name, target), p_value)| {
@@ -76,12 +85,12 @@ impl Comparison {
         };
         let has_instructions = spans.iter().any(is_counted);
         let effect = |span: &ComparedSpan| {
-            let of = |measure| span.change(measure).map_or(0, i128::unsigned_abs);
+            let of = |measure| span.seen(measure).map_or(0, |(a, b)| a.abs_diff(b));
             let instructions = if has_instructions { of(Measure::Instructions) } else { 0 };
             Reverse((instructions, of(Measure::Busy), of(Measure::Total)))
         };
         spans.sort_by_key(effect);
-        Self { spans, alpha, has_instructions, lost }
+        Self { spans, alpha, has_instructions, lost, has_losses, has_different_filters: false }
     }
 
     /// Says which sides lost events, and what that means for the test of durations. Returns `None` if none did.
@@ -107,29 +116,40 @@ impl Comparison {
         })
     }
 
-    /// Explains the words of [`ComparedSpan::one_sided`] for spans that were not seen whole. Returns `None` if there is
-    /// no such span.
+    /// Says of which names a side has spans that are in no number, because it did not see them whole. Returns `None` if
+    /// there is no such name.
     #[must_use]
-    pub fn not_whole_note(&self) -> Option<&'static str> {
-        let is_not_whole = |span: &ComparedSpan| span.one_sided().is_some_and(|what| what != NEW && what != GONE);
-        self.spans
-            .iter()
-            .any(is_not_whole)
-            .then_some("none whole: the side has such spans, but saw none of them from its beginning to its end")
+    pub fn not_whole_note(&self) -> Option<String> {
+        let sides = |span: &ComparedSpan| {
+            let sides = span.not_whole.into_iter().zip(["A", "B"]).filter(|(number, _)| *number > 0);
+            sides.map(|(number, side)| format!("{} in {side}", grouped(number))).collect::<Vec<_>>().join(", ")
+        };
+        let spans: Vec<&ComparedSpan> = self.spans.iter().filter(|span| span.not_whole != [0, 0]).collect();
+        let mut names: Vec<String> =
+            spans.iter().take(NAMES_SHOWN).map(|span| format!("{} ({})", span.full_name(), sides(span))).collect();
+        if spans.len() > NAMES_SHOWN {
+            names.push(counted((spans.len() - NAMES_SHOWN) as u64, "further name", "further names"));
+        }
+        (!names.is_empty()).then(|| {
+            format!("not whole, so in no number: {}; open, or their beginning or end was not seen", names.join(", "))
+        })
     }
 }
 
 /// The words for a span that only side B has, and for one that only side A has.
 const NEW: &str = "new";
 const GONE: &str = "gone";
+/// The number of names that a note or an error shows.
+pub(super) const NAMES_SHOWN: usize = 5;
 
 impl ComparedSpan {
-    /// Returns what has become of a span that only one side has figures of: `new`, `gone`, or `none whole in A` if A
+    /// Returns what has become of a span that not both sides have figures of: `new`, `gone`, or `none whole in A` if A
     /// has such spans, but no figures of them.
     #[must_use]
     pub fn one_sided(&self) -> Option<&'static str> {
         match (self.a.is_some(), self.b.is_some(), self.not_whole) {
-            (false, _, [0, _]) => Some(NEW),
+            (false, true, [0, _]) => Some(NEW),
+            (false, false, [0, _]) => Some("none whole in B"),
             (false, ..) => Some("none whole in A"),
             (_, false, [_, 0]) => Some(GONE),
             (_, false, _) => Some("none whole in B"),
@@ -144,9 +164,16 @@ impl ComparedSpan {
     }
 
     /// Returns the values of a measure on both sides. A span that a side does not have has 0 there. Returns `None` if
-    /// the measure was not counted on a side that has the span.
+    /// the measure was not counted on a side that has the span, or if a side has such spans, but none whole.
     #[must_use]
     pub fn values(&self, measure: Measure) -> Option<(u64, u64)> {
+        let sides = [self.a, self.b].into_iter().zip(self.not_whole);
+        let has_none_whole = sides.into_iter().any(|(figures, not_whole)| figures.is_none() && not_whole > 0);
+        self.seen(measure).filter(|_| !has_none_whole)
+    }
+
+    /// Returns the same for what was seen: 0 for a side that has none whole.
+    pub(super) fn seen(&self, measure: Measure) -> Option<(u64, u64)> {
         let value = |side: &Option<SpanFigures>| side.as_ref().map_or(Some(0), |figures| figures.get(measure));
         value(&self.a).zip(value(&self.b))
     }

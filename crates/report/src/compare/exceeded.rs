@@ -1,9 +1,31 @@
-//! The changes that are too large.
+//! The changes that are too large, and the limits of which nobody can say whether they are kept.
 
-use super::comparison::{ComparedSpan, Comparison};
+use super::comparison::{ComparedSpan, Comparison, NAMES_SHOWN};
 use super::limit::ChangeLimit;
+use super::measure::{Measure, SpanFigures};
 use crate::page::text::shortened;
+use eventring_export::numbers::counted;
 use std::fmt;
+
+/// What became of limits.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LimitResults {
+    /// The changes that the limits forbid.
+    pub exceeded: Vec<ExceededLimit>,
+    /// The limits that cannot be judged, once for each span, or once for all spans.
+    pub incomplete: Vec<IncompleteLimit>,
+}
+
+/// A limit that cannot be judged, because the numbers do not hold all spans.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IncompleteLimit {
+    /// The limit.
+    pub limit: ChangeLimit,
+    /// The span; `None` if this is so for all spans.
+    pub span: Option<ComparedSpan>,
+    /// What the numbers do not hold.
+    pub reason: String,
+}
 
 /// A change that a limit forbids.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,17 +62,13 @@ pub enum LimitError {
     },
 }
 
-/// The number of names that an error shows.
-const NAMES_SHOWN: usize = 5;
-
 impl Comparison {
-    /// Returns the changes that the limits forbid. With `only_significant`, limits of times forbid only changes that
-    /// are significant.
+    /// Checks limits. With `only_significant`, limits of times forbid only changes that are significant.
     ///
     /// # Errors
     /// A limit names no span of either side, or instructions that were not counted on both sides.
-    pub fn exceeded(&self, limits: &[ChangeLimit], only_significant: bool) -> Result<Vec<ExceededLimit>, LimitError> {
-        let mut exceeded = Vec::new();
+    pub fn check_limits(&self, limits: &[ChangeLimit], only_significant: bool) -> Result<LimitResults, LimitError> {
+        let mut results = LimitResults::default();
         for limit in limits {
             let is_named = |span: &&ComparedSpan| limit.span.fits_span(&span.target, &span.name);
             let named: Vec<&ComparedSpan> = self.spans.iter().filter(is_named).collect();
@@ -58,7 +76,7 @@ impl Comparison {
                 let known = self.spans.iter().take(NAMES_SHOWN).map(ComparedSpan::full_name).collect();
                 return Err(LimitError::NoSuchSpan { limit: limit.clone(), known });
             }
-            let valued = |span: &&ComparedSpan| Some(((*span).clone(), span.values(limit.measure)?));
+            let valued = |span: &&ComparedSpan| Some(((*span).clone(), span.seen(limit.measure)?));
             let values: Vec<(ComparedSpan, (u64, u64))> = named.iter().filter_map(valued).collect();
             // Several spans of a pattern may be spans of tasks, which are not counted. One that is named is checked.
             if values.is_empty() || values.len() < named.len() && limit.span.exact().is_some() {
@@ -68,15 +86,65 @@ impl Comparison {
             if values.iter().all(|(span, _)| is_inexact(span)) {
                 return Err(LimitError::NotExact { limit: limit.clone() });
             }
+            let incomplete = |span, reason| IncompleteLimit { limit: limit.clone(), span, reason };
+            if let Some(reason) = self.lack(limit.measure) {
+                results.incomplete.push(incomplete(None, reason.to_owned()));
+                continue;
+            }
             for (span, (a, b)) in values.into_iter().filter(|(span, _)| !is_inexact(span)) {
                 let is_asked =
                     !(only_significant && limit.measure.is_time()) || span.is_significant(self.alpha).unwrap_or(false);
-                if is_asked && limit.forbids(a, b) {
-                    exceeded.push(ExceededLimit { limit: limit.clone(), span, a, b });
+                if let Some(reason) = span.lack(limit.measure) {
+                    results.incomplete.push(incomplete(Some(span), reason));
+                } else if is_asked && limit.forbids(a, b) {
+                    results.exceeded.push(ExceededLimit { limit: limit.clone(), span, a, b });
                 }
             }
         }
-        Ok(exceeded)
+        Ok(results)
+    }
+
+    /// Says why no span can be judged by a measure. Returns `None` if it can.
+    fn lack(&self, measure: Measure) -> Option<&'static str> {
+        match () {
+            () if self.has_different_filters => {
+                Some("A and B were captured with different filters, so their numbers are not of the same events")
+            }
+            // An instruction that is not counted would pass for one that is saved.
+            () if self.has_losses && measure.is_of_instructions() => {
+                Some("events were lost or overwritten, or files of a capture are missing, so not all is counted")
+            }
+            () => None,
+        }
+    }
+}
+
+impl ComparedSpan {
+    /// Says how many spans a number of a side does not hold, so that it cannot be judged. Returns `None` if it can.
+    fn lack(&self, measure: Measure) -> Option<String> {
+        let number = |figures: Option<SpanFigures>, not_whole: u64| match figures {
+            None => not_whole,
+            // A few durations more hardly change a percentile. They may change all else by any amount.
+            Some(_) if measure.is_percentile() => 0,
+            Some(figures) if measure.is_of_instructions() => not_whole.saturating_add(figures.not_counted()),
+            Some(_) => not_whole,
+        };
+        let sides = [("A", number(self.a, self.not_whole[0])), ("B", number(self.b, self.not_whole[1]))];
+        let sides = sides.into_iter().filter(|(_, number)| *number > 0);
+        let sides: Vec<String> =
+            sides.map(|(side, number)| format!("{} of {side}", counted(number, "span", "spans"))).collect();
+        (!sides.is_empty())
+            .then(|| format!("{} not counted: open at the end, never entered, or not seen whole", sides.join(" and ")))
+    }
+}
+
+impl fmt::Display for IncompleteLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", shortened(&self.limit.to_string()))?;
+        if let Some(span) = &self.span {
+            write!(f, "{}: ", shortened(&span.full_name()))?;
+        }
+        f.write_str(&self.reason)
     }
 }
 
@@ -93,8 +161,9 @@ impl fmt::Display for LimitError {
             }
             Self::NotExact { .. } => write!(
                 f,
-                "{limit}: the instructions of {span} are not exact, because the spans were entered several times, as those of futures are: they \
-                 differ from run to run; name a span that is entered once, inside of them or around them, and that waits for no other thread"
+                "{limit}: the instructions of {span} are not exact, because the spans, or some inside of them, were entered several times, as those \
+                 of futures are: they differ from run to run; name a span that is entered once and has no such span inside, and that waits for no \
+                 other thread"
             ),
             Self::NotCounted { .. } => write!(
                 f,

@@ -1,19 +1,20 @@
 //! The comparison for programs.
 
 use super::comparison::{ComparedSpan, Comparison};
-use super::exceeded::ExceededLimit;
+use super::exceeded::{ExceededLimit, IncompleteLimit, LimitResults};
 use super::measure::{Measure, SpanFigures};
 use serde_json::{Map, Value, json};
 
 impl Comparison {
     /// Returns the comparison as JSON: `{"alpha", "spans": [{"name", "target", "a", "b", "captures": {"a", "b"},
     /// "not_whole": {"a", "b"}, "change", "relative", "per_call", "p_value", "significant"}], "failed": [{"limit",
-    /// "name", "target", "a", "b", "change", "relative"}]}`.
+    /// "name", "target", "a", "b", "change", "relative"}], "incomplete": [{"limit", "name", "target", "reason"}]}`.
     #[must_use]
-    pub fn to_json(&self, failed: &[ExceededLimit]) -> Value {
+    pub fn to_json(&self, results: &LimitResults) -> Value {
         let spans: Vec<Value> = self.spans.iter().map(|span| self.span_to_json(span)).collect();
-        let failed: Vec<Value> = failed.iter().map(ExceededLimit::to_json).collect();
-        json!({ "alpha": self.alpha, "spans": spans, "failed": failed })
+        let failed: Vec<Value> = results.exceeded.iter().map(ExceededLimit::to_json).collect();
+        let incomplete: Vec<Value> = results.incomplete.iter().map(IncompleteLimit::to_json).collect();
+        json!({ "alpha": self.alpha, "spans": spans, "failed": failed, "incomplete": incomplete })
     }
 
     fn span_to_json(&self, span: &ComparedSpan) -> Value {
@@ -40,6 +41,17 @@ impl ExceededLimit {
             "limit": self.limit.to_string(), "name": self.span.name, "target": self.span.target, "a": self.a,
             "b": self.b, "change": whole(Some(i128::from(self.b) - i128::from(self.a))),
             "relative": self.span.relative_change(self.limit.measure),
+        })
+    }
+}
+
+impl IncompleteLimit {
+    fn to_json(&self) -> Value {
+        json!({
+            "limit": self.limit.to_string(),
+            "name": self.span.as_ref().map(|span| &span.name),
+            "target": self.span.as_ref().map(|span| &span.target),
+            "reason": self.reason,
         })
     }
 }

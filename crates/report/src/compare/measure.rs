@@ -100,6 +100,12 @@ impl Measure {
         self.key().ends_with("instructions") || self == Self::CountedSpans
     }
 
+    /// Returns true if the values are percentiles of the durations, which do not tell of each span.
+    #[must_use]
+    pub fn is_percentile(self) -> bool {
+        matches!(self, Self::P50 | Self::P90 | Self::P99)
+    }
+
     /// Returns a value, or a quotient of values, for people.
     #[must_use]
     pub fn show(self, value: f64) -> String {
@@ -133,6 +139,12 @@ impl SpanFigures {
     #[must_use]
     pub fn get(&self, measure: Measure) -> Option<u64> {
         self.values[measure as usize]
+    }
+
+    /// Returns the number of spans in which instructions were not counted, though they were in others.
+    pub(super) fn not_counted(&self) -> u64 {
+        let numbers = self.get(Measure::Count).zip(self.get(Measure::CountedSpans));
+        numbers.map_or(0, |(all, counted)| all.saturating_sub(counted))
     }
 
     /// Returns the median of each measure over several captures. Captures without a value do not count. Between two

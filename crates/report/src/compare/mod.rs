@@ -11,7 +11,7 @@
 //! | `significance` | the tests of all spans together, with one rate of false alarms |
 //! | `comparison` | both sides, span by span |
 //! | `limit` | expressions that say which changes are too large |
-//! | `exceeded` | the changes that are too large |
+//! | `exceeded` | the changes that are too large, and the limits that cannot be judged |
 //! | `json` | the comparison for programs |
 
 mod comparison;
@@ -26,6 +26,6 @@ mod significance;
 mod tests;
 
 pub use comparison::{ComparedSpan, Comparison};
-pub use exceeded::{ExceededLimit, LimitError};
+pub use exceeded::{ExceededLimit, IncompleteLimit, LimitError, LimitResults};
 pub use limit::{ChangeAmount, ChangeLimit};
 pub use measure::{Measure, SpanFigures};

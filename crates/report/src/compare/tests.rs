@@ -170,7 +170,7 @@ fn a_change_of_instructions_is_the_exact_difference_and_comes_first() {
     assert_eq!(first.relative_change(Measure::Instructions), Some(0.0001));
     assert_eq!(comparison.spans[1].change(Measure::Instructions), Some(0));
     assert_eq!((first.change(Measure::MinInstructions), first.change(Measure::CountedSpans)), (Some(1), Some(0)));
-    let exceeded = |text: &str| comparison.exceeded(&[text.parse().unwrap()], false).unwrap().len();
+    let exceeded = |text: &str| comparison.check_limits(&[text.parse().unwrap()], false).unwrap().exceeded.len();
     assert_eq!([exceeded("instructions(loop)>+49"), exceeded("instructions(loop)>+50")], [1, 0]);
     assert_eq!([exceeded("instructions(loop)>=+0.01%"), exceeded("instructions(loop)>+0.01%")], [1, 0]);
     assert_eq!([exceeded("instructions(*)!=0"), exceeded("instructions(shop::*)!=0")], [1, 1]);
@@ -197,7 +197,7 @@ fn new_and_gone_spans_have_a_side_without_figures_and_count_as_0() {
     assert_eq!((new.a, new.change(Measure::Instructions), new.relative_change(Measure::Busy)), (None, Some(150), None));
     assert_eq!((gone.b, gone.change(Measure::Count), gone.p_value), (None, Some(-3), None));
     assert_eq!((kept.p_value, kept.is_significant(0.01)), (None, None));
-    let exceeded = |text: &str| comparison.exceeded(&[text.parse().unwrap()], false).unwrap().len();
+    let exceeded = |text: &str| comparison.check_limits(&[text.parse().unwrap()], false).unwrap().exceeded.len();
     assert_eq!([exceeded("p99(new)>+1000%"), exceeded("count(gone)<-99%"), exceeded("count(*)!=0")], [1, 1, 2]);
 }
 
@@ -206,11 +206,91 @@ fn a_limit_that_cannot_be_checked_is_an_error() {
     let a = [summary(vec![counted("x", &[40; 3]), SpanSummary::of_durations("task", &[5])])];
     let b = [summary(vec![counted("x", &[40; 3]), SpanSummary::of_durations("task", &[5])])];
     let comparison = Comparison::new(&a, &b, 0.01);
-    let check = |text: &str| comparison.exceeded(&[text.parse().unwrap()], false);
+    let check = |text: &str| comparison.check_limits(&[text.parse().unwrap()], false);
     assert!(matches!(check("busy(y)>0"), Err(LimitError::NoSuchSpan { .. })));
     assert!(matches!(check("instructions(task)>0"), Err(LimitError::NotCounted { .. })));
-    assert_eq!(check("instructions(*)>0"), Ok(vec![]));
+    assert_eq!(check("instructions(*)>0"), Ok(LimitResults::default()));
     assert!(check("busy(y)>0").unwrap_err().to_string().contains("shop::task, shop::x"));
+}
+
+fn with_open(mut span: SpanSummary, open: u64) -> SpanSummary {
+    span.open = open;
+    span
+}
+
+/// Returns how many changes a limit forbids, and how many it cannot judge.
+fn checked(comparison: &Comparison, limit: &str) -> (usize, usize) {
+    let results = comparison.check_limits(&[limit.parse().unwrap()], false).unwrap();
+    (results.exceeded.len(), results.incomplete.len())
+}
+
+#[test]
+fn a_limit_on_a_span_that_a_side_has_not_whole_cannot_be_judged() {
+    let closed = |name: &str, calls: usize| counted(name, &vec![40; calls]);
+    let hanging = |name: &str| {
+        let mut span = SpanSummary::default();
+        (span.name, span.target, span.open) = (name.into(), "shop".into(), 1);
+        span
+    };
+    let a = [summary(vec![closed("server", 1), closed("plain", 21), closed("gone", 3)])];
+    let b = [summary(vec![hanging("server"), with_open(closed("plain", 20), 1)])];
+    for (a, b) in [(&a, &b), (&b, &a)] {
+        let comparison = Comparison::new(a, b, 0.01);
+        for measure in Measure::ALL.map(Measure::name) {
+            for limit in [format!("{measure}(server)>+0%"), format!("{measure}(server)<-1%")] {
+                assert_eq!(checked(&comparison, &limit), (0, 1), "{limit}");
+            }
+            // Percentiles of many durations hardly change with one more.
+            let expected = (0, usize::from(!["p50", "p90", "p99"].contains(&measure)));
+            assert_eq!(checked(&comparison, &format!("{measure}(plain)>+0.5%")), expected, "{measure}");
+        }
+        // A span that does not occur has 0.
+        assert_eq!([checked(&comparison, "count(gone)!=0"), checked(&comparison, "count(*)!=0")], [(1, 0), (1, 2)]);
+        let server = comparison.spans.iter().find(|span| span.name == "server").unwrap();
+        assert_eq!((server.change(Measure::Max), server.relative_change(Measure::Max)), (None, None));
+    }
+    let comparison = Comparison::new(&a, &b, 0.01);
+    let results = comparison.check_limits(&["max(server)>+0%".parse().unwrap()], true).unwrap();
+    let why = "1 span of B not counted: open at the end, never entered, or not seen whole";
+    assert_eq!(results.incomplete[0].to_string(), format!("max(server)>+0%: shop::server: {why}"));
+    let json = comparison.to_json(&results);
+    assert_eq!((&json["incomplete"][0]["name"], &json["incomplete"][0]["reason"]), (&"server".into(), &why.into()));
+    let note = comparison.not_whole_note().unwrap();
+    assert!(["shop::server (1 in B)", "shop::plain (1 in B)"].iter().all(|span| note.contains(span)), "{note}");
+}
+
+#[test]
+fn a_new_span_of_which_none_is_whole_is_compared_unless_both_sides_have_it_so() {
+    let span = |name: &str, open: u64| {
+        let mut span = SpanSummary::default();
+        (span.name, span.target, span.open) = (name.into(), "shop".into(), open);
+        span
+    };
+    let a = [summary(vec![span("loop", 1), counted("x", &[40; 3])])];
+    let b = [summary(vec![span("loop", 1), counted("x", &[40; 3]), span("hangs", 2)])];
+    for (sides, words) in [([&a, &b], "none whole in B"), ([&b, &a], "none whole in A")] {
+        let comparison = Comparison::new(sides[0], sides[1], 0.01);
+        let names: Vec<_> = comparison.spans.iter().map(|span| (&*span.name, span.one_sided())).collect();
+        assert_eq!(names, [("hangs", Some(words)), ("x", None)]);
+        assert_eq!([checked(&comparison, "max(*)>+0%"), checked(&comparison, "max(hangs)<0")], [(0, 1), (0, 1)]);
+    }
+}
+
+#[test]
+fn a_limit_on_a_side_that_lacks_events_cannot_be_judged() {
+    let span = |calls: usize| counted("x", &vec![40; calls]);
+    let mut some_not_entered = span(3);
+    some_not_entered.count = 4;
+    let comparison = Comparison::new(&[summary(vec![span(4)])], &[summary(vec![some_not_entered])], 0.01);
+    let check = |limit| checked(&comparison, limit);
+    assert_eq!([check("instructions(*)>0"), check("count(x)!=0")], [(0, 1), (0, 0)]);
+    let mut lossy = summary(vec![span(3)]);
+    lossy.lost = 1;
+    let mut comparison = Comparison::new(&[summary(vec![span(4)])], &[lossy], 0.01);
+    let check = |limit| checked(&comparison, limit);
+    assert_eq!([check("instructions(x)>0"), check("count(x)!=0")], [(0, 1), (1, 0)]);
+    comparison.has_different_filters = true;
+    assert_eq!(checked(&comparison, "count(*)>+1000%"), (0, 1));
 }
 
 #[test]
@@ -220,7 +300,7 @@ fn a_limit_of_a_time_may_ask_for_significance() {
     let equal = [summary(vec![SpanSummary::of_durations("x", &noise.durations(404, 0.0, 1.0))])];
     let slower = [summary(vec![SpanSummary::of_durations("x", &noise.durations(400, 0.0, 1.2))])];
     let limits: Vec<ChangeLimit> = ["total(x)!=0", "count(x)!=0"].map(|text| text.parse().unwrap()).into();
-    let count = |b: &[Summary], only| Comparison::new(&a, b, 0.01).exceeded(&limits, only).unwrap().len();
+    let count = |b: &[Summary], only| Comparison::new(&a, b, 0.01).check_limits(&limits, only).unwrap().exceeded.len();
     assert_eq!([count(&equal, false), count(&equal, true)], [2, 1]);
     assert_eq!([count(&slower, false), count(&slower, true)], [1, 1]);
 }

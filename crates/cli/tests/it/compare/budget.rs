@@ -1,6 +1,6 @@
 //! `eventring budget` keeps the numbers of spans in a file, and checks captures against it.
 
-use crate::counted::{called, capture, capture_with_an_open_span, capture_with_losses};
+use crate::counted::{CalledSpan, called, capture, capture_with_an_open_span, capture_with_losses};
 use crate::program::{argument, directory, place, run};
 
 #[test]
@@ -210,4 +210,47 @@ fn the_numbers_for_bencher_name_span_and_measure() {
     }
     let replaced = run(&["budget", "check", file, &a, "--bmf", &a]);
     assert_eq!(replaced.code, Some(14), "{replaced:?}");
+}
+
+#[test]
+fn a_capture_with_a_part_of_the_events_keeps_no_budget_and_makes_none() {
+    let directory = directory();
+    let file = place(&directory, "budgets.toml");
+    let file = argument(&file);
+    let whole = capture(&directory, "ring", &[called("plain", 20, 1000), called("other", 20, 10)]);
+    assert_eq!(run(&["budget", "update", file, &whole, "--measure", "count"]).code, Some(0));
+    let before = std::fs::read_to_string(file).unwrap();
+    for (name, options) in [("sampled.evc", ["--sample", "1/4"]), ("all.evc", ["--sample", "0.999"])] {
+        let (ring, part) = (place(&directory, "ring"), place(&directory, name));
+        let made = run(&[&["capture", argument(&ring), "--now", "-o", argument(&part)], &options[..]].concat());
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let checked = run(&["budget", "check", file, argument(&part)]);
+        assert!(
+            checked.code == Some(16) && checked.out.contains("incomplete: the capture was filtered"),
+            "{checked:?}"
+        );
+        assert!(!checked.out.contains("improved") && !checked.out.contains("`eventring budget update`"), "{checked:?}");
+        let updated = run(&["budget", "update", file, argument(&part)]);
+        assert!(updated.code == Some(16) && updated.err.contains("filtered or sampled"), "{updated:?}");
+        assert_eq!(std::fs::read_to_string(file).unwrap(), before);
+    }
+}
+
+#[test]
+fn fewer_calls_are_no_gain_if_some_are_open_and_no_budget_is_offered_to_spans_without_counts() {
+    let directory = directory();
+    let file = place(&directory, "budgets.toml");
+    let file = argument(&file);
+    let whole = capture(&directory, "whole", &[called("plain", 21, 1000)]);
+    assert_eq!(run(&["budget", "update", file, &whole, "--measure", "count"]).code, Some(0));
+    let open = capture_with_an_open_span(&directory, "open", &[called("plain", 20, 1000)]);
+    let checked = run(&["budget", "check", file, &open]);
+    assert!(checked.code == Some(0) && checked.out.contains("incomplete"), "{checked:?}");
+    assert!(!checked.out.contains("improved") && !checked.out.contains("keeps the gain"), "{checked:?}");
+
+    let never_entered = CalledSpan { polls: 0, ..called("idle", 3, 0) };
+    let checked =
+        run(&["budget", "check", file, &capture(&directory, "idle", &[called("plain", 21, 1000), never_entered])]);
+    assert!(checked.code == Some(0) && checked.out.contains("shop::idle"), "{checked:?}");
+    assert!(!checked.out.contains("no budget yet"), "{checked:?}");
 }

@@ -1,7 +1,7 @@
 //! `eventring diff` compares captures span by span.
 
 use crate::consumers;
-use crate::counted::{called, capture, polled};
+use crate::counted::{called, capture, capture_with_an_open_span, polled};
 use crate::program::{argument, directory, place, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use serde_json::Value;
@@ -120,7 +120,7 @@ fn the_files_of_a_rotated_capture_are_one_capture() {
 
     // A part of the files is not the capture.
     let part = with(&files[1..]);
-    assert!(part.code == Some(18) && part.err.contains("name all of its files"), "{part:?}");
+    assert!(part.code == Some(16) && part.err.contains("name all of its files"), "{part:?}");
     let gap = with(&[files[0].clone(), files[2].clone()]);
     assert!(gap.code == Some(2) && gap.err.contains("name those in between"), "{gap:?}");
     let several = run(&["diff", &whole, &files[0], &files[1]]);
@@ -205,6 +205,49 @@ fn a_limit_that_cannot_be_checked_is_an_error() {
 }
 
 #[test]
+fn a_limit_on_spans_that_are_open_on_a_side_passes_on_neither() {
+    let directory = directory();
+    let closed = capture(&directory, "closed", &[called("plain", 21, 1000), called("leaked", 1, 10)]);
+    let leaked = capture_with_an_open_span(&directory, "leaked", &[called("plain", 21, 1000), called("leaked", 0, 10)]);
+    let some = capture_with_an_open_span(&directory, "some", &[called("leaked", 1, 10), called("plain", 20, 1000)]);
+    let check = |sides: [&str; 2], limit: &str| {
+        let shown = run(&["diff", sides[0], sides[1], "--times", "--fail-if", limit]);
+        assert_eq!(shown.code, Some(16), "{limit}: {shown:?}");
+        assert!(shown.out.contains(&format!("incomplete: {limit}: ")) && !shown.out.contains("went from"), "{shown:?}");
+        assert!(shown.out.contains("not whole, so in no number: "), "{shown:?}");
+    };
+    for sides in [[&*closed, &*leaked], [&*leaked, &*closed]] {
+        for limit in ["max(leaked)>+0%", "max(leaked)<-1us", "instructions(leaked)>+0%", "count(*)>+0%"] {
+            check(sides, limit);
+        }
+    }
+    check([&closed, &some], "instructions(plain)>+0.5%");
+    check([&closed, &some], "total(*)>+1000%");
+    let diff = run(&["diff", &closed, &leaked, "--json", "--fail-if", "max(leaked)<-1us"]);
+    let diff: Value = serde_json::from_str(&diff.out).unwrap();
+    assert_eq!((&diff["failed"], &diff["incomplete"][0]["name"]), (&serde_json::json!([]), &"leaked".into()));
+    let of_leaked = span(&diff, "leaked");
+    assert_eq!((&of_leaked["b"], &of_leaked["change"]["max_ns"]), (&Value::Null, &Value::Null));
+    assert_eq!(of_leaked["relative"]["max_ns"], Value::Null);
+    crate::ask::schemas::check(&[("diff", diff)]);
+}
+
+#[test]
+fn a_limit_between_sides_of_different_filters_passes_on_neither() {
+    let directory = directory();
+    let whole = capture(&directory, "ring", &[called("plain", 20, 1000), called("other", 20, 10)]);
+    let filtered = place(&directory, "filtered.evc");
+    let (ring, filtered) = (place(&directory, "ring"), argument(&filtered));
+    assert_eq!(run(&["capture", argument(&ring), "--now", "--sample", "0.999", "-o", filtered]).code, Some(0));
+    for sides in [[&*whole, filtered], [filtered, &*whole]] {
+        let shown = run(&["diff", sides[0], sides[1], "--fail-if", "total(*)>+1%"]);
+        let why = "incomplete: total(*)>+1%: A and B were captured with different filters";
+        assert!(shown.code == Some(16) && shown.out.matches(why).count() == 1, "{shown:?}");
+    }
+    assert_eq!(run(&["diff", filtered, filtered, "--fail-if", "total(*)>+1%"]).code, Some(0));
+}
+
+#[test]
 fn new_and_gone_spans_have_only_one_side() {
     let directory = directory();
     let a = capture(&directory, "a", &[called("gone", 3, 0)]);
@@ -284,6 +327,9 @@ fn instructions_of_spans_that_are_entered_several_times_are_not_exact_and_no_lim
     // A limit that names such a span is refused; one for all leaves it out, and still sees the others.
     let refused = run(&["diff", &a, &b, "--fail-if", "instructions(request)>+0.5%"]);
     assert!(refused.code == Some(2) && refused.err.contains("are not exact"), "{refused:?}");
+    // Such a span makes those around it differ, too.
+    let around = run(&["diff", &a, &b, "--fail-if", "instructions(main)>+0.5%"]);
+    assert!(around.code == Some(2) && around.err.contains("has no such span inside"), "{around:?}");
     assert_eq!(run(&["diff", &a, &b, "--fail-if", "instructions(*)>+0.5%"]).code, Some(0));
     let slower = capture(&directory, "slower", &[called("order", 10, 1060), polled("request", 10, 1000)]);
     assert_eq!(run(&["diff", &a, &slower, "--fail-if", "instructions(*)>+0.5%"]).code, Some(18));
