@@ -69,7 +69,7 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
                 "name": name, "first_seqno": first_seqno, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
                 "unread": ring.unread, "expired_payloads": ring.expired_payloads,
                 "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
-                "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
+                "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(), "filtered": ring.filtered(),
                 "table_losses": table_losses(ring.table_losses),
                 "died": ring.end.map(|end| end.has_died),
             });
@@ -89,6 +89,7 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
         "overwritten_before": summary.stats.missing_by(GapCause::OverwrittenBefore),
         "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)),
         "given_up": summary.stats.given_up(),
+        "filtered": summary.stats.filtered(),
         "hurried_events": summary.lower_level_events,
         "bytes": summary.bytes,
         "rings": rings,

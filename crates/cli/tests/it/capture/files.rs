@@ -117,7 +117,7 @@ fn missing_events_of_a_lapped_ring_are_counted_exactly() {
     let place = Place::new();
     let recorder = place.perf(20_000);
     let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
-    assert_eq!(captured["reason"], "duration");
+    assert_eq!(captured["reason"], "now");
     assert_eq!(number(&captured["events"]) + number(&captured["lost"]), 80_000);
     assert_eq!(captured["lost_by_cause"]["overwritten_before"], captured["lost"]);
     assert!(number(&captured["lost"]) >= 80_000 - (1 << 16));
