@@ -18,9 +18,10 @@ pub(crate) struct SavedArgs {
 
 impl SavedArgs {
     /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
-    /// ring. With `is_quiet`, shows no progress.
-    pub(crate) fn open(&self, needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
-        self.part.open(&self.names, needs_spans, is_quiet)
+    /// ring. With `is_quiet`, shows no progress. With `is_strict`, losses that could hide the part decide the exit
+    /// code.
+    pub(crate) fn open(&self, needs_spans: bool, is_quiet: bool, is_strict: bool) -> anyhow::Result<Saved> {
+        self.part.open(&self.names, needs_spans, is_quiet, is_strict)
     }
 
     /// Does the same, and calls `tell` with how many bytes of how many each reading has read.
@@ -30,7 +31,7 @@ impl SavedArgs {
         is_quiet: bool,
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
-        self.part.open_and_tell(&self.names, needs_spans, is_quiet, tell)
+        self.part.open_and_tell(&self.names, needs_spans, is_quiet, false, tell)
     }
 }
 
@@ -47,8 +48,14 @@ pub(crate) struct PartArgs {
 
 impl PartArgs {
     /// Opens capture files, or rings, as one capture, and selects the part that the options name.
-    pub(crate) fn open(&self, names: &[PathBuf], needs_spans: bool, is_quiet: bool) -> anyhow::Result<Saved> {
-        self.open_and_tell(names, needs_spans, is_quiet, |_, _| ())
+    pub(crate) fn open(
+        &self,
+        names: &[PathBuf],
+        needs_spans: bool,
+        is_quiet: bool,
+        is_strict: bool,
+    ) -> anyhow::Result<Saved> {
+        self.open_and_tell(names, needs_spans, is_quiet, is_strict, |_, _| ())
     }
 
     fn open_and_tell(
@@ -56,13 +63,14 @@ impl PartArgs {
         names: &[PathBuf],
         needs_spans: bool,
         is_quiet: bool,
+        is_strict: bool,
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
         let mut saved = open(names, needs_spans)?;
         let (capture, reading) = ReadingBar::on(saved.capture, is_quiet, tell);
         (saved.capture, saved.reading) = (capture, reading);
         let selection = self.selection.selection(&self.spans, &saved.capture);
-        saved.select(names, &selection, self.condition.condition.as_ref())?;
+        saved.select(names, &selection, self.condition.condition.as_ref(), is_strict)?;
         Ok(saved)
     }
 }

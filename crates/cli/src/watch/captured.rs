@@ -24,10 +24,13 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let rest = &args.selection;
     let selects = args.wanted.condition().is_some() || !spans.is_empty();
     let selects = selects || !rest.threads().is_empty() || rest.min_duration().is_some();
-    let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
-    saved.select(&args.names, &part, args.wanted.condition())?;
+    let chosen = args.selection.selection(from, &spans, &saved.capture, args.utc);
+    saved.select(&args.names, &chosen, args.wanted.condition(), args.strict)?;
     let mut rings = Rings::of_capture(&saved.capture);
-    let mut selection = args.select.on(&rings, args.wanted.of_capture())?;
+    let mut selection = args
+        .select
+        .on(&rings, args.wanted.of_capture())
+        .map_err(|error| saved.or_hidden(&args.names, &chosen, args.strict, error.into()))?;
     let mut part = args.limit.part(0);
     let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), false);
