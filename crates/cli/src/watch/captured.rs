@@ -9,6 +9,7 @@ use crate::input::saved;
 use crate::input::unseen::SeenNames;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
+use eventring_capture::Selection;
 use std::time::Instant;
 
 /// Shows the events of captures.
@@ -45,6 +46,11 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     printer.flush(&rings)?;
     drop(printer);
     args.end(part, summary.is_complete())?;
+    let is_whole = !summary.is_complete() && rings.problems().is_empty() && saved.capture.problems().is_empty();
+    // In a part of the rings, or of the time, only what is read is known.
+    if let Some(end) = saved.capture.end().filter(|_| is_whole && chosen.rings_and_window() == Selection::new()) {
+        summary.selected_of(end.stats.events());
+    }
     if !args.quiet {
         summary.print(&rings);
         SeenNames::of_capture(&saved.capture).report_targets("--target", args.wanted.targets());
