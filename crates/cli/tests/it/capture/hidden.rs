@@ -104,5 +104,11 @@ fn what_a_filter_or_sample_left_out_could_hide_a_hit_and_is_counted() {
         assert!(shown.contains("(filtered), from the beginning") && !shown.contains("no gap"), "{shown}");
         // After its end the file leaves out nothing.
         assert!(find(&["--from", "+100h"]).err.contains("no gap could hide a hit"));
+        // In half of the file nobody has counted.
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        let gaps = find(&["--json"]).json_lines().pop().unwrap()["gaps"].clone();
+        let is_uncounted = |gap: &Value| gap["cause"] == "filtered" && gap["events"].is_null();
+        assert!(gaps.as_array().unwrap().iter().any(is_uncounted), "{gaps}");
     }
 }
