@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         return run_to_directory(args, &output);
     }
     let target = if is_stdout { None } else { Some(output::look(&output, args.force)?) };
-    let saved = args.saved.open(args.format.has_only_spans(), args.json, |_, _| ())?;
+    let saved = args.saved.open(args.format.has_only_spans(), args.json, args.strict, |_, _| ())?;
     let write_to = |out: &mut dyn io::Write, cannot_write: &dyn Fn(&io::Error) -> Failure| {
         let mut out = CountedWriter::new(BufWriter::new(out));
         let written = write(args, &saved.capture, &mut out);
@@ -120,7 +120,7 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
         return Exit::Usage.fail(message);
     }
     directory::look(output, args.format, args.force, &ReadFiles::default())?;
-    let saved = args.saved.open(args.format.has_only_spans(), args.json, |_, _| ())?;
+    let saved = args.saved.open(args.format.has_only_spans(), args.json, args.strict, |_, _| ())?;
     let write = |directory: &mut directory::OutputDirectory<'_>| {
         let written = export_files(&saved.capture, args.format, directory);
         saved.reading.end();

@@ -93,7 +93,8 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
     let mut read = ReadFiles::default();
     let mut opened = Vec::new();
     for names in &sides {
-        let saved = args.part.open(names, sides.len() > 1 && !has_blocks(names), args.json, |_, _| ());
+        let needs_spans = sides.len() > 1 && !has_blocks(names);
+        let saved = args.part.open(names, needs_spans, args.json, args.strict, |_, _| ());
         let saved = saved.map_err(|error| if sides.len() > 1 { on_side(&names[0], error) } else { error })?;
         read.add_capture(&saved.capture);
         opened.push(saved);

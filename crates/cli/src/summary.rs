@@ -5,8 +5,8 @@ use crate::args::limit::{self, LimitArgs};
 use crate::args::saved::SavedArgs;
 use crate::input::saved::Saved;
 use crate::input::state::end_in_words;
-use crate::text::format::{TimeFormat, bytes, columns, counted, events, grouped, one_line, rate, were};
-use crate::text::losses::MissingEvents;
+use crate::text::format::{TimeFormat, bytes, columns, counted, grouped, one_line, rate};
+use crate::text::losses::{MissingEvents, removed_in_words};
 use crate::text::paint::{DIM, PLAIN, WARNING};
 use crate::text::table::NumberTable;
 use eventring_capture::EndReason;
@@ -37,7 +37,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let saved = args.saved.open(false, args.json, |_, _| ())?;
+    let saved = args.saved.open(false, args.json, args.strict, |_, _| ())?;
     let summary = summarize(&saved.capture);
     saved.reading.end();
     let summary = summary?;
@@ -174,8 +174,7 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out, "{words}")?;
     }
     if summary.removed > 0 {
-        let (events, were) = (events(summary.removed), were(summary.removed));
-        writeln!(out, "{DIM}{events} more {were} captured in files that were removed{DIM:#}")?;
+        writeln!(out, "{DIM}{}{DIM:#}", removed_in_words(summary.removed))?;
     }
     if part > 1 {
         writeln!(out, "{DIM}what is in the files before number {part} of this capture is not counted{DIM:#}")?;

@@ -79,6 +79,12 @@ impl Selection {
         Self { from_nanos: self.from_nanos, to_nanos: self.to_nanos, ..Self::new() }
     }
 
+    /// Returns the selection of everything in the same rings and the same window of time.
+    #[must_use]
+    pub fn rings_and_window(&self) -> Self {
+        Self { rings: self.rings.clone(), ..self.window() }
+    }
+
     /// Returns true if a span may be selected without its beginning or its end.
     #[must_use]
     pub fn cuts_spans(&self) -> bool {

@@ -18,14 +18,16 @@ pub(crate) struct SavedArgs {
 
 impl SavedArgs {
     /// Opens the input, and selects the part that the options name. With `needs_spans`, one of the rings must be a perf
-    /// ring. With `is_quiet`, shows no progress. Calls `tell` with how many bytes of how many each reading has read.
+    /// ring. With `is_quiet`, shows no progress. With `is_strict`, losses that could hide the part decide the exit
+    /// code. Calls `tell` with how many bytes of how many each reading has read.
     pub(crate) fn open(
         &self,
         needs_spans: bool,
         is_quiet: bool,
+        is_strict: bool,
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
-        self.part.open(&self.names, needs_spans, is_quiet, tell)
+        self.part.open(&self.names, needs_spans, is_quiet, is_strict, tell)
     }
 }
 
@@ -47,12 +49,13 @@ impl PartArgs {
         names: &[PathBuf],
         needs_spans: bool,
         is_quiet: bool,
+        is_strict: bool,
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
         let mut saved = open(names, needs_spans)?;
         (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, tell);
         let selection = self.selection.selection(&self.spans, &saved.capture);
-        saved.select(names, &selection, self.condition.condition.as_ref())?;
+        saved.select(names, &selection, self.condition.condition.as_ref(), is_strict)?;
         Ok(saved)
     }
 }

@@ -180,12 +180,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let summary = copy(args, &options, &output, target, &rings, &interrupt)?;
     let mut rings = rings.into_inner();
+    let is_of_now = args.now && summary.reason == EndReason::Duration;
     if args.json {
         let mut object = capture_result::object(&summary, &rings.missing());
+        if is_of_now {
+            object["reason"] = json!("now");
+        }
         object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
         writeln!(anstream::stdout(), "{object}")?;
     } else {
-        let is_of_now = args.now && summary.reason == EndReason::Duration;
         let instead = is_of_now.then_some("what was recorded until now");
         capture_result::print(&summary, instead, rings.program.as_mut(), &output);
         report_filtered(summary.stats.events(), summary.stats.filtered());

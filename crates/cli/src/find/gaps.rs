@@ -1,17 +1,23 @@
-//! The losses that could hide a hit.
+//! The losses that could hide a hit, and what was left out or removed on purpose.
 
 use crate::text::format::{TimeFormat, events};
-use eventring_capture::{CaptureFile, RingLoss};
+use eventring_capture::{CaptureFile, CaptureStats, RingLoss, RingStats};
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
-/// The losses of all files.
+/// The losses of all files, and what they leave out on purpose.
 #[derive(Default)]
-pub(super) struct Gaps(Vec<Gap>);
+pub(super) struct Gaps {
+    gaps: Vec<Gap>,
+    /// For each rotated capture, by its name without a number, what was in files that it has removed.
+    removed: HashMap<PathBuf, Gap>,
+}
 
 /// Losses of a ring with one cause, between two times.
 struct Gap {
     file: String,
-    /// The name of the ring; `None` for the missing end of a file, and for a whole file.
+    /// The name of the ring; `None` for the missing end of a file, for a whole file, and for removed files.
     ring: Option<String>,
     cause: &'static str,
     count: Option<u64>,
@@ -35,7 +41,7 @@ impl Gaps {
                 _ => joined.push(loss),
             }
         }
-        self.0.extend(joined.into_iter().map(|loss| Gap {
+        self.gaps.extend(joined.into_iter().map(|loss| Gap {
             file: file.to_owned(),
             ring: capture.rings().get(loss.ring as usize).map(|ring| ring.name.clone()),
             cause: loss.cause,
@@ -46,14 +52,46 @@ impl Gaps {
         if capture.is_truncated() {
             let from_nanos = capture.last_nanos().unwrap_or(0);
             let (file, cause) = (file.to_owned(), "truncated");
-            self.0.push(Gap { file, ring: None, cause, count: None, from_nanos, to_nanos: u64::MAX });
+            self.gaps.push(Gap { file, ring: None, cause, count: None, from_nanos, to_nanos: u64::MAX });
         }
+    }
+
+    /// Adds what a file lacks on purpose: what its filter left out, and what was in removed files before it. That may
+    /// have been at any time of the file, or before it; only what may lie in the window counts.
+    pub(super) fn add_left_out(&mut self, file: &Path, capture: &CaptureFile, (from, to): (u64, u64)) {
+        let name = file.display().to_string();
+        let (begun, stats) = (capture.started_epoch_nanos(), capture.end().map(|end| &end.stats));
+        let from_nanos = if capture.part() > 1 { begun } else { 0 };
+        let to_nanos = capture.end().map_or(u64::MAX, |end| end.ended_epoch_nanos);
+        for (index, ring) in capture.rings().iter().enumerate().filter(|_| from_nanos <= to && from <= to_nanos) {
+            let count = stats.and_then(|stats| stats.rings.get(index)).map(RingStats::filtered);
+            if count.is_some_and(|count| count > 0) || count.is_none() && !ring.filter.is_empty() {
+                let (file, ring, cause) = (name.clone(), Some(ring.name.clone()), "filtered");
+                self.gaps.push(Gap { file, ring, cause, count, from_nanos, to_nanos });
+            }
+        }
+        if capture.part() > 0 {
+            // The first file shows when the removed ones had ended, and the last one knows of most of them.
+            let first = Gap { file: name, ring: None, cause: "removed", count: None, from_nanos: 0, to_nanos: begun };
+            let gap = self.removed.entry(file.with_extension("").with_extension("")).or_insert(first);
+            if from <= gap.to_nanos {
+                gap.count = gap.count.max(stats.map(CaptureStats::removed));
+            }
+        }
+    }
+
+    /// Ends the list. What no file knows of was not removed.
+    pub(super) fn finish(&mut self) {
+        let mut removed: Vec<Gap> = self.removed.drain().map(|(_, gap)| gap).collect();
+        removed.retain(|gap| gap.count > Some(0));
+        removed.sort_by(|a, b| a.file.cmp(&b.file));
+        self.gaps.extend(removed);
     }
 
     /// Adds a file that could not be read.
     pub(super) fn add_unreadable(&mut self, file: &str) {
         let (file, cause) = (file.to_owned(), "unreadable");
-        self.0.push(Gap { file, ring: None, cause, count: None, from_nanos: 0, to_nanos: u64::MAX });
+        self.gaps.push(Gap { file, ring: None, cause, count: None, from_nanos: 0, to_nanos: u64::MAX });
     }
 
     pub(super) fn to_json(&self) -> Vec<Value> {
@@ -63,7 +101,7 @@ impl Gaps {
                 "from_ns": gap.known_from(), "to_ns": gap.known_to(),
             })
         };
-        self.0.iter().map(of_gap).collect()
+        self.gaps.iter().map(of_gap).collect()
     }
 
     /// Returns a line for each gap.
@@ -73,7 +111,9 @@ impl Gaps {
         let line = |gap: &Gap| {
             let what = match (gap.count, gap.cause) {
                 (None, "unreadable") => "all events".to_owned(),
+                (None, "filtered") => "what its filter left out".to_owned(),
                 (None, _) => "what follows its end".to_owned(),
+                (Some(count), "removed") => format!("{} of files before it", events(count)),
                 (Some(count), "payload") => format!("the payloads of {}", events(count)),
                 (Some(count), _) => events(count),
             };
@@ -82,7 +122,7 @@ impl Gaps {
             let cause = gap.cause.replace('_', " ");
             format!("{}: {what}{ring} ({cause}), from {from} to {to}", gap.file)
         };
-        self.0.iter().map(line).collect()
+        self.gaps.iter().map(line).collect()
     }
 }
 

@@ -29,7 +29,7 @@ const GAPS_SHOWN: usize = 10;
 ///
 /// Blocks of a capture say which values they have, and only those are read that may have a hit. A hit is a new span with
 /// its fields (or fields that were recorded later), a log record, mark or typed event. Files are searched in the order of
-/// time. At the end it is said which losses could hide a hit.
+/// time. At the end it is said which losses could hide a hit, and what filters left out and rotation removed.
 #[derive(clap::Args)]
 pub(super) struct FindArgs {
     /// The condition: 'request_id=abc', 'span=query field.rows>1000', 'level>=ERROR'; the terms are those of --where
@@ -94,6 +94,7 @@ pub(super) fn run(args: &FindArgs) -> anyhow::Result<Exit> {
             found.search(args, &test, &path, &interrupt)?;
         }
     }
+    found.gaps.finish();
     if let Some(why) = found.unknown_field.as_ref().filter(|_| !found.is_field_known) {
         anstream::eprintln!("{WARNING}warning:{WARNING:#} {why}");
     }
@@ -141,6 +142,7 @@ impl Found {
         self.blocks_read += kept.kept;
         self.is_cut |= shown.is_stopped || self.part.is_over();
         self.gaps.add(&name, &capture, kept.losses.into_iter().chain(shown.losses).collect());
+        self.gaps.add_left_out(path, &capture, (from, to));
         for problem in &shown.problems {
             report_problem(true, &format!("{name}: {problem}"));
             let exit = if capture.is_truncated() { Exit::Truncated } else { Exit::Damaged };

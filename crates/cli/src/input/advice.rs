@@ -200,7 +200,7 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
     ))
 }
 
-/// Returns the error of a ring that does not match `--expect`.
+/// Returns the error of a ring that does not match `--expect`, or instead of which there is something else.
 pub(crate) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
     let shown = error.path().unwrap_or(name).display().to_string();
     let message = match error.kind() {
@@ -215,6 +215,11 @@ pub(crate) fn on_expected(name: &Path, error: ReaderError) -> anyhow::Error {
             eventring::schema::Hex(&found[..8]),
             eventring::schema::Hex(&expected[..8])
         ),
+        // A name without a slash is looked for where the rings are, and may be that of something here.
+        ReaderErrorKind::NotFound => match instead_of_a_ring(name) {
+            Some(message) => message,
+            None => return error.into(),
+        },
         _ => return error.into(),
     };
     Exit::from_error(&error.into()).failure(message).into()

@@ -4,13 +4,15 @@ use crate::exit::{Exit, Failure};
 use crate::input::reading::ReadingBar;
 use crate::input::{advice, found, processes};
 use crate::text::losses::{
-    report_filter, report_never_opened, report_payload_losses, report_problem, report_table_losses,
+    MissingEvents, report_filter, report_never_opened, report_payload_losses, report_problem, report_removed,
+    report_table_losses,
 };
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{LostPages, Reader, ReaderError, RingState};
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
+use eventring_export::summarize;
 use eventring_live::Condition;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -128,30 +130,56 @@ impl Saved {
 
     /// Selects, of a part of the capture, what fulfils a condition. The condition is about everything in the part's window
     /// of time: what fulfils it may lie around a chosen span, or on another thread.
+    ///
+    /// # Errors
+    /// Nothing is selected; then it is said what could hide it.
     pub(crate) fn select(
         &mut self,
         names: &[PathBuf],
         selection: &Selection,
         condition: Option<&Condition>,
+        is_strict: bool,
     ) -> anyhow::Result<()> {
         self.is_part = *selection != Selection::new() || condition.is_some();
         self.is_cut = selection.cuts_spans() || condition.is_some();
-        let Some(condition) = condition else { return self.select_part(names, selection) };
-        self.select_part(names, &selection.window())?;
+        let selected = self.select_part(selection, condition);
+        selected.map_err(|error| self.or_hidden(names, selection, is_strict, error))
+    }
+
+    fn select_part(&mut self, selection: &Selection, condition: Option<&Condition>) -> anyhow::Result<()> {
+        let Some(condition) = condition else { return Ok(self.capture.select(selection)?) };
+        self.capture.select(&selection.window())?;
         let found = found::find(&self.capture, condition)?;
-        self.select_part(names, selection)?;
+        self.capture.select(selection)?;
         Ok(self.capture.select_found(found)?)
     }
 
-    /// Selects a part of the capture. If the capture is damaged, a part may be missing for this reason: then the error
-    /// is that of the damage.
-    fn select_part(&mut self, names: &[PathBuf], selection: &Selection) -> anyhow::Result<()> {
-        let Err(error) = self.capture.select(selection) else { return Ok(()) };
-        self.reading.end();
-        if self.capture.problems().is_empty() {
-            return Err(error.into());
+    /// Says what could hide that which was not found: damage, losses, the filter of the capture, removed files. Returns
+    /// the error, with the exit code of the damage or of the losses if there are some.
+    pub(crate) fn or_hidden(
+        &mut self,
+        names: &[PathBuf],
+        selection: &Selection,
+        is_strict: bool,
+        error: anyhow::Error,
+    ) -> anyhow::Error {
+        // A ring or a window that is not there could be hidden anywhere.
+        if self.capture.select(&selection.rings_and_window()).is_err() {
+            let _ = self.capture.select(&Selection::new());
         }
-        Err(self.report(names, self.capture.problems(), &[]).failure(error.to_string()).into())
+        let summary = summarize(&self.capture);
+        self.reading.end();
+        let (problems, payload_losses, missing) = match &summary {
+            Ok(summary) => (&summary.problems[..], &summary.payload_losses[..], MissingEvents::from(summary)),
+            Err(_) => (self.capture.problems(), &[][..], MissingEvents::default()),
+        };
+        missing.in_words("").iter().for_each(|words| anstream::eprintln!("{words}"));
+        report_removed(self.capture.end().map_or(0, |end| end.stats.removed()));
+        match self.report(names, problems, payload_losses) {
+            Exit::Done if is_strict && missing.is_loss() => Exit::Lost.failure(error.to_string()).into(),
+            Exit::Done => error,
+            exit => exit.failure(error.to_string()).into(),
+        }
     }
 
     /// Prints the problems of the input, the `problems` of its export or summary, and the counts of lost payloads.

@@ -70,6 +70,7 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
                 "unread": ring.unread, "expired_payloads": ring.expired_payloads,
                 "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
                 "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
+                "filtered": ring.filtered(),
                 "table_losses": table_losses(ring.table_losses), "died": ring.end.map(|end| end.has_died),
             });
             add_end(&mut object, ring.end);
@@ -83,8 +84,8 @@ pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_jso
         "removed": summary.stats.removed(), "removed_files": summary.removed_files, "lost": summary.stats.lost(),
         "overwritten_before": summary.stats.missing_by(GapCause::OverwrittenBefore),
         "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)), "given_up": summary.stats.given_up(),
-        "hurried_events": summary.lower_level_events, "bytes": summary.bytes, "rings": rings,
-        "missing": names(missing), "died": has_died(summary), "problems": summary.problems,
+        "filtered": summary.stats.filtered(), "hurried_events": summary.lower_level_events, "bytes": summary.bytes,
+        "rings": rings, "missing": names(missing), "died": has_died(summary), "problems": summary.problems,
     })
 }
 

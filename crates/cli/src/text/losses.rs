@@ -115,6 +115,18 @@ pub(crate) fn report_table_losses(stats: &CaptureStats) {
     }
 }
 
+/// Says on stderr how many events were in files that a rotated capture has removed.
+pub(crate) fn report_removed(count: u64) {
+    if count > 0 {
+        anstream::eprintln!("{DIM}{}{DIM:#}", removed_in_words(count));
+    }
+}
+
+/// Returns the words for events of files that a rotated capture has removed.
+pub(crate) fn removed_in_words(count: u64) -> String {
+    format!("{} more {} captured in files that were removed", events(count), were(count))
+}
+
 /// Says on stderr that a capture holds a part of what was recorded, because a filter has left out the rest.
 pub(crate) fn report_filter(name: &Path, capture: &CaptureFile) {
     let filters: Vec<&str> = capture.filters().into_iter().collect();

@@ -174,9 +174,12 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
     let mut frame = Buffer::empty(Rect::new(0, 0, width, height.saturating_add(1)));
     draw::draw(&screen, &view, frame.area, &mut frame);
     // The last line is that of the keys.
-    for line in draw::lines(&frame).take(usize::from(height)) {
-        writeln!(out, "{line}")?;
+    let mut lines: Vec<String> = draw::lines(&frame).take(usize::from(height)).collect();
+    // Outside of a terminal nothing has to be filled.
+    if size.is_none() {
+        lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
     }
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     Ok(out.flush()?)
 }
 

@@ -70,7 +70,7 @@ const EVENTS_MAX: u64 = 20_000_000;
 pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let server = ViewServer::start(args.port, title(&args.saved.names), Ui::find(args.ui.as_deref())?)?;
     let told = server.clone();
-    let mut saved = args.saved.open(false, args.json, move |read, all| told.session().read(read, all))?;
+    let mut saved = args.saved.open(false, args.json, false, move |read, all| told.session().read(read, all))?;
     let (url, reading) = (server.guard.url(), saved.reading.clone());
     let interrupt = Interrupt::listen()?;
     if !args.json {

@@ -9,6 +9,7 @@ use crate::input::saved;
 use crate::input::unseen::SeenNames;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
+use eventring_capture::Selection;
 use std::time::Instant;
 
 /// Shows the events of captures.
@@ -24,10 +25,13 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let rest = &args.selection;
     let selects = args.wanted.condition().is_some() || !spans.is_empty();
     let selects = selects || !rest.thread.is_empty() || rest.min_duration.is_some();
-    let part = args.selection.selection(from, &spans, &saved.capture, args.utc);
-    saved.select(&args.names, &part, args.wanted.condition())?;
+    let chosen = args.selection.selection(from, &spans, &saved.capture, args.utc);
+    saved.select(&args.names, &chosen, args.wanted.condition(), args.strict)?;
     let mut rings = Rings::of_capture(&saved.capture);
-    let mut selection = args.select.on(&rings, args.wanted.of_capture())?;
+    let mut selection = args
+        .select
+        .on(&rings, args.wanted.of_capture())
+        .map_err(|error| saved.or_hidden(&args.names, &chosen, args.strict, error.into()))?;
     let mut part = args.limit.part(0);
     let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), false);
@@ -42,6 +46,11 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     printer.flush(&rings)?;
     drop(printer);
     args.end(part, summary.is_complete())?;
+    let is_whole = !summary.is_complete() && rings.problems().is_empty() && saved.capture.problems().is_empty();
+    // In a part of the rings, or of the time, only what is read is known.
+    if let Some(end) = saved.capture.end().filter(|_| is_whole && chosen.rings_and_window() == Selection::new()) {
+        summary.selected_of(end.stats.events());
+    }
     if !args.quiet {
         summary.print(&rings);
         SeenNames::of_capture(&saved.capture).report_targets("--target", &args.wanted.target);

@@ -64,6 +64,11 @@ impl WatchSummary {
         self.not_selected
     }
 
+    /// Counts the events, of all of a capture, that its reader has not selected.
+    pub(super) fn selected_of(&mut self, all: u64) {
+        self.not_selected = all.saturating_sub(self.shown + self.not_shown + self.descriptions);
+    }
+
     pub(super) fn not_shown(&mut self) {
         self.not_shown += 1;
     }

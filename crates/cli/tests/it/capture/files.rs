@@ -117,7 +117,7 @@ fn missing_events_of_a_lapped_ring_are_counted_exactly() {
     let place = Place::new();
     let recorder = place.perf(20_000);
     let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
-    assert_eq!(captured["reason"], "duration");
+    assert_eq!(captured["reason"], "now");
     assert_eq!(number(&captured["events"]) + number(&captured["lost"]), 80_000);
     assert_eq!(captured["lost_by_cause"]["overwritten_before"], captured["lost"]);
     assert!(number(&captured["lost"]) >= 80_000 - (1 << 16));
@@ -423,8 +423,8 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     );
     let removed_files = number(&captured["removed_files"]);
     assert!(printed.err.contains(&format!(" more were in {removed_files} files that were removed\n")), "{printed:?}");
-    let mut summary = vec!["summary", "--strict"];
-    summary.extend(captured["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()));
+    let files: Vec<&str> = captured["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
+    let summary = [&["summary", "--strict"], &files[..]].concat();
     let table = run(&summary);
     assert_eq!(table.code, Some(0), "{table:?}");
     assert!(table.out.contains(" more were captured in files that were removed\n"), "{}", table.out);
@@ -433,6 +433,12 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     assert!(table.out.contains("1 whose beginning is in an earlier file"), "{}", table.out);
     let summary = run(&[&summary[..], &["--json"]].concat()).json();
     assert_eq!((&summary["removed"], &summary["lost"]), (&removed.into(), &0.into()));
+    // A search says that the removed files may have had what was not found.
+    let found = run(&[&["find", "span=nope", "--json"], &files[..]].concat());
+    let end = found.json_lines().pop().unwrap();
+    let gap = &end["gaps"].as_array().unwrap()[..];
+    assert!(found.code == Some(19) && gap.len() == 1 && gap[0]["cause"] == "removed", "{end}");
+    assert_eq!((&gap[0]["events"], gap[0]["to_ns"].is_u64()), (&removed.into(), true), "{end}");
     drop(recorder);
 }
 

@@ -1,5 +1,6 @@
 mod files;
 mod filtered;
+mod hidden;
 mod merged;
 mod of_program;
 mod on;

@@ -1,6 +1,6 @@
 //! `eventring watch` shows the events of captures, as it shows those of rings.
 
-use crate::program::{KEPT, Run, argument, directory, place, run};
+use crate::program::{KEPT, Run, argument, directory, finish, place, program, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use serde_json::Value;
 
@@ -75,6 +75,29 @@ fn options_narrow_what_is_shown() {
     let window = names(&watch(&["--from", &second, "--to", &third, "--ring", "shop", "--type", "EVENT"]));
     assert_eq!(window, ["EVENT"; 2]);
     assert_eq!(names(&watch(&["--min-duration", "1h"])), ["CALL_SITE"; 0]);
+    // What is not shown is counted, whatever has selected.
+    let all = watch(&[]).json_lines().len();
+    for options in [["--where", "span=query"], ["--span", "query"], ["--target", "*"], ["--min-duration", "1h"]] {
+        let shown = run(&[&["watch", &capture][..], &options].concat()).err;
+        let counts = ["shown", "not selected", "of call sites"].map(|what| {
+            let part = shown.split(", ").find(|part| part.contains(what)).unwrap_or_default();
+            part.split(' ').find_map(|word| word.parse::<usize>().ok()).unwrap_or(0)
+        });
+        assert!(counts[1] > 0 && counts.iter().sum::<usize>() == all, "{all}, {options:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_directory_of_a_captures_name_is_said_to_be_one() {
+    let directory = directory();
+    std::fs::create_dir(place(&directory, "dir.evc")).unwrap();
+    for verb in ["watch", "summary"] {
+        let mut command = program(&[verb, "dir.evc"]);
+        command.current_dir(directory.path());
+        let refused = finish(command);
+        let is_said = refused.err.contains("dir.evc is a directory, expected a ring");
+        assert!(refused.code == Some(3) && is_said, "{refused:?}");
+    }
 }
 
 #[test]

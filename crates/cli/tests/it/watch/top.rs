@@ -35,6 +35,7 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
         (shown.json(), text)
     });
 
+    assert!(!text.out.contains("\n\n\n"), "{text:?}");
     for rate in ["events_per_s", "spans_per_s", "errors_per_s"] {
         assert!(shown[rate].as_f64() > Some(0.0), "{rate}: {shown:#}");
     }
