@@ -41,6 +41,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     follow(&mut rings, &mut output, args.count(), interrupt, &mut Silence::new(true))?;
     printer.flush(&rings)?;
     drop(printer);
+    summary.untested(rings.untested());
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
