@@ -86,6 +86,8 @@ pub use select::batch_filter::{BatchFilter, EventCondition, EventTest};
 #[doc(hidden)]
 pub use select::block_test::BlockTest;
 #[doc(hidden)]
+pub use select::truth::Truth;
+#[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]
 pub use sinks::present::capture_now;

@@ -1,7 +1,7 @@
 //! Conditions that are tested on all that happens.
 
 use super::ages::SpanAge;
-use super::condition::Condition;
+use super::condition::{Condition, Truth};
 use super::observation::Observation;
 use super::occurrence::Occurrence;
 use super::options::LiveOptions;
@@ -23,6 +23,7 @@ pub struct ConditionSet {
     held: Vec<bool>,
     /// The time of the last tick in nanoseconds since the epoch.
     last_tick_nanos: u64,
+    untested: u64,
 }
 
 impl ConditionSet {
@@ -40,13 +41,19 @@ impl ConditionSet {
         let ages = named.into_iter().map(|(nanos, conditions)| SpanAge::new(nanos, conditions)).collect();
         let rates = conditions.iter().map(RateTerms::of).collect();
         let held = vec![false; conditions.len()];
-        Self { conditions, ages, phases, rates, held, last_tick_nanos: 0 }
+        Self { conditions, ages, phases, rates, held, last_tick_nanos: 0, untested: 0 }
     }
 
     /// Returns the conditions.
     #[must_use]
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions
+    }
+
+    /// Returns how many times something could not be tested, because a condition depends on a lost payload.
+    #[must_use]
+    pub fn untested(&self) -> u64 {
+        self.untested
     }
 
     /// Adds to the options of an engine the windows that the conditions need, and the tasks.
@@ -79,10 +86,11 @@ impl ConditionSet {
         state: LiveState<'_>,
         fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>),
     ) {
-        let Self { conditions, ages, phases, rates, last_tick_nanos, .. } = self;
+        let Self { conditions, ages, phases, rates, last_tick_nanos, untested, .. } = self;
         if let Some(phase) = phase_of(observation) {
             return phases.reached(phase, *last_tick_nanos, |named| {
-                test((conditions, rates), named, &Occurrence::of_phase(phase, state), fulfilled);
+                let occurrence = Occurrence::of_phase(phase, state);
+                *untested += test((conditions, rates), named.iter().copied(), &occurrence, fulfilled);
             });
         }
         match observation {
@@ -92,33 +100,32 @@ impl ConditionSet {
                 for age in ages.iter_mut() {
                     if age.close(span) {
                         let occurrence = Occurrence::of_outgrown(span, state);
-                        test((conditions, rates), &age.conditions, &occurrence, fulfilled);
+                        let named = age.conditions.iter().copied();
+                        *untested += test((conditions, rates), named, &occurrence, fulfilled);
                     }
                 }
             }
             _ => {}
         }
         let occurrence = Occurrence::of(observation, state);
-        for (index, (condition, rates)) in conditions.iter().zip(rates).enumerate() {
-            if rates.allow(condition, &occurrence) {
-                fulfilled(index, condition, &occurrence);
-            }
-        }
+        *untested += test((conditions, rates), 0..conditions.len(), &occurrence, fulfilled);
     }
 
     fn tick(&mut self, state: LiveState<'_>, fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>)) {
-        let Self { conditions, ages, phases, rates, last_tick_nanos, .. } = self;
+        let Self { conditions, ages, phases, rates, last_tick_nanos, untested, .. } = self;
         if !phases.is_empty() {
             state.each_task_phase(|phase| {
                 phases.reached(phase, *last_tick_nanos, |named| {
-                    test((conditions, rates), named, &Occurrence::of_phase(phase, state), fulfilled);
+                    let occurrence = Occurrence::of_phase(phase, state);
+                    *untested += test((conditions, rates), named.iter().copied(), &occurrence, fulfilled);
                 });
             });
         }
         for age in ages {
             let named = std::mem::take(&mut age.conditions);
             age.tick(state, *last_tick_nanos, |span| {
-                test((conditions, rates), &named, &Occurrence::of_open(span, state), fulfilled);
+                let occurrence = Occurrence::of_open(span, state);
+                *untested += test((conditions, rates), named.iter().copied(), &occurrence, fulfilled);
             });
             age.conditions = named;
         }
@@ -138,11 +145,7 @@ impl ConditionSet {
     /// Tests the conditions on a signal that the program got.
     pub fn signal(&self, state: LiveState<'_>, fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>)) {
         let occurrence = Occurrence::of_signal(state);
-        for (index, (condition, rates)) in self.conditions.iter().zip(&self.rates).enumerate() {
-            if rates.allow(condition, &occurrence) {
-                fulfilled(index, condition, &occurrence);
-            }
-        }
+        test((&self.conditions, &self.rates), 0..self.conditions.len(), &occurrence, fulfilled);
     }
 }
 
@@ -163,29 +166,33 @@ impl RateTerms {
         }
     }
 
-    /// Returns true if an occurrence that is no tick fulfils the condition. A rate that has passed its limit fulfils it
+    /// Returns whether an occurrence that is no tick fulfils the condition. A rate that has passed its limit fulfils it
     /// at a tick, once, and not again with all that happens while it lasts.
-    fn allow(self, condition: &Condition, occurrence: &Occurrence<'_>) -> bool {
+    fn allow(self, condition: &Condition, occurrence: &Occurrence<'_>) -> Truth {
         match self {
-            Self::None => condition.holds(occurrence),
+            Self::None => condition.truth(occurrence),
             Self::Some => occurrence.fulfils(condition),
-            Self::Only => false,
+            Self::Only => Truth::No,
         }
     }
 }
 
-/// Tests some of the conditions on an occurrence.
+/// Tests some of the conditions on an occurrence. Returns 1 if one of them depends on a lost payload, and otherwise 0.
 fn test(
     (conditions, rates): (&[Condition], &[RateTerms]),
-    indices: &[usize],
+    indices: impl IntoIterator<Item = usize>,
     occurrence: &Occurrence<'_>,
     fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>),
-) {
+) -> u64 {
+    let mut is_untested = false;
     for index in indices {
-        if rates[*index].allow(&conditions[*index], occurrence) {
-            fulfilled(*index, &conditions[*index], occurrence);
+        match rates[index].allow(&conditions[index], occurrence) {
+            Truth::Yes => fulfilled(index, &conditions[index], occurrence),
+            Truth::Unknown => is_untested = true,
+            Truth::No => {}
         }
     }
+    is_untested.into()
 }
 
 #[cfg(test)]
@@ -256,6 +263,20 @@ mod tests {
         stream.push(at(250), PerfEvent::SpanClose, PerfExt::of_span(1, 1), &[], &mut noting(&mut set, &mut fired));
         stream.end(&mut noting(&mut set, &mut fired));
         assert_eq!(fired, [(0, 1)]);
+    }
+
+    #[test]
+    fn what_depends_on_a_lost_payload_fires_nothing_and_is_counted_once() {
+        let texts = ["span=query field.n=1", "span=query not field.n=1", "span=nobody field.n=1"];
+        let (mut stream, mut set, mut fired) = (stream(), set(&texts), Fired::new());
+        for (id, call_site) in [(1, 1), (2, 2)] {
+            let ext = PerfExt { field_count: 1, ..PerfExt::of_span(id, call_site) };
+            stream.push_lost(START, PerfEvent::SpanNew, ext, &mut noting(&mut set, &mut fired));
+            let ext = PerfExt::of_span(id, call_site);
+            stream.push(START + MILLI, PerfEvent::SpanClose, ext, &[], &mut noting(&mut set, &mut fired));
+        }
+        stream.end(&mut noting(&mut set, &mut fired));
+        assert_eq!((fired, set.untested()), (Fired::new(), 1));
     }
 
     #[test]

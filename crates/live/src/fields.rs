@@ -1,6 +1,7 @@
 //! The fields of a span or log record, found by name and decoded when somebody asks.
 
 use eventring::schema::perf::{FieldValue, RawField, RawFields, ValueType};
+use eventring::schema::{SchemaModel, Shape};
 use eventring::tracing::CallSite;
 use eventring::tracing::Span;
 use std::borrow::Cow;
@@ -11,6 +12,27 @@ use std::borrow::Cow;
 pub struct LiveFields<'a> {
     bytes: &'a [u8],
     call_site: Option<&'a CallSite>,
+}
+
+/// Returns true if spans or log records of this call site may have a field of this name.
+pub fn may_have_field(call_site: Option<&CallSite>, name: &str) -> bool {
+    call_site.is_none_or(|site| site.field_names.iter().any(|known| **known == *name))
+}
+
+/// Returns true if typed events of this code have a field with this path, as far as their schema is known.
+pub fn has_typed_field(model: Option<&SchemaModel>, code: u16, path: &str) -> bool {
+    let Some(model) = model.filter(|model| model.event(code).is_some()) else { return false };
+    let part = |shape, name: &str| match shape {
+        Shape::Struct(fields) => fields.into_iter().find(|(known, _)| *known == name).map(|(_, shape)| shape),
+        _ => None,
+    };
+    // A payload with very many parts has no shape.
+    model.payload_shape(code).is_none_or(|shape| path.split('.').try_fold(shape, part).is_some())
+}
+
+/// Returns true if the span may have a field of this name that was lost with a payload.
+pub(super) fn span_may_have_lost(span: &Span, name: &str) -> bool {
+    span.fields.problem.is_some() && may_have_field(span.call_site.as_deref(), name)
 }
 
 impl<'a> LiveFields<'a> {

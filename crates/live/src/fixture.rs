@@ -61,6 +61,17 @@ impl StreamFixture {
         self.push_to(nanos, event, ext, payload, (see, &mut ()));
     }
 
+    /// Takes a record that has lost its payload.
+    pub fn push_lost(
+        &mut self,
+        nanos: u64,
+        event: PerfEvent,
+        ext: PerfExt,
+        see: &mut impl FnMut(&Observation<'_>, LiveState<'_>),
+    ) {
+        self.push_read(nanos, event, ext, PayloadRead::Expired, (see, &mut ()));
+    }
+
     /// Takes a record, and gives it to a consumer, too.
     pub fn push_to(
         &mut self,
@@ -68,18 +79,29 @@ impl StreamFixture {
         event: PerfEvent,
         ext: PerfExt,
         payload: &[u8],
+        watchers: (&mut impl FnMut(&Observation<'_>, LiveState<'_>), &mut impl ReplayConsumer),
+    ) {
+        self.push_read(nanos, event, ext, PayloadRead::Valid(payload), watchers);
+    }
+
+    fn push_read(
+        &mut self,
+        nanos: u64,
+        event: PerfEvent,
+        ext: PerfExt,
+        payload: PayloadRead<'_>,
         (see, also): (&mut impl FnMut(&Observation<'_>, LiveState<'_>), &mut impl ReplayConsumer),
     ) {
         self.seqno += 1;
         let descriptor = Descriptor {
             seqno: self.seqno,
             event_type: event as u16,
-            payload_size: payload.len() as u32,
+            payload_size: payload.valid().map_or(0, |payload| payload.len() as u32),
             record_epoch_nanos: nanos,
             payload_buf_offset: 0,
             content_ext: ext.to_words(),
         };
-        let record = RawRecord::new(&mut self.tables.catalogs[0], 0, &descriptor, PayloadRead::Valid(payload));
+        let record = RawRecord::new(&mut self.tables.catalogs[0], 0, &descriptor, payload);
         let content = EntryContent::Perf { recorder: 0, record, catalog: &self.tables.catalogs[0] };
         let entry = RecordingEntry { tables: &self.tables, ring: 0, process: 0, process_index: 0, content };
         self.replay.step(&entry, &mut LiveConsumer { core: &mut self.core, see, also }).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! The parts of an observation borrow from the event. Names, fields and payloads are decoded when somebody asks for them.
 
-use super::fields::LiveFields;
+use super::fields::{LiveFields, has_typed_field, may_have_field};
 use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use eventring::schema::perf::CallSiteLevel;
@@ -182,6 +182,17 @@ impl<'a> SeenRecord<'a> {
         LiveFields::new(self.record.payload.valid().unwrap_or_default(), self.call_site())
     }
 
+    /// Returns true if it had fields, and they were lost with its payload.
+    #[must_use]
+    pub fn has_lost_fields(&self) -> bool {
+        self.record.payload.valid().is_none() && self.record.ext.field_count > 0
+    }
+
+    /// Returns true if it may have had a field of this name that was lost.
+    pub(super) fn may_have_lost(&self, name: &str) -> bool {
+        self.has_lost_fields() && may_have_field(self.call_site(), name)
+    }
+
     /// Returns the text; empty if there is none.
     #[must_use]
     pub fn message(&self) -> Cow<'a, str> {
@@ -322,6 +333,12 @@ impl<'a> SeenEvent<'a> {
     pub fn decode(&self) -> Option<Value<'a>> {
         let payload = self.payload.valid()?;
         Some(decode_event(self.rings.model(self.ring), self.descriptor.event_type, payload))
+    }
+
+    /// Returns true if it has a field with this path, and the payload was lost.
+    pub(super) fn may_have_lost(&self, path: &str) -> bool {
+        let model = self.rings.model(self.ring);
+        self.payload.valid().is_none() && has_typed_field(model, self.descriptor.event_type, path)
     }
 
     /// Returns the names of the extension words.

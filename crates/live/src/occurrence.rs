@@ -1,7 +1,7 @@
 //! Occurrences, on which conditions are tested: what the engine saw, and what it knows besides.
 
-use super::condition::{Condition, Operand, RateOf, Subject};
-use super::fields::LiveFields;
+use super::condition::{Condition, Operand, RateOf, Subject, Truth};
+use super::fields::{LiveFields, span_may_have_lost};
 use super::observation::{ClosedSpan, Observation, span_name};
 use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
@@ -61,12 +61,13 @@ impl<'a> Occurrence<'a> {
         Self { what: What::Phase(phase), state, lacks_rates: false }
     }
 
-    /// Returns true if a condition holds because of what happened, and not only because of rates that last.
-    pub(super) fn fulfils(&self, condition: &Condition) -> bool {
-        let state = self.state;
-        condition.holds(self)
-            && (!condition.holds(&Occurrence::of(&Observation::Tick, state))
-                || condition.holds(&Occurrence { lacks_rates: true, ..*self }))
+    /// Returns whether a condition holds because of what happened, and not only because of rates that last.
+    pub(super) fn fulfils(&self, condition: &Condition) -> Truth {
+        let truth = condition.truth(self);
+        if truth == Truth::No || !condition.holds(&Occurrence::of(&Observation::Tick, self.state)) {
+            return truth;
+        }
+        truth.min(condition.truth(&Occurrence { lacks_rates: true, ..*self }))
     }
 
     /// Makes the occurrence that the watching program got a signal.
@@ -298,6 +299,17 @@ impl Subject for Occurrence<'_> {
         };
         if let Some(value) = self.fields().and_then(|fields| fields.value(path)).or_else(of_span) {
             Operand::with_field(&value, take);
+        }
+    }
+
+    fn may_have_lost(&self, path: &str) -> bool {
+        match self.what {
+            What::Seen(Observation::TypedEvent(event)) => event.may_have_lost(path),
+            What::Seen(Observation::LogRecord(record)) => {
+                record.may_have_lost(path) || record.span().is_some_and(|span| span_may_have_lost(span, path))
+            }
+            What::Seen(Observation::Marker(_)) => false,
+            _ => self.span().is_some_and(|span| span_may_have_lost(span, path)),
         }
     }
 

@@ -5,7 +5,9 @@ use crate::format::columns::{BlockRecords, PayloadsWanted};
 use crate::format::record::{CapturedContent, CapturedPayload, CapturedRecord, SortKey};
 use crate::read::ahead::BlocksAhead;
 use crate::read::file_block::FileBlock;
+use crate::recording::PayloadLosses;
 use crate::select::sieve::Sieve;
+use crate::select::truth::Truth;
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -38,6 +40,8 @@ pub struct CaptureEvents {
     progress: Option<Progress>,
     is_wanted: Option<IsWanted>,
     read_bytes: u64,
+    /// By ring, the events that could not be tested because their payloads were lost.
+    untested: Vec<PayloadLosses>,
 }
 
 /// A function that learns how many bytes of how many have been read.
@@ -161,6 +165,7 @@ impl CaptureEvents {
             progress,
             is_wanted,
             read_bytes: 0,
+            untested: vec![PayloadLosses::default(); rings],
         }
     }
 
@@ -168,6 +173,12 @@ impl CaptureEvents {
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
+    }
+
+    /// Returns for each ring how many events were left out so far because a condition depends on their lost payload.
+    #[must_use]
+    pub fn untested(&self) -> &[PayloadLosses] {
+        &self.untested
     }
 
     /// Returns the sort time of the last record of a ring that was returned.
@@ -202,9 +213,16 @@ impl CaptureEvents {
             let open = &mut self.rings[ring as usize];
             let record = open.take_next()?;
             let Some(sieve) = &mut self.sieve else { return Some((ring, record)) };
-            let descriptors = open.blocks.front()?.records.events.descriptors();
+            let events = &open.blocks.front()?.records.events;
+            let descriptors = events.descriptors();
             let is_wanted = match record {
-                NextRecord::Event(index) => sieve.accepts_event(ring, open.key.gap(), &descriptors[index]),
+                NextRecord::Event(index) => {
+                    let accepted = sieve.accepts_event(ring, open.key.gap(), &descriptors[index]);
+                    if accepted == Truth::Unknown {
+                        self.untested[ring as usize].add(events.payload(index), events.is_left_out(index));
+                    }
+                    accepted == Truth::Yes
+                }
                 NextRecord::Gap(_) => {
                     let next_nanos = descriptors.get(open.next_event).map(|next| next.record_epoch_nanos);
                     sieve.accepts_gap(ring, open.key.gap(), next_nanos)

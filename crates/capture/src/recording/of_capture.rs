@@ -105,9 +105,11 @@ impl CaptureEntries {
         self.events.problems()
     }
 
-    /// Returns the counts of lost payloads so far, only for rings that have lost any.
+    /// Returns the counts of lost payloads so far, only for rings that have lost any. Events that could not be tested,
+    /// because the payload was lost, are among them.
     pub fn payload_losses(&self) -> Vec<PayloadLosses> {
-        self.payload_losses.iter().filter(|losses| losses.count() > 0).cloned().collect()
+        let all = self.payload_losses.iter().zip(self.events.untested());
+        all.map(|(shown, untested)| shown.plus(untested)).filter(|losses| losses.count() > 0).collect()
     }
 
     /// Checks the memory that is kept for the entries so far. `more_bytes` is the size of everything that the caller

@@ -28,8 +28,18 @@ impl PayloadLosses {
         Self { ring: ring.to_owned(), ..Self::default() }
     }
 
+    /// Returns the sums of these counts and those of other events of the ring.
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        Self {
+            ring: self.ring.clone(),
+            expired: self.expired.saturating_add(other.expired),
+            malformed: self.malformed.saturating_add(other.malformed),
+            omitted: self.omitted.saturating_add(other.omitted),
+        }
+    }
+
     /// Counts a payload that was read. `is_omitted` is true if it was too large for the capture.
-    pub(super) fn add(&mut self, payload: PayloadRead<'_>, is_omitted: bool) {
+    pub(crate) fn add(&mut self, payload: PayloadRead<'_>, is_omitted: bool) {
         match payload {
             PayloadRead::Valid(_) => {}
             PayloadRead::Expired if is_omitted => self.omitted += 1,

@@ -3,6 +3,7 @@
 use crate::format::header::BlockHeader;
 use crate::select::found::FoundParts;
 use crate::select::roots::{ProcessSpan, Roots};
+use crate::select::truth::Truth;
 use eventring::reader::Descriptor;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords};
@@ -107,20 +108,25 @@ impl Sieve {
         self.choice.may_need(ring, header, open)
     }
 
-    /// Returns true if an event is wanted. `sort_nanos` is its sort time.
-    pub(crate) fn accepts_event(&mut self, ring_index: u32, sort_nanos: u64, event: &Descriptor) -> bool {
+    /// Returns whether an event is wanted. `sort_nanos` is its sort time.
+    pub(crate) fn accepts_event(&mut self, ring_index: u32, sort_nanos: u64, event: &Descriptor) -> Truth {
         let Self { choice, inside, inside_found, .. } = self;
-        let Some(ring) = choice.rings.get(ring_index as usize) else { return false };
+        let Some(ring) = choice.rings.get(ring_index as usize) else { return Truth::No };
         if !(choice.from_nanos..=choice.to_nanos).contains(&sort_nanos) {
-            return false;
+            return Truth::No;
         }
         // If the tables had no room for a call site, this event is the only place that names its spans.
         if ring.is_perf && event.event_type == PerfEvent::CallSite as u16 {
-            return ring.is_wanted && sort_nanos >= choice.shown_from_nanos;
+            return (ring.is_wanted && sort_nanos >= choice.shown_from_nanos).into();
         }
         // Both follow each event, also one that the other does not want.
-        let is_found = choice.found.as_ref().is_none_or(|found| {
-            inside_found.follow(&found.roots, choice.spans_max, ring, event) || found.has_event(ring_index, event.seqno)
+        let is_found = choice.found.as_ref().map_or(Truth::Yes, |found| {
+            let is_inside = inside_found.follow(&found.roots, choice.spans_max, ring, event);
+            if is_inside || found.has_event(ring_index, event.seqno) {
+                return Truth::Yes;
+            }
+            let process = ring.is_perf.then_some(ring.process);
+            if found.is_untested(ring_index, process, event) { Truth::Unknown } else { Truth::No }
         });
         let is_of_spans = choice.roots.as_ref().is_none_or(|roots| inside.follow(roots, choice.spans_max, ring, event));
         let is_of_thread = || {
@@ -128,7 +134,7 @@ impl Sieve {
             ring.threads.as_ref().is_none_or(|threads| threads.contains(&thread))
         };
         let is_shown = sort_nanos >= choice.shown_from_nanos;
-        is_shown && is_found && is_of_spans && ring.is_wanted && (!ring.is_perf || is_of_thread())
+        is_found.min((is_shown && is_of_spans && ring.is_wanted && (!ring.is_perf || is_of_thread())).into())
     }
 
     /// Returns true if a gap is wanted. `before_nanos` is the sort time of the record before the gap, and `after_nanos`

@@ -5,7 +5,7 @@ use crate::engine::summary::NextRing;
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::select::batch_filter::BatchFilter;
 use crate::sinks::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
-use crate::{CapturedContent, EventCondition, EventTest};
+use crate::{CapturedContent, EventCondition, EventTest, Truth};
 use eventring::EventType;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -167,12 +167,12 @@ fn trees_that_are_open_when_a_capture_is_killed_stay_whole_in_the_next_one() {
 struct EverySpan;
 
 impl EventTest for EverySpan {
-    fn begins(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> bool {
-        true
+    fn begins(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> Truth {
+        Truth::Yes
     }
 
-    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> bool {
-        false
+    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> Truth {
+        Truth::No
     }
 
     fn ends(&mut self, _: u64) {}

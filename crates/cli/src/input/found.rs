@@ -4,13 +4,14 @@
 use crate::exit::Exit;
 use crate::input::fields::{KnownFields, check_fields};
 use crate::input::unseen::SeenNames;
+use crate::text::format::counted;
 use crate::text::table::shortened_name;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::schema::ext_words;
 use eventring::tracing::Span;
 use eventring_capture::recording::CaptureRecording;
 use eventring_capture::{CaptureFile, CapturedRing, FoundParts};
-use eventring_live::{Condition, Live, LiveOptions, Observation, Occurrence};
+use eventring_live::{Condition, Live, LiveOptions, Observation, Occurrence, Truth};
 
 /// Finds, in what is selected now, what fulfils the condition. Says which of its names nothing had.
 ///
@@ -32,8 +33,10 @@ pub(crate) fn find(capture: &CaptureFile, condition: &Condition) -> anyhow::Resu
                 .and_then(|blocks| blocks.block_of(event.descriptor(), || event.payload())),
             _ => None,
         };
-        if !condition.holds(&Occurrence::of(observation, state)) {
-            return;
+        match condition.truth(&Occurrence::of(observation, state)) {
+            Truth::No => return,
+            Truth::Unknown => return add_untested(&mut found, capture, &processes, observation),
+            Truth::Yes => {}
         }
         let (place, nanos) = match observation {
             Observation::SpanClosed(span) => {
@@ -49,17 +52,52 @@ pub(crate) fn find(capture: &CaptureFile, condition: &Condition) -> anyhow::Resu
         block.into_iter().for_each(|block| found.add_block(place.0, block));
     })?;
     for span in live.state().open_spans().to_vec() {
-        if condition.holds(&Occurrence::of_open(&span, live.state())) {
-            found.add_span(processes[span.program_index()], span.id().get(), since(span.span()), u64::MAX);
+        let (process, id, since) = (processes[span.program_index()], span.id().get(), since(span.span()));
+        match condition.truth(&Occurrence::of_open(&span, live.state())) {
+            Truth::No => {}
+            Truth::Unknown => found.add_untested_span(process, id, since, u64::MAX),
+            Truth::Yes => found.add_span(process, id, since, u64::MAX),
         }
     }
     drop(live);
     SeenNames::of_capture(capture).report_condition("--where", condition);
     if found.is_empty() {
         let condition = shortened_name(&condition.to_string());
-        return Exit::Usage.fail(format!("--where {condition}: nothing of the capture is so"));
+        let untested = match found.untested() as u64 {
+            0 => String::new(),
+            count => format!(
+                "; {} not be tested, because the payload is lost",
+                counted(count, "span or event could", "spans and events could")
+            ),
+        };
+        return Exit::Usage.fail(format!("--where {condition}: nothing of the capture is so{untested}"));
     }
     Ok(found)
+}
+
+/// Adds what could not be tested: an event that has lost its own payload, or the span of which fields were lost.
+fn add_untested(found: &mut FoundParts, capture: &CaptureFile, processes: &[u32], observation: &Observation<'_>) {
+    match observation {
+        Observation::SpanClosed(span) => {
+            let process = processes[span.program_index()];
+            found.add_untested_span(process, span.span().id.get(), since(span.span()), span.epoch_nanos());
+        }
+        Observation::TypedEvent(event) => {
+            let (ring, seqno) = event.place();
+            found.add_untested_event(ring, seqno, event.epoch_nanos());
+        }
+        Observation::LogRecord(record) => {
+            let (ring, seqno) = record.place();
+            match record.span().filter(|_| !record.has_lost_fields()) {
+                None => found.add_untested_event(ring, seqno, record.epoch_nanos()),
+                Some(span) => {
+                    let process = capture.rings()[ring as usize].process;
+                    found.add_untested_span(process, span.id.get(), since(span), record.epoch_nanos());
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Returns the first time at which something may have happened in a span. A span whose creation was lost may be older than

@@ -45,6 +45,7 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     follow(&mut rings, &mut output, args.count(), interrupt, &mut Silence::new(true))?;
     printer.flush(&rings)?;
     drop(printer);
+    summary.untested(rings.untested());
     args.end(part, summary.is_complete())?;
     let is_whole = !summary.is_complete() && rings.problems().is_empty() && saved.capture.problems().is_empty();
     // In a part of the rings, or of the time, only what is read is known.

@@ -20,6 +20,10 @@ pub(super) struct KnownSpan {
     /// The time of its creation; `None` if it was created before the watch began.
     pub(super) since_nanos: Option<u64>,
     pub(super) fields: Vec<Field>,
+    /// True if the payload of an event with fields was lost.
+    pub(super) has_lost_fields: bool,
+    /// True if this counts already as a lost payload.
+    is_loss_counted: bool,
 }
 
 impl KnownSpans {
@@ -38,16 +42,20 @@ impl KnownSpans {
             parent,
             since_nanos,
             fields: Vec::new(),
+            has_lost_fields: false,
+            is_loss_counted: false,
         };
         let key = (ring.process, ring.span_id(event));
         match &record.content {
             PerfContent::SpanNew { parent, call_site, fields, .. } => {
                 let parent = parent.map_or(0, |parent| parent.get());
                 let new = known(call_site, parent, Some(event.record_epoch_nanos));
-                self.0.insert(key, KnownSpan { fields: fields.values.clone(), ..new });
+                let has_lost_fields = fields.problem.is_some();
+                self.0.insert(key, KnownSpan { fields: fields.values.clone(), has_lost_fields, ..new });
             }
             PerfContent::SpanRecord { call_site, fields, .. } => {
                 let span = self.0.entry(key).or_insert_with(|| known(call_site, 0, None));
+                span.has_lost_fields |= fields.problem.is_some();
                 for field in &fields.values {
                     span.fields.retain(|it| it.name != field.name);
                     span.fields.push(field.clone());
@@ -58,6 +66,12 @@ impl KnownSpans {
             }
             _ => {}
         }
+    }
+
+    /// Counts the lost fields of a span. Returns true at the first time: they are no loss of each event in it.
+    pub(super) fn counts_loss(&mut self, ring: &Ring, span_id: u64) -> bool {
+        let span = self.0.get_mut(&(ring.process, span_id));
+        span.is_some_and(|span| !std::mem::replace(&mut span.is_loss_counted, true))
     }
 
     /// Forgets a span that is closed.

@@ -31,7 +31,7 @@ use crate::text::format::{TimeFormat, grouped, one_line};
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
-use eventring_live::NameKind;
+use eventring_live::{NameKind, Truth};
 use ring::Ring;
 use rings::Rings;
 use select::{EventSelection, Select};
@@ -333,7 +333,9 @@ fn follow(
                 patience = Duration::ZERO;
                 silence.ends();
                 let (ring, mut payload) = rings.with_payload(ring);
-                if output.selection.accepts(ring, &event, &mut payload) {
+                let accepted = output.selection.accepts(ring, &event, &mut payload);
+                output.summary.untested((accepted == Truth::Unknown).into());
+                if accepted == Truth::Yes {
                     output.event(ring, &event, payload.read())?;
                 } else if output.summary.not_selected().is_multiple_of(LOOK_EVENTS) {
                     // Events that come without a pause may all be others.

@@ -15,6 +15,7 @@ use crate::text::silence::Silence;
 use eventring::reader::{Gap, PayloadRead, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;
+use eventring_capture::recording::payloads;
 use eventring_capture::{CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord, RingRole};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -296,6 +297,11 @@ impl Rings {
             None => LazyPayload::InRing(&mut self.set),
         };
         (&self.rings[index], payload)
+    }
+
+    /// Returns how many events of a capture were not selected because their payload was lost.
+    pub(super) fn untested(&self) -> u64 {
+        self.captured.as_ref().map_or(0, |captured| payloads::count(captured.events.untested()))
     }
 
     /// Returns true if several rings are watched, so that each line must name its ring.

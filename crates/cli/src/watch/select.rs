@@ -8,6 +8,7 @@ use crate::input::decoder::no_such_event;
 use crate::text::format::counted;
 use crate::text::losses::report_problem;
 use eventring::reader::{Descriptor, EventFilter};
+use eventring_live::Truth;
 
 /// The options that select the events to show.
 #[derive(clap::Args)]
@@ -114,19 +115,21 @@ impl EventSelection {
         }
     }
 
-    /// Returns true if the event is to be shown. Reads the payload only if the selection depends on it.
-    pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> bool {
+    /// Returns whether the event is to be shown; unknown if that depends on a lost payload. Reads the payload only if the
+    /// selection depends on it.
+    pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> Truth {
         // Every event comes here, so that a BLOCK_START is known for the events that follow even if it is not shown.
         let block_number = ring.block_number(event, || payload.read());
         if self.block_number.is_some() && self.block_number != block_number {
             let is_of_block = || ring.words.index_of("block").is_some_and(|word| event.content_ext[word] != 0);
             self.of_unknown_blocks += u64::from(block_number.is_none() && ring.is_exec && is_of_block());
-            return false;
+            return Truth::No;
         }
         // The same holds for the spans that are open.
         let is_wanted = self.wanted.accepts(ring, event, payload);
         let filter = self.filters.iter().find(|(schema, _)| *schema == ring.schema);
         let is_selected = matches!(filter, Some((_, Some(filter))) if filter.accepts(event));
-        is_wanted && is_selected && (self.spans.is_empty() || self.spans.contains(&ring.span_id(event)))
+        let is_selected = is_selected && (self.spans.is_empty() || self.spans.contains(&ring.span_id(event)));
+        is_wanted.min(is_selected.into())
     }
 }

@@ -28,6 +28,7 @@ pub(super) struct WatchSummary {
     lost: u64,
     /// The number of seqnos that writers gave up. A seqno that was given up never had an event, so it is no loss.
     given_up: u64,
+    /// Events without payload that are shown, or are not because the selection depends on it.
     expired: u64,
     /// The reason why the watch was stopped although more events may come. `None` if it was not stopped.
     reason: Option<&'static str>,
@@ -56,6 +57,11 @@ impl WatchSummary {
     pub(super) fn event(&mut self, payload: &PayloadRead<'_>) {
         self.shown += 1;
         self.expired += u64::from(payload.valid().is_none());
+    }
+
+    /// Counts events that are not selected because their payload was lost.
+    pub(super) fn untested(&mut self, count: u64) {
+        self.expired += count;
     }
 
     /// Counts an event that is not selected. Returns the number of such events.

@@ -5,7 +5,7 @@ use super::ring::Ring;
 use super::tested::Tested;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring_capture::{EventCondition, EventTest};
-use eventring_live::Condition;
+use eventring_live::{Condition, Subject as _, Truth};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The test of one recorder's events.
@@ -34,19 +34,30 @@ pub(crate) fn taken_by(condition: &Condition) -> EventCondition {
 }
 
 impl EventTest for Taken {
-    fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
+    fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> Truth {
         let record = self.ring.perf.as_ref().map(|perf| perf.record(event, payload));
         let mut known = self.known();
         if let Some(record) = &record {
             known.learn(&self.ring, event, record);
         }
-        let tested = Tested::new(&known, &self.ring, event, record.as_ref(), payload.valid());
-        self.condition.holds(&tested.by_itself())
+        let tested = Tested::new(&known, &self.ring, event, record.as_ref(), payload.valid()).by_itself();
+        // Its log records may ask for its fields, even if it fulfils the condition in no case.
+        let may_be_asked = || self.condition.field_paths().iter().any(|path| tested.may_have_lost(path));
+        match self.condition.truth(&tested) {
+            Truth::No if tested.has_lost_fields() && may_be_asked() => Truth::Unknown,
+            truth => truth,
+        }
     }
 
-    fn holds(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
+    fn holds(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> Truth {
         let record = self.ring.perf.as_ref().map(|perf| perf.record(event, payload));
-        self.condition.holds(&Tested::new(&self.known(), &self.ring, event, record.as_ref(), payload.valid()))
+        let known = self.known();
+        let tested = Tested::new(&known, &self.ring, event, record.as_ref(), payload.valid());
+        match self.condition.truth(&tested) {
+            // What its span has lost is kept with the span.
+            Truth::Unknown if !tested.has_lost_fields() => Truth::No,
+            truth => truth,
+        }
     }
 
     fn ends(&mut self, span_id: u64) {

@@ -6,8 +6,8 @@ use super::ring::Ring;
 use eventring::reader::Descriptor;
 use eventring::schema::Value;
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
-use eventring::tracing::{CallSite, Field, PerfContent, PerfRecord, is_log_record};
-use eventring_live::{Operand, Subject};
+use eventring::tracing::{CallSite, Field, Fields, PerfContent, PerfRecord, is_log_record};
+use eventring_live::{Operand, Subject, has_typed_field, may_have_field};
 use std::cell::OnceCell;
 
 /// An event that is tested.
@@ -59,15 +59,23 @@ impl<'a> Tested<'a> {
         self.known.get(self.ring, span)
     }
 
-    fn fields(&self) -> &'a [Field] {
-        match self.record.map(|record| &record.content) {
-            Some(
-                PerfContent::SpanNew { fields, .. }
-                | PerfContent::SpanRecord { fields, .. }
-                | PerfContent::Event { fields, .. },
-            ) => &fields.values,
-            _ => &[],
+    fn all_fields(&self) -> Option<&'a Fields> {
+        match &self.record?.content {
+            PerfContent::SpanNew { fields, .. }
+            | PerfContent::SpanRecord { fields, .. }
+            | PerfContent::Event { fields, .. } => Some(fields),
+            _ => None,
         }
+    }
+
+    fn fields(&self) -> &'a [Field] {
+        self.all_fields().map_or(&[], |fields| &fields.values)
+    }
+
+    /// Returns true if fields of its own were lost with its payload.
+    pub(super) fn has_lost_fields(&self) -> bool {
+        let has_fields = self.record.is_none() || self.all_fields().is_some_and(|fields| fields.problem.is_some());
+        self.payload.is_none() && has_fields
     }
 }
 
@@ -123,6 +131,15 @@ impl Subject for Tested<'_> {
     fn closed_after_nanos(&self) -> Option<u64> {
         self.record.filter(|record| record.content.closes_span())?;
         Some(self.event.record_epoch_nanos.saturating_sub(self.known(self.span)?.since_nanos?))
+    }
+
+    fn may_have_lost(&self, path: &str) -> bool {
+        if self.record.is_none() {
+            return self.payload.is_none() && has_typed_field(self.ring.decoder.model(), self.event.event_type, path);
+        }
+        let of_span = self.known(self.span).filter(|span| span.has_lost_fields);
+        (self.has_lost_fields() && may_have_field(self.call_site(), path))
+            || of_span.is_some_and(|span| may_have_field(Some(&span.call_site), path))
     }
 
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {

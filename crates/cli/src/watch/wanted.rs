@@ -10,9 +10,9 @@ use crate::args::selection::{SelectionRest, WhereArgs, parse_level};
 use crate::exit::{Exit, Failure};
 use crate::input::fields::{KnownFields, check_fields};
 use eventring::reader::Descriptor;
-use eventring::schema::perf::CallSiteLevel;
+use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring_capture::names_span;
-use eventring_live::{Condition, NamePattern, Subject as _};
+use eventring_live::{Condition, NamePattern, Subject as _, Truth};
 use std::time::Duration;
 
 /// The options that select events by what is in them.
@@ -86,37 +86,48 @@ impl Wanted {
         self.condition.is_some() || !self.spans.is_empty() || self.min_duration.is_some()
     }
 
-    /// Returns true if an event is wanted.
-    pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> bool {
+    /// Returns whether an event is wanted; unknown if that depends on a lost payload. What a span has lost is told once.
+    pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> Truth {
         if self.is_all() {
-            return true;
+            return Truth::Yes;
         }
         let payload = payload.read();
         let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
         if record.is_some() && is_description(event.event_type) {
-            return false;
+            return Truth::No;
         }
         if let Some(record) = record.as_ref().filter(|_| self.needs_spans()) {
             self.known.learn(ring, event, record);
         }
-        let is_wanted = self.fits(&Tested::new(&self.known, ring, event, record.as_ref(), payload.valid()));
+        let tested = Tested::new(&self.known, ring, event, record.as_ref(), payload.valid());
+        let (mut is_wanted, has_lost_fields) = (self.fits(&tested), tested.has_lost_fields());
+        if is_wanted == Truth::Unknown && record.is_some() {
+            let is_of_record = has_lost_fields && event.event_type == PerfEvent::Event as u16;
+            // All other events ask for what the span has lost.
+            if !is_of_record && !self.known.counts_loss(ring, ring.span_id(event)) && !has_lost_fields {
+                is_wanted = Truth::No;
+            }
+        }
         if record.is_some_and(|record| record.content.closes_span()) {
             self.known.forget(ring, ring.span_id(event));
         }
         is_wanted
     }
 
-    /// Returns true if the event fulfils all options. Typed events have no thread, level, target or duration.
-    fn fits(&self, event: &Tested<'_>) -> bool {
+    /// Returns whether the event fulfils all options. Typed events have no thread, level, target or duration.
+    fn fits(&self, event: &Tested<'_>) -> Truth {
         let is_span = |target: &str, name: &str| self.spans.iter().any(|wanted| names_span(wanted, target, name));
         let is_target = || event.target().is_some_and(|target| self.targets.iter().any(|wanted| wanted.fits(target)));
         let has_level = |level| event.call_site().is_some_and(|site| site.level <= level);
         let lasted = || event.closed_after_nanos().map(Duration::from_nanos);
-        (self.spans.is_empty() || event.any_span_name(&mut |target, name| is_span(target, name)))
+        let fits = (self.spans.is_empty() || event.any_span_name(&mut |target, name| is_span(target, name)))
             && (self.targets.is_empty() || is_target())
             && self.level.is_none_or(has_level)
             && (self.threads.is_empty() || event.is_of_thread(&self.threads))
-            && self.min_duration.is_none_or(|least| lasted().is_some_and(|lasted| lasted >= least))
-            && self.condition.as_ref().is_none_or(|condition| condition.holds(event))
+            && self.min_duration.is_none_or(|least| lasted().is_some_and(|lasted| lasted >= least));
+        match &self.condition {
+            Some(condition) if fits => condition.truth(event),
+            _ => fits.into(),
+        }
     }
 }

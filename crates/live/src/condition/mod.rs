@@ -40,7 +40,7 @@ mod tests;
 mod tokens;
 
 #[doc(inline)]
-pub use eventring_capture::{Integer, Operand};
+pub use eventring_capture::{Integer, Operand, Truth};
 pub use fault::ConditionError;
 pub use parse::time_nanos;
 pub use pattern::NamePattern;
@@ -104,7 +104,13 @@ impl Condition {
     /// have, such as a level for a span, does not hold.
     #[must_use]
     pub fn holds(&self, subject: &dyn Subject) -> bool {
-        self.root.holds(subject)
+        self.truth(subject) == Truth::Yes
+    }
+
+    /// Returns whether the condition holds for `subject`: a field that was lost may have had any value.
+    #[must_use]
+    pub fn truth(&self, subject: &dyn Subject) -> Truth {
+        self.root.truth(subject)
     }
 
     /// Returns the ages that the condition names, in ascending order: an open span may fulfil it when it reaches one of
@@ -234,12 +240,12 @@ impl fmt::Display for Condition {
 }
 
 impl Node {
-    fn holds(&self, subject: &dyn Subject) -> bool {
+    fn truth(&self, subject: &dyn Subject) -> Truth {
         match self {
-            Self::All(parts) => parts.iter().all(|part| part.holds(subject)),
-            Self::Any(parts) => parts.iter().any(|part| part.holds(subject)),
-            Self::Not(part) => !part.holds(subject),
-            Self::Term(term) => term.holds(subject),
+            Self::All(parts) => !any_of(parts, |part| !part.truth(subject)),
+            Self::Any(parts) => any_of(parts, |part| part.truth(subject)),
+            Self::Not(part) => !part.truth(subject),
+            Self::Term(term) => term.truth(subject),
         }
     }
 
@@ -263,6 +269,18 @@ impl Node {
             (Self::Term(_), true) => false,
         }
     }
+}
+
+/// Returns whether one of the parts is true. Asks no part after one that is.
+fn any_of(parts: &[Node], truth: impl Fn(&Node) -> Truth) -> Truth {
+    let mut any = Truth::No;
+    for part in parts {
+        any = any.max(truth(part));
+        if any == Truth::Yes {
+            break;
+        }
+    }
+    any
 }
 
 impl fmt::Display for Node {

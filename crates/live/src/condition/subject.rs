@@ -78,6 +78,12 @@ pub trait Subject {
         let _ = (path, take);
     }
 
+    /// Returns true if there may be a field of this name, or was one, that nobody knows because a payload was lost.
+    fn may_have_lost(&self, path: &str) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Returns how often this happened in each second of the last `window`. Returns `None` if the watcher does not know
     /// the whole window.
     fn per_second(&self, of: &RateOf, window: Duration) -> Option<f64> {

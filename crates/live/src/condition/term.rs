@@ -1,7 +1,7 @@
 //! The terms of conditions.
 
 use super::tokens::write_quoted;
-use super::{Integer, NameKind, NamePattern, Operand, RateOf, Subject};
+use super::{Integer, NameKind, NamePattern, Operand, RateOf, Subject, Truth};
 use eventring::schema::perf::CallSiteLevel;
 use eventring_tasks::TaskState;
 use std::cmp::Ordering;
@@ -114,8 +114,8 @@ pub(super) enum RateUnit {
 }
 
 impl Term {
-    pub(super) fn holds(&self, subject: &dyn Subject) -> bool {
-        match self {
+    pub(super) fn truth(&self, subject: &dyn Subject) -> Truth {
+        let holds = match self {
             Self::Name { kind: NameKind::Span, is: true, pattern } => {
                 subject.any_span_name(&mut |target, name| pattern.fits_span(target, name))
             }
@@ -137,6 +137,8 @@ impl Term {
                 });
                 holds
             }
+            // A record of the `log` crate has its target in its payload.
+            Self::Name { kind: NameKind::Target, .. } if subject.may_have_lost("log.target") => return Truth::Unknown,
             Self::Name { kind: NameKind::Target, is, pattern } => {
                 subject.target().is_some_and(|target| pattern.fits(target) == *is)
             }
@@ -165,9 +167,10 @@ impl Term {
                 subject.level().is_some_and(|found| found != CallSiteLevel::None && compare.holds(order(found)))
             }
             Self::Field { path, compare, value } => {
-                let mut holds = false;
-                subject.field(path, &mut |found| holds = value.holds(*compare, found));
-                holds
+                let mut truth = None;
+                subject.field(path, &mut |found| truth = Some(value.holds(*compare, found).into()));
+                let without = || if subject.may_have_lost(path) { Truth::Unknown } else { Truth::No };
+                return truth.unwrap_or_else(without);
             }
             Self::Rate { of, window, compare, count, unit } => {
                 let limit = count / unit.seconds();
@@ -179,7 +182,8 @@ impl Term {
                 .is_some_and(|found| compare.holds(found.cmp(nanos))),
             Self::Death => subject.is_death(),
             Self::Signal => subject.is_signal(),
-        }
+        };
+        holds.into()
     }
 
     /// Returns the smallest age of an open span for which the term holds.

@@ -11,6 +11,7 @@ struct Happened {
     closed_after: Option<Duration>,
     open: Option<Duration>,
     fields: Vec<(&'static str, Operand<'static>)>,
+    lost: Vec<&'static str>,
     is_death: bool,
     rate: Option<f64>,
 }
@@ -42,6 +43,10 @@ impl Subject for Happened {
 
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
         self.fields.iter().filter(|(name, _)| *name == path).for_each(|(_, value)| take(*value));
+    }
+
+    fn may_have_lost(&self, path: &str) -> bool {
+        self.lost.contains(&path)
     }
 
     fn per_second(&self, of: &RateOf, window: Duration) -> Option<f64> {
@@ -96,6 +101,25 @@ fn two_negations_are_none_and_the_negation_of_exclusions_names_something() {
     for text in ["not not not span=a", "not (not span=a and not dur>5ms) or not death", "not span!=a"] {
         let error = text.parse::<Condition>().unwrap_err().to_string();
         assert!(error.contains("only says what shall not be"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_lost_field_makes_unknown_only_what_depends_on_it() {
+    let (fields, lost) = (vec![("size", Operand::Bool(true))], vec!["kind", "log.target"]);
+    let event = Happened { event: Some("BLOB"), fields, lost, ..Happened::default() };
+    let cases = [
+        (Truth::Unknown, &["field.kind=1", "field.kind!=1", "not field.kind=1", "event=BLOB field.kind=1"][..]),
+        (Truth::Unknown, &["event=OTHER or field.kind=1", "not (event=BLOB field.kind=1)"]),
+        (Truth::Unknown, &["target=shop", "target!=shop"]),
+        (Truth::No, &["event=OTHER field.kind=1", "field.kind=1 event=OTHER", "not (event=BLOB or field.kind=1)"]),
+        (Truth::No, &["field.other=1", "field.size=false"]),
+        (Truth::Yes, &["event=BLOB or field.kind=1", "field.kind=1 or event=BLOB", "not (event=OTHER field.kind=1)"]),
+        (Truth::Yes, &["field.size=true", "not field.other=1"]),
+    ];
+    for (truth, text) in cases.into_iter().flat_map(|(truth, texts)| texts.iter().map(move |text| (truth, *text))) {
+        let condition = Condition::for_events(text).unwrap();
+        assert_eq!((condition.truth(&event), condition.holds(&event)), (truth, truth == Truth::Yes), "{text}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! A test of events by what is in them, which the caller of a capture brings along.
 
+use crate::select::truth::Truth;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +10,13 @@ use std::sync::Arc;
 /// A span is tested when it begins, by the fields that it begins with: what a capture keeps of it cannot wait for its end.
 /// If it fulfils the condition, everything in it is kept.
 pub trait EventTest: Send {
-    /// Takes note of a span that begins. `event` is its SPAN_NEW. Returns true if the span fulfils the condition. The
+    /// Takes note of a span that begins. `event` is its SPAN_NEW. Returns whether the span fulfils the condition. The
     /// spans around it were told before, if the rings still had them.
-    fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool;
+    fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> Truth;
 
-    /// Returns true if a log record, a mark or a typed event fulfils the condition.
-    fn holds(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> bool;
+    /// Returns whether a log record, a mark or a typed event fulfils the condition. If that depends on its own payload,
+    /// which was lost, it is kept: then the data says what is missing.
+    fn holds(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> Truth;
 
     /// Forgets a span that is closed.
     fn ends(&mut self, span_id: u64);

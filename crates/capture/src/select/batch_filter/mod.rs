@@ -19,6 +19,7 @@ mod trees_tests;
 
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::ring::ALL_PER_MILLION;
+use crate::select::truth::Truth;
 pub use event_test::{EventCondition, EventTest};
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, Reader};
@@ -157,7 +158,7 @@ impl TypedFilter {
         self.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type))
             && (!self.is_by_span || span.is_some_and(|span| span.is_named))
             && (span.is_some_and(|span| span.is_found)
-                || self.test.as_mut().is_none_or(|test| test.holds(event, payload)))
+                || self.test.as_mut().is_none_or(|test| test.holds(event, payload) != Truth::No))
     }
 }
 

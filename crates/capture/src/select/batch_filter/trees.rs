@@ -8,6 +8,7 @@
 use super::event_test::EventTest;
 use super::rule::SpanRule;
 use super::scout::{Scout, read_past};
+use crate::select::truth::Truth;
 use eventring::reader::{Cursor, Descriptor, EventBatch, PayloadRead};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -27,6 +28,8 @@ pub(crate) struct TreeVerdict {
     pub(super) is_named: bool,
     /// True if the span or one above it fulfils the condition, or if there is none.
     pub(super) is_found: bool,
+    /// True if the span could not be tested, because its fields were lost. Its own events are kept, and nothing in it.
+    is_untested: bool,
     has_level: bool,
 }
 
@@ -220,7 +223,7 @@ impl SpanTrees {
                 if ext.closes_span(kind) {
                     self.closed.push_back((self.pass, ext.span_id));
                 }
-                verdict.is_sampled && verdict.is_named && verdict.is_found && verdict.has_level
+                verdict.is_sampled && verdict.is_named && (verdict.is_found || verdict.is_untested) && verdict.has_level
             }
             Some(kind @ (PerfEvent::Event | PerfEvent::Marker | PerfEvent::Counter))
                 if kind == PerfEvent::Event || self.rule.has_condition() =>
@@ -233,7 +236,7 @@ impl SpanTrees {
                         (verdict.is_sampled && verdict.is_named, verdict.is_found)
                     }
                 };
-                let mut holds = || self.test.as_mut().is_some_and(|test| test.holds(event, payload));
+                let mut holds = || self.test.as_mut().is_some_and(|test| test.holds(event, payload) != Truth::No);
                 let is_wanted = is_found || (kind != PerfEvent::Counter && holds());
                 is_in_tree && is_wanted && (kind != PerfEvent::Event || self.rule.has_level(ext.call_site_id))
             }
@@ -274,14 +277,15 @@ impl SpanTrees {
     /// Returns the verdict of a span of which nothing but the id is known.
     fn as_root(&self, span: u64) -> TreeVerdict {
         let (is_sampled, is_named) = (self.rule.has_in_sample(span), self.rule.keeps_every_name());
-        TreeVerdict { is_sampled, is_named, is_found: !self.rule.has_condition(), has_level: true }
+        let is_found = !self.rule.has_condition();
+        TreeVerdict { is_sampled, is_named, is_found, is_untested: false, has_level: true }
     }
 
     /// Judges a span by its parent and its call site, and remembers the verdict.
     fn judge(&mut self, span: u64, parent: u64, call_site: u32, begin: Begin<'_>) -> TreeVerdict {
         let fits = match (&mut self.test, begin) {
             (Some(test), Some((event, payload))) => test.begins(event, payload),
-            _ => false,
+            _ => Truth::No,
         };
         // The siblings of a span whose parent is not known get the same verdict.
         let above = match (parent, self.verdicts.get(&parent)) {
@@ -292,7 +296,8 @@ impl SpanTrees {
         let verdict = TreeVerdict {
             is_sampled: above.is_sampled,
             is_named: above.is_named || self.rule.has_wanted_name(call_site),
-            is_found: above.is_found || fits,
+            is_found: above.is_found || fits == Truth::Yes,
+            is_untested: fits == Truth::Unknown,
             has_level: self.rule.has_level(call_site),
         };
         if self.verdicts.len() >= SPANS_MAX {

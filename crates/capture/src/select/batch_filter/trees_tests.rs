@@ -2,7 +2,7 @@
 
 use super::rule::SpanRule;
 use super::trees::SpanTrees;
-use crate::{BatchFilter, EventCondition, EventTest};
+use crate::{BatchFilter, EventCondition, EventTest, Truth};
 use eventring::reader::{Cursor, Descriptor, EventBatch, Next, PayloadRead, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
@@ -143,14 +143,14 @@ fn spans_that_were_open_before_are_judged_by_their_trees_and_forgotten_when_they
 struct AfterItsParent(HashSet<u64>);
 
 impl EventTest for AfterItsParent {
-    fn begins(&mut self, event: &Descriptor, _: PayloadRead<'_>) -> bool {
+    fn begins(&mut self, event: &Descriptor, _: PayloadRead<'_>) -> Truth {
         let ext = PerfExt::from_words(event.content_ext);
         self.0.insert(ext.span_id);
-        ext.related != 0 && self.0.contains(&ext.related)
+        (ext.related != 0 && self.0.contains(&ext.related)).into()
     }
 
-    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> bool {
-        false
+    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> Truth {
+        Truth::No
     }
 
     fn ends(&mut self, span_id: u64) {

@@ -104,9 +104,9 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns how many events were not seen.
+    /// Returns how many events were not seen, or could not be tested because their payload was lost.
     fn unseen(&self) -> u64 {
-        self.live.state().lost().saturating_add(self.unread)
+        self.live.state().lost().saturating_add(self.unread).saturating_add(self.conditions.untested())
     }
 
     /// Prints the result as JSON. `summary` is `None` if the capture has failed.
@@ -164,7 +164,13 @@ impl Watch<'_> {
         }
         let seen = SeenNames::of(self.live.rings().rings().iter().filter_map(|ring| ring.reader()));
         self.args.triggers.conditions.iter().for_each(|condition| seen.report_condition("--on", condition));
-        let unseen = self.unseen();
+        let untested = self.conditions.untested();
+        if untested > 0 && !self.args.json {
+            let have = counted(untested, "event has", "events have");
+            let message = "lost the payload on which a condition depends: whether they fulfil it is not known";
+            anstream::eprintln!("{WARNING}{have} {message}{WARNING:#}");
+        }
+        let unseen = self.unseen().saturating_sub(untested);
         if unseen > 0 && !self.args.json {
             let why = match self.unread {
                 0 => "overwritten before the watch read them",

@@ -130,7 +130,8 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     if code.is_some() {
         rings.remove_what_stayed_for_us();
     }
-    let has_lost = summary.as_ref().is_some_and(|summary| summary.stats.lost_since() > 0) || watch.not_written > 0;
+    let has_lost = summary.as_ref().is_some_and(|summary| summary.stats.lost_since() > 0);
+    let has_lost = has_lost || watch.not_written > 0 || watch.conditions.untested() > 0;
     let failure = failed.map(Into::into).or(failure).or(watch.failure.take());
     let outcome = match (failure, code) {
         (Some(failure), _) => Err(failure),
@@ -173,7 +174,7 @@ pub(super) struct ActionCounts {
 pub(super) struct Watch<'a> {
     pub(super) args: &'a Args,
     pub(super) live: Live,
-    conditions: ConditionSet,
+    pub(super) conditions: ConditionSet,
     pub(super) judge: Judge,
     /// Where further rings go; `None` if no more will come.
     ring_out: Option<Sender<Reader>>,

@@ -15,3 +15,4 @@ mod short_lived;
 mod survives;
 mod trigger;
 mod unseen;
+mod untested;

@@ -12,19 +12,19 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const SPANS: u64 = 4000;
+pub(super) const SPANS: u64 = 4000;
 /// The size of each payload in bytes. The payload buffer holds far fewer such payloads than the ring has descriptors.
-const TEXT_BYTES: usize = 2000;
+pub(super) const TEXT_BYTES: usize = 2000;
 
-struct Recorded {
-    directory: TempDir,
-    spans: PathBuf,
-    orders: PathBuf,
+pub(super) struct Recorded {
+    pub(super) directory: TempDir,
+    pub(super) spans: PathBuf,
+    pub(super) orders: PathBuf,
 }
 
 /// Records spans and events with payloads of about `text_bytes` bytes. No descriptor is overwritten. Returns the
 /// paths of the two rings.
-fn recorded(text_bytes: usize) -> Recorded {
+pub(super) fn recorded(text_bytes: usize) -> Recorded {
     let directory = program::directory();
     let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));
     let text = "x".repeat(text_bytes);
@@ -70,7 +70,7 @@ fn says(err: &str, expected: [u64; 2]) -> bool {
         && err.contains(&format!("{} in shop, {} in shop-orders", grouped(expected[0]), grouped(expected[1])))
 }
 
-fn grouped(count: u64) -> String {
+pub(super) fn grouped(count: u64) -> String {
     match count {
         0..1000 => count.to_string(),
         _ => format!("{},{:03}", count / 1000, count % 1000),
