@@ -7,8 +7,8 @@
 //! $ examples/instruction_budgets.sh budgets.toml counted base.evc -- target/release/examples/instruction_budgets
 //! ```
 //!
-//! Nothing in it depends on the time, on addresses or on random numbers. An argument makes it dearer: the number of turns
-//! of the inner loop, 100 without it.
+//! Nothing in it depends on the time, on addresses or on random numbers. An argument makes it dearer: the number of
+//! turns of the inner loop, 100 without it.
 
 use std::hint::black_box;
 use tracing::info_span;

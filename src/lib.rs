@@ -62,8 +62,8 @@
 //! | `snapshot` | zstd snapshots of rings | no |
 //! | `serde` | `serde::Serialize` for decoded values | no |
 //!
-//! The tools are crates of their own: `eventring-capture` saves rings, `eventring-export` converts them, `eventring-live`
-//! tells what programs do now.
+//! The tools are crates of their own: `eventring-capture` saves rings, `eventring-export` converts them,
+//! `eventring-live` tells what programs do now.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]

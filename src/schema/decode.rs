@@ -39,8 +39,8 @@ impl SchemaModel {
 }
 
 impl SchemaModel {
-    /// Returns the number of elements of a trailing array and their size in bytes, as the fixed struct says or as `rest`,
-    /// what is left of the payload, has room for them.
+    /// Returns the number of elements of a trailing array and their size in bytes, as the fixed struct says or as
+    /// `rest`, what is left of the payload, has room for them.
     pub(super) fn size_of_array(&self, array: &TrailingModel, fixed: &[u8], rest: &[u8]) -> (u64, u64) {
         let element_bytes = self.bytes_of(&array.element);
         let count = match array.count {

@@ -32,8 +32,8 @@ static GIVEN: RwLock<Vec<SchemaModel>> = RwLock::new(Vec::new());
 /// Gives this process a schema for rings that carry none and have none of the published schemas: rings of other
 /// implementations, whose schema is newer than this crate. From now on [`SchemaModel::of_ring`], and so
 /// [`Reader::schema`](crate::reader::Reader::schema), returns it for rings of its content type and hash. If the text of
-/// the schema states no hash, it is taken for all such rings of its content type. Of two schemas for a ring, the one that
-/// was given last counts.
+/// the schema states no hash, it is taken for all such rings of its content type. Of two schemas for a ring, the one
+/// that was given last counts.
 pub fn give_schema(model: SchemaModel) {
     GIVEN.write().unwrap_or_else(PoisonError::into_inner).push(model);
 }
@@ -84,8 +84,9 @@ fn is_record_error(payload: &[u8]) -> bool {
 
 impl SchemaModel {
     /// Returns the schema of a ring file. If the header names a published schema, returns that schema and ignores
-    /// `text`. (Files of other implementations have no schema text; for these, [`give_schema`] adds schemas.) Otherwise parses `text`, the schema text in the
-    /// file. The content type and the hash of this text must be those of the header.
+    /// `text`. (Files of other implementations have no schema text; for these, [`give_schema`] adds schemas.) Otherwise
+    /// parses `text`, the schema text in the file. The content type and the hash of this text must be those of the
+    /// header.
     ///
     /// # Errors
     /// Returns an error if the schema is not published and there is no text, or if the text cannot be parsed or

@@ -119,8 +119,8 @@ impl EventPayload for () {
 /// - `content_type = N` is the `content_type` of ring files with these events. The numbers 1 to 3 are TEST, EXEC and
 ///   PERF. Programs use numbers from 256; the derive refuses smaller ones.
 /// - `name = "…"` is the name of the content type. Default: the enum's name in capitals (`MY_EVENTS` for `MyEvents`).
-/// - `version = N` is the author's version number. Default: 1. Raise it only if a payload gets another meaning and keeps
-///   its layout, because no reader reads a ring with another number.
+/// - `version = N` is the author's version number. Default: 1. Raise it only if a payload gets another meaning and
+///   keeps its layout, because no reader reads a ring with another number.
 /// - `schema_hash = "…"` is the hash that others have published for this schema, in 64 hex digits.
 /// - `recorder = PATH` is the global recorder that `record!` uses for these events.
 /// - `ext(INDEX = NAME, …)` names extension words (see [`ExtWords`](super::ExtWords)), for `record!`,

@@ -101,8 +101,8 @@ impl SchemaModel {
         decoder.array(ty, (bytes.len() / self.bytes_of(ty).max(1)) as u64, bytes)
     }
 
-    /// Returns the bytes of each trailing array of a payload. Returns `None` if the payload is too short or too long for
-    /// its event.
+    /// Returns the bytes of each trailing array of a payload. Returns `None` if the payload is too short or too long
+    /// for its event.
     #[doc(hidden)]
     pub fn trailing_bytes<'a>(
         &self,

@@ -155,9 +155,9 @@ impl RingConfig {
     /// `{pid}` and `{exe}` are replaced by the id of this process and the name of its program.
     ///
     /// # Errors
-    /// Returns the error [`BadConfig`](ShmErrorKind::BadConfig) if the string is malformed, the name begins with `@`, as
-    /// the addresses of servers do, or a shift is outside of its limits. The message names the string, the bad field,
-    /// and what is allowed.
+    /// Returns the error [`BadConfig`](ShmErrorKind::BadConfig) if the string is malformed, the name begins with `@`,
+    /// as the addresses of servers do, or a shift is outside of its limits. The message names the string, the bad
+    /// field, and what is allowed.
     pub fn parse(config: impl AsRef<OsStr>, limits: &ConfigLimits) -> Result<Self, ShmError> {
         let config = config.as_ref();
         let bad = |found: fmt::Arguments<'_>| {

@@ -13,8 +13,8 @@
 //! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
 //! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
-//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; one that began in another process is a
-//! [`RemoteTrace`].
+//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; one that began in another process
+//! is a [`RemoteTrace`].
 
 mod cell;
 mod free_list;

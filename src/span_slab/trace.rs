@@ -46,7 +46,8 @@ impl CellTrace {
         }
     }
 
-    /// Returns what belongs to this key, which was loaded from this cell. Returns `None` if the cell has another key now.
+    /// Returns what belongs to this key, which was loaded from this cell. Returns `None` if the cell has another key
+    /// now.
     #[inline(always)]
     fn try_get(&self, key: u64) -> Option<(u64, Option<RemoteTrace>)> {
         let (high, low) = (self.high.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
@@ -112,8 +113,8 @@ impl SpanSlab {
         Some(TraceKey(cell.trace.key.load(Ordering::Acquire)))
     }
 
-    /// Returns the root and the remote trace that belong to this key of an open span. Returns `None` if no open span has
-    /// this id, or if it has another key now.
+    /// Returns the root and the remote trace that belong to this key of an open span. Returns `None` if no open span
+    /// has this id, or if it has another key now.
     #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
     #[inline(always)]
     pub(crate) fn try_trace_of(&self, id: u64, key: TraceKey) -> Option<(u64, Option<RemoteTrace>)> {

@@ -75,7 +75,8 @@ fn kill_while_recording(
 
 const TEST: &str = test_name!("committed_events_survive_a_kill_and_no_event_is_half_written");
 
-/// Kills many writers. For more kills: `EVENTRING_KILLS=5000 cargo test -p eventring-tests --test alone death_writer -- --nocapture`.
+/// Kills many writers. For more kills:
+/// `EVENTRING_KILLS=5000 cargo test -p eventring-tests --test alone death_writer -- --nocapture`.
 #[test]
 fn committed_events_survive_a_kill_and_no_event_is_half_written() {
     if part().is_some() {

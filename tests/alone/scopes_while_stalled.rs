@@ -1,5 +1,5 @@
-//! Threads that are stopped anywhere, also while they begin or end a scope or record a text, spoil nothing of others and
-//! nothing of their own.
+//! Threads that are stopped anywhere, also while they begin or end a scope or record a text, spoil nothing of others
+//! and nothing of their own.
 
 use crate::stall;
 use eventring::tracing::{PERF, PerfContent, PerfReader, PerfRecorder, Span, SpanId, SpanTree, try_init_with};

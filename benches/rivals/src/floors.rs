@@ -15,8 +15,8 @@ pub trait Work: Send + Sync + 'static {
     /// Does the work for one call about a span. `what` names the call: the creation without fields, an enter, an exit,
     /// or the close.
     fn span(&self, what: u16, id: u64);
-    /// Does the work for a log record, or for a new span with fields. `what` names the call. The fields have been visited
-    /// already, and `seen` was computed from their values.
+    /// Does the work for a log record, or for a new span with fields. `what` names the call. The fields have been
+    /// visited already, and `seen` was computed from their values.
     fn fields(&self, what: u16, seen: u64);
 
     /// Does the work of a new span, with or without fields.

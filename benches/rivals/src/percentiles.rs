@@ -1,5 +1,5 @@
-//! The spread of single calls, by the method that Quill publishes for its own: a thread makes 20 calls one after another,
-//! divides the time by 20, pauses, and repeats this many times. With one thread, and with four at once.
+//! The spread of single calls, by the method that Quill publishes for its own: a thread makes 20 calls one after
+//! another, divides the time by 20, pauses, and repeats this many times. With one thread, and with four at once.
 
 use crate::Medians;
 use crate::floors::ticks;

@@ -1,7 +1,7 @@
 //! A poll and a wake of a task of tokio: recorded by nobody, by eventring, by dial9, and by the layer of tokio-console.
 //!
-//! A task is polled again and again, and wakes itself once or several times in each poll. The difference is the cost of a
-//! wake, and the rest that of a poll. What is over a task of plain tokio is the recorder's.
+//! A task is polled again and again, and wakes itself once or several times in each poll. The difference is the cost of
+//! a wake, and the rest that of a poll. What is over a task of plain tokio is the recorder's.
 
 use crate::Medians;
 use crate::interleave::{Cases, fastest};
@@ -95,8 +95,8 @@ pub fn measure(rounds: usize) -> Medians {
     let mut medians = costs(cases, &["eventring", "dial9"], rounds);
     drop(dispatch);
 
-    // While a subscriber wants tokio's own spans, `tracing` asks the others about each of them. So this one comes alone.
-    // It keeps counts of each task, and no events. A thread of it serves the console.
+    // While a subscriber wants tokio's own spans, `tracing` asks the others about each of them. So this one comes
+    // alone. It keeps counts of each task, and no events. A thread of it serves the console.
     let layer = console_subscriber::ConsoleLayer::builder().server_addr(([127, 0, 0, 1], 0)).spawn();
     let (watched, dispatch) = (runtime(), Dispatch::new(tracing_subscriber::registry().with(layer)));
     let mut cases = Cases::default();

@@ -15,8 +15,8 @@ pub(crate) struct Fitted<const N: usize> {
     pub(crate) left_out: [u64; N],
 }
 
-/// Takes parts, the most important first, as long as there is room. A part takes `beside` bytes beside its text. What comes
-/// later may fit where an earlier part did not.
+/// Takes parts, the most important first, as long as there is room. A part takes `beside` bytes beside its text. What
+/// comes later may fit where an earlier part did not.
 pub(crate) fn fit<const N: usize>(parts: Vec<Part>, mut room_bytes: usize, beside: usize) -> Fitted<N> {
     let mut fitted = Fitted { kept: std::array::from_fn(|_| Vec::new()), left_out: [0; N] };
     for Part { section, text, shorter } in parts {

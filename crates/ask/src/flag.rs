@@ -172,8 +172,8 @@ impl Flag {
 pub(crate) const WHAT_BYTES: usize = 120;
 const EVIDENCE_BYTES: usize = 400;
 
-/// Returns text from a recording as one line of at most so many bytes, with a mark where it was cut, and without control characters and marks of the
-/// writing direction.
+/// Returns text from a recording as one line of at most so many bytes, with a mark where it was cut, and without
+/// control characters and marks of the writing direction.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
     let harms = |c: char| {
         c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

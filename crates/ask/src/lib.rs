@@ -1,8 +1,8 @@
 //! A first look at a recording: what was recorded, what was lost, and red flags, in an answer of bounded size.
 //!
 //! [`ask`] reads a capture, and [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write what fits into a number of
-//! bytes, the most important things first. The memory is that of the open spans, of the tasks that have not ended, and a
-//! bounded amount beside it.
+//! bytes, the most important things first. The memory is that of the open spans, of the tasks that have not ended, and
+//! a bounded amount beside it.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;

@@ -109,8 +109,8 @@ impl FirstLook {
         whole(kept, left_out)
     }
 
-    /// Returns Markdown with at most so many bytes. A budget below [`BUDGET_MIN_BYTES`] is taken as that. `moment` shows a time
-    /// in nanoseconds since the epoch to people.
+    /// Returns Markdown with at most so many bytes. A budget below [`BUDGET_MIN_BYTES`] is taken as that. `moment`
+    /// shows a time in nanoseconds since the epoch to people.
     #[must_use]
     pub fn to_markdown(&self, budget_bytes: usize, moment: impl Fn(u64) -> String) -> String {
         let whole = |kept: &[Vec<String>; 4], left_out: [u64; 4]| {
@@ -145,8 +145,8 @@ impl FirstLook {
         whole(&kept, left_out)
     }
 
-    /// Returns the parts, the most important first: the first program, flags, then the others in turns, then the flags for
-    /// which there was no room before.
+    /// Returns the parts, the most important first: the first program, flags, then the others in turns, then the flags
+    /// for which there was no room before.
     fn parts(
         &self,
         room_bytes: usize,

@@ -36,8 +36,8 @@ impl Pauses {
         is_longest
     }
 
-    /// Returns how long a program that recorded all the time was silent, from when on, and what it recorded then; nothing if
-    /// it was silent to its end. It lived until `until_nanos`.
+    /// Returns how long a program that recorded all the time was silent, from when on, and what it recorded then;
+    /// nothing if it was silent to its end. It lived until `until_nanos`.
     pub(crate) fn silence(&self, until_nanos: u64) -> Option<(u64, u64, Option<&str>)> {
         let mut all = self.clone();
         let to_its_end = all.event(until_nanos);

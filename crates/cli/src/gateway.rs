@@ -15,8 +15,8 @@ use std::time::Duration;
 
 /// Serve the blocks and logs of a ring of execution events to WebSocket clients: `eth_subscribe`
 ///
-/// Subscriptions: newHeads, logs, monadNewHeads, monadLogs. Their second parameter may have `address`, `topics`, `min_stage`
-/// and `resume_from`; docs/EXEC.md explains them. A gap in the ring is announced, and connections stay.
+/// Subscriptions: newHeads, logs, monadNewHeads, monadLogs. Their second parameter may have `address`, `topics`,
+/// `min_stage` and `resume_from`; docs/EXEC.md explains them. A gap in the ring is announced, and connections stay.
 #[derive(clap::Args)]
 pub(super) struct GatewayArgs {
     #[command(flatten)]
@@ -27,8 +27,8 @@ pub(super) struct GatewayArgs {
     /// Begin with the oldest event in the ring, not with the block that is executed next
     #[arg(long)]
     from_oldest: bool,
-    /// Origin of web pages that may connect, like https://example.org; several times for several; * for all. Without it no
-    /// page may, because a browser lets every page connect to this host
+    /// Origin of web pages that may connect, like https://example.org; several times for several; * for all. Without it
+    /// no page may, because a browser lets every page connect to this host
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     allow_origins: Vec<String>,
     /// An archive of final blocks: blocks of which the ring has lost events are taken from there

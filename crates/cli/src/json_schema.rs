@@ -1,7 +1,7 @@
 //! `eventring VERB --json-schema`: the schema of what `--json` prints, of all verbs in one place.
 //!
-//! A verb with `--json` has a file in `json-schemas/` and a line here. A schema of lines is that of each line. The number
-//! at the end of `$id` grows when a field goes away or changes its meaning; new fields leave it as it is.
+//! A verb with `--json` has a file in `json-schemas/` and a line here. A schema of lines is that of each line. The
+//! number at the end of `$id` grows when a field goes away or changes its meaning; new fields leave it as it is.
 
 use super::exit::Exit;
 use clap::Command;

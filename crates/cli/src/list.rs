@@ -339,8 +339,8 @@ const LEFT_OUT: [usize; 7] = [8, 1, 5, 6, 2, 4, 7];
 /// The width to which columns are shortened.
 const SHORT_CHARS: usize = 12;
 
-/// Returns the widths of the columns in a terminal with so many `columns`, in which no line may take two. A column of the
-/// width 0 is left out.
+/// Returns the widths of the columns in a terminal with so many `columns`, in which no line may take two. A column of
+/// the width 0 is left out.
 fn fitted_widths(rows: &[[String; HEADS.len()]], columns: Option<usize>) -> [usize; HEADS.len()] {
     let width = |column: usize| column_width(rows.iter().map(|row| row[column].chars().count()));
     let mut widths: [usize; HEADS.len()] = std::array::from_fn(width);

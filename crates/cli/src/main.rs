@@ -92,8 +92,8 @@ use std::process::ExitCode;
 
 /// Shows event rings: shared-memory files that programs record events into
 ///
-/// `list` says which rings there are, `watch NAME` follows one, `top NAME` shows what its program does, and `capture NAME
-/// -o FILE` keeps everything. `eventring VERB --help` explains a verb.
+/// `list` says which rings there are, `watch NAME` follows one, `top NAME` shows what its program does, and
+/// `capture NAME -o FILE` keeps everything. `eventring VERB --help` explains a verb.
 #[derive(Parser)]
 #[command(name = "eventring", version, max_term_width = 120, after_help = exit::help())]
 struct Cli {

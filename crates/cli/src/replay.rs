@@ -18,17 +18,18 @@ use std::time::{Duration, Instant};
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Record the execution events of a snapshot, capture, EVCAP_01 file or archive again, into a live ring: a stand-in for a
-/// node
+/// Record the execution events of a snapshot, capture, EVCAP_01 file or archive again, into a live ring: a stand-in for
+/// a node
 ///
 /// The events have their own times, words and payloads, and their own sequence numbers if the file begins with number 1
-/// and has no gap. Programs that read a node's ring read this one. The ring stays when this program ends, until another one
-/// takes the name or `eventring clean --ended` removes it.
+/// and has no gap. Programs that read a node's ring read this one. The ring stays when this program ends, until another
+/// one takes the name or `eventring clean --ended` removes it.
 #[derive(clap::Args)]
 pub(super) struct ReplayArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Name or path of the ring to make, and its size if it is not to have that of the recorded one: `node`, `node:256MiB`
+    /// Name or path of the ring to make, and its size if it is not to have that of the recorded one: `node`,
+    /// `node:256MiB`
     #[arg(long, value_name = "NAME")]
     ring: OsString,
     /// How fast: 1x as it was recorded, 10x ten times as fast, max without waiting

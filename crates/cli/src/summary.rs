@@ -18,10 +18,11 @@ use std::io::{self, Write};
 
 /// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
 ///
-/// `total` is the time from creation to close, `self` that without the time of children, `busy` and `idle` that with and
-/// without a thread in the span. Captures of `eventring profile` also have `cpu`, `runnable` and `blocked`: what the threads
-/// did in the spans, and in those around which they are; `self` without the latter. The percentiles are those of single
-/// spans, to three digits. Spans that were open, or of which an end may be lost, are counted beside them.
+/// `total` is the time from creation to close, `self` that without the time of children, `busy` and `idle` that with
+/// and without a thread in the span. Captures of `eventring profile` also have `cpu`, `runnable` and `blocked`: what
+/// the threads did in the spans, and in those around which they are; `self` without the latter. The percentiles are
+/// those of single spans, to three digits. Spans that were open, or of which an end may be lost, are counted beside
+/// them.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

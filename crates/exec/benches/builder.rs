@@ -1,8 +1,8 @@
-//! How many events a second become blocks: with everything wanted, and with headers only. A second is one of a processor's
-//! time, so that what else the machine does counts little.
+//! How many events a second become blocks: with everything wanted, and with headers only. A second is one of a
+//! processor's time, so that what else the machine does counts little.
 //!
-//! `cargo bench -p eventring-exec -- FILE` reads a snapshot of execution events; without a file, the one that is kept with the
-//! project, many times.
+//! `cargo bench -p eventring-exec -- FILE` reads a snapshot of execution events; without a file, the one that is kept
+//! with the project, many times.
 
 use eventring::reader::{Next, PayloadRead, Reader, Seek};
 use eventring_exec::{BlockBuilder, Wanted};

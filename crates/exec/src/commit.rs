@@ -70,8 +70,8 @@ pub struct Update {
     pub is_new: bool,
 }
 
-/// Follows blocks from their execution to their end. It does no input or output, and its memory is bounded: it remembers
-/// the highest numbers, whatever becomes of them.
+/// Follows blocks from their execution to their end. It does no input or output, and its memory is bounded: it
+/// remembers the highest numbers, whatever becomes of them.
 ///
 /// ```
 /// use eventring::schema::exec::{BlockTag, Bytes32};

@@ -1,5 +1,5 @@
-//! A block as JSON: byte strings as hex with `0x`, numbers as numbers where a double holds them, and otherwise as decimal
-//! texts.
+//! A block as JSON: byte strings as hex with `0x`, numbers as numbers where a double holds them, and otherwise as
+//! decimal texts.
 
 use crate::problem::Problem;
 use crate::values::{AccountAccess, Block, CallFrame, Log, Outcome, StorageAccess, Txn};

@@ -72,8 +72,9 @@ impl PendingBlocks {
     }
 }
 
-/// The last states of the blocks of something that has an end. It is read twice: first the headers, to learn the states,
-/// then the blocks. So each block comes once, in the order of execution, with the state to which it came at last.
+/// The last states of the blocks of something that has an end. It is read twice: first the headers, to learn the
+/// states, then the blocks. So each block comes once, in the order of execution, with the state to which it came at
+/// last.
 ///
 /// ```no_run
 /// use eventring_exec::{Blocks, ExecEvents, LastStates, Wanted, stored_events};

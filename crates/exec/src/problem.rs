@@ -19,14 +19,14 @@ pub enum Problem {
         /// The event.
         seqno: u64,
     },
-    /// The payload or the extension words of an event do not fit its type: the file is damaged, or the schema is another
-    /// one.
+    /// The payload or the extension words of an event do not fit its type: the file is damaged, or the schema is
+    /// another one.
     Malformed {
         /// The event.
         seqno: u64,
     },
-    /// An event that was there before: the same seqno once more, which is ignored, or a second one that says the same of
-    /// the same thing, of which the first one counts.
+    /// An event that was there before: the same seqno once more, which is ignored, or a second one that says the same
+    /// of the same thing, of which the first one counts.
     Duplicate {
         /// The event.
         seqno: u64,

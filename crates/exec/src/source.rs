@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The pause between two looks at a ring. Blocks take many times as long, and a reader that waits costs below one per cent
-/// of a processor.
+/// The pause between two looks at a ring. Blocks take many times as long, and a reader that waits costs below one per
+/// cent of a processor.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The execution events of a ring, a capture, an `EVCAP_01` file or an archive of blocks, one after the other.
@@ -95,8 +95,8 @@ impl ExecEvents {
         Ok(Self { source, dialect, schema_hash: info.schema_hash, schema_text })
     }
 
-    /// Reads a capture. If it has several rings of execution events, for example because the node was started again, they
-    /// are read one after the other.
+    /// Reads a capture. If it has several rings of execution events, for example because the node was started again,
+    /// they are read one after the other.
     ///
     /// # Errors
     /// The capture has no ring of execution events, or the schema of one is not known.

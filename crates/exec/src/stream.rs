@@ -15,8 +15,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The news of a [`Blocks`] as a stream. A thread of its own reads the ring and sleeps while nothing comes.
 ///
-/// It ends when the ring does; with [`Blocks::follow_restarts`] never. It is cancel-safe: a `next()` that is dropped takes
-/// nothing. When the stream is dropped, its thread ends within a quarter of a second.
+/// It ends when the ring does; with [`Blocks::follow_restarts`] never. It is cancel-safe: a `next()` that is dropped
+/// takes nothing. When the stream is dropped, its thread ends within a quarter of a second.
 ///
 /// ```
 /// # use eventring::recorder::{ContentDescription, Recorder};

@@ -23,8 +23,8 @@ pub struct ChainSummary {
     pub transactions: u64,
     /// The gas that the executed blocks used.
     pub gas_used: u64,
-    /// The transactions that accessed a storage slot that an earlier transaction of their block had changed. Counted only
-    /// if accesses are read.
+    /// The transactions that accessed a storage slot that an earlier transaction of their block had changed. Counted
+    /// only if accesses are read.
     pub conflicts: u64,
     /// The number and the transactions of the block with the most transactions.
     pub largest: Option<(u64, u64)>,

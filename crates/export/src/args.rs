@@ -118,8 +118,8 @@ impl Args {
         }
     }
 
-    /// Gives the program's values other names, `name#field`, if they have the name of a fact: of one of the first `facts`
-    /// values, or one that `is_fact` says.
+    /// Gives the program's values other names, `name#field`, if they have the name of a fact: of one of the first
+    /// `facts` values, or one that `is_fact` says.
     pub(crate) fn tell_from_facts(&mut self, facts: usize, is_fact: fn(&str) -> bool) {
         let (facts, values) = self.0.split_at_mut(facts);
         for Arg { name, .. } in values {

@@ -1,10 +1,9 @@
 //! Flows: the arrows between slices that a viewer cannot know by itself.
 //!
 //! An arrow goes from a span to a span that follows from it. In thread view, an arrow also goes from a parent to a
-//! child whose first slice is on another thread, and from the slice in which a task was woken to its next poll. An arrow
-//! goes from a span to one of another process whose remote parent it is. No arrow begins at a span that was closed more
-//! than 5 milliseconds
-//! before its end.
+//! child whose first slice is on another thread, and from the slice in which a task was woken to its next poll. An
+//! arrow goes from a span to one of another process whose remote parent it is. No arrow begins at a span that was
+//! closed more than 5 milliseconds before its end.
 
 use super::View;
 use super::trace_writer::{FlowEnds, FlowId};

@@ -248,9 +248,10 @@ impl From<View> for ExportOptions {
 
 /// Writes a capture in another format.
 ///
-/// A capture is read once for lines and folded stacks, and twice for a trace. In memory are the spans that are open, a few
-/// milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 1 GiB plus 192 bytes
-/// for each byte of the file. A capture that would take more is refused, because no program records such a capture.
+/// A capture is read once for lines and folded stacks, and twice for a trace. In memory are the spans that are open, a
+/// few milliseconds of the capture, and for a trace a bit for each span slice. An export takes at most 1 GiB plus 192
+/// bytes for each byte of the file. A capture that would take more is refused, because no program records such a
+/// capture.
 ///
 /// # Errors
 /// The capture would take too much memory, writing fails ([`CaptureError::io_error`]), a perf ring has a schema of

@@ -188,12 +188,8 @@ impl Summary {
         payloads::count(&self.payload_losses)
     }
 
-    /// Returns the summary as JSON: `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …],
-    /// "spans": [{"name", "target", "kind", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns",
-    /// "ended_with_parent", "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"},
-    /// "cpu_ns", "runnable_ns", "blocked_ns", "unknown_ns", and the same with "self_" before them}, …],
-    /// "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "log_records", "lost", "overwritten_before",
-    /// "filtered", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
+    /// Returns the summary as JSON:
+    /// `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …], "spans": [{"name", "target", "kind", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns", "ended_with_parent", "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}, "cpu_ns", "runnable_ns", "blocked_ns", "unknown_ns", and the same with "self_" before them}, …], "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "log_records", "lost", "overwritten_before", "filtered", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let spans: Vec<serde_json::Value> = self

@@ -61,8 +61,8 @@ impl ForwardOptions {
         Self { filter, ..self }
     }
 
-    /// Sets the rings with the spans in which typed events of the ring were recorded. Default: none, so that a filter by
-    /// spans leaves out all typed events.
+    /// Sets the rings with the spans in which typed events of the ring were recorded. Default: none, so that a filter
+    /// by spans leaves out all typed events.
     pub fn spans(self, spans: SpanRings) -> Self {
         Self { spans: Some(spans), ..self }
     }

@@ -1,8 +1,8 @@
 //! Blocks and logs for WebSocket clients: `eth_subscribe` of JSON-RPC, from execution events.
 //!
-//! [`Gateway`] listens, and passes what [`Blocks`] tells on to each subscription. A gap is announced, and the connection
-//! stays. What clients are told is one history that all share, and each has a place in it: a client that is slow delays
-//! nobody, takes no memory, and is told what it has lost if it falls too far behind.
+//! [`Gateway`] listens, and passes what [`Blocks`] tells on to each subscription. A gap is announced, and the
+//! connection stays. What clients are told is one history that all share, and each has a place in it: a client that is
+//! slow delays nobody, takes no memory, and is told what it has lost if it falls too far behind.
 //!
 //! | file | idea |
 //! |---|---|
@@ -67,8 +67,8 @@ pub struct GatewayStats {
 }
 
 impl Gateway {
-    /// Listens at an address, for example `127.0.0.1:8545`. Nobody is asked who they are: an address that others can reach
-    /// gives them everything that is in the ring.
+    /// Listens at an address, for example `127.0.0.1:8545`. Nobody is asked who they are: an address that others can
+    /// reach gives them everything that is in the ring.
     ///
     /// # Errors
     /// The address is malformed, is in use, or is not one of this host.
@@ -78,8 +78,8 @@ impl Gateway {
         Ok(Self { listener: TcpListener::from_std(listener), origins: Vec::new(), linger: None })
     }
 
-    /// Lets web pages of these origins connect, for example `https://example.org`; `*` stands for all. Without it none may:
-    /// a browser lets every page connect to the addresses of its host.
+    /// Lets web pages of these origins connect, for example `https://example.org`; `*` stands for all. Without it none
+    /// may: a browser lets every page connect to the addresses of its host.
     #[must_use]
     pub fn allow_origins(self, origins: Vec<String>) -> Self {
         Self { origins, ..self }

@@ -143,8 +143,8 @@ impl Subscription {
         std::mem::replace(&mut self.at, (1, 0)) == (0, 0)
     }
 
-    /// Returns true if this is told: a block that has come as far as is wanted, once or each time, or the end of one that
-    /// was told.
+    /// Returns true if this is told: a block that has come as far as is wanted, once or each time, or the end of one
+    /// that was told.
     fn tells(&self, told: &Told) -> bool {
         let (kind, min_stage, state) = (self.params.kind, self.params.min_stage, told.update.state);
         let Some(block) = &told.update.block else { return false };

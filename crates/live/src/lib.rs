@@ -1,9 +1,9 @@
 //! The present of a program, seen from outside: its open spans, and the rates of its spans and events.
 //!
-//! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Observation`]: a span that was
-//! closed, a log record, a typed event, a loss, the end of a program, and a tick some ten times a second. Between them,
-//! [`LiveState`] tells which spans are open, and how many spans and events there were in the last seconds. The engine
-//! begins with the oldest events that the rings have, so it knows at once what was opened before.
+//! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Observation`]: a span that
+//! was closed, a log record, a typed event, a loss, the end of a program, and a tick some ten times a second. Between
+//! them, [`LiveState`] tells which spans are open, and how many spans and events there were in the last seconds. The
+//! engine begins with the oldest events that the rings have, so it knows at once what was opened before.
 //!
 //! The memory that all of this takes is bounded ([`LiveOptions`]). What does not fit is counted.
 //!

@@ -1,6 +1,7 @@
 //! Observations: things that the engine saw.
 //!
-//! The parts of an observation borrow from the event. Names, fields and payloads are decoded when somebody asks for them.
+//! The parts of an observation borrow from the event. Names, fields and payloads are decoded when somebody asks for
+//! them.
 
 use super::fields::{LiveFields, has_typed_field, may_have_field};
 use super::task_phases::TaskPhase;

@@ -55,8 +55,8 @@ impl LiveOptions {
         Self { has_self_times: false, ..self }
     }
 
-    /// Follows what tasks do ([`Observation::TaskPhaseEnded`](super::Observation::TaskPhaseEnded)). A task takes some 60
-    /// bytes more than its span does.
+    /// Follows what tasks do ([`Observation::TaskPhaseEnded`](super::Observation::TaskPhaseEnded)). A task takes some
+    /// 60 bytes more than its span does.
     pub fn with_tasks(self) -> Self {
         Self { has_tasks: true, ..self }
     }

@@ -227,8 +227,8 @@ impl Live {
         let until = Instant::now() + time;
         let mut events = 0;
         loop {
-            // The rings are asked once more after the clock was read. If this thread does not run for a while between the
-            // two, events may have come meanwhile that are not read yet.
+            // The rings are asked once more after the clock was read. If this thread does not run for a while between
+            // the two, events may have come meanwhile that are not read yet.
             if !self.take_next(None, to)?
                 && let asked_nanos = Clock::global().now_epoch_nanos()
                 && !self.take_next(None, to)?

@@ -1,6 +1,6 @@
-//! The tables of execution events as blocks: `blocks`, `transactions`, `logs`, `call_frames`, `accesses`. Each row has the
-//! block's number and hash, and the rows of transactions have the transaction's hash. Bytes are hex with `0x`, and numbers
-//! that may be larger than 64 bits are decimal texts.
+//! The tables of execution events as blocks: `blocks`, `transactions`, `logs`, `call_frames`, `accesses`. Each row has
+//! the block's number and hash, and the rows of transactions have the transaction's hash. Bytes are hex with `0x`, and
+//! numbers that may be larger than 64 bits are decimal texts.
 
 use crate::columns::{Column, ValueColumn, amount};
 use crate::table::{ParquetTable, RowColumns};
@@ -29,8 +29,8 @@ const OF_BLOCK: [Described; 4] = [
 ];
 const OF_TXN: [Described; 2] = [("txn_index", DataType::UInt64), ("txn_hash", DataType::Utf8)];
 
-/// Returns the names of the table of log records, and of that of the logs of blocks. Without spans the name `logs` is that
-/// of blocks.
+/// Returns the names of the table of log records, and of that of the logs of blocks. Without spans the name `logs` is
+/// that of blocks.
 pub(super) fn names_of_logs(capture: &CaptureFile) -> (&'static str, &'static str) {
     let has = |is_it: fn(&CapturedRing) -> bool| capture.rings().iter().any(is_it);
     if has(CapturedRing::is_exec) && !has(CapturedRing::is_perf) {

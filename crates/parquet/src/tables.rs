@@ -62,8 +62,8 @@ pub(super) const SPAN_PARTS: SpanParts = SpanParts { fields: true, self_times: f
 const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
 
 impl<'o, 'f> ParquetTables<'o, 'f> {
-    /// Makes the tables of a capture, or of the next batch of a recording with the state that the batch before has left.
-    /// Each table has the same name in all batches.
+    /// Makes the tables of a capture, or of the next batch of a recording with the state that the batch before has
+    /// left. Each table has the same name in all batches.
     pub(super) fn new(
         recording: &'o CaptureRecording<'o>,
         types: &FieldTypes,

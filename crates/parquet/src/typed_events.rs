@@ -25,7 +25,8 @@ pub(super) struct TypedColumns<'r> {
     ring_name: Words,
     seqno: UInt64Builder,
     time: Int64Builder,
-    /// The names of events, if events of several types and schemas are in the table. Then extension words have no names.
+    /// The names of events, if events of several types and schemas are in the table. Then extension words have no
+    /// names.
     name: Option<StringBuilder>,
     code: UInt32Builder,
     span: UInt64Builder,

@@ -19,8 +19,8 @@ pub struct LastStack {
     pub frames: Vec<Frame>,
 }
 
-/// Returns the stack of the last sample of each thread of a capture, until a time in nanoseconds since the epoch. Names that
-/// the profile was not recorded with come from the files of the program, if these are still there.
+/// Returns the stack of the last sample of each thread of a capture, until a time in nanoseconds since the epoch. Names
+/// that the profile was not recorded with come from the files of the program, if these are still there.
 ///
 /// # Errors
 /// The capture is damaged.

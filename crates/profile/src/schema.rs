@@ -181,8 +181,8 @@ pub struct Sample {
     pub stack_id: u64,
 }
 
-/// A stack that was not seen before. The addresses follow, the innermost first; those of the kernel come before those of
-/// the program.
+/// A stack that was not seen before. The addresses follow, the innermost first; those of the kernel come before those
+/// of the program.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stack {
     /// Its number in this ring, by which samples name it.

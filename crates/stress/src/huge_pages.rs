@@ -22,8 +22,8 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Makes a pool of so many pages, and mounts hugetlbfs at a directory, as [`mount`] does. One test has huge pages at a
-    /// time, and only if nothing else on the machine uses them. The function needs root.
+    /// Makes a pool of so many pages, and mounts hugetlbfs at a directory, as [`mount`] does. One test has huge pages
+    /// at a time, and only if nothing else on the machine uses them. The function needs root.
     pub fn with_pages(pages: u64, directory: &Path) -> Result<Self, Error> {
         let turn = File::open(POOL)?;
         // SAFETY: the call reads and writes no memory of the process.

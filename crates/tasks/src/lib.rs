@@ -1,7 +1,8 @@
-//! What the tasks of a program do and wait for: polls, wakes, places of awaits, and tasks that wait for each other. A task
-//! is a span that the crate `eventring-tokio` has recorded; its first lines list what is recorded.
+//! What the tasks of a program do and wait for: polls, wakes, places of awaits, and tasks that wait for each other. A
+//! task is a span that the crate `eventring-tokio` has recorded; its first lines list what is recorded.
 //!
-//! The memory is that of the tasks which have not ended, and of [`Question::finished_max`] others. All counts are exact.
+//! The memory is that of the tasks which have not ended, and of [`Question::finished_max`] others. All counts are
+//! exact.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;

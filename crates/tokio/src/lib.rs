@@ -13,7 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! If the subscriber does not want the target `eventring::task`, a task costs one branch for each poll, and nothing else.
+//! If the subscriber does not want the target `eventring::task`, a task costs one branch for each poll, and nothing
+//! else.
 //!
 //! | what is recorded | how |
 //! |---|---|

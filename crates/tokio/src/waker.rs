@@ -1,13 +1,13 @@
 //! The waker of a task: it records each wake, forwards it, and notices when nobody is left who can wake the task.
 //!
-//! A [`TaskWaker`] is what the future inside gets. Its clones are clones of one `Arc`, so its `Drop` runs when the last of
-//! them is gone. A poll that is woken meanwhile keeps its waker for the next poll. Later wakes use up the only clone; so
-//! such a wake gives one back. In both cases the next poll allocates nothing.
+//! A [`TaskWaker`] is what the future inside gets. Its clones are clones of one `Arc`, so its `Drop` runs when the last
+//! of them is gone. A poll that is woken meanwhile keeps its waker for the next poll. Later wakes use up the only
+//! clone; so such a wake gives one back. In both cases the next poll allocates nothing.
 //!
-//! No wake is lost. `is_woken` changes by `swap` alone, which both acquires and releases. A wake that finds it false has
-//! been told by the last poll's `swap` which outer waker there is, and wakes that. A wake that finds it true comes after
-//! one that wakes, and before the next poll: this poll's `swap` follows both, so the poll sees everything that happened
-//! before them. `waker_model` tries the interleavings.
+//! No wake is lost. `is_woken` changes by `swap` alone, which both acquires and releases. A wake that finds it false
+//! has been told by the last poll's `swap` which outer waker there is, and wakes that. A wake that finds it true comes
+//! after one that wakes, and before the next poll: this poll's `swap` follows both, so the poll sees everything that
+//! happened before them. `waker_model` tries the interleavings.
 
 use super::primitives::{AtomicBool, Mutex, MutexGuard};
 use super::record::Recorded;
@@ -79,7 +79,8 @@ impl Shared {
             kept => self.begin_poll_slow(outer, is_first, kept),
         };
         self.is_polled.store(true, Ordering::Relaxed);
-        // Last: from here on, wakes wake the new outer waker, and the drop of another waker may say that it was the last.
+        // Last: from here on, wakes wake the new outer waker, and the drop of another waker may say that it was the
+        // last.
         self.is_woken.swap(false, Ordering::AcqRel);
         waker
     }
@@ -104,8 +105,8 @@ impl Shared {
         waker
     }
 
-    /// Ends a poll. Returns its waker if the next poll shall have it. Otherwise the waker is dropped: if nobody has kept
-    /// a clone, it is the last one, and its drop says so.
+    /// Ends a poll. Returns its waker if the next poll shall have it. Otherwise the waker is dropped: if nobody has
+    /// kept a clone, it is the last one, and its drop says so.
     #[inline]
     pub(crate) fn end_poll(&self, waker: Waker) -> Option<Waker> {
         // Relaxed: this decides only who keeps a waker.

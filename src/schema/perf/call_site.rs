@@ -133,8 +133,8 @@ impl<'a> CallSiteView<'a> {
         })
     }
 
-    /// Returns the description of a call site with this format string for the texts of its log records. The format string
-    /// follows the name, after a zero byte.
+    /// Returns the description of a call site with this format string for the texts of its log records. The format
+    /// string follows the name, after a zero byte.
     #[must_use]
     pub fn with_format(self, format: &str) -> Self {
         Self { name: format!("{}\0{format}", self.name.replace('\0', " ")).into(), ..self }

@@ -56,7 +56,8 @@ impl TypeResolution {
     }
 
     /// Returns the offset in the writer's value from which the byte at `offset` of the reader's value comes. Returns
-    /// the bytes of the default from there on as an error if it comes from a default. There is no array around the byte.
+    /// the bytes of the default from there on as an error if it comes from a default. There is no array around the
+    /// byte.
     pub(super) fn source_of(&self, offset: usize) -> Result<usize, &[u8]> {
         match self {
             Self::Same => Ok(offset),

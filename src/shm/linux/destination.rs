@@ -44,8 +44,8 @@ impl Destination {
             named.remove_empty_directory = place.remove_empty_directory;
             Ok(Arc::new(named))
         };
-        // Always as long: what the program allocates afterwards must not depend on the digits of its number, or instructions
-        // that are counted would.
+        // Always as long: what the program allocates afterwards must not depend on the digits of its number, or
+        // instructions that are counted would.
         Ok(Self { finished: named("")?, temporary: named(&format!(".~{:010}", std::process::id()))? })
     }
 }

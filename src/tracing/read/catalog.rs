@@ -338,8 +338,8 @@ fn distinct(names: &[Cow<'_, str>]) -> Vec<Arc<str>> {
 
 impl CallSite {
     /// Decodes the value of a field of a record of this call site. For the text of a log record whose call site has a
-    /// format string, returns the text that this string and the arguments in the field stand for. For every other field,
-    /// this is [`RawField::to_value`].
+    /// format string, returns the text that this string and the arguments in the field stand for. For every other
+    /// field, this is [`RawField::to_value`].
     #[must_use]
     pub fn value_of(&self, field: &RawField<'_>) -> FieldValue {
         self.value_and_cut(field).0

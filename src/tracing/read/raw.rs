@@ -32,8 +32,8 @@ impl<'p> RawRecord<'p> {
         Self { shard, descriptor, ext, event, payload }
     }
 
-    /// Returns the records that a replay gets for this event. The begin of a scope is the creation of a span and an enter,
-    /// and its end is an exit and a close. Every other event is one record.
+    /// Returns the records that a replay gets for this event. The begin of a scope is the creation of a span and an
+    /// enter, and its end is an exit and a close. Every other event is one record.
     #[inline]
     pub fn parts(&self) -> (Self, Option<Self>) {
         let second = match self.event {
@@ -53,7 +53,8 @@ impl<'p> RawRecord<'p> {
         (first, Some(Self { event: Some(second), ext: of_second, payload, ..*self }))
     }
 
-    /// Returns true if this is the second of the [`parts`](Self::parts) of an event. Whoever counts events counts the first.
+    /// Returns true if this is the second of the [`parts`](Self::parts) of an event. Whoever counts events counts the
+    /// first.
     #[inline]
     #[must_use]
     pub fn is_second_part(&self) -> bool {

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// A reader of all shards of a perf recorder, as one stream in the order of time. Rings of typed events can be merged
 /// into the stream.
 ///
-/// The begin of a scope is one event and two records: the creation of a span, and an enter. So is its end: an exit and a
-/// close.
+/// The begin of a scope is one event and two records: the creation of a span, and an enter. So is its end: an exit and
+/// a close.
 ///
 /// ```
 /// use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber};

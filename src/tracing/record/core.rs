@@ -84,8 +84,8 @@ impl PerfCore {
     }
 
     /// Switches the recorder on or off. Call this only in the closure that you pass to
-    /// [`switch`](crate::tracing::filter::switch::switch). After the closure, `switch` makes `tracing` ask again which call sites are
-    /// wanted.
+    /// [`switch`](crate::tracing::filter::switch::switch). After the closure, `switch` makes `tracing` ask again which
+    /// call sites are wanted.
     pub(super) fn store_enabled(&self, enabled: bool) {
         self.recording_id.store(if enabled { self.id } else { SWITCHED_OFF }, Ordering::Relaxed);
     }

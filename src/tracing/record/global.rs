@@ -5,8 +5,8 @@ use crate::tracing::filter::switch::switch;
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::thread;
 
-/// The perf recorder of this process. [`init`](fn@crate::tracing::init) installs a recorder here. [`Counter`](crate::tracing::Counter)s
-/// and [`Marker`](crate::tracing::Marker)s record to it.
+/// The perf recorder of this process. [`init`](fn@crate::tracing::init) installs a recorder here.
+/// [`Counter`](crate::tracing::Counter)s and [`Marker`](crate::tracing::Marker)s record to it.
 ///
 /// `PERF.set_enabled` does the same as [`PerfRecorder::set_enabled`] of the recorder that is installed here.
 pub static PERF: GlobalRecorder<PerfRecorder> = GlobalRecorder::empty("perf");

@@ -145,8 +145,8 @@ pub(super) fn judge(filter: &FilterHandle, span_id: u64, call_site_id: u32, payl
     }
 }
 
-/// Returns true if the filter of the subscriber or layer with this number accepts a span or event that happens now. In a
-/// forked child, `is_in_this_process` returns false.
+/// Returns true if the filter of the subscriber or layer with this number accepts a span or event that happens now. In
+/// a forked child, `is_in_this_process` returns false.
 #[inline]
 pub(super) fn accepts(
     filter: &FilterHandle,

@@ -1,13 +1,14 @@
 //! Whether a call site of this crate's own macros is wanted now, where that depends on the spans that the thread is in.
 //!
-//! The subscriber or layer of the thread's stack that records to [`PERF`](crate::tracing::PERF) decides, by the filter of its
-//! own. A layer without one may have filters of others around it and beside it, and only the stack of layers can ask
-//! them: the call site is wanted if the stack says yes and the question has reached the layer. The stack alone says yes if
-//! any layer wants the call site.
+//! The subscriber or layer of the thread's stack that records to [`PERF`](crate::tracing::PERF) decides, by the filter
+//! of its own. A layer without one may have filters of others around it and beside it, and only the stack of layers can
+//! ask them: the call site is wanted if the stack says yes and the question has reached the layer. The stack alone says
+//! yes if any layer wants the call site.
 //!
 //! The filters of a stack remember their answers on the thread, for the event that should follow. None follows here, so
-//! other layers would lose their next one. That is why the answers are forgotten after each question. (As after an event
-//! of `tracing`, also those about an event that is being recorded around it: where the macro is in a value of the event.)
+//! other layers would lose their next one. That is why the answers are forgotten after each question. (As after an
+//! event of `tracing`, also those about an event that is being recorded around it: where the macro is in a value of the
+//! event.)
 
 use super::layer::RecorderLayer;
 use super::open_spans;

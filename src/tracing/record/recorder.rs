@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// rings are closed.
 ///
 /// [`PerfRecorder::builder`] starts the configuration of a recorder. A
-/// [`RecorderSubscriber`](crate::tracing::RecorderSubscriber) or a [`RecorderLayer`](crate::tracing::RecorderLayer) records to it.
-/// [`init`](fn@crate::tracing::init) makes and connects all of these in one line.
+/// [`RecorderSubscriber`](crate::tracing::RecorderSubscriber) or a [`RecorderLayer`](crate::tracing::RecorderLayer)
+/// records to it. [`init`](fn@crate::tracing::init) makes and connects all of these in one line.
 ///
 /// # Memory
 /// Shared memory: all shards together take at most the memory that [`PerfRecorderBuilder::memory`] or the configuration

@@ -1,8 +1,9 @@
 //! The call sites of this crate's own macros for the perf ring: `scope!`, and those of the module `log`.
 //!
-//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and wishes decide
-//! about it, and `tracing` tells it when one of them changes. But what the macros record goes to the recorder in [`PERF`]
-//! alone. So only the subscriber or layer that records there has a say: it notes its answer while `tracing` asks it.
+//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and wishes
+//! decide about it, and `tracing` tells it when one of them changes. But what the macros record goes to the recorder in
+//! [`PERF`] alone. So only the subscriber or layer that records there has a say: it notes its answer while `tracing`
+//! asks it.
 
 use crate::locked_section::LockedSection;
 use crate::sync::{AtomicUsize, Ordering};
@@ -76,8 +77,8 @@ pub(super) fn note_sink(sink: &Sink, owner: &Owner) -> bool {
     is_of_perf
 }
 
-/// Notes what a subscriber or layer answers, if it records to [`PERF`]. Call this whenever `tracing` asks it about a call
-/// site.
+/// Notes what a subscriber or layer answers, if it records to [`PERF`]. Call this whenever `tracing` asks it about a
+/// call site.
 pub(super) fn note(sink: &Sink, owner: &Owner, metadata: &'static Metadata<'static>, answer: Answer) {
     if !note_sink(sink, owner) {
         return;
@@ -100,8 +101,8 @@ impl MacroSite {
         Self { state: AtomicUsize::new(UNKNOWN), id: AtomicUsize::new(NO_CALL_SITE as usize), metadata }
     }
 
-    /// Returns true if nothing is to be recorded here. This costs one relaxed load and a branch. The first call registers
-    /// the call site, which takes locks.
+    /// Returns true if nothing is to be recorded here. This costs one relaxed load and a branch. The first call
+    /// registers the call site, which takes locks.
     #[inline(always)]
     pub fn is_off(&'static self) -> bool {
         // Relaxed: the state publishes no other memory.
@@ -118,8 +119,8 @@ impl MacroSite {
         self.register_once().is_none() || self.state.load(Ordering::Relaxed) == OFF
     }
 
-    /// Registers the call site if nobody has. Returns `None` if it cannot be registered now: in a forked child, where no
-    /// lock may be taken, because another thread may have held it at the fork; and inside a locked section.
+    /// Registers the call site if nobody has. Returns `None` if it cannot be registered now: in a forked child, where
+    /// no lock may be taken, because another thread may have held it at the fork; and inside a locked section.
     fn register_once(&'static self) -> Option<()> {
         if PERF.installed().is_some_and(|recorder| !recorder.belongs_to_this_process()) {
             return None;
@@ -134,8 +135,8 @@ impl MacroSite {
         Some(())
     }
 
-    /// Returns the id of the call site, if it is known and everything from here is wanted. Otherwise returns `None`, and
-    /// the caller takes the slow path.
+    /// Returns the id of the call site, if it is known and everything from here is wanted. Otherwise returns `None`,
+    /// and the caller takes the slow path.
     #[inline(always)]
     pub(super) fn try_id(&self) -> Option<u32> {
         if self.state.load(Ordering::Relaxed) != ON {

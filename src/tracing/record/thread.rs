@@ -215,8 +215,8 @@ impl ThreadState {
         LastRing(self.last_ring.replace(NO_RING))
     }
 
-    /// Returns true if the thread has recorded nothing since [`Self::take_last_ring`]. Returns false if nobody can tell:
-    /// the thread had no last ring.
+    /// Returns true if the thread has recorded nothing since [`Self::take_last_ring`]. Returns false if nobody can
+    /// tell: the thread had no last ring.
     #[inline(always)]
     pub(super) fn has_recorded_nothing_since(&self, taken: LastRing) -> bool {
         taken.0.recorder_id != NO_RING.recorder_id && self.last_ring.get().recorder_id == NO_RING.recorder_id

@@ -145,8 +145,8 @@ impl RunningFilter {
         content.asks_for_spans() && self.of_program(*process_key, ContentFilter::has_spans).next().is_none()
     }
 
-    /// Removes the unwanted events of a block. `spans` is what [`Self::verdicts`] returns for it. `rings` are all rings of
-    /// the capture.
+    /// Removes the unwanted events of a block. `spans` is what [`Self::verdicts`] returns for it. `rings` are all rings
+    /// of the capture.
     pub(crate) fn apply(&mut self, records: &mut BlockRecords, spans: &SpanVerdicts, rings: &[CopiedRing]) {
         let Some(place) = self.places.get(records.ring as usize) else { return };
         let Some(recorder) = self.recorders.get_mut(&place.recorder) else { return };

@@ -61,8 +61,9 @@ impl CaptureOptions {
     }
 
     /// Sets the compression level of zstd, 1 to 22, or 0 for no compression. If the capture falls behind the writers,
-    /// it compresses less for a while ([`CaptureSummary::lower_level_events`](crate::CaptureSummary::lower_level_events)).
-    /// Default: [`Self::DEFAULT_LEVEL`].
+    /// it compresses less for a while
+    /// ([`CaptureSummary::lower_level_events`](crate::CaptureSummary::lower_level_events)). Default:
+    /// [`Self::DEFAULT_LEVEL`].
     pub fn compression_level(mut self, level: i32) -> Self {
         self.level = level;
         self
@@ -113,8 +114,8 @@ impl CaptureOptions {
         self
     }
 
-    /// Takes only the events that a filter keeps. The others are no loss: the account has them as filtered. The files name
-    /// their host and the filter.
+    /// Takes only the events that a filter keeps. The others are no loss: the account has them as filtered. The files
+    /// name their host and the filter.
     pub fn filter(mut self, filter: BatchFilter) -> Self {
         if !filter.keeps_all() {
             self.start = BatchStart::of_host(&host_name());

@@ -12,9 +12,9 @@ pub(crate) struct Stop {
     pub(crate) deadline: Instant,
     /// For each ring, the last seqno to wait for. It is 0 if nothing is waited for.
     last_seqnos: Vec<u64>,
-    /// For each ring, the last seqno that is taken: the last that it had handed out when the rings were noted. All rings
-    /// that exist at the stop are noted at one moment, so it is at the same time in all of them, however long it takes to
-    /// copy them.
+    /// For each ring, the last seqno that is taken: the last that it had handed out when the rings were noted. All
+    /// rings that exist at the stop are noted at one moment, so it is at the same time in all of them, however long it
+    /// takes to copy them.
     last_taken: Vec<u64>,
     /// For each ring, true if it has brought an event that was recorded after the stop.
     are_over: Vec<bool>,
@@ -61,8 +61,9 @@ impl Stop {
     }
 
     /// Returns true if the capture has taken, from every ring, all events whose seqnos were handed out before the stop.
-    /// Usually a ring is over sooner, at its first event with a time stamp after the stop. But a writer may give all its
-    /// events time stamps in the past. Then no event has a time stamp after the stop, and this check ends the copying.
+    /// Usually a ring is over sooner, at its first event with a time stamp after the stop. But a writer may give all
+    /// its events time stamps in the past. Then no event has a time stamp after the stop, and this check ends the
+    /// copying.
     pub(crate) fn is_reached(&self, rings: &[CopiedRing]) -> bool {
         rings.iter().enumerate().zip(&self.last_seqnos).all(|((index, ring), last)| {
             let is_taken = |input: &RingInput| input.cursor.next_seqno() > *last;

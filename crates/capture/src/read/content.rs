@@ -73,7 +73,8 @@ impl CaptureFile {
         Ok(())
     }
 
-    /// Leaves out, of what is selected now, what was recorded before this time. Spans are chosen and measured as before.
+    /// Leaves out, of what is selected now, what was recorded before this time. Spans are chosen and measured as
+    /// before.
     ///
     /// # Errors
     /// As [`Self::select`].
@@ -133,8 +134,8 @@ impl CaptureFile {
         CaptureEvents::new(self.event_blocks(), self.plan(PayloadsWanted::All, self.choice.clone()))
     }
 
-    /// Returns the same of one ring, its index in [`Self::rings`]. Other rings are read only if they have spans that the
-    /// selection is about.
+    /// Returns the same of one ring, its index in [`Self::rings`]. Other rings are read only if they have spans that
+    /// the selection is about.
     #[must_use]
     pub fn events_of_ring(&self, ring: u32) -> CaptureEvents {
         let choice = self.choice.as_deref().cloned().map(|mut choice| {

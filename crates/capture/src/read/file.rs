@@ -400,8 +400,8 @@ impl CaptureFile {
         self.header.started_epoch_nanos
     }
 
-    /// Says that the capture was just made of what rings held. Then [`Self::bounds_nanos`] are those of the rings: they end
-    /// with their last event, or now if they are live.
+    /// Says that the capture was just made of what rings held. Then [`Self::bounds_nanos`] are those of the rings: they
+    /// end with their last event, or now if they are live.
     #[doc(hidden)]
     #[must_use]
     pub fn of_rings(self, are_live: bool) -> Self {
@@ -409,8 +409,8 @@ impl CaptureFile {
         Self { rings_until_nanos: Some(last_nanos.unwrap_or(self.started_epoch_nanos())), ..self }
     }
 
-    /// Returns the times between which the capture lies, in nanoseconds since the epoch: its start and its end, or, if it
-    /// was just made of what rings hold, the time of the first event and the end of the rings.
+    /// Returns the times between which the capture lies, in nanoseconds since the epoch: its start and its end, or, if
+    /// it was just made of what rings hold, the time of the first event and the end of the rings.
     #[must_use]
     pub fn bounds_nanos(&self) -> (u64, u64) {
         let started = self.started_epoch_nanos();
@@ -420,8 +420,8 @@ impl CaptureFile {
         }
     }
 
-    /// Returns the time that is this many nanoseconds after the begin of the capture, or before it. In what rings hold, it
-    /// is so much after the first event, or before the end.
+    /// Returns the time that is this many nanoseconds after the begin of the capture, or before it. In what rings hold,
+    /// it is so much after the first event, or before the end.
     #[must_use]
     pub fn relative_nanos(&self, offset: i64) -> u64 {
         let (begin, end) = self.bounds_nanos();

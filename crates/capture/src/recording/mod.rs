@@ -88,8 +88,8 @@ impl RecordingEntry<'_> {
         }
     }
 
-    /// Returns true if this is an event that was not counted with the entry before it: a replay makes two entries of the
-    /// one event that begins or ends a scope.
+    /// Returns true if this is an event that was not counted with the entry before it: a replay makes two entries of
+    /// the one event that begins or ends a scope.
     #[inline]
     pub fn is_next_event(&self) -> bool {
         match &self.content {

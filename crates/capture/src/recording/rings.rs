@@ -155,8 +155,8 @@ impl RecordedRings {
         &self.ids[process_index].0
     }
 
-    /// Returns true if a process has a perf ring. If it has none, only typed events name its spans, and nothing is known
-    /// of them.
+    /// Returns true if a process has a perf ring. If it has none, only typed events name its spans, and nothing is
+    /// known of them.
     #[inline]
     pub fn has_spans(&self, process_index: usize) -> bool {
         self.have_spans.get(process_index).is_some_and(|has_spans| *has_spans)
@@ -238,8 +238,8 @@ impl RecordedRings {
         }
     }
 
-    /// Returns the name of a ring's content type, or an empty text if its schema is not known. Types of different content
-    /// types may have one name.
+    /// Returns the name of a ring's content type, or an empty text if its schema is not known. Types of different
+    /// content types may have one name.
     #[must_use]
     pub fn content_name(&self, ring: u32) -> &str {
         self.model(ring).map_or("", SchemaModel::name)

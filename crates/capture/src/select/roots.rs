@@ -179,8 +179,8 @@ impl<'r> RootSearch<'r> {
         }
         let span = (process, ext.span_id);
         // A span that exists before its creation is seen was created before the window, or its creation was lost. So
-        // there may be something in it from the beginning of the window on. A capture's first event is no beginning of a
-        // window: other shards may begin later, and hold the creation no more.
+        // there may be something in it from the beginning of the window on. A capture's first event is no beginning of
+        // a window: other shards may begin later, and hold the creation no more.
         let first_seen = || {
             let is_lost = losses.get(&process).is_some_and(|losses| losses.of_process(nanos) > 0);
             let is_known = rule.from_nanos > 0 && !is_lost;

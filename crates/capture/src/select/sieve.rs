@@ -61,8 +61,8 @@ impl Choice {
         let of_found = self.found.as_ref().map(|found| open.of_found || may_have(&found.roots));
         let may_have_wanted = match (of_roots, of_found) {
             (None, None) => choice.is_wanted && has_thread(),
-            // The creation of a span inside of a chosen one may lie in any perf ring, and on any thread; and inside of a
-            // root that lies in a found span, or the other way round, also where only one of the two is open.
+            // The creation of a span inside of a chosen one may lie in any perf ring, and on any thread; and inside of
+            // a root that lies in a found span, or the other way round, also where only one of the two is open.
             (of_roots, of_found) => {
                 (choice.is_wanted || choice.is_perf) && (of_roots == Some(true) || of_found == Some(true))
             }

@@ -1,7 +1,7 @@
 //! Where to go on in rings whose captures may be gone: the seqnos that follow what was captured.
 //!
-//! The file `NAME.ends` is a capture without events: it describes the rings, and its account has the last seqno of each.
-//! So it is read like any other capture, and nothing in it is trusted more.
+//! The file `NAME.ends` is a capture without events: it describes the rings, and its account has the last seqno of
+//! each. So it is read like any other capture, and nothing in it is trusted more.
 
 use crate::engine::start::next_seqnos_after;
 use crate::error::{CaptureError, CaptureErrorKind};

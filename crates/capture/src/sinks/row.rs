@@ -1,5 +1,5 @@
-//! The files of a capture: one, or a row of which the oldest are removed. A capture may go on after the newest file of a
-//! row, even if that was killed: the files say how far their rings were captured.
+//! The files of a capture: one, or a row of which the oldest are removed. A capture may go on after the newest file of
+//! a row, even if that was killed: the files say how far their rings were captured.
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::rotation::RotationOptions;

@@ -80,8 +80,8 @@ fn a_rolling_capture_takes_no_more_after_the_files_of_forty_minutes() {
     };
     let small = measured(SMALL);
     assert_eq!(small[5], FILES * EVENTS_OF_FILE);
-    // More than twice this was written in between. Less would fail on a busy machine, where the capture's queues are filled
-    // for the first time after the first look.
+    // More than twice this was written in between. Less would fail on a busy machine, where the capture's queues are
+    // filled for the first time after the first look.
     assert!(small[2] < small[0] + (16 << 10) && small[3] <= small[1] + 4, "{small:?}");
     assert!(small[4] <= SMALL + (64 << 10), "{small:?}");
     // Without a limit, all that was recorded is kept.

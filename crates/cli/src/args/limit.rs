@@ -1,4 +1,5 @@
-//! Answers that fit: a part of the list, or of the lines, in an answer of JSON, the count of what was cut, and where to go on.
+//! Answers that fit: a part of the list, or of the lines, in an answer of JSON, the count of what was cut, and where to
+//! go on.
 
 use crate::exit::{Exit, Failure};
 use eventring_ask::BUDGET_MIN_BYTES;
@@ -8,8 +9,8 @@ use std::io::Write;
 /// Which part of the list in the answer is wanted.
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct LimitArgs {
-    /// With --json: at most so many of the list; the answer then has `cut`, the number of those that were cut, and `next`,
-    /// which is for --after
+    /// With --json: at most so many of the list; the answer then has `cut`, the number of those that were cut, and
+    /// `next`, which is for --after
     #[arg(long, value_name = "N", requires = "json")]
     limit: Option<u64>,
     /// With --json: go on after the one with this id, which an earlier answer had as `next`
@@ -25,11 +26,12 @@ impl LimitArgs {
         self.limit.is_some() || self.after.is_some() || self.budget.is_some()
     }
 
-    /// Writes an answer on a line: the wanted part of this list under this key, and the rest, an object. `id` names one of
-    /// the list.
+    /// Writes an answer on a line: the wanted part of this list under this key, and the rest, an object. `id` names one
+    /// of the list.
     ///
     /// # Errors
-    /// The list has none with the id of `--after`, the answer has no room even without the list, or it cannot be written.
+    /// The list has none with the id of `--after`, the answer has no room even without the list, or it cannot be
+    /// written.
     pub(crate) fn write(
         &self,
         out: &mut impl Write,
@@ -100,7 +102,8 @@ pub(crate) struct LineLimitArgs {
 }
 
 impl LineLimitArgs {
-    /// Returns the count of lines, from the first one on. `end_bytes` is what the last line has beside `cut` and `next`.
+    /// Returns the count of lines, from the first one on. `end_bytes` is what the last line has beside `cut` and
+    /// `next`.
     pub(crate) fn part(&self, end_bytes: usize) -> Part {
         let mut part = Part::new(self.limit, self.after.clone(), self.budget);
         part.is_asked_for = self.limit.is_some() || self.after.is_some() || self.budget.is_some();
@@ -179,8 +182,8 @@ impl Part {
         self.awaited.is_none() && (self.cut > 0 || self.limit == Some(self.taken))
     }
 
-    /// Ends the part. Returns `cut` and `next`. If it ends early, because not everything was looked at, nobody knows how many
-    /// were cut.
+    /// Ends the part. Returns `cut` and `next`. If it ends early, because not everything was looked at, nobody knows
+    /// how many were cut.
     ///
     /// # Errors
     /// The one to go on after did not come, which `not_found` says in words; or there is no room.

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// Names of one ring, of captures, of an `EVCAP_01` file or of an archive, on the command line.
 #[derive(clap::Args)]
 pub(crate) struct InputArgs {
-    /// Name or path of a ring, or a snapshot; capture files; an EVCAP_01 file; or a directory that is an archive of blocks
+    /// Name or path of a ring, or a snapshot; capture files; an EVCAP_01 file; or a directory that is an archive of
+    /// blocks
     #[arg(value_name = "RING|FILE|DIR", required = true)]
     pub(crate) names: Vec<PathBuf>,
     #[command(flatten)]

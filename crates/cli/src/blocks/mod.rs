@@ -27,14 +27,14 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Show the blocks of a ring of execution events, of captures, of EVCAP_01 files or of an archive: a line for each
 ///
-/// A block of which events are missing is shown, with what is missing, and is not called complete. Without --follow, what
-/// is there now is read twice, so that each block has the state that it has at the end.
+/// A block of which events are missing is shown, with what is missing, and is not called complete. Without --follow,
+/// what is there now is read twice, so that each block has the state that it has at the end.
 #[derive(clap::Args)]
 pub(super) struct BlocksArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Wait for further blocks, also of the next ring of the name when the node is started again. A block is shown when it
-    /// is executed, or when it reaches --min-stage
+    /// Wait for further blocks, also of the next ring of the name when the node is started again. A block is shown when
+    /// it is executed, or when it reaches --min-stage
     #[arg(long)]
     follow: bool,
     /// Print one JSON object a line for each block
@@ -43,8 +43,8 @@ pub(super) struct BlocksArgs {
     /// Only blocks that come as far as this: voted, finalized, verified
     #[arg(long, value_name = "STATE", value_parser = parse_stage)]
     min_stage: Option<CommitState>,
-    /// Only transactions of this address: sender, receiver or contract of a log; several times for several. Blocks without
-    /// such transactions are left out
+    /// Only transactions of this address: sender, receiver or contract of a log; several times for several. Blocks
+    /// without such transactions are left out
     #[arg(long = "address", value_name = "ADDRESS")]
     addresses: Vec<Address>,
     /// Only transactions with a log that has this topic; several times for several
@@ -53,12 +53,12 @@ pub(super) struct BlocksArgs {
     /// What to read beside transactions, receipts and logs: frames, accesses
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     with: Vec<With>,
-    /// Where to begin in a ring: oldest, newest, a block's number, a block's id, or after:N for what follows the final block
-    /// N
+    /// Where to begin in a ring: oldest, newest, a block's number, a block's id, or after:N for what follows the final
+    /// block N
     #[arg(long, value_name = "WHERE", default_value = "oldest", value_parser = parse_start)]
     from: Start,
-    /// An archive of final blocks, beside a ring: blocks that the ring does not have any more, or has lost events of, are
-    /// taken from there
+    /// An archive of final blocks, beside a ring: blocks that the ring does not have any more, or has lost events of,
+    /// are taken from there
     #[arg(long, value_name = "DIR")]
     archive: Option<PathBuf>,
     /// How long to wait for the archive to get a block, while later blocks are kept back

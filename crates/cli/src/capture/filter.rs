@@ -31,8 +31,8 @@ pub(crate) struct FilterArgs {
     /// names
     #[arg(long = "span", value_name = "NAME")]
     spans: Vec<String>,
-    /// Take only this part of the span trees, each whole: 0.01, or 1/100. Which ones depends on the id of the root alone.
-    /// Typed events, and log records outside of spans, are all taken. The rate is in the data
+    /// Take only this part of the span trees, each whole: 0.01, or 1/100. Which ones depends on the id of the root
+    /// alone. Typed events, and log records outside of spans, are all taken. The rate is in the data
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     sample: Option<u32>,
     /// Take only what fulfils this condition: 'event=ORDER_* field.price>100', 'span=db.*'. A span is tested when it
@@ -74,8 +74,8 @@ impl FilterArgs {
         Ok(())
     }
 
-    /// Checks that each field of the condition is one of some event of the rings. As long as other rings or call sites may
-    /// come, this is only said. `is_of_now`: only what has been recorded until now is taken.
+    /// Checks that each field of the condition is one of some event of the rings. As long as other rings or call sites
+    /// may come, this is only said. `is_of_now`: only what has been recorded until now is taken.
     ///
     /// # Errors
     /// No event has such a field.

@@ -65,8 +65,8 @@ pub(super) struct Args {
     max_size: Option<u64>,
     #[command(flatten)]
     rotation: RotationArgs,
-    /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while. Above 9,
-    /// it loses events of a busy ring that lower levels do not lose
+    /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while. Above
+    /// 9, it loses events of a busy ring that lower levels do not lose
     #[arg(
         long, alias = "level", value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
         value_parser = clap::value_parser!(i32).range(0..=22),
@@ -93,9 +93,9 @@ pub(super) struct Args {
     #[command(flatten)]
     triggers: TriggerArgs,
     /// A program to start, with its arguments: all rings that it makes under these names are captured until the program
-    /// ends; its exit code is ours. It runs with EVENTRING_KEEP=1, and its rings are removed afterwards, unless you have
-    /// set this variable yourself. If the capture ends first, the program goes on. With --json or `-o -`, its output goes
-    /// to stderr
+    /// ends; its exit code is ours. It runs with EVENTRING_KEEP=1, and its rings are removed afterwards, unless you
+    /// have set this variable yourself. If the capture ends first, the program goes on. With --json or `-o -`, its
+    /// output goes to stderr
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new", "reopen"])]
     command: Vec<OsString>,
 }

@@ -99,8 +99,8 @@ impl CoreFile {
     }
 
     /// Copies memory into a file, at the given offset, without what is zero. Takes what it copies from `left`, and ends
-    /// with an error when nothing is left. Returns how many bytes of the memory are not in the core file, and how many are
-    /// there before the first of them.
+    /// with an error when nothing is left. Returns how many bytes of the memory are not in the core file, and how many
+    /// are there before the first of them.
     pub(super) fn copy(&self, address: u64, bytes: u64, to: (&File, u64), left: &mut u64) -> io::Result<(u64, u64)> {
         let end = address.saturating_add(bytes);
         let (mut there, mut whole_until, mut buffer) = (0, address, vec![0; PIECE_BYTES as usize]);

@@ -128,8 +128,8 @@ fn write_one(
 }
 
 impl Images {
-    /// Ends the files where the core file lacks something: who reads on finds a truncated file, and not zeros. A file that
-    /// is short from the start would not be opened.
+    /// Ends the files where the core file lacks something: who reads on finds a truncated file, and not zeros. A file
+    /// that is short from the start would not be opened.
     pub(super) fn shorten(&self) -> std::io::Result<()> {
         self.short.iter().try_for_each(|(file, whole_until)| file.set_len(*whole_until))
     }

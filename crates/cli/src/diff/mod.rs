@@ -20,8 +20,8 @@ use std::path::PathBuf;
 /// Compare the spans of two captures: their instructions, their times and their numbers
 ///
 /// The tables have what one span of a name takes in A, and how much more or less it takes in B. `p50` and `p99` are the
-/// changes of percentiles of the durations. `sure` says whether the durations differ significantly; it is empty if there
-/// are too few. Spans that only one side has are `new` or `gone`.
+/// changes of percentiles of the durations. `sure` says whether the durations differ significantly; it is empty if
+/// there are too few. Spans that only one side has are `new` or `gone`.
 #[derive(clap::Args)]
 pub(super) struct DiffArgs {
     /// The captures A and B; with --with, all captures of side A
@@ -33,12 +33,12 @@ pub(super) struct DiffArgs {
     with: Vec<PathBuf>,
     /// Exit with code 18 if a span has changed so: `instructions(request)>+0.5%`. May be repeated
     ///
-    /// A limit is MEASURE(SPAN) COMPARISON CHANGE. MEASURE: `count`, `total`, `self`, `busy`, `p50`, `p90`, `p99`, `max`,
-    /// `instructions`, `self_instructions`, `min_instructions`, `max_instructions`, `counted_spans`. SPAN: a name, also
-    /// with its target; `*` stands for any characters. CHANGE: with its sign, percent of A (`+0.5%`), a time (`-1us`), a
-    /// number (`+100`); or `0`. All is counted in whole numbers. A limit that names no span, or instructions that were
-    /// not counted, is an error. One that cannot be judged, because spans of the name were not closed, is `incomplete`,
-    /// and the exit code is 16
+    /// A limit is MEASURE(SPAN) COMPARISON CHANGE. MEASURE: `count`, `total`, `self`, `busy`, `p50`, `p90`, `p99`,
+    /// `max`, `instructions`, `self_instructions`, `min_instructions`, `max_instructions`, `counted_spans`. SPAN: a
+    /// name, also with its target; `*` stands for any characters. CHANGE: with its sign, percent of A (`+0.5%`), a time
+    /// (`-1us`), a number (`+100`); or `0`. All is counted in whole numbers. A limit that names no span, or
+    /// instructions that were not counted, is an error. One that cannot be judged, because spans of the name were not
+    /// closed, is `incomplete`, and the exit code is 16
     #[arg(long = "fail-if", value_name = "LIMIT")]
     fail_if: Vec<ChangeLimit>,
     /// Limits of times forbid only changes that are significant

@@ -27,9 +27,9 @@ const GAPS_SHOWN: usize = 10;
 
 /// Find events in many captures: those that fulfil a condition by what they say themselves
 ///
-/// Blocks of a capture say which values they have, and only those are read that may have a hit. A hit is a new span with
-/// its fields (or fields that were recorded later), a log record, mark or typed event. Files are searched in the order of
-/// time. At the end it is said which losses could hide a hit, and what filters left out and rotation removed.
+/// Blocks of a capture say which values they have, and only those are read that may have a hit. A hit is a new span
+/// with its fields (or fields that were recorded later), a log record, mark or typed event. Files are searched in the
+/// order of time. At the end it is said which losses could hide a hit, and what filters left out and rotation removed.
 #[derive(clap::Args)]
 pub(super) struct FindArgs {
     /// The condition: 'request_id=abc', 'span=query field.rows>1000', 'level>=ERROR'; the terms are those of --where

@@ -27,8 +27,8 @@ use std::time::Duration;
 ///
 /// To NATS JetStream, events go in compressed batches, each exactly once: a forwarder begins after the last batch that
 /// the stream has. While the broker cannot be reached, events wait in their rings. Ctrl-C and SIGTERM end it in good
-/// order, and then a batch that the broker does not take is given up after 5 seconds. One ring that fails does not stop the
-/// others.
+/// order, and then a batch that the broker does not take is given up after 5 seconds. One ring that fails does not stop
+/// the others.
 #[derive(clap::Args)]
 pub(super) struct ForwardArgs {
     /// Names or paths of rings, or patterns such as 'shop*'

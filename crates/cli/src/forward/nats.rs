@@ -35,7 +35,8 @@ pub(super) fn open_stream(args: &ForwardArgs, interrupt: &Interrupt) -> anyhow::
     Ok(stream)
 }
 
-/// Returns the options of one forwarder. What its filter remembers of spans is its own: it forgets them in its own time.
+/// Returns the options of one forwarder. What its filter remembers of spans is its own: it forgets them in its own
+/// time.
 fn options_of(args: &ForwardArgs) -> ForwardOptions {
     let options = ForwardOptions::new().compression_level(args.compression()).filter(args.filter.filter());
     let options = args.every.into_iter().fold(options, ForwardOptions::every);

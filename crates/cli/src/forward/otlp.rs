@@ -25,7 +25,8 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub(super) struct OtlpArgs {
     /// With otlp://: a header of each request, for authentication for example; may be repeated. Those in
-    /// $OTEL_EXPORTER_OTLP_HEADERS, which other users cannot see, are sent, too, unless one of the same name is given here
+    /// $OTEL_EXPORTER_OTLP_HEADERS, which other users cannot see, are sent, too, unless one of the same name is given
+    /// here
     #[arg(long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
     /// With otlp://: how long to go on trying to reach the collector after the last event; a number is seconds

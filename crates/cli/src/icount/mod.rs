@@ -37,8 +37,8 @@ use unfinished::UnfinishedCapture;
 /// Run a program under QEMU and count the instructions of its spans, exactly
 ///
 /// The program must record `tracing` spans with eventring. The counts are those of the program without the recorder,
-/// and are the same in each run if the program does the same. EVENTRING_QEMU is the path of QEMU [default: qemu-x86_64 in
-/// PATH], and EVENTRING_QEMU_PLUGIN that of the plugin [default: the one beside this program].
+/// and are the same in each run if the program does the same. EVENTRING_QEMU is the path of QEMU [default: qemu-x86_64
+/// in PATH], and EVENTRING_QEMU_PLUGIN that of the plugin [default: the one beside this program].
 #[derive(clap::Args)]
 pub(super) struct IcountArgs {
     /// Keep the capture of the program's rings in this file

@@ -48,8 +48,8 @@ pub(crate) struct AwaitedRings {
     awaited: Vec<PathBuf>,
     /// The names that were looked for. Rings of the others may exist: their server is slow.
     looked_for: HashSet<PathBuf>,
-    /// True if each ring that has ended may be followed by the next one of its name, as long as another ring lives. When
-    /// all have ended, [`Self::wait_for_successors`] goes on.
+    /// True if each ring that has ended may be followed by the next one of its name, as long as another ring lives.
+    /// When all have ended, [`Self::wait_for_successors`] goes on.
     pub(crate) reopens: bool,
     /// The latest ring of each name, if others may be made under these names: by the program that was started, or
     /// because of `reopens`.

@@ -100,8 +100,8 @@ fn add_untested(found: &mut FoundParts, capture: &CaptureFile, processes: &[u32]
     }
 }
 
-/// Returns the first time at which something may have happened in a span. A span whose creation was lost may be older than
-/// all events.
+/// Returns the first time at which something may have happened in a span. A span whose creation was lost may be older
+/// than all events.
 fn since(span: &Span) -> u64 {
     span.created.as_ref().map_or(0, |created| created.epoch_nanos)
 }

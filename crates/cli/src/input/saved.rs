@@ -128,8 +128,8 @@ impl Saved {
         self.capture.part() > 1 || self.capture.end().is_some_and(|end| end.reason == EndReason::Rotated)
     }
 
-    /// Selects, of a part of the capture, what fulfils a condition. The condition is about everything in the part's window
-    /// of time: what fulfils it may lie around a chosen span, or on another thread.
+    /// Selects, of a part of the capture, what fulfils a condition. The condition is about everything in the part's
+    /// window of time: what fulfils it may lie around a chosen span, or on another thread.
     ///
     /// # Errors
     /// Nothing is selected; then it is said what could hide it.

@@ -15,8 +15,8 @@ use std::collections::{BTreeSet, HashMap};
 /// The largest number of names that a message lists.
 const NAMES_MAX: usize = 12;
 
-/// The names of what rings have recorded: of spans, log records and marks, targets and threads, and of the types of typed
-/// events.
+/// The names of what rings have recorded: of spans, log records and marks, targets and threads, and of the types of
+/// typed events.
 #[derive(Default)]
 pub(crate) struct SeenNames {
     names: HashMap<NameKind, BTreeSet<String>>,

@@ -11,8 +11,8 @@ const INVALID_REQUEST: i64 = -32_600;
 const NO_METHOD: i64 = -32_601;
 const INVALID_PARAMS: i64 = -32_602;
 
-/// Returns the answer to a line; `None` if nobody waits for one. `line` is `None` if it was too long. `call` runs a tool and
-/// returns the text of its answer, or of its error.
+/// Returns the answer to a line; `None` if nobody waits for one. `line` is `None` if it was too long. `call` runs a
+/// tool and returns the text of its answer, or of its error.
 pub(super) fn answer(
     line: Option<&[u8]>,
     call: impl FnOnce(&tools::Tool, &Map<String, Value>) -> Result<String, String>,

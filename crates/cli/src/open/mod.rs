@@ -57,8 +57,8 @@ pub(super) struct OpenArgs {
     /// Show also the spans that may have been closed, because events were lost; otherwise they are one line
     #[arg(long)]
     perhaps: bool,
-    /// Show the stack of each thread that is in a span: of a program that runs, where it is now, for which the thread is
-    /// stopped for a moment; of a capture of `profile`, its last sample
+    /// Show the stack of each thread that is in a span: of a program that runs, where it is now, for which the thread
+    /// is stopped for a moment; of a capture of `profile`, its last sample
     #[arg(long)]
     stacks: bool,
     /// Keep at most this many open spans of each program; further ones are counted

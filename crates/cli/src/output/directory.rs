@@ -173,8 +173,8 @@ mod linux {
         rustix::fs::open(path, flags, Mode::empty()).ok().map(File::from)
     }
 
-    /// Removes the files of an export, which have such names, and its directory. If the name of the directory is a link,
-    /// nothing is removed.
+    /// Removes the files of an export, which have such names, and its directory. If the name of the directory is a
+    /// link, nothing is removed.
     pub(crate) fn remove(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(directory, flags, Mode::empty())?;

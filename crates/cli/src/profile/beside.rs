@@ -40,7 +40,8 @@ impl Beside {
         Ok(Self { base, options, prepared })
     }
 
-    /// Begins to look at the program that was started, or at those that write the rings. Returns the rings of the recording.
+    /// Begins to look at the program that was started, or at those that write the rings. Returns the rings of the
+    /// recording.
     pub(crate) fn start(self, rings: &AwaitedRings) -> anyhow::Result<(Vec<Reader>, Recording)> {
         let child = rings.program.as_ref().map(crate::input::program::Program::id);
         let prepared = match self.prepared {

@@ -65,8 +65,8 @@ pub(super) struct ProfileArgs {
     /// Print one JSON object about the profile
     #[arg(long)]
     json: bool,
-    /// A program to start, with its arguments, and to look at until it ends; its exit code is ours. Without RING, all rings
-    /// are captured that it and its children make. With --json, its output goes to stderr
+    /// A program to start, with its arguments, and to look at until it ends; its exit code is ours. Without RING, all
+    /// rings are captured that it and its children make. With --json, its output goes to stderr
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-/// How long threads ran, could have run, and were blocked, in nanoseconds, by the name and target of their innermost span.
+/// How long threads ran, could have run, and were blocked, in nanoseconds, by the name and target of their innermost
+/// span.
 pub(super) type KernelTimes = HashMap<(String, String), [u64; 3]>;
 
 /// Adds up what the kernel says, for the window of the table.

@@ -12,8 +12,8 @@ pub(super) struct TopName {
     pub(super) stats: TopStats,
     /// The part of the self times of all names, 0 to 1.
     pub(super) self_share: f64,
-    /// How long threads ran, could have run, and were blocked in the spans themselves, in nanoseconds; `None` if nothing
-    /// records it.
+    /// How long threads ran, could have run, and were blocked in the spans themselves, in nanoseconds; `None` if
+    /// nothing records it.
     pub(super) kernel_nanos: Option<[u64; 3]>,
 }
 

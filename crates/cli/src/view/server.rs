@@ -1,5 +1,5 @@
-//! The HTTP server: the start page, the UI and the trace, for our own page and nobody else. Each connection has a thread
-//! and carries one request.
+//! The HTTP server: the start page, the UI and the trace, for our own page and nobody else. Each connection has a
+//! thread and carries one request.
 
 use super::guard::RequestGuard;
 use super::session::Session;

@@ -131,8 +131,8 @@ impl Columns {
     }
 }
 
-/// Widens a column if `text` needs more room, up to the width that a column of a table has, and returns the column's width. This line and the next ones are then
-/// aligned.
+/// Widens a column if `text` needs more room, up to the width that a column of a table has, and returns the column's
+/// width. This line and the next ones are then aligned.
 pub(super) fn fit(width: &mut usize, text: &str) -> usize {
     *width = (*width).max(column_width([text.chars().count()].into_iter()));
     *width

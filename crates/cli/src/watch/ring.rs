@@ -105,8 +105,8 @@ impl Ring {
     }
 
     /// Returns the number of the block that an execution event is about, if it is known. Reads the payload only of
-    /// events about a whole block. Later calls know a block of which the BLOCK_START was read. Returns `None` for events
-    /// of other schemas.
+    /// events about a whole block. Later calls know a block of which the BLOCK_START was read. Returns `None` for
+    /// events of other schemas.
     pub(super) fn block_number<'p>(
         &self,
         event: &Descriptor,

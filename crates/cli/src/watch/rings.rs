@@ -276,8 +276,8 @@ impl Rings {
         }
     }
 
-    /// Returns true if no more events will come after the last one that was read. Also returns true if there is a next ring of
-    /// the name of a ring that has ended.
+    /// Returns true if no more events will come after the last one that was read. Also returns true if there is a next
+    /// ring of the name of a ring that has ended.
     pub(super) fn have_ended(&self) -> bool {
         self.captured.is_some() || self.found.is_some() || self.set.has_ended()
     }

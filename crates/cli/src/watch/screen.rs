@@ -1,5 +1,5 @@
-//! A terminal that a thread of its own writes to. So a terminal that is too slow holds up nobody: what it cannot take is
-//! left out and counted, and the rings are read on.
+//! A terminal that a thread of its own writes to. So a terminal that is too slow holds up nobody: what it cannot take
+//! is left out and counted, and the rings are read on.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,8 +65,8 @@ impl Screen {
         self.waiting() == 0 && self.left_out.as_ref().is_some_and(|left_out| left_out.since.elapsed() >= PAUSE)
     }
 
-    /// Returns the number of events that were left out, and how many that were in a second, if the terminal takes events
-    /// again.
+    /// Returns the number of events that were left out, and how many that were in a second, if the terminal takes
+    /// events again.
     pub(super) fn takes_again(&mut self) -> Option<(u64, f64)> {
         if self.has_caught_up() { self.take_left_out() } else { None }
     }

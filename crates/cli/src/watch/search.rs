@@ -42,8 +42,8 @@ pub(crate) struct Searched {
     pub(crate) is_stopped: bool,
 }
 
-/// Shows the events of a capture, of this file, that fulfil a condition, and are in the part that is wanted. Ends early once
-/// the part does, or `is_stopped` returns true.
+/// Shows the events of a capture, of this file, that fulfil a condition, and are in the part that is wanted. Ends early
+/// once the part does, or `is_stopped` returns true.
 pub(crate) fn search(
     (capture, file): (&CaptureFile, &str),
     condition: &Condition,

@@ -115,8 +115,8 @@ impl EventSelection {
         }
     }
 
-    /// Returns whether the event is to be shown; unknown if that depends on a lost payload. Reads the payload only if the
-    /// selection depends on it.
+    /// Returns whether the event is to be shown; unknown if that depends on a lost payload. Reads the payload only if
+    /// the selection depends on it.
     pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> Truth {
         // Every event comes here, so that a BLOCK_START is known for the events that follow even if it is not shown.
         let block_number = ring.block_number(event, || payload.read());

@@ -86,7 +86,8 @@ impl Wanted {
         self.condition.is_some() || !self.spans.is_empty() || self.min_duration.is_some()
     }
 
-    /// Returns whether an event is wanted; unknown if that depends on a lost payload. What a span has lost is told once.
+    /// Returns whether an event is wanted; unknown if that depends on a lost payload. What a span has lost is told
+    /// once.
     pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> Truth {
         if self.is_all() {
             return Truth::Yes;

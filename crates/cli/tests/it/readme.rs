@@ -20,8 +20,8 @@ fn commands() -> Vec<(String, String)> {
     commands
 }
 
-/// Returns the lines of a text without what differs from run to run: times and sizes, with their units, and the order of
-/// lines. Of counts only those are the same in each run that are in this list.
+/// Returns the lines of a text without what differs from run to run: times and sizes, with their units, and the order
+/// of lines. Of counts only those are the same in each run that are in this list.
 fn shape(text: &str) -> Vec<String> {
     const SAME: [&str; 5] = ["5,000", "6,250", "16", "17,516", "1,252"];
     let word = |word: &str| match word {

@@ -5,8 +5,8 @@ use alloy_primitives::U256;
 use eventring::schema::exec;
 use std::fmt;
 
-/// The reason why a value cannot be converted. The text names the block or the transaction, what was found, and what was
-/// expected.
+/// The reason why a value cannot be converted. The text names the block or the transaction, what was found, and what
+/// was expected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConversionError(String);
 

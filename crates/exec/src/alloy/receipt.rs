@@ -13,12 +13,13 @@ const BLOB_GAS: u64 = 1 << 17;
 
 /// Returns the receipt of a transaction of a block, as nodes tell it to their clients.
 ///
-/// The price of blob gas is left out, because no event says it. The created contract is left out if the transaction failed.
-/// The hash of the block is left out unless the block was executed to its end.
+/// The price of blob gas is left out, because no event says it. The created contract is left out if the transaction
+/// failed. The hash of the block is left out unless the block was executed to its end.
 ///
 /// # Errors
-/// The transaction's start, its receipt, one of its logs or an earlier receipt is missing (logs may not have been wanted).
-/// Or the type is not one of 0 to 4, the price that was paid has more than 128 bits, or a log has more than four topics.
+/// The transaction's start, its receipt, one of its logs or an earlier receipt is missing (logs may not have been
+/// wanted). Or the type is not one of 0 to 4, the price that was paid has more than 128 bits, or a log has more than
+/// four topics.
 pub fn receipt(block: &Block, txn: &Txn) -> Result<TransactionReceipt, ConversionError> {
     let (subject, start, txn_type) = (Subject::from(txn), start(txn)?, txn_type(txn)?);
     let of_events = txn.receipt.as_ref().ok_or_else(|| subject.error("no TXN_EVM_OUTPUT", "a receipt"))?;

@@ -25,10 +25,11 @@ pub fn envelope(txn: &Txn) -> Result<TxEnvelope, ConversionError> {
     Ok(TxEnvelope::new_unchecked(unsigned(txn, start)?, signature, hash(start.hash)))
 }
 
-/// Returns a transaction of a block, as nodes tell it to their clients. The sender is the one that the node has computed.
+/// Returns a transaction of a block, as nodes tell it to their clients. The sender is the one that the node has
+/// computed.
 ///
-/// The hash of the block is left out unless the block was executed to its end, and the price that was paid is left out if
-/// the receipt is missing.
+/// The hash of the block is left out unless the block was executed to its end, and the price that was paid is left out
+/// if the receipt is missing.
 ///
 /// # Errors
 /// Those of [`envelope`], or the price that was paid has more than 128 bits.

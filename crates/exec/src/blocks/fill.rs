@@ -120,8 +120,8 @@ impl Fill {
         Some(found)
     }
 
-    /// Returns what comes of the next block that is awaited; `None` if none is, or if more events must come before it is
-    /// known what is.
+    /// Returns what comes of the next block that is awaited; `None` if none is, or if more events must come before it
+    /// is known what is.
     pub(super) fn next(&mut self, wanted: Wanted) -> Option<Hole> {
         let gap = self.gap.as_mut()?;
         let is_certain = gap.partial.is_some() || gap.end.is_some_and(|end| gap.next < end);

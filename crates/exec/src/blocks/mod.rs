@@ -27,7 +27,8 @@ const ARCHIVE_PAUSE: Duration = Duration::from_millis(20);
 pub enum BlockUpdate {
     /// A block was executed, or consensus has decided about one.
     Changed(Update),
-    /// A block was executed that had been executed before, and of which everything is known: the node was started again.
+    /// A block was executed that had been executed before, and of which everything is known: the node was started
+    /// again.
     Reexecuted(Arc<Block>),
     /// Something is wrong outside of any block.
     Problem(Problem),
@@ -116,8 +117,8 @@ impl Blocks {
         }
     }
 
-    /// Goes on with the next ring of the same name when the node is started again. Blocks that it executes once more are
-    /// [`BlockUpdate::Reexecuted`].
+    /// Goes on with the next ring of the same name when the node is started again. Blocks that it executes once more
+    /// are [`BlockUpdate::Reexecuted`].
     #[must_use]
     pub fn follow_restarts(self) -> Self {
         Self { follows_restarts: true, ..self }
@@ -129,8 +130,8 @@ impl Blocks {
         Self { until_seqno: seqno, ..self }
     }
 
-    /// Returns why the node's next ring is not read, if that is why no more blocks come: its events are others, or their
-    /// schema is not known.
+    /// Returns why the node's next ring is not read, if that is why no more blocks come: its events are others, or
+    /// their schema is not known.
     #[must_use]
     pub fn refused(&self) -> Option<&UnknownSchema> {
         self.refused.as_ref()
@@ -142,17 +143,17 @@ impl Blocks {
         self.ended_since
     }
 
-    /// Takes blocks that the ring does not have from an archive: those before its oldest one ([`Self::seek`]), and those
-    /// of which events were lost. A loss is told at once ([`Problem::Gap`]). Then the archive is waited for, at most
-    /// `patience` for each block, while later blocks are kept back; so all come once, in their order. What the archive
-    /// does not get in time is [`Problem::Unfilled`].
+    /// Takes blocks that the ring does not have from an archive: those before its oldest one ([`Self::seek`]), and
+    /// those of which events were lost. A loss is told at once ([`Problem::Gap`]). Then the archive is waited for, at
+    /// most `patience` for each block, while later blocks are kept back; so all come once, in their order. What the
+    /// archive does not get in time is [`Problem::Unfilled`].
     #[must_use]
     pub fn with_archive(self, archive: BlockArchive, patience: Duration) -> Self {
         Self { fill: Some(Fill::new(archive, patience)), ..self }
     }
 
-    /// Begins somewhere else in the ring. Returns false if neither the ring nor its archive has the place; it then begins
-    /// where it did before. A file is always read from its beginning, and an archive can begin at a number.
+    /// Begins somewhere else in the ring. Returns false if neither the ring nor its archive has the place; it then
+    /// begins where it did before. A file is always read from its beginning, and an archive can begin at a number.
     pub fn seek(&mut self, start: Start) -> bool {
         let from_number = match start {
             Start::Number(number) => Some(number),
@@ -186,8 +187,8 @@ impl Blocks {
         self.events.problems().iter().chain(of_archive).cloned().collect()
     }
 
-    /// Returns true if blocks that the ring has lost are awaited from the archive: news come later even if all events of
-    /// the ring were read.
+    /// Returns true if blocks that the ring has lost are awaited from the archive: news come later even if all events
+    /// of the ring were read.
     #[must_use]
     pub fn waits_for_archive(&self) -> bool {
         self.fill.as_ref().is_some_and(Fill::has_hole)

@@ -55,8 +55,8 @@ impl BlockArchive {
         self.path_of(number).is_file()
     }
 
-    /// Returns the smallest number from `first` on, and below `end`, of which the archive has a file. Looks only at what is
-    /// there: the numbers may be any.
+    /// Returns the smallest number from `first` on, and below `end`, of which the archive has a file. Looks only at
+    /// what is there: the numbers may be any.
     pub(crate) fn next_number(&self, first: u64, end: u64) -> Option<u64> {
         let parts = self.parts().ok()?;
         let is_between = |part: &u64| (first / BLOCKS_IN_DIRECTORY..=end / BLOCKS_IN_DIRECTORY).contains(part);

@@ -26,8 +26,8 @@ pub struct Archived {
     pub bytes: u64,
 }
 
-/// Writes blocks into an archive as they become final. Events go in; what is lost, not executed to its end, or abandoned
-/// is not written. Its memory is bounded: of the blocks that wait for consensus, the oldest are forgotten.
+/// Writes blocks into an archive as they become final. Events go in; what is lost, not executed to its end, or
+/// abandoned is not written. Its memory is bounded: of the blocks that wait for consensus, the oldest are forgotten.
 #[derive(Debug)]
 pub struct Archiver {
     archive: BlockArchive,

@@ -207,8 +207,8 @@ fn event_at(content: &[u8], place: usize) -> Option<(Descriptor, Range<usize>)> 
 }
 
 /// Returns the place of the event after one that ends at `end`. The newer kind of file has the distance to the event
-/// before at the end of each; whether it is there is seen from what follows. A distance is not taken for an event, because
-/// no event has the type 0.
+/// before at the end of each; whether it is there is seen from what follows. A distance is not taken for an event,
+/// because no event has the type 0.
 fn next_place(content: &[u8], seqno: u64, end: usize) -> Option<usize> {
     let without = end.next_multiple_of(EVENT_ALIGN);
     let with_distance = (end.next_multiple_of(8) + 8).next_multiple_of(EVENT_ALIGN);

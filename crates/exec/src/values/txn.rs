@@ -69,7 +69,8 @@ pub struct Receipt {
     pub cumulative_gas_used: Option<u64>,
     /// The number of logs that the transaction emitted.
     pub log_count: u32,
-    /// The number of call frames that were recorded. It may be 0 although there were calls: the node need not trace them.
+    /// The number of call frames that were recorded. It may be 0 although there were calls: the node need not trace
+    /// them.
     pub call_frame_count: u32,
     /// The bloom filter over the logs. Computed; all zero unless the logs are wanted and here.
     pub logs_bloom: Bloom256,

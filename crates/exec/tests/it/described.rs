@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 const HASH: [u8; 32] = [0x5a; 32];
 
-/// Today's schema as it might be tomorrow: other codes, a field in front of BLOCK_END, one between TXN_LOG and its arrays.
+/// Today's schema as it might be tomorrow: other codes, a field in front of BLOCK_END, one between TXN_LOG and its
+/// arrays.
 fn tomorrow() -> String {
     let mut text = String::new();
     let mut in_block_end = false;

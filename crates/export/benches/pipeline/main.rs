@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p eventring-export --bench pipeline` prints a table and writes `pipeline.json` into `crates/export`: a
 //! flat object, name → number. With `-- --quick` it takes about two minutes. Recording, capturing and exporting run in
-//! processes of their own. If `benches/lttng.sh` finds LTTng, or can install it, the same load is recorded with LTTng in
-//! the same run. `docs/COST.md` explains the numbers.
+//! processes of their own. If `benches/lttng.sh` finds LTTng, or can install it, the same load is recorded with LTTng
+//! in the same run. `docs/COST.md` explains the numbers.
 
 #![allow(missing_docs)]
 

@@ -9,7 +9,8 @@ use std::io::{self, Write};
 /// The stand-in for the character NUL, with which a text of the format ends. (U+2400, the symbol for NUL.)
 const NUL_SYMBOL: char = '\u{2400}';
 
-/// The types of fields. The numbers of `level_t` are those of [`CallSiteLevel`](eventring::schema::perf::CallSiteLevel).
+/// The types of fields. The numbers of `level_t` are those of
+/// [`CallSiteLevel`](eventring::schema::perf::CallSiteLevel).
 const TYPES: &str = "\
 typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
 typealias integer { size = 16; align = 8; signed = false; } := uint16_t;

@@ -7,8 +7,8 @@ use eventring_capture::fixtures::{CaptureFixture, text};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Returns the arguments of a span that ends, of one that does not, of one without an exit, and of a log record. All have
-/// these fields.
+/// Returns the arguments of a span that ends, of one that does not, of one without an exit, and of a log record. All
+/// have these fields.
 fn drawn(fields: &[&str], view: View) -> Vec<Map<String, Value>> {
     let mut made = CaptureFixture::new();
     made.thread(900, 1, "main");

@@ -140,8 +140,8 @@ impl CodeStacks {
         }
     }
 
-    /// Looks up the names that the recording does not have, in the files with the code: those that are still there, with
-    /// the same build id. The kernel's addresses are not looked up, because another kernel may run now.
+    /// Looks up the names that the recording does not have, in the files with the code: those that are still there,
+    /// with the same build id. The kernel's addresses are not looked up, because another kernel may run now.
     #[cfg(all(feature = "symbols", target_os = "linux"))]
     pub fn resolve(&mut self) {
         self.place_rest();
@@ -180,8 +180,8 @@ impl CodeStacks {
         again.into_iter().for_each(|(key, process)| self.place(key, process));
     }
 
-    /// Returns the frames of a stack, the outermost first. Those of the kernel come after those of the program. There are
-    /// none if the stack is not known.
+    /// Returns the frames of a stack, the outermost first. Those of the kernel come after those of the program. There
+    /// are none if the stack is not known.
     #[must_use]
     pub fn frames(&self, key: StackKey) -> Vec<Frame> {
         let Some(stack) = self.stacks.get(&key) else { return Vec::new() };

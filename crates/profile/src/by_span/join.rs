@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// The largest number of times in spans that wait for a word about their thread.
 const WAITING_MAX: usize = 1 << 16;
-/// The number of times in spans that are kept for samples that come late: what a recording has to say about its beginning
-/// comes after it, on a busy machine by some hundred milliseconds.
+/// The number of times in spans that are kept for samples that come late: what a recording has to say about its
+/// beginning comes after it, on a busy machine by some hundred milliseconds.
 const LATE_MAX: usize = 1 << 12;
 
 /// What a thread did.
@@ -62,7 +62,8 @@ impl<T> ThreadShare<'_, T> {
         }
     }
 
-    /// Returns the stack at which the thread left its processor; that with the number 0 if it ran, or if it is not known.
+    /// Returns the stack at which the thread left its processor; that with the number 0 if it ran, or if it is not
+    /// known.
     #[must_use]
     pub fn stack(&self) -> StackKey {
         let stack_id = match self.doing {
@@ -94,8 +95,8 @@ impl<T> ThreadShare<'_, T> {
 
 /// Joins what threads did with the spans that they were in. `T` stands for a span, or a stack of spans.
 ///
-/// Spans come in the order of time, and so do the events of the scheduler, which may come later than the spans. What is known
-/// is given away at once, so little is kept.
+/// Spans come in the order of time, and so do the events of the scheduler, which may come later than the spans. What is
+/// known is given away at once, so little is kept.
 #[derive(Debug)]
 pub struct TimeJoin<T> {
     lines: Lines,

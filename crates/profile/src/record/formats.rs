@@ -16,7 +16,8 @@ pub(super) struct Tracepoint {
 }
 
 impl Tracepoint {
-    /// Finds a tracepoint, like `sched/sched_switch`, with these fields. Mounts tracefs first if it is not mounted and this user may.
+    /// Finds a tracepoint, like `sched/sched_switch`, with these fields. Mounts tracefs first if it is not mounted and
+    /// this user may.
     pub(super) fn find(name: &str, fields: &[&str]) -> Option<Self> {
         let read = || PLACES.iter().find_map(|place| fs::read_to_string(format!("{place}/events/{name}/format")).ok());
         let text = read().or_else(|| {

@@ -24,12 +24,13 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// The number of threads that are looked at.
 const THREADS_MAX: usize = 256;
 
-/// Returns the stacks of threads of a process, the innermost frames first. For a thread that could not be stopped, these are
-/// the frames in the kernel alone; threads that are gone are left out. Each thread stands still for some 100 µs. Calls
-/// like `epoll_wait`, in which a thread is, may return EINTR, as they do after any stop of a process.
+/// Returns the stacks of threads of a process, the innermost frames first. For a thread that could not be stopped,
+/// these are the frames in the kernel alone; threads that are gone are left out. Each thread stands still for some 100
+/// µs. Calls like `epoll_wait`, in which a thread is, may return EINTR, as they do after any stop of a process.
 ///
 /// # Errors
-/// Why the first thread could not be stopped, if none could: the right is missing, or another program debugs the process.
+/// Why the first thread could not be stopped, if none could: the right is missing, or another program debugs the
+/// process.
 pub fn stacks_now(process: u32, threads: &[u32]) -> io::Result<BTreeMap<u32, Vec<Frame>>> {
     let threads: Vec<u32> = threads.iter().copied().take(THREADS_MAX).collect();
     // The kernel lets go of what a thread debugs when that thread ends, whatever happens in it.

@@ -11,11 +11,11 @@ use std::io;
 const MEMORY: u64 = 32 << 20;
 /// The same without rights: the system's default is 512 KiB for each processor, for all kinds.
 const SMALL_MEMORY: u64 = 256 << 10;
-/// The number of threads times processors above which new threads are looked for, instead of inheriting a buffer for each
-/// processor.
+/// The number of threads times processors above which new threads are looked for, instead of inheriting a buffer for
+/// each processor.
 const INHERITING_MAX: usize = 256;
-/// The number of processors up to which samples are taken of all programs, and those of others are left out afterwards. A
-/// timer for each processor costs much less than one that is set anew whenever a thread comes to a processor.
+/// The number of processors up to which samples are taken of all programs, and those of others are left out afterwards.
+/// A timer for each processor costs much less than one that is set anew whenever a thread comes to a processor.
 const SAMPLED_CPUS_MAX: usize = 16;
 
 /// All buffers, and what they could not be opened for.

@@ -17,8 +17,8 @@ impl Ordered {
         Self { waiting: Vec::new(), last_look: begin, given_until: begin }
     }
 
-    /// Returns the time of what is recorded now beside the records: those that were given out are older, and those that wait
-    /// are not.
+    /// Returns the time of what is recorded now beside the records: those that were given out are older, and those that
+    /// wait are not.
     pub(super) fn given_until(&self) -> u64 {
         self.given_until
     }

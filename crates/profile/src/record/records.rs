@@ -86,7 +86,8 @@ mod types {
     pub(super) const MMAP2: u32 = 10;
     pub(super) const LOST_SAMPLES: u32 = 13;
     pub(super) const SWITCH: u32 = 14;
-    /// The record is about memory without code, a program's start, or a thread that leaves: each type uses it otherwise.
+    /// The record is about memory without code, a program's start, or a thread that leaves: each type uses it
+    /// otherwise.
     pub(super) const FIRST_MARK: u16 = 1 << 13;
     /// The record has a build id, or the thread could go on.
     pub(super) const SECOND_MARK: u16 = 1 << 14;

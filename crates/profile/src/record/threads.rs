@@ -64,7 +64,8 @@ pub(super) struct Thread {
 pub(super) struct Threads {
     followed: HashMap<u32, Thread>,
     names: HashMap<u32, ThreadName>,
-    /// In a container the scheduler's tracepoints have the system's numbers of threads. What they are in here is learnt.
+    /// In a container the scheduler's tracepoints have the system's numbers of threads. What they are in here is
+    /// learnt.
     numbers_here: HashMap<u32, u32>,
 }
 

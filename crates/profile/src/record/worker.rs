@@ -119,7 +119,8 @@ impl Worker {
         self.state_session();
     }
 
-    /// Returns the time of what is recorded now beside the kernel's records, so that the rings are in the order of time.
+    /// Returns the time of what is recorded now beside the kernel's records, so that the rings are in the order of
+    /// time.
     fn epoch_nanos(&self) -> u64 {
         self.line.epoch_nanos(self.ordered.given_until())
     }

@@ -35,8 +35,8 @@ const SLOW_MIN: usize = 30;
 /// Which spans are asked about.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// The name of the spans, or target and name: `shop::query`. Without a name: the one whose slow spans have taken most
-    /// time beyond what is normal.
+    /// The name of the spans, or target and name: `shop::query`. Without a name: the one whose slow spans have taken
+    /// most time beyond what is normal.
     pub span: Option<String>,
     /// How many of the slowest spans; at least 1.
     pub slowest: usize,
@@ -85,8 +85,8 @@ impl Answer {
     /// The rate of answers that name a difference where there is none.
     pub const ALPHA: f64 = 0.01;
 
-    /// Returns the answer as JSON: `spans` of {`id`, `name`, `duration_ns`, `shares`, `cause`, `evidence`}, `difference` of
-    /// {`what`, `slow`, `normal`, `p`}, `missing`.
+    /// Returns the answer as JSON: `spans` of {`id`, `name`, `duration_ns`, `shares`, `cause`, `evidence`},
+    /// `difference` of {`what`, `slow`, `normal`, `p`}, `missing`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let span = |span: &WhySpan| {

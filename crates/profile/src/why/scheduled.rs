@@ -14,8 +14,8 @@ pub(super) type TaskKey = (usize, SpanId);
 pub(super) struct Wait {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// The thread that has woken the task outside of all spans, as the system numbers it. A worker does so when it comes
-    /// to what it has put off: timers, sockets, and tasks that have yielded.
+    /// The thread that has woken the task outside of all spans, as the system numbers it. A worker does so when it
+    /// comes to what it has put off: timers, sockets, and tasks that have yielded.
     pub(super) put_off_by: Option<u32>,
 }
 

@@ -245,8 +245,8 @@ fn busy_before<'c>(
         if has_pause || since <= from || slice.to_nanos <= from {
             break;
         }
-        // An executor polls in the order of wake-ups. Whoever is polled twice in a row of others was woken the second time
-        // before this span was, or the span would have come first.
+        // An executor polls in the order of wake-ups. Whoever is polled twice in a row of others was woken the second
+        // time before this span was, or the span would have come first.
         let is_again = polled.contains(&slice.span) && last != slice.span;
         if slice.span == span.id || is_again {
             return (since.max(from), by);

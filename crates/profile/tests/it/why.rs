@@ -187,8 +187,8 @@ fn the_time_from_wake_to_poll_is_the_executors_and_the_time_before_the_wake_is_w
     }
 }
 
-/// Makes tasks that yield to their executor. It wakes them when it has done what else there is: here a query of 40 ms for
-/// one in sixty. `waker` is the thread that wakes them.
+/// Makes tasks that yield to their executor. It wakes them when it has done what else there is: here a query of 40 ms
+/// for one in sixty. `waker` is the thread that wakes them.
 fn yielding(waker: u32) -> Answer {
     let mut made = CaptureFixture::new();
     let kind = |kind| (kind, CallSiteLevel::Info);

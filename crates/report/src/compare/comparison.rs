@@ -22,7 +22,8 @@ pub struct Comparison {
     /// True if a side does not hold all events of its run: some were lost or overwritten, or files are missing. Then a
     /// limit of instructions cannot be judged.
     pub has_losses: bool,
-    /// True if the sides were captured with different filters, which only the caller knows. Then no limit can be judged.
+    /// True if the sides were captured with different filters, which only the caller knows. Then no limit can be
+    /// judged.
     pub has_different_filters: bool,
 }
 
@@ -191,8 +192,8 @@ impl ComparedSpan {
         self.change(measure).filter(|_| a > 0).map(|change| change as f64 / a as f64)
     }
 
-    /// Returns the value of a measure on both sides, for one call if the measure is a sum. Returns `None` for a side that
-    /// does not have the span, or no call of it.
+    /// Returns the value of a measure on both sides, for one call if the measure is a sum. Returns `None` for a side
+    /// that does not have the span, or no call of it.
     #[must_use]
     pub fn per_call(&self, measure: Measure) -> [Option<f64>; 2] {
         [self.a, self.b].map(|side| {

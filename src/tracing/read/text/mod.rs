@@ -23,8 +23,8 @@ const TEXT_BYTES_MAX: usize = 1 << 16;
 const DAMAGED: &str = "<damaged>";
 
 /// Returns the text that a format string and its encoded arguments stand for. For each placeholder there are: the width
-/// and the precision, if they are arguments, and the value. The text of a value that has failed or panicked is cut, and ends
-/// with what the value had written. Returns true with a text that was cut at [`TEXT_BYTES_MAX`].
+/// and the precision, if they are arguments, and the value. The text of a value that has failed or panicked is cut, and
+/// ends with what the value had written. Returns true with a text that was cut at [`TEXT_BYTES_MAX`].
 pub(super) fn text(format: &str, args: &[u8], is_cut: bool) -> (String, bool) {
     let (mut out, mut args) = (String::new(), Args::new(args));
     for piece in Pieces::new(format) {

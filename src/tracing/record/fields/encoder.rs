@@ -30,8 +30,8 @@ const NONE: usize = usize::MAX;
 const FIELD: u64 = 1 << 16;
 /// Amount that is added to [`Encoder::word`] for each field that is missing.
 const MISSING: u64 = 1 << 32;
-/// Flag in [`Encoder::word`]: the formatting of a value may have recorded an event. Only the encoder needs the flag, so it is removed before the
-/// event is recorded. Its bit lies above the bits of the counts.
+/// Flag in [`Encoder::word`]: the formatting of a value may have recorded an event. Only the encoder needs the flag, so
+/// it is removed before the event is recorded. Its bit lies above the bits of the counts.
 const FORMATTED: u64 = 1 << 63;
 
 /// An encoder that takes fields one by one and appends them to its buffer, while there is room.
@@ -44,7 +44,8 @@ pub(in crate::tracing::record) struct Encoder<'t, const N: usize> {
     /// The index in `bytes` of the first byte of the field that is being formatted. [`NONE`] if no field is being
     /// formatted.
     formatting: usize,
-    /// The index of the first byte of the text that an argument is just writing, behind its length. [`NONE`] if none is.
+    /// The index of the first byte of the text that an argument is just writing, behind its length. [`NONE`] if none
+    /// is.
     writing: usize,
     /// The flags and counts of the event's descriptor, and [`FORMATTED`], all in one word. If each of them were stored
     /// separately, a load of the whole word soon after would have to wait for the stores.

@@ -31,14 +31,14 @@ pub trait FieldEncoder {
     fn error(&mut self, index: usize, value: &(dyn Error + 'static));
     /// Encodes what `Debug` writes.
     fn debug(&mut self, index: usize, value: &dyn fmt::Debug);
-    /// Encodes the text of a log record whose format string readers know, by its arguments. An encoder that cannot do so
-    /// encodes what `whole` writes.
+    /// Encodes the text of a log record whose format string readers know, by its arguments. An encoder that cannot do
+    /// so encodes what `whole` writes.
     fn text(&mut self, index: usize, args: &impl LogArgs, whole: &dyn fmt::Debug);
 }
 
 /// A type whose values the macros [`scope!`](crate::scope) and those of [`log`](crate::log) record as fields: numbers,
-/// truth values, texts, bytes and errors. A value of another type is recorded as text, by `?value` (`Debug`) or `%value`
-/// (`Display`). An `Option` that is `None` is not recorded.
+/// truth values, texts, bytes and errors. A value of another type is recorded as text, by `?value` (`Debug`) or
+/// `%value` (`Display`). An `Option` that is `None` is not recorded.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not recorded as a field as it is",
     note = "record it as text: `field = ?value` (`Debug`) or `field = %value` (`Display`)"
@@ -143,8 +143,8 @@ impl<T: fmt::Display> RecordedValue for DisplayValue<T> {
     }
 }
 
-/// A value of any type: it is recorded as it is if it can be, and otherwise as its `Debug` text. The compiler chooses: it
-/// looks for a method of `&AnyOf` before one of `&&AnyOf`.
+/// A value of any type: it is recorded as it is if it can be, and otherwise as its `Debug` text. The compiler chooses:
+/// it looks for a method of `&AnyOf` before one of `&&AnyOf`.
 #[derive(Debug)]
 pub struct AnyOf<'v, T: ?Sized>(pub &'v T);
 

@@ -35,13 +35,13 @@ use tracing_subscriber::registry::LookupSpan;
 /// over the whole stack, or a filter on this layer alone with [`Self::filtered`] or `.with_filter(…)`. Environment
 /// variables such as `EVENTRING_FILTER` have an effect only if the layer comes from [`Self::try_from_env`].
 ///
-/// A program that needs no other layer can use a [`RecorderSubscriber`](crate::tracing::RecorderSubscriber), which records the
-/// same at lower cost.
+/// A program that needs no other layer can use a [`RecorderSubscriber`](crate::tracing::RecorderSubscriber), which
+/// records the same at lower cost.
 ///
 /// If a span was created while the recorder was switched off, the layer records it from its next use on, for example
 /// from its next enter. Such a span has the flag [`ADOPTED`](crate::schema::perf::flags::ADOPTED), and the fields
-/// that it was created with are missing. Until its next enter, scopes and log macros of this crate go to the span around
-/// it, and inside of a scope all records go to the scope.
+/// that it was created with are missing. Until its next enter, scopes and log macros of this crate go to the span
+/// around it, and inside of a scope all records go to the scope.
 ///
 /// ```
 /// use eventring::tracing::{PerfRecorder, RecorderLayer};
@@ -77,8 +77,8 @@ impl RecorderLayer {
         Self::to(Sink::Own(recorder))
     }
 
-    /// Creates a layer that records to the recorder in [`PERF`](crate::tracing::PERF). Until a recorder is installed there,
-    /// the layer records nothing.
+    /// Creates a layer that records to the recorder in [`PERF`](crate::tracing::PERF). Until a recorder is installed
+    /// there, the layer records nothing.
     #[must_use]
     pub fn global() -> Self {
         Self::to(Sink::Global)
@@ -94,8 +94,9 @@ impl RecorderLayer {
         Self { sink, spans: SpanMap::new(), owner, stack: OnceLock::new(), filter: None }
     }
 
-    /// Notes the stack of layers that this layer is a part of. `tracing` calls this for each dispatcher that is made from
-    /// the stack. The first dispatcher is kept. Any of them would do, because the layer needs it only to reach the stack.
+    /// Notes the stack of layers that this layer is a part of. `tracing` calls this for each dispatcher that is made
+    /// from the stack. The first dispatcher is kept. Any of them would do, because the layer needs it only to reach the
+    /// stack.
     fn use_stack(&self, stack: &Dispatch) {
         if site::note_sink(&self.sink, &self.owner) {
             owner_filter::set(self.filter.as_ref(), stack);
@@ -109,8 +110,8 @@ impl RecorderLayer {
         }
     }
 
-    /// Returns the layer's recorder. Returns `None` if the layer records to [`PERF`](crate::tracing::PERF) and no recorder is
-    /// installed there.
+    /// Returns the layer's recorder. Returns `None` if the layer records to [`PERF`](crate::tracing::PERF) and no
+    /// recorder is installed there.
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
         self.sink.recorder()
@@ -208,7 +209,8 @@ impl<S> Layer<S> for RecorderLayer
 where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
-    // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into use.
+    // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into
+    // use.
     fn on_layer(&mut self, _: &mut S) {
         site::note_sink(&self.sink, &self.owner);
     }

@@ -28,7 +28,7 @@ pub(super) fn set(record: &ThreadRecord) {
             out("rax") pointer,
         );
     }
-    // SAFETY: `pointer` is the address of a variable of this thread, of the size of a pointer and aligned as one. No other
-    // code of the program writes it. The write is volatile, because readers are outside of the program.
+    // SAFETY: `pointer` is the address of a variable of this thread, of the size of a pointer and aligned as one. No
+    // other code of the program writes it. The write is volatile, because readers are outside of the program.
     unsafe { pointer.write_volatile(record) };
 }

@@ -28,8 +28,8 @@ pub(super) struct ThreadRecord {
 /// What a thread shows.
 struct Shown {
     record: ThreadRecord,
-    /// The trace in the record. A thread mostly enters spans of the trace that it was in, so the id and the flags of the
-    /// trace mostly stay as they are.
+    /// The trace in the record. A thread mostly enters spans of the trace that it was in, so the id and the flags of
+    /// the trace mostly stay as they are.
     trace: Cell<TraceKey>,
     /// True when the symbol points to the record.
     is_pointed_to: Cell<bool>,

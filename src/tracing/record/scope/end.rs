@@ -74,8 +74,8 @@ fn end_scopes(thread: &ThreadState, is_wanted: impl Fn(&ThreadState) -> bool) {
 }
 
 /// Closes a scope that the thread has exited, unless it is closed already. `entry` is what the exit has removed. If the
-/// begin was recorded, this is recorded even while recording is switched off: without the event, a reader would show the
-/// scope as open for ever.
+/// begin was recorded, this is recorded even while recording is switched off: without the event, a reader would show
+/// the scope as open for ever.
 fn close(thread: &ThreadState, span_id: u64, entry: Option<SpanEntry>, flags: u16) {
     end_of_thread::register();
     let Dropped::Last(call_site_id) = SPAN_SLAB.drop_handle(&thread.free_list, span_id) else { return };

@@ -34,8 +34,8 @@ pub(super) const OF_PERF: u32 = 1 << 28;
 /// Bits of an owner: its number.
 const NUMBER_MASK: u32 = OF_PERF - 1;
 
-/// The owner of the entries of scopes. It sees the entries of all owners that record to `PERF`, and they see its own. So a
-/// scope and the spans around and in it are each other's parents, whichever subscriber or layer records them.
+/// The owner of the entries of scopes. It sees the entries of all owners that record to `PERF`, and they see its own.
+/// So a scope and the spans around and in it are each other's parents, whichever subscriber or layer records them.
 pub(in crate::tracing::record) const SCOPES: u32 = OF_PERF;
 
 /// Bit of the `local_id` of a scope's entry. No span of a subscriber has it.
@@ -115,7 +115,8 @@ impl SpanEntry {
         self.tag as u32 == owner
     }
 
-    /// Returns true if `owner` sees the entry, and the entry is no duplicate and not hidden, and its enter was recorded.
+    /// Returns true if `owner` sees the entry, and the entry is no duplicate and not hidden, and its enter was
+    /// recorded.
     #[inline(always)]
     pub(super) fn is_current_and_recorded_of(&self, owner: u32) -> bool {
         self.is_plain_of(owner) || self.tag & (DUPLICATE | UNRECORDED | HIDDEN) == 0 && self.is_of(owner)

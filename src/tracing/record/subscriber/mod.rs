@@ -65,8 +65,8 @@ impl RecorderSubscriber {
         Self::to(Sink::Own(recorder))
     }
 
-    /// Creates a subscriber that records everything to the recorder in [`PERF`](crate::tracing::PERF). Until a recorder is
-    /// installed there, the subscriber records nothing.
+    /// Creates a subscriber that records everything to the recorder in [`PERF`](crate::tracing::PERF). Until a recorder
+    /// is installed there, the subscriber records nothing.
     #[must_use]
     pub fn global() -> Self {
         Self::to(Sink::Global)
@@ -99,8 +99,8 @@ impl RecorderSubscriber {
         self.filter.clone()
     }
 
-    /// Returns the subscriber's recorder. Returns `None` if the subscriber records to [`PERF`](crate::tracing::PERF) and no
-    /// recorder is installed there.
+    /// Returns the subscriber's recorder. Returns `None` if the subscriber records to [`PERF`](crate::tracing::PERF)
+    /// and no recorder is installed there.
     #[must_use]
     pub fn recorder(&self) -> Option<&PerfRecorder> {
         self.sink.recorder()

@@ -166,9 +166,9 @@ impl EventGroup {
     }
 }
 
-/// Returns the fields of payloads whose fields nobody knows: runs of bytes that are the same in all of them, and runs of
-/// bytes that are not. The log records of a hot loop are such payloads: what describes a number is always the same, and
-/// so are its high bytes. Returns `None` if the payloads have not the same size, or if one is missing or large.
+/// Returns the fields of payloads whose fields nobody knows: runs of bytes that are the same in all of them, and runs
+/// of bytes that are not. The log records of a hot loop are such payloads: what describes a number is always the same,
+/// and so are its high bytes. Returns `None` if the payloads have not the same size, or if one is missing or large.
 fn fields_of_equal_payloads<'p>(mut payloads: impl Iterator<Item = Option<&'p [u8]>>) -> Option<Vec<usize>> {
     let first = payloads.next()??;
     if first.is_empty() || first.len() > EQUAL_PAYLOAD_BYTES_MAX {

@@ -22,7 +22,8 @@ const SHOWN_BYTES: usize = 32;
 /// The largest number of messages of log records in a block that have keys. More are no names of something.
 const MESSAGES_MAX: usize = 256;
 
-/// A key takes about a quarter of the time that a capture takes for an event. A span has four events, and perhaps an id.
+/// A key takes about a quarter of the time that a capture takes for an event. A span has four events, and perhaps an
+/// id.
 const EVENTS_PER_KEY: usize = 4;
 /// The same in bytes of the block.
 const BYTES_PER_KEY: usize = 128;

@@ -1,5 +1,6 @@
 //! The bytes of the column: the pages of keys, the head, the trailer. It stands at the end of a block, so that a reader
-//! finds the trailer without the rest. Nothing in the bytes is trusted: a reader reads the block whose column is damaged.
+//! finds the trailer without the rest. Nothing in the bytes is trusted: a reader reads the block whose column is
+//! damaged.
 
 use super::collect::ValueCollector;
 use super::losses::BlockLoss;

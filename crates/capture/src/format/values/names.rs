@@ -128,8 +128,8 @@ impl NameValues {
         self.keys.push(key);
     }
 
-    /// Finds the range of the numbers, and makes the keys, each once and in order. Leaves them out if there are more than
-    /// `keys_max`, or if the range says nearly as much: of a counter, for example.
+    /// Finds the range of the numbers, and makes the keys, each once and in order. Leaves them out if there are more
+    /// than `keys_max`, or if the range says nearly as much: of a counter, for example.
     fn finish(&mut self, keys_max: usize) {
         self.range = self.numbers.iter().fold(None, |range, number| {
             let (least, most) = range.unwrap_or((*number, *number));

@@ -30,8 +30,8 @@ impl RecorderTables {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the call site with this id, if the tables have it. A call site that only an event describes is not known:
-    /// a reader of one block may lack that event.
+    /// Returns the call site with this id, if the tables have it. A call site that only an event describes is not
+    /// known: a reader of one block may lack that event.
     pub(super) fn call_site(&self, id: u32) -> Option<Arc<CallSite>> {
         self.find(|catalog| if id == 0 { Some(catalog.call_site(0)) } else { catalog.known_call_site(id).cloned() })
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// A test of the events of one recorder, by their payloads.
 ///
-/// A span is tested when it begins, by the fields that it begins with: what a capture keeps of it cannot wait for its end.
-/// If it fulfils the condition, everything in it is kept.
+/// A span is tested when it begins, by the fields that it begins with: what a capture keeps of it cannot wait for its
+/// end. If it fulfils the condition, everything in it is kept.
 pub trait EventTest: Send {
     /// Takes note of a span that begins. `event` is its SPAN_NEW. Returns whether the span fulfils the condition. The
     /// spans around it were told before, if the rings still had them.
@@ -33,8 +33,8 @@ pub struct EventCondition {
 }
 
 impl EventCondition {
-    /// Makes a condition. `text` is what files say about it, and `make` makes the test for the recorder whose shard 0 it
-    /// gets.
+    /// Makes a condition. `text` is what files say about it, and `make` makes the test for the recorder whose shard 0
+    /// it gets.
     pub fn new(text: impl Into<String>, make: impl Fn(&Reader) -> Box<dyn EventTest> + Send + Sync + 'static) -> Self {
         Self { text: text.into(), make: Arc::new(make) }
     }

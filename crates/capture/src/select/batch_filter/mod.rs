@@ -64,8 +64,8 @@ impl BatchFilter {
         Self { level, ..self }
     }
 
-    /// Keeps only spans of this name and everything inside them, besides those of earlier calls. The name may begin with
-    /// the target: `shop::web::query`.
+    /// Keeps only spans of this name and everything inside them, besides those of earlier calls. The name may begin
+    /// with the target: `shop::web::query`.
     pub fn span(mut self, name: impl Into<String>) -> Self {
         self.spans.push(name.into());
         self
@@ -77,8 +77,8 @@ impl BatchFilter {
         Self { sampled_per_million: trees.min(ALL_PER_MILLION), ..self }
     }
 
-    /// Keeps only spans that fulfil a condition when they begin, with everything inside them, and log records, marks and
-    /// typed events that fulfil it.
+    /// Keeps only spans that fulfil a condition when they begin, with everything inside them, and log records, marks
+    /// and typed events that fulfil it.
     pub fn condition(self, condition: EventCondition) -> Self {
         Self { condition: Some(condition), ..self }
     }

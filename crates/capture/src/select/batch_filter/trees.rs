@@ -87,8 +87,8 @@ struct FilteredShard {
     copied_in: u64,
 }
 
-/// The trees of the spans of one recorder. `cursors` are always those that copy its shards and the rings that ask for its
-/// spans, in the order in which they were added; `None` stands for a shard that could not be opened.
+/// The trees of the spans of one recorder. `cursors` are always those that copy its shards and the rings that ask for
+/// its spans, in the order in which they were added; `None` stands for a shard that could not be opened.
 pub(crate) struct SpanTrees {
     rule: SpanRule,
     /// The condition at work.
@@ -127,7 +127,8 @@ impl SpanTrees {
         }
     }
 
-    /// Adds a ring of typed events that may have been recorded in spans of this recorder. Then call [`Self::judge_past`].
+    /// Adds a ring of typed events that may have been recorded in spans of this recorder. Then call
+    /// [`Self::judge_past`].
     pub(crate) fn add_asking_ring(&mut self, cursors: &[Option<&Cursor>]) {
         // The ring may ask for spans that are forgotten.
         if self.pass > 0 {
@@ -255,7 +256,8 @@ impl SpanTrees {
         }
     }
 
-    /// Returns the verdict of a span in which an event of another ring was recorded, if the span is one of this recorder.
+    /// Returns the verdict of a span in which an event of another ring was recorded, if the span is one of this
+    /// recorder.
     pub(crate) fn verdict_if_known(&mut self, span: u64, cursors: &[Option<&Cursor>]) -> Option<TreeVerdict> {
         self.verdict_by_id(span, cursors);
         self.verdicts.get(&span).copied()

@@ -56,12 +56,12 @@ pub(in crate::capture) struct TriggerArgs {
     /// The files have, too, the stacks of threads, as of `profile --stacks`
     #[arg(long, requires = "conditions")]
     pub(super) stacks: bool,
-    /// A shell command to run after each file; {file} and {manifest} stand for the paths, quoted. Four run at a time, and
-    /// 1,000 wait; more are left out and counted. Other braces need a space inside: awk '{ print }'
+    /// A shell command to run after each file; {file} and {manifest} stand for the paths, quoted. Four run at a time,
+    /// and 1,000 wait; more are left out and counted. Other braces need a space inside: awk '{ print }'
     #[arg(long, value_name = "COMMAND", value_parser = parse_command, requires = "conditions")]
     pub(super) exec: Option<String>,
-    /// The longest time for which a command of --exec runs; then SIGTERM ends it and all that it has started, and SIGKILL
-    /// two seconds later
+    /// The longest time for which a command of --exec runs; then SIGTERM ends it and all that it has started, and
+    /// SIGKILL two seconds later
     #[arg(long, value_name = "TIME", value_parser = parse_file_time, default_value = "60s", requires = "exec")]
     pub(super) exec_timeout: Duration,
 }

@@ -147,8 +147,8 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     Exit::from_code(code).map_or_else(|| std::process::exit(code), Ok)
 }
 
-/// Refuses conditions that name fields which no event of the rings has. While rings are missing that may have them, this
-/// is not known.
+/// Refuses conditions that name fields which no event of the rings has. While rings are missing that may have them,
+/// this is not known.
 fn check_condition_fields(conditions: &[Condition], rings: &AwaitedRings) -> Result<(), Failure> {
     if !rings.are_all_open() {
         return Ok(());

@@ -51,7 +51,8 @@ fn the_pages_of_a_list_are_the_list_and_stay_within_their_budget() {
     assert_eq!(run(&["open", argument(&ring), "--limit", "3"]).code, Some(2));
 }
 
-/// Takes the lines of a verb in pages, and checks that they are the lines of one run, and that each page has its budget.
+/// Takes the lines of a verb in pages, and checks that they are the lines of one run, and that each page has its
+/// budget.
 fn pages_are_the_lines(words: &[&str], whole: &[Value]) {
     for bound in [["--limit", "3"], ["--budget", "3000"]] {
         let (mut seen, mut after, mut pages) = (Vec::new(), String::new(), 0);

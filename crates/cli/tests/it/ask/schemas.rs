@@ -6,8 +6,8 @@ use crate::program::{KEPT, argument, directory, place, run};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Checks that answers of verbs fit their schemas, and that wrong ones do not. Tests of verbs that need more than a ring call
-/// this with what they have.
+/// Checks that answers of verbs fit their schemas, and that wrong ones do not. Tests of verbs that need more than a
+/// ring call this with what they have.
 pub fn check(answers: &[(&str, Value)]) {
     let dir = directory();
     let mut lines = String::new();

@@ -1,5 +1,5 @@
-//! Events that a ring had overwritten before its capture began are the past, and no loss of the capture: every verb says both
-//! numbers in one sentence, and `--strict` is only about the second.
+//! Events that a ring had overwritten before its capture began are the past, and no loss of the capture: every verb
+//! says both numbers in one sentence, and `--strict` is only about the second.
 
 use crate::program::{Live, argument, directory, place, run};
 use eventring::recorder::{ContentDescription, Recorder};

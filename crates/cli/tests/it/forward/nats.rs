@@ -322,8 +322,8 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
             break live;
         }
     };
-    // The rings show the same spans and events, with the same times. Seqnos, processes and the shards are others, and so
-    // are the ids of traces, which are made of the process.
+    // The rings show the same spans and events, with the same times. Seqnos, processes and the shards are others, and
+    // so are the ids of traces, which are made of the process.
     let shown = |lines: &str| {
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let kinds = ["span", "event", "typed_event", "counter", "marker"];

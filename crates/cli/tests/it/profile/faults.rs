@@ -46,8 +46,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Profiles what the command starts, which is to write `p.evc`. Returns `None`, and says so, if the kernel does not tell
-    /// everything here.
+    /// Profiles what the command starts, which is to write `p.evc`. Returns `None`, and says so, if the kernel does not
+    /// tell everything here.
     fn profile(directory: TempDir, command: &Command) -> Option<Self> {
         let file = directory.path().join("p.evc");
         let profiled = profiled(&finish(before_others(command)), &file);
@@ -124,8 +124,8 @@ fn of_planted_faults_nearly_all_have_their_kind_and_shares_add_up() {
 
 const CLEAN: &str = test_name!("in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have");
 
-/// Some requests take longer than others on any machine that is shared. The service has measured each of them itself, and
-/// says how long it took, and how long its thread had a processor. No other request may have a cause.
+/// Some requests take longer than others on any machine that is shared. The service has measured each of them itself,
+/// and says how long it took, and how long its thread had a processor. No other request may have a cause.
 #[test]
 fn in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have() {
     if let Some(part) = part() {

@@ -21,12 +21,13 @@ fn perf<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Option<Run> {
     Some(finish(command))
 }
 
-/// Profiles this executable while `perf` looks at it, too. Returns the profile; `None`, and says so, if the kernel does not
-/// tell everything here.
+/// Profiles this executable while `perf` looks at it, too. Returns the profile; `None`, and says so, if the kernel does
+/// not tell everything here.
 fn both(test: &str, part: &str, data: &Path, words: &[&str], options: &[&str]) -> Option<Profiled> {
     let file = data.with_extension("evc");
     let command = profiling(test, part, &file, options);
-    // If two look at files, Linux marks the records of both as if they had build ids. Without this, perf reads them wrongly.
+    // If two look at files, Linux marks the records of both as if they had build ids. Without this, perf reads them
+    // wrongly.
     let more = ["--buildid-mmap", "-o"].map(OsStr::new).into_iter().chain([data.as_os_str(), OsStr::new("--")]);
     let words = words.iter().map(OsStr::new).chain(more);
     let mut arguments: Vec<&OsStr> = command.get_args().collect();

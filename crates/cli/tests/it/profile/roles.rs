@@ -102,7 +102,8 @@ fn times() {
     rival.join().unwrap();
 }
 
-/// Returns the nanoseconds in which the hypervisor has run somebody else on the processors of this machine, by the kernel's count in hundredths of a second.
+/// Returns the nanoseconds in which the hypervisor has run somebody else on the processors of this machine, by the
+/// kernel's count in hundredths of a second.
 fn stolen_nanos() -> u64 {
     let of_all = std::fs::read_to_string("/proc/stat").unwrap();
     let ticks = of_all.lines().next().unwrap().split_whitespace().nth(8).map_or(0, |ticks| ticks.parse().unwrap());
@@ -135,7 +136,8 @@ fn handover() {
     say(format_args!("threads {left} {right}"));
 }
 
-/// On each of two processors, two threads send a byte to and fro, so that threads leave processors about so often a second.
+/// On each of two processors, two threads send a byte to and fro, so that threads leave processors about so often a
+/// second.
 fn switches(rate: u32) {
     let cpus = std::thread::available_parallelism().unwrap().get().min(2);
     let pairs: Vec<_> = (0..cpus).map(|cpu| spawn("pair", move || pair(cpu, rate / cpus as u32))).collect();
@@ -195,8 +197,8 @@ computes!(share_of_ten);
 computes!(share_of_six);
 computes!(share_of_four);
 
-/// Three functions take a half, three tenths and a fifth of the time. They take turns of random lengths, much shorter than
-/// the time between two samples: with turns of three milliseconds, each third sample may come at the same place.
+/// Three functions take a half, three tenths and a fifth of the time. They take turns of random lengths, much shorter
+/// than the time between two samples: with turns of three milliseconds, each third sample may come at the same place.
 fn shares() {
     let mut random = Random(7);
     for _ in 0..30_000 {

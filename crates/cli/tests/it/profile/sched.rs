@@ -6,7 +6,8 @@ use eventring_stress::child::part;
 use eventring_stress::test_name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the nanoseconds that a thread ran until a time, those that it waited for a processor, and those that it slept.
+/// Returns the nanoseconds that a thread ran until a time, those that it waited for a processor, and those that it
+/// slept.
 pub fn times(profiled: &Profiled, thread: u64, end: u64) -> [u64; 3] {
     let names = ["WOKEN", "SWITCHED_OUT", "SWITCHED_IN"];
     let mut events: Vec<(u64, &str, bool)> = Vec::new();
@@ -50,7 +51,8 @@ fn times_agree_with_those_of_the_scheduler() {
         let [thread, end, run, wait, _] = profiled.numbers("schedstat")[..] else { panic!("{}", profiled.said) };
         let [ran, waited, _] = times(&profiled, thread, end);
         assert!(waited > 50_000_000, "nobody else wanted the processor");
-        // The scheduler does not count what the hypervisor has taken, and the kernel counts that in steps of ten milliseconds.
+        // The scheduler does not count what the hypervisor has taken, and the kernel counts that in steps of ten
+        // milliseconds.
         let stolen = profiled.numbers("stolen")[0];
         if [(ran, run), (waited, wait)].iter().all(|(a, b)| a.abs_diff(*b) <= a.max(b) / 20 + stolen) {
             break (profiled, thread);

@@ -1,4 +1,5 @@
-//! `eventring tasks`: what it counts is what programs count themselves, and planted faults are found, also after a kill.
+//! `eventring tasks`: what it counts is what programs count themselves, and planted faults are found, also after a
+//! kill.
 
 mod counted;
 mod counters;

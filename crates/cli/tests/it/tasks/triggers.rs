@@ -22,7 +22,8 @@ fn one_worker() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap()
 }
 
-/// Sleeps and yields, and is never slow for long, unless the machine is too busy. Returns the longest time without a poll.
+/// Sleeps and yields, and is never slow for long, unless the machine is too busy. Returns the longest time without a
+/// poll.
 async fn goes_on() -> Duration {
     let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
     for _ in 0..250 {

@@ -1,4 +1,5 @@
-//! The JSON of a transaction and of a receipt is what nodes tell (`eth_getTransactionByHash`, `eth_getTransactionReceipt`).
+//! The JSON of a transaction and of a receipt is what nodes tell (`eth_getTransactionByHash`,
+//! `eth_getTransactionReceipt`).
 
 use super::made::{block, txn};
 use eventring::schema::exec::{Address, U256};

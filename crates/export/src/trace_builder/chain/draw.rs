@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 impl TraceBuilder<'_> {
-    /// Draws a block. `block` is what its events say, and whether it was open at the end of the recording; `None` if its
-    /// BLOCK_START was not read.
+    /// Draws a block. `block` is what its events say, and whether it was open at the end of the recording; `None` if
+    /// its BLOCK_START was not read.
     pub(super) fn draw_block(
         &mut self,
         ring: u32,

@@ -4,10 +4,10 @@
 //! $ cargo run -p eventring-stress --bin soak -- --seconds 600 --json
 //! ```
 //!
-//! Threads record and stall, with payloads of up to some MiB. Readers come and go and are killed. The writer is stopped,
-//! killed and started again. Checksums show whether events are torn. A reader follows each ring from its first event to
-//! its end and must account for every sequence number. The exit code is 1 if an event is torn, a reader hangs, or a
-//! sequence number is unaccounted.
+//! Threads record and stall, with payloads of up to some MiB. Readers come and go and are killed. The writer is
+//! stopped, killed and started again. Checksums show whether events are torn. A reader follows each ring from its first
+//! event to its end and must account for every sequence number. The exit code is 1 if an event is torn, a reader hangs,
+//! or a sequence number is unaccounted.
 #![allow(missing_docs, reason = "a program")]
 
 mod blocks;
@@ -91,7 +91,8 @@ struct SoakOutcome {
     unaccounted: u64,
 }
 
-/// Runs the soak, or plays a part in one: the soak starts this program again as its writer, and as readers that it kills.
+/// Runs the soak, or plays a part in one: the soak starts this program again as its writer, and as readers that it
+/// kills.
 fn main() -> Result<ExitCode> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {

@@ -378,8 +378,8 @@ pub fn eventcap(data: &[u8]) {
     assert!(news <= count.saturating_mul(4).saturating_add(8), "{news} of {count} events");
 }
 
-/// Gives execution events to a builder of blocks. Each event is its type, what happens to it, its transaction, the length
-/// of its payload, and its payload.
+/// Gives execution events to a builder of blocks. Each event is its type, what happens to it, its transaction, the
+/// length of its payload, and its payload.
 #[cfg(not(eventring_mutants))]
 pub fn exec_blocks(data: &[u8]) {
     use eventring::reader::{Descriptor, Gap, GapCause};
