@@ -112,9 +112,8 @@ pub fn follow_on(cursor: Cursor, mut verdict: Verdict) -> (Cursor, Verdict) {
             Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
             Followed::Gap(gap) => verdict.lost += gap.count,
             Followed::Ended => return (follower.cursor().clone(), verdict),
-            Followed::TimedOut => {
-                panic!("the reader takes the writer for a living one, at {}", follower.cursor().next_seqno())
-            }
+            // `.ci/stalls` looks for these words.
+            Followed::TimedOut => panic!("the reader waits for a dead writer, at {}", follower.cursor().next_seqno()),
         }
     }
 }
