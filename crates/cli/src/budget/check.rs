@@ -12,7 +12,7 @@ use std::io::{self, Write};
 /// The instructions of a span that is not exact may differ from its budget by one in so many: 10 %.
 const INEXACT_PART: u64 = 10;
 
-/// What is wrong with a capture that has only a part of the events, and what to do.
+/// The reason why a filtered capture gives no budget, with a remedy.
 pub(super) const FILTERED: &str = "the capture was filtered or sampled, so it has a part of the spans; capture all, \
                                    without --where, --span and --sample";
 
@@ -64,8 +64,6 @@ pub(super) struct CheckedBudget<'b> {
     found: Option<u64>,
     /// False if the number is one of instructions that differ from run to run.
     is_exact: bool,
-    /// True if the span has numbers that an update of the file writes.
-    has_usual_measures: bool,
     pub(super) result: BudgetResult,
     pub(super) has_failed: bool,
 }
@@ -95,32 +93,18 @@ pub(super) fn check<'b>(budgets: &'b [Budget], figures: &'b CapturedFigures, is_
             BudgetResult::Exceeded | BudgetResult::Missing | BudgetResult::NotCounted => true,
         };
         let is_exact = figures.is_exact(budget);
-        let has_usual_measures = true;
-        CheckedBudget {
-            span: &budget.span,
-            budget: Some(budget),
-            found,
-            is_exact,
-            has_usual_measures,
-            result,
-            has_failed,
-        }
+        CheckedBudget { span: &budget.span, budget: Some(budget), found, is_exact, result, has_failed }
     });
-    let is_new = |(name, _): &(&String, _)| !budgets.iter().any(|budget| budget.span == **name);
-    let new = figures.spans.iter().filter(is_new).map(|(span, numbers)| CheckedBudget {
-        span,
-        budget: None,
-        found: None,
-        is_exact: true,
-        has_usual_measures: USUAL_MEASURES.iter().any(|measure| numbers.get(*measure).is_some()),
-        result: BudgetResult::New,
-        has_failed: is_exact,
+    let is_new = |name: &&String| !budgets.iter().any(|budget| budget.span == **name);
+    let new = figures.spans.keys().filter(is_new).map(|span| {
+        let result = BudgetResult::New;
+        CheckedBudget { span, budget: None, found: None, is_exact: true, result, has_failed: is_exact }
     });
     of_file.chain(new).collect()
 }
 
 fn result(budget: &Budget, is_there: bool, found: Option<u64>, figures: &CapturedFigures) -> BudgetResult {
-    // What a filter has left out may be calls of any span.
+    // The events that the filter left out may be calls of any span.
     if figures.is_filtered {
         return BudgetResult::Incomplete;
     }
@@ -136,7 +120,7 @@ fn result(budget: &Budget, is_there: bool, found: Option<u64>, figures: &Capture
         }
         () if budget.tolerance.order_of(budget.number, found).is_gt() => BudgetResult::Exceeded,
         () if !budget.tolerance.negative().order_of(budget.number, found).is_lt() => BudgetResult::Kept,
-        // What was lost, or was still open, is no gain.
+        // A span that was lost, or was still open, is no gain.
         () if figures.has_losses => BudgetResult::Incomplete,
         () if figures.not_whole.contains(&budget.span) && !budget.measure.is_percentile() => BudgetResult::Incomplete,
         () => BudgetResult::Improved,
@@ -189,7 +173,10 @@ pub(super) fn write(
         };
         writeln!(out, "{WARNING}{incomplete} incomplete: {why}{WARNING:#}")?;
     }
-    let new = count(&|row| row.result == BudgetResult::New && row.has_usual_measures);
+    // An update writes no other spans.
+    let has_usual_measures =
+        |span: &str| USUAL_MEASURES.iter().any(|measure| figures.spans[span].get(*measure).is_some());
+    let new = count(&|row| row.result == BudgetResult::New && has_usual_measures(row.span));
     if new > 0 && !figures.is_filtered && !figures.has_losses {
         let new = counted(new, "span has", "spans have");
         writeln!(out, "{DIM}{new} no budget yet; `eventring budget update` gives one{DIM:#}")?;

@@ -95,8 +95,9 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     }
     out.flush()?;
     let is_incomplete = !results.incomplete.is_empty();
-    match [a.exit_code(args.strict, false), b.exit_code(args.strict, is_incomplete || !results.exceeded.is_empty())] {
-        [Exit::Done, Exit::Exceeded] if is_incomplete => Ok(Exit::Lost),
-        [Exit::Done, exit] | [exit, _] => Ok(exit),
-    }
+    let of_b = match b.exit_code(args.strict, is_incomplete || !results.exceeded.is_empty()) {
+        Exit::Exceeded if is_incomplete => Exit::Lost,
+        exit => exit,
+    };
+    Ok(a.exit_code(args.strict, false).or(of_b))
 }

@@ -55,7 +55,7 @@ const FROM: Option_ = text("from", "only from this time on: RFC 3339, +1.5s sinc
 const TO: Option_ = text("to", "only until this time");
 const MANY: (usize, usize) = (1, FILES_MAX);
 
-/// What most tools are: about several captures or rings, without options, with an answer that is a list.
+/// A tool like most of them: it reads several captures or rings, has no options, and answers with a list.
 const TOOL: Tool = Tool { verb: "", description: "", files: MANY, options: &[], fits: Fits::List };
 
 /// The tools.

@@ -54,7 +54,7 @@ impl EventTest for Taken {
         let known = self.known();
         let tested = Tested::new(&known, &self.ring, event, record.as_ref(), payload.valid());
         match self.condition.truth(&tested) {
-            // What its span has lost is kept with the span.
+            // The events of its span are kept, and say that fields were lost.
             Truth::Unknown if !tested.has_lost_fields() => Truth::No,
             truth => truth,
         }

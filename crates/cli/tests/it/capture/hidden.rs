@@ -1,4 +1,4 @@
-//! Where nothing is selected, or found, it is said what could hide it: damage, losses, filters.
+//! A command that selects or finds nothing says what could hide it: damage, losses, filters.
 
 use crate::every_kind;
 use crate::program::{Run, argument, run};

@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 
-/// What the verb takes at most, in KiB, however many tasks have ended. (It was 59 MiB for a hundred thousand, and 71
+/// The largest memory of the verb, in KiB, however many tasks have ended. (It was 59 MiB for a hundred thousand, and 71
 /// MiB for a million.)
 const MEMORY_KIB: u64 = 96 << 10;
 

@@ -75,7 +75,7 @@ fn options_narrow_what_is_shown() {
     let window = names(&watch(&["--from", &second, "--to", &third, "--ring", "shop", "--type", "EVENT"]));
     assert_eq!(window, ["EVENT"; 2]);
     assert_eq!(names(&watch(&["--min-duration", "1h"])), ["CALL_SITE"; 0]);
-    // What is not shown is counted, whatever has selected.
+    // Every option of a selection counts the events that it does not show.
     let all = watch(&[]).json_lines().len();
     for options in [["--where", "span=query"], ["--span", "query"], ["--target", "*"], ["--min-duration", "1h"]] {
         let shown = run(&[&["watch", &capture][..], &options].concat()).err;
