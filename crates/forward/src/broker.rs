@@ -263,6 +263,15 @@ impl std::fmt::Debug for EventStream {
     }
 }
 
+/// What one call of [`BatchesOfStream::fetch`] has brought.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fetched {
+    /// The number of batches that came.
+    pub(super) batches: u64,
+    /// The number of batches that the broker still had for this reader after the last of them.
+    pub(super) pending: u64,
+}
+
 /// Batches as they come from a stream.
 pub(super) struct BatchesOfStream {
     runtime: Arc<Runtime>,
@@ -273,7 +282,7 @@ pub(super) struct BatchesOfStream {
 }
 
 impl BatchesOfStream {
-    /// Waits up to `time` for batches, and calls `take` with each. Returns how many came.
+    /// Waits up to `time` for batches, and calls `take` with each. A call brings a bounded number of them.
     ///
     /// # Errors
     /// The broker is not there, or a batch was lost on the way: then they must be read anew.
@@ -281,7 +290,7 @@ impl BatchesOfStream {
         &mut self,
         time: Duration,
         mut take: impl FnMut(StoredBatch) -> Result<(), CaptureError>,
-    ) -> Result<Result<u64, CaptureError>, String> {
+    ) -> Result<Result<Fetched, CaptureError>, String> {
         const MESSAGES: usize = 64;
         const BYTES: usize = 16 << 20;
         let runtime = Arc::clone(&self.runtime);
@@ -290,7 +299,7 @@ impl BatchesOfStream {
             let mut messages = asked.messages().await.map_err(|error| error.to_string())?;
             // A broker that has died does not end the wait.
             let deadline = tokio::time::Instant::now() + time + ANSWER_TIME;
-            let mut count = 0;
+            let mut fetched = Fetched { batches: 0, pending: 0 };
             loop {
                 let next = loop {
                     match tokio::time::timeout(ASK_PAUSE, messages.next()).await {
@@ -304,11 +313,11 @@ impl BatchesOfStream {
                     }
                 };
                 let Some(message) = next else {
-                    if count == 0 {
+                    if fetched.batches == 0 {
                         // A broker that was started again does not know the consumer, and says nothing of it.
-                        self.consumer.info().await.map_err(|error| error.to_string())?;
+                        fetched.pending = self.consumer.info().await.map_err(|error| error.to_string())?.num_pending;
                     }
-                    return Ok(Ok(count));
+                    return Ok(Ok(fetched));
                 };
                 let message = message.map_err(|error| error.to_string())?;
                 let info = message.info().map_err(|error| error.to_string())?;
@@ -316,7 +325,7 @@ impl BatchesOfStream {
                     return Err("a batch was lost on the way".into());
                 }
                 self.delivered += 1;
-                count += 1;
+                fetched = Fetched { batches: fetched.batches + 1, pending: info.pending };
                 let batch = StoredBatch {
                     subject: message.subject.to_string(),
                     sequence: info.stream_sequence,

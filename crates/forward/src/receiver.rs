@@ -102,7 +102,8 @@ pub struct ReceiveProgress {
     pub refusals: Vec<Refusal>,
     /// The time since the last batch came.
     pub idle: Duration,
-    /// True if the writers of all received rings have ended.
+    /// True if the writers of all received rings have ended, and the stream has nothing more that was not received.
+    /// False while the broker cannot be asked.
     pub have_all_ended: bool,
     /// The problem with the broker at this moment, if there is one.
     pub problem: Option<String>,
@@ -148,6 +149,8 @@ pub struct Receiver {
     trusted_from: u64,
     /// True if earlier batches must be read before the last one that came.
     lacks_earlier: bool,
+    /// The number of batches in the stream that have not come yet. `None` if that is not known.
+    pending: Option<u64>,
     /// The sequence number of the last message that was refused.
     refused_to: u64,
 }
@@ -175,6 +178,7 @@ impl Receiver {
             last_batch: Instant::now(),
             trusted_from: u64::MAX,
             lacks_earlier: false,
+            pending: None,
             refused_to: 0,
         })
     }
@@ -214,8 +218,10 @@ impl Receiver {
             }
             loop {
                 match batches.fetch(FETCH_TIME, |batch| self.take(&batch, added)) {
-                    Ok(taken) => {
-                        if taken? > 0 {
+                    Ok(fetched) => {
+                        let fetched = fetched?;
+                        self.pending = Some(fetched.pending);
+                        if fetched.batches > 0 {
                             self.last_batch = Instant::now();
                         }
                     }
@@ -248,6 +254,7 @@ impl Receiver {
     /// Notes that the broker could not be read. It may have lost its last messages, and given their numbers to others.
     fn note_problem(&mut self, problem: String) {
         (self.state.problem, self.trusted_from, self.refused_to) = (Some(problem), u64::MAX, 0);
+        self.pending = None;
     }
 
     /// Begins to read the stream after the place of the file, or from its first batch on if that is needed.
@@ -330,7 +337,8 @@ impl Receiver {
     fn count(&mut self) {
         let stats = self.file.stats();
         (self.state.events, self.state.lost) = (stats.events(), stats.lost());
-        (self.state.bytes, self.state.have_all_ended) = (self.file.bytes(), self.file.have_all_ended());
+        let has_all = self.pending == Some(0) && !self.lacks_earlier;
+        (self.state.bytes, self.state.have_all_ended) = (self.file.bytes(), has_all && self.file.have_all_ended());
         self.state.idle = self.last_batch.elapsed();
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct ReceiveArgs {
     /// End when no batch has come for this time; while the broker or the stream is away, it goes on trying
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     until_idle: Option<Duration>,
-    /// End when the programs of all received rings have ended
+    /// End when the programs of all received rings have ended, and the stream has nothing more
     #[arg(long)]
     until_end: bool,
     /// Take the rings of this host only

@@ -215,6 +215,30 @@ fn messages_that_are_no_batches_are_left_out_and_counted() {
     assert!(refused.err.contains("the last message of S.web-2.shop.events is no batch"), "{refused:?}");
 }
 
+#[test]
+fn a_receiver_until_the_end_has_all_that_is_pending_however_many_messages_that_are() {
+    const HOSTS: u64 = 70;
+    let Some(place) = Place::new() else { return };
+    let (ring, file) = (place.path("orders"), place.path("all.evc"));
+    let orders = recorder(&ring);
+    (0..3_u64).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
+    drop(orders);
+    // More messages than a receiver asks for at once, and each is the end of a ring of its own.
+    for host in 0..HOSTS {
+        assert_eq!(place.forward_as(&format!("h{host}"), &[&ring]).code, Some(0));
+    }
+    let address = place.broker.address();
+    let words = ["receive", &address, "--stream", "S", "-o", &file, "--until-end", "--json"];
+    let received = run(&words).json();
+    assert_eq!((&received["rings"], &received["events"]), (&HOSTS.into(), &(3 * HOSTS).into()), "{received}");
+    // A receiver that goes on with a file whose rings have ended takes what came since.
+    for host in HOSTS..HOSTS + 2 {
+        assert_eq!(place.forward_as(&format!("h{host}"), &[&ring]).code, Some(0));
+    }
+    let received = run(&words).json();
+    assert_eq!((&received["rings"], &received["have_all_ended"]), (&(HOSTS + 2).into(), &true.into()), "{received}");
+}
+
 /// Returns bytes that cannot be compressed, always the same for one seed.
 fn noise(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
