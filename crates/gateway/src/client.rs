@@ -17,7 +17,7 @@ const SUBSCRIPTIONS_MAX: usize = 64;
 /// The number of addresses and topics that all of them compare.
 const WANTED_MAX: usize = 4096;
 /// The number of requests, and of looks at news, until it is another client's turn.
-const REQUESTS_OF_TURN: usize = 16;
+const REQUESTS_OF_TURN: usize = 4;
 const STEPS_OF_TURN: usize = 16;
 
 /// A client with its subscriptions.

@@ -7,7 +7,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `door`, `handshake` | connections before they are clients |
-//! | `worker` | a thread that serves some of the clients in turn |
+//! | `worker`, `turns` | a thread that serves some of the clients; whose turn it is |
 //! | `client`, `messages` | one client: requests in, JSON-RPC out |
 //! | `line`, `wire` | its connection, for which nothing waits |
 //! | `hub`, `news` | what was told lately |
@@ -26,6 +26,7 @@ mod news;
 mod params;
 mod render;
 mod subscription;
+mod turns;
 mod wire;
 mod worker;
 
@@ -34,6 +35,7 @@ use eventring_exec::{BlockUpdate, Blocks, NextUpdate};
 use hub::Hub;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
@@ -44,6 +46,11 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(20);
 /// The number of threads that serve clients at most.
 const WORKERS_MAX: usize = 4;
+
+/// The bytes that are asked for what waits to be sent to a client, and for what it sends. Linux takes twice as many,
+/// with all that belongs to them. Without these limits the system lets a connection have megabytes.
+const SENT_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 32 << 10;
 
 /// A listener for WebSocket clients.
 #[derive(Debug)]
@@ -74,6 +81,9 @@ impl Gateway {
     /// The address is malformed, is in use, or is not one of this host.
     pub fn listen(address: impl ToSocketAddrs) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind(address)?;
+        // All its connections get the same.
+        set_socket_send_buffer_size(&listener, SENT_BYTES)?;
+        set_socket_recv_buffer_size(&listener, READ_BYTES)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener: TcpListener::from_std(listener), origins: Vec::new(), linger: None })
     }

@@ -2,6 +2,7 @@
 
 use crate::client::{Client, Turn};
 use crate::hub::Hub;
+use crate::turns::Turns;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,10 +21,10 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) fn run(mut poll: Poll, arrivals: &Receiver<Client>, hub: &Arc<Hub>) {
     let mut events = Events::with_capacity(1024);
     let mut clients: HashMap<usize, Client> = HashMap::new();
-    let (mut next_token, mut is_busy) = (0, false);
+    let (mut next_token, mut turns) = (0, Turns::default());
     let mut drained = None;
     loop {
-        let wait = if is_busy { Duration::ZERO } else { TICK };
+        let wait = if turns.is_any_waiting() { Duration::ZERO } else { TICK };
         if poll.poll(&mut events, Some(wait)).is_err() {
             events.clear();
         }
@@ -31,6 +32,7 @@ pub(crate) fn run(mut poll: Poll, arrivals: &Receiver<Client>, hub: &Arc<Hub>) {
             if let Some(client) = clients.get_mut(&event.token().0) {
                 client.line.can_read |= event.is_readable() || event.is_read_closed() || event.is_error();
                 client.line.can_write |= event.is_writable() || event.is_write_closed() || event.is_error();
+                turns.wait(event.token().0);
             }
         }
         for mut client in arrivals.try_iter() {
@@ -38,6 +40,7 @@ pub(crate) fn run(mut poll: Poll, arrivals: &Receiver<Client>, hub: &Arc<Hub>) {
             // Without it the connection is closed.
             if poll.registry().register(client.line.stream(), Token(next_token), interest).is_ok() {
                 clients.insert(next_token, client);
+                turns.wait(next_token);
                 next_token += 1;
             }
         }
@@ -47,14 +50,17 @@ pub(crate) fn run(mut poll: Poll, arrivals: &Receiver<Client>, hub: &Arc<Hub>) {
         if !is_last {
             drained = None;
         }
-        is_busy = false;
-        clients.retain(|_, client| {
+        let close = |client: &mut Client| client.line.close(CloseCode::Away, "the gateway ends", now);
+        if is_last && now >= drain_end {
+            // Also those whose turn has not come.
+            clients.values_mut().for_each(close);
+        }
+        turns.round(&mut clients, |client| {
             let turn = client.turn(hub, now);
-            if is_last && (turn == Turn::Idle || now >= drain_end) {
-                client.line.close(CloseCode::Away, "the gateway ends", now);
+            if is_last && turn == Turn::Idle {
+                close(client);
             }
-            is_busy |= turn == Turn::Busy;
-            turn != Turn::Gone
+            turn
         });
         if is_last && clients.is_empty() {
             return;

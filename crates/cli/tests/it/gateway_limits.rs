@@ -43,11 +43,111 @@ fn ask(address: &str, headers: &str) -> (TcpStream, u16) {
     (stream, status.split(' ').nth(1).unwrap().parse().unwrap())
 }
 
+/// Lets this process, and those that it starts, have as many files as they may.
+fn open_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit }).unwrap();
+}
+
+/// Returns the memory that the system has for each connection to a port, as `ss` shows it: for what waits to be sent to
+/// the client, and for what the program at the port has not read. Waits until it changes no more.
+fn memory_of_connections(address: &str) -> Option<Vec<(u64, u64)>> {
+    let port = address.rsplit(':').next().unwrap();
+    let (until, mut last) = (Instant::now() + LIMIT, Vec::new());
+    loop {
+        let mut ss = std::process::Command::new("ss");
+        let Ok(output) = ss.args(["-H", "-t", "-n", "-m", "-O", "state", "established", "sport", "=", port]).output()
+        else {
+            eventring_stress::missing("`ss` of iproute2, which shows what sockets take");
+            return None;
+        };
+        let now: Vec<(u64, u64)> = String::from_utf8(output.stdout).unwrap().lines().map(of_socket).collect();
+        if now == last || Instant::now() > until {
+            return Some(now);
+        }
+        last = now;
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Returns the memory of one socket from its line: `… skmem:(r0,rb131072,t0,tb87040,f4096,w0,o0,bl0,d0)`.
+fn of_socket(line: &str) -> (u64, u64) {
+    let (_, of_memory) = line.split_once("skmem:(").unwrap();
+    let number = |name: &str| {
+        let mut all = of_memory.trim_end_matches(')').split(',').filter_map(|part| part.strip_prefix(name));
+        all.find_map(|rest| rest.parse().ok()).unwrap()
+    };
+    (number("w"), number("r"))
+}
+
+/// Connects a client that asks for everything and reads nothing.
+fn deaf(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    let (mut client, _) = tungstenite::client(format!("ws://{address}"), stream.try_clone().unwrap()).unwrap();
+    for number in 0..4 {
+        let params = json!(["monadLogs", { "resume_from": { "number": 1 } }]);
+        let request = json!({ "jsonrpc": "2.0", "id": number, "method": "eth_subscribe", "params": params });
+        client.send(Message::text(request.to_string())).unwrap();
+    }
+    stream
+}
+
+#[test]
+fn a_thousand_clients_that_read_nothing_take_the_memory_of_the_table_and_are_gone_after_a_while() {
+    /// The rows of the table in docs/EXEC.md, in bytes.
+    const SENT_MAX: u64 = 192 << 10;
+    const READ_MAX: u64 = 64 << 10;
+    const CLIENTS: usize = 990;
+    open_many_files();
+    let dir = directory();
+    let ring = place(&dir, "node");
+    let content = ContentDescription::of::<ExecEvent>();
+    let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
+    let mut made = Made::default();
+    for number in 1..=100 {
+        let tag = made.block(number, number as u8, 20);
+        made.vote(tag);
+    }
+    made.record(0, &recorder);
+    let (mut gateway, address) = gateway(&ring, &["--from-oldest"]);
+    assert_eq!(result(&mut subscribe(&address, "newHeads"))["number"], "0x1");
+    let mut deaf: Vec<TcpStream> = (0..CLIENTS).map(|_| deaf(&address)).collect();
+    // A client that reads gets everything meanwhile.
+    let mut client = subscribe(&address, "logs");
+    while result(&mut client)["blockNumber"] != "0x64" {}
+    let Some(of_sent) = memory_of_connections(&address) else { return };
+    // They do not take what they are told, so nobody reads what they say.
+    let ping = b"\x89\x80\0\0\0\0".repeat(10_000);
+    for client in &mut deaf {
+        client.set_nonblocking(true).unwrap();
+        while client.write(&ping).is_ok_and(|written| written > 0) {}
+    }
+    let Some(of_read) = memory_of_connections(&address) else { return };
+    let largest_and_all = |of: Vec<u64>| (of.iter().copied().max().unwrap(), of.iter().sum::<u64>());
+    let sent = largest_and_all(of_sent.iter().map(|(sent, _)| *sent).collect());
+    let read = largest_and_all(of_read.iter().map(|(_, read)| *read).collect());
+    // The control: both are in use.
+    let is_used = |(_, all): (u64, u64)| all > 16_384 * CLIENTS as u64;
+    assert!(of_read.len() > CLIENTS && is_used(sent) && is_used(read), "{sent:?} {read:?}");
+    assert!(sent.0 <= SENT_MAX && read.0 <= READ_MAX, "to clients {sent:?}, from clients {read:?}: largest and all");
+    // They take nothing of what waits for them, so their connections end.
+    let mut first = deaf.swap_remove(0);
+    first.set_nonblocking(false).unwrap();
+    first.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut buffer = [0; 4096];
+    let until = Instant::now() + LIMIT;
+    while memory_of_connections(&address).is_some_and(|of| of.len() > 2) {
+        assert!(Instant::now() < until);
+    }
+    while first.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    gateway.interrupt();
+    assert_eq!(gateway.json_line()["clients"], CLIENTS + 2);
+}
+
 #[test]
 fn the_thousand_and_first_client_is_refused_until_another_one_leaves() {
     // This process has the other ends of all connections.
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit }).unwrap();
+    open_many_files();
     let dir = directory();
     let ring = place(&dir, "node");
     let _recorder = exec_ring(&ring);
