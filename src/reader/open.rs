@@ -380,15 +380,16 @@ pub(super) fn decode_header(start: &StartOfFile, bytes: usize) -> Result<(FixedH
     Ok((fixed, geometry, word(ext::MAGIC_OFFSET) == ext::MAGIC && u64::from(version) >> 16 == ext::VERSION >> 16))
 }
 
+/// Returns the error for a file with this magic number. The message does not show bytes of a file that may be anything.
 pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
-    let shown = found.escape_ascii();
     let expected = MAGIC.escape_ascii();
-    if found[..4] == MAGIC[..4] {
+    if found[..4] == MAGIC[..4] && found[4..].iter().all(u8::is_ascii_digit) {
+        let shown = found.escape_ascii();
         let message = format!("the ring has version {shown}, expected {expected}; use a reader of that version");
         return ReaderError::new(ReaderErrorKind::WrongVersion, message);
     }
     let message = format!(
-        "the file is not an event ring: it begins with \"{shown}\", expected \"{expected}\"; name the file that a recorder or `eventring snapshot` has made"
+        "the file is not an event ring: it does not begin with \"{expected}\"; name the file that a recorder or `eventring snapshot` has made"
     );
     ReaderError::new(ReaderErrorKind::NotARing, message)
 }

@@ -242,3 +242,6 @@ fn main() -> ExitCode {
     });
     ExitCode::from(exit as u8)
 }
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

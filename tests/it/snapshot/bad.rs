@@ -106,7 +106,7 @@ fn a_snapshot_of_something_else_is_refused_before_it_is_decompressed() {
         refused(&text.unwrap()),
         (
             ReaderErrorKind::NotARing,
-            "the file is not an event ring: it begins with \"just s\", expected \"RING01\"; name the file that a recorder or `eventring snapshot` has made".into()
+            "the file is not an event ring: it does not begin with \"RING01\"; name the file that a recorder or `eventring snapshot` has made".into()
         )
     );
     let short = zstd::encode_all(&b"RING01"[..], 1).unwrap();

@@ -90,3 +90,35 @@ fn hostile_lines_are_answered_by_errors_and_the_next_line_as_usual() {
     assert_eq!(errors.len(), 8, "{text}");
     assert!(errors.iter().all(|answer| answer["error"]["code"].as_i64().unwrap() <= -32_600), "{text}");
 }
+
+#[test]
+fn no_answer_has_a_byte_of_a_file_that_is_no_recording() {
+    let dir = directory();
+    let secret = place(&dir, "secret");
+    // Beside what is no recording, what begins like one, and like a snapshot and a core file.
+    let beginnings = [&b""[..], b"RING", b"EVRCAPT1", b"EVCAP_01", b"\x28\xb5\x2f\xfd", b"\x7fELF\x02\x01\x01"];
+    for beginning in beginnings {
+        std::fs::write(&secret, [beginning, &b"QZXW-SECRET\n".repeat(500)].concat()).unwrap();
+        let mut server = program(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = server.stdin.take().unwrap();
+        let with_files =
+            ["ask", "summary", "open", "why", "tasks", "info", "blocks", "diff", "check", "find"].map(|verb| {
+                let files = vec![argument(&secret); if verb == "diff" { 2 } else { 1 }];
+                let mut arguments = serde_json::json!({ "files": files });
+                if verb == "find" {
+                    arguments["expression"] = "a=1".into();
+                }
+                (verb, arguments)
+            });
+        for (verb, arguments) in &with_files {
+            let params = serde_json::json!({ "name": verb, "arguments": arguments });
+            let call = serde_json::json!({ "jsonrpc": "2.0", "id": verb, "method": "tools/call", "params": params });
+            writeln!(input, "{call}").unwrap();
+        }
+        drop(input);
+        let output = server.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.lines().count(), with_files.len(), "{text}");
+        assert!(!text.contains("QZ"), "{}: {text}", beginning.escape_ascii());
+    }
+}
