@@ -2,10 +2,12 @@
 
 use crate::hub::{At, Hub, Seat, room};
 use crate::line::{Line, PIECE_BYTES, REQUEST_BYTES_MAX};
-use crate::messages::{failure, notification, success};
+use crate::messages::{NO_ID, failure, notification, success};
 use crate::params::Params;
 use crate::subscription::Subscription;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use tungstenite::error::ProtocolError;
@@ -73,8 +75,7 @@ impl Client {
                 None => break,
                 Some(Message::Text(text)) => self.request(text.as_str(), hub)?,
                 Some(Message::Binary(_)) => {
-                    self.line
-                        .send(failure(&Value::Null, -32600, "expected a text message, found a binary one"), None)?;
+                    self.line.send(failure(NO_ID, -32600, "expected a text message, found a binary one"), None)?;
                 }
                 Some(Message::Close(_)) => {
                     self.line.is_closed_by_client(now);
@@ -128,18 +129,23 @@ impl Client {
     }
 
     fn request(&mut self, text: &str, hub: &Arc<Hub>) -> Result<(), Error> {
-        let request: Value = match serde_json::from_str(text) {
-            Ok(request) => request,
-            Err(error) => return self.line.send(failure(&Value::Null, -32700, &format!("not JSON: {error}")), None),
+        let request = match serde_json::from_str::<&RawValue>(text) {
+            Ok(request) => serde_json::from_str::<BTreeMap<String, &RawValue>>(request.get()).unwrap_or_default(),
+            Err(error) => return self.line.send(failure(NO_ID, -32700, &format!("not JSON: {error}")), None),
         };
-        let (id, params) = (&request["id"], &request["params"]);
-        let answer = match request["method"].as_str() {
-            Some("eth_subscribe") => return self.subscribe(id, params, hub),
+        let id = request.get("id").map_or(NO_ID, |id| id.get());
+        let params = match request.get("params").map_or(Ok(Value::Null), |params| serde_json::from_str(params.get())) {
+            Ok(params) => params,
+            Err(why) => return self.line.send(failure(id, -32602, &format!("params: {why}")), None),
+        };
+        let method = request.get("method").and_then(|method| serde_json::from_str::<String>(method.get()).ok());
+        let answer = match method.as_deref() {
+            Some("eth_subscribe") => return self.subscribe(id, &params, hub),
             Some("eth_unsubscribe") => {
                 let before = self.subscriptions.len();
                 let ended = params[0].as_str().unwrap_or_default();
                 self.subscriptions.retain(|subscription| format!("{:#x}", subscription.id) != ended);
-                success(id, (self.subscriptions.len() < before).into())
+                success(id, &(self.subscriptions.len() < before).into())
             }
             Some(other) => {
                 let why = format!("there is no method {other}; there are eth_subscribe and eth_unsubscribe");
@@ -151,7 +157,7 @@ impl Client {
     }
 
     /// Begins a subscription. If it goes on from a place, what was told since is told first.
-    fn subscribe(&mut self, id: &Value, params: &Value, hub: &Arc<Hub>) -> Result<(), Error> {
+    fn subscribe(&mut self, id: &str, params: &Value, hub: &Arc<Hub>) -> Result<(), Error> {
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             let why = "a connection has at most 64 subscriptions: end one, or open another";
             return self.line.send(failure(id, -32000, why), None);
@@ -172,7 +178,7 @@ impl Client {
             Err(why) => return self.line.send(failure(id, -32602, &why), None),
         };
         self.next_id += 1;
-        self.line.send(success(id, format!("{:#x}", subscription.id).into()), None)?;
+        self.line.send(success(id, &format!("{:#x}", subscription.id).into()), None)?;
         if let Some(gap) = gap {
             self.line.send(notification(subscription.id, &gap), None)?;
         }

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// The id of what has none, or none that can be read.
+pub(crate) const NO_ID: &str = "null";
+
 /// Returns what is told to a subscription.
 pub(crate) fn notification(subscription: u64, result: &Value) -> String {
     // The parts are put together here, because a result is long, and was made for this.
@@ -10,12 +13,13 @@ pub(crate) fn notification(subscription: u64, result: &Value) -> String {
     )
 }
 
-/// Returns the answer to a request.
-pub(crate) fn success(id: &Value, result: Value) -> String {
-    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
+/// Returns the answer to the request with this id, which is JSON and comes back digit for digit.
+pub(crate) fn success(id: &str, result: &Value) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
 /// Returns the answer to a request that is refused.
-pub(crate) fn failure(id: &Value, code: i64, message: &str) -> String {
-    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+pub(crate) fn failure(id: &str, code: i64, message: &str) -> String {
+    let error = json!({ "code": code, "message": message });
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }

@@ -22,6 +22,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tungstenite::{Error, Message, WebSocket};
 
+eventring_stress::names_lead_nowhere!();
+
 /// A node, and a gateway for its ring.
 struct Served {
     made: Made,

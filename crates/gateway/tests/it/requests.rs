@@ -3,6 +3,7 @@
 use crate::Served;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use tungstenite::Message;
 
 #[test]
 fn what_is_wrong_with_a_subscription_is_said() {
@@ -43,6 +44,25 @@ fn what_is_wrong_with_a_subscription_is_said() {
     // The control: the last thing that could be there.
     client.subscribe("logs", &json!({ "resume_from": { "number": 5, "index": 1 } }));
     client.subscribe("logs", &json!({ "address": [], "topics": [null, []] }));
+    served.end();
+}
+
+#[test]
+fn an_id_comes_back_digit_for_digit_and_deep_nesting_is_no_fault_of_json() {
+    let served = Served::start();
+    let mut client = served.client();
+    let deep = |depth: usize| ["[", "]"].map(|bracket| bracket.repeat(depth)).concat();
+    let method = |params: &str| format!(r#"{{"params":{params},"id":123456789012345678901234567890,"method":"x"}}"#);
+    for (request, start) in [
+        (method("1"), r#"{"jsonrpc":"2.0","id":123456789012345678901234567890,"error":{"code":-32601,"#),
+        (method(&deep(300)), r#"{"jsonrpc":"2.0","id":123456789012345678901234567890,"error":{"code":-32602,"#),
+        (deep(300), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#),
+        ("[".repeat(300), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"#),
+    ] {
+        client.socket.send(Message::text(request)).unwrap();
+        let Message::Text(answer) = client.socket.read().unwrap() else { panic!("no text") };
+        assert!(answer.as_str().starts_with(start), "{answer}");
+    }
     served.end();
 }
 
