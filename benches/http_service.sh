@@ -10,7 +10,11 @@ cd "$(dirname "$0")/.."
 rounds=${1:-200} requests=${2:-2000}
 cargo build --quiet --release -p eventring-http-service --example http_service
 target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+# Not among the rings of the user.
+EVENTRING_DIR=$(mktemp -d /dev/shm/bench-XXXXXX)
+export EVENTRING_DIR
+trap 'rm -rf "$EVENTRING_DIR"' EXIT
 for subscriber in nothing recorder; do
     printf '%-10s' "$subscriber"
-    "$target/release/examples/http_service" --subscriber "$subscriber" --ring "bench-http-$$" --rounds "$rounds" --requests "$requests"
+    "$target/release/examples/http_service" --subscriber "$subscriber" --ring shop --rounds "$rounds" --requests "$requests"
 done

@@ -37,5 +37,7 @@ mod tracing_panicking_children;
 mod tracing_switching;
 mod values_that_record;
 
+eventring_stress::names_lead_nowhere!();
+
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;

@@ -20,3 +20,5 @@ mod span_stress;
 #[path = "../spans.rs"]
 mod spans;
 mod tracing;
+
+eventring_stress::names_lead_nowhere!();

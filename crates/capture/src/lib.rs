@@ -98,3 +98,6 @@ pub use sinks::present::capture_now;
 pub mod fixtures;
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

@@ -66,3 +66,6 @@ pub use values::{
     AccessListEntry, AccountAccess, Block, CallFrame, Log, Outcome, PROBLEMS_MAX, Receipt, StorageAccess, Txn, TxnStart,
 };
 pub use wanted::Wanted;
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

@@ -321,3 +321,6 @@ fn write_trace(
 pub mod any_capture;
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

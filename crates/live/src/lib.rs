@@ -100,3 +100,6 @@ pub use state::LiveState;
 pub use task_phases::TaskPhase;
 pub use threads::LiveThread;
 pub use window::WindowStats;
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

@@ -33,3 +33,6 @@ mod tls;
 pub use endpoint::OtlpEndpoint;
 pub use error::OtlpError;
 pub use forward::{OtlpOptions, OtlpSummary, forward_otlp};
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

@@ -31,3 +31,6 @@ pub mod schema;
 #[cfg(all(feature = "symbols", target_os = "linux"))]
 mod symbols;
 pub mod why;
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

@@ -12,3 +12,6 @@
 pub mod changes;
 pub mod compare;
 pub mod page;
+
+#[cfg(test)]
+eventring_stress::names_lead_nowhere!();

@@ -1,6 +1,6 @@
 //! A pool of huge pages, and a mount of hugetlbfs, for one test at a time.
 
-use crate::mounted::{Mounted, mount};
+use crate::mounted::{Mounted, mount, unmount};
 use eventring::shm::HugePagePool;
 use std::fs::{self, File};
 use std::io::Error;
@@ -17,13 +17,15 @@ fn count(file: &str) -> u64 {
 /// Huge pages that the kernel has given for a test. They are given back at the end.
 pub struct HugePages {
     /// `None` at first, and after the end.
-    mounted: Option<Mounted>,
+    mounted: Option<[Mounted; 2]>,
     _turn: File,
 }
 
 impl HugePages {
-    /// Makes a pool of so many pages, and mounts hugetlbfs at a directory, as [`mount`] does. One test has huge pages
-    /// at a time, and only if nothing else on the machine uses them. The function needs root.
+    /// Makes a pool of so many pages, and mounts hugetlbfs at a directory, as [`mount`] does. The children of this
+    /// thread see no other mount of hugetlbfs, and another `/dev/shm`: without `EVENTRING_DIR` they make no ring among
+    /// those of the user. One test has huge pages at a time, and only if nothing else on the machine uses them. The
+    /// function needs root.
     pub fn with_pages(pages: u64, directory: &Path) -> Result<Self, Error> {
         let turn = File::open(POOL)?;
         // SAFETY: the call reads and writes no memory of the process.
@@ -38,7 +40,13 @@ impl HugePages {
         if HugePagePool::of_this_machine().available != pages {
             return Err(Error::other("the kernel does not give as many pages"));
         }
-        given.mounted = Some(mount(directory, "hugetlbfs", "pagesize=2M")?);
+        let shm = mount(Path::new("/dev/shm"), "tmpfs", "size=64m")?;
+        for line in fs::read_to_string("/proc/thread-self/mounts")?.lines() {
+            if let [_, path, "hugetlbfs", ..] = line.split(' ').collect::<Vec<_>>()[..] {
+                unmount(Path::new(path))?;
+            }
+        }
+        given.mounted = Some([mount(directory, "hugetlbfs", "pagesize=2M")?, shm]);
         Ok(given)
     }
 }

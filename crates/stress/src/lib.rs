@@ -8,6 +8,7 @@ pub mod huge_pages;
 pub mod market;
 pub mod missing;
 pub mod mounted;
+pub mod own_rings;
 pub mod random;
 pub mod real_data;
 pub mod reference;

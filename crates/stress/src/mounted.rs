@@ -42,3 +42,12 @@ pub fn mount(directory: &Path, kind: &str, options: &str) -> Result<Mounted, Err
     check(unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) })?;
     Ok(Mounted { path })
 }
+
+/// Unmounts what is mounted at `directory`, after a call of [`mount`] by this thread: only this thread and its children
+/// see that it is gone.
+pub fn unmount(directory: &Path) -> Result<(), Error> {
+    let path = CString::new(directory.to_str().unwrap()).unwrap();
+    // SAFETY: the string is valid.
+    let result = unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+    if result == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+}

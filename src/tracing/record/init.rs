@@ -187,7 +187,7 @@ pub fn try_init_with(recorder: PerfRecorderBuilder, filter: TargetFilter) -> Res
 /// Calls [`try_init`] with the configuration that the environment variable `EVENTRING_PERF` contains. So a service
 /// can be recorded without a rebuild. Returns `Ok(None)` and does nothing if the variable is empty or not set.
 ///
-/// ```
+/// ```no_run
 /// // Does nothing, unless the service is started with EVENTRING_PERF=my-service.
 /// eventring::tracing::try_init_from_env()?;
 /// # Ok::<(), eventring::tracing::SetupError>(())
@@ -207,7 +207,7 @@ impl RecorderLayer {
     /// If `EVENTRING_FILTER` is set, it filters this layer alone, as [`Self::filtered`] does. Otherwise the layer
     /// filters nothing.
     ///
-    /// ```
+    /// ```no_run
     /// use eventring::tracing::RecorderLayer;
     /// use tracing_subscriber::prelude::*;
     ///

@@ -3,3 +3,5 @@
 mod limits;
 mod rolling;
 mod rolling_memory;
+
+eventring_stress::names_lead_nowhere!();

@@ -38,3 +38,5 @@ mod triggers;
 mod view;
 mod watch;
 mod why;
+
+eventring_stress::names_lead_nowhere!();

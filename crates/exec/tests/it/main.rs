@@ -13,6 +13,8 @@ mod streams;
 use eventring::reader::{Next, Reader, Seek};
 use eventring_stress::chain::Event;
 
+eventring_stress::names_lead_nowhere!();
+
 /// Returns all events of a recording.
 fn events(reader: &Reader) -> Vec<Event> {
     let mut cursor = reader.cursor();

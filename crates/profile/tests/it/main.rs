@@ -1,3 +1,5 @@
 //! Where the time of spans went, of captures that are made up.
 
 mod why;
+
+eventring_stress::names_lead_nowhere!();

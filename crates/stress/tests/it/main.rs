@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+eventring_stress::names_lead_nowhere!();
+
 /// The lock that lets only one test of this file run at a time: a single soak uses all processors.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 

@@ -5,3 +5,5 @@ mod recorded;
 mod ring;
 mod tasks;
 mod wakers;
+
+eventring_stress::names_lead_nowhere!();
