@@ -21,7 +21,7 @@ mod tests {
         let singles = [f32::MIN_POSITIVE, -f32::MAX, 0.1, 1e-5, 9e-6, 0.0, -0.0, f32::INFINITY, f32::NAN, 1e16, 3.0];
         assert_eq!(
             singles.map(|number| shown(Value::F32(number))),
-            ["1.1754944e-38", "-3.4028235e38", "0.1", "0.00001", "9e-6", "0", "-0", "inf", "NaN", "1e16", "3"]
+            ["1.1754944e-38", "-3.4028235e38", "0.1", "1e-5", "9e-6", "0", "-0", "inf", "NaN", "1e16", "3"]
         );
         let doubles = [f64::MIN_POSITIVE, f64::MAX, 1e15, 123_456_789.5, 5e-324];
         assert_eq!(

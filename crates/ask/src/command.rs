@@ -65,7 +65,7 @@ pub(crate) fn next(flag: &Flag, inputs: &[OsString]) -> String {
                 line("why", &["--id", &id])
             }
         }
-        FlagKind::Silence => line("open", &["--at", &at]),
+        FlagKind::Silence => line("summary", &["--around", &format!("{at}+-10ms")]),
         FlagKind::BlocksRejected | FlagKind::BlocksIncomplete => line("blocks", &[]),
     }
 }

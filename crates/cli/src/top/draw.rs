@@ -103,8 +103,7 @@ fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
         false => Style::new(),
     };
     // The rates are those of what was seen. If events were lost meanwhile, there were more.
-    let rate =
-        |per_second: f64| format!("  {}{}", if screen.has_losses[SHORT] { "≥ " } else { "" }, low_rate(per_second));
+    let rate = |per_second: f64| format!("  {}{}", at_least(screen, SHORT), low_rate(per_second));
     let mut parts = vec![
         Span::raw(format!("{} events/s", rate(screen.events_per_second))),
         Span::raw(format!("{} spans/s", rate(screen.spans_per_second))),
@@ -116,6 +115,11 @@ fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
     let room = usize::from(width).saturating_sub(parts.iter().map(Span::width).sum());
     parts.insert(0, Span::styled(shortened_end(&one_line(&screen.programs), room), BOLD));
     Line::from(parts)
+}
+
+/// Returns the mark of a window of which events were lost.
+fn at_least(screen: &TopScreen, window: usize) -> &'static str {
+    if screen.has_losses[window] { "≥ " } else { "" }
 }
 
 /// Returns what the user should know of this screen before all else.
@@ -140,7 +144,7 @@ fn warnings(screen: &TopScreen) -> String {
 fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let shown = view.names.shown(&screen.names);
     let is_wide = area.width >= WIDE;
-    let title = format!("{}, by {}", window_words(screen, TABLE), view.names.order.word());
+    let title = format!("{} by {}", window_words(screen, TABLE), view.names.order.word());
     let mut titles = vec![Cell::from(title)];
     let mut widths = vec![Constraint::Fill(1)];
     if is_wide {
@@ -198,13 +202,14 @@ pub(super) fn selectable(table: Table<'_>, selected: Option<usize>, area: Rect, 
     StatefulWidget::render(table, area, buf, &mut TableState::new().with_selected(selected));
 }
 
-/// Returns a window in words: `the last 10 s`, or `3.2 s of 10 s` if it covers less.
+/// Returns a window in words: `the last 10 s`, or `3.2 s of 10 s` if it covers less. `≥` says that events were lost in
+/// it, so there were more than it counts.
 fn window_words(screen: &TopScreen, window: usize) -> String {
     let (covered, seconds) = (screen.covered[window], WINDOWS[window].as_secs());
-    let losses = if screen.has_losses[window] { ", with losses" } else { "" };
+    let least = at_least(screen, window);
     match covered < WINDOWS[window] {
-        true => format!("{} of {seconds} s{losses}", duration(covered)),
-        false => format!("the last {seconds} s{losses}"),
+        true => format!("{least}{} of {seconds} s", duration(covered)),
+        false => format!("{least}the last {seconds} s"),
     }
 }
 
