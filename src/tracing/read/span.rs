@@ -325,13 +325,14 @@ impl Span {
     }
 
     /// Returns how long threads were in the span, as [`Self::busy_nanos`] does, even if the replay drops slices: the
-    /// times of several threads are added. If the span was open when the replay ended, the result is the time until then.
+    /// times of several threads are added. If the span was open when the replay ended, the result is the time until
+    /// then.
     pub fn counted_busy_nanos(&self) -> u64 {
         self.counted_busy_nanos
     }
 
-    /// Returns how long no thread was in the span, in nanoseconds, from its creation to its close. Returns `None` if one
-    /// of the two was not seen. Several threads may be in the span at the same time, so this time and
+    /// Returns how long no thread was in the span, in nanoseconds, from its creation to its close. Returns `None` if
+    /// one of the two was not seen. Several threads may be in the span at the same time, so this time and
     /// [`Self::counted_busy_nanos`] may be more than [`Self::wall_nanos`] together.
     #[must_use]
     pub fn idle_nanos(&self) -> Option<u64> {

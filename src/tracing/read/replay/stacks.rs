@@ -215,8 +215,8 @@ impl SpanStacks {
         self.threads.get(&thread).map_or(&[], |stack| &stack.slices)
     }
 
-    /// Returns the slices of all stacks, in the order of the threads' keys. The slices of one thread follow one another,
-    /// outermost first.
+    /// Returns the slices of all stacks, in the order of the threads' keys. The slices of one thread follow one
+    /// another, outermost first.
     pub(super) fn all(&self) -> impl Iterator<Item = &OpenSlice> {
         let mut stacks: Vec<(&ThreadKey, &ThreadStack)> = self.threads.iter().collect();
         stacks.sort_unstable_by_key(|(thread, _)| **thread);
