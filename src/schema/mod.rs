@@ -17,6 +17,7 @@ mod error;
 mod evolution;
 mod ext_words;
 mod field;
+mod float;
 mod hex;
 mod model;
 mod of_ring;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use super::decimal::decimal_digits;
+use super::float;
 use super::hex::write_hex;
 
 /// The length of the longest byte string that `{}` prints in full, in bytes.
@@ -108,8 +109,8 @@ impl Value<'_> {
             Value::Uint128(number) => write!(f, "{number}"),
             Value::Int128(number) => write!(f, "{number}"),
             Value::Uint256(limbs) => f.write_str(&decimal_digits(*limbs)),
-            Value::F32(number) => write!(f, "{number}"),
-            Value::F64(number) => write!(f, "{number}"),
+            Value::F32(number) => float::show(number, f64::from(*number), f),
+            Value::F64(number) => float::show(number, *number, f),
             Value::Bool(bool) => write!(f, "{bool}"),
             Value::Bytes(bytes) => display_bytes(f, bytes),
             // Text is quoted and escaped. Otherwise text from a ring could control the terminal.

@@ -61,6 +61,7 @@ pub fn ask(capture: &CaptureFile, inputs: &[impl AsRef<OsStr>]) -> Result<FirstL
     let recording = CaptureRecording::new(capture)?;
     let mut collected = Collected::new(capture);
     let counts = replay_capture(&recording, &mut collected)?;
+    collected.names.end();
     let flags = find::flags(capture, &collected, &counts)?;
     let inputs = inputs.iter().map(|input| input.as_ref().to_owned()).collect();
     Ok(FirstLook::new(capture, inputs, collected, counts, flags))

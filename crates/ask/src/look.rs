@@ -63,10 +63,9 @@ impl FirstLook {
         let rings = rings.iter().map(ring).collect();
         collected.names.all.sort_by_key(|stats| Reverse(stats.total_nanos));
         let name = |stats: &crate::names::NameStats| {
-            let [p50_ns, p99_ns] = [0.5, 0.99].map(|part| stats.quantile_nanos(part).min(stats.max_nanos));
             json!({
                 "name": cut(&stats.name, WHAT_BYTES), "count": stats.count, "open": stats.open, "total_ns": stats.total_nanos,
-                "p50_ns": p50_ns, "p99_ns": p99_ns, "max_ns": stats.max_nanos,
+                "p50_ns": stats.p50_nanos, "p99_ns": stats.p99_nanos, "max_ns": stats.max_nanos,
             })
         };
         let names = collected.names.all.iter().map(name).collect();

@@ -2,15 +2,15 @@
 
 use crate::step::Steps;
 use eventring::tracing::{CallSite, Span};
+use eventring_capture::WallTimes;
 use eventring_capture::recording::{OverSpan, PerDescription};
 use eventring_export::full_name;
-use hdrhistogram::Histogram;
 use std::collections::HashMap;
 
 /// The largest number of names; the spans of further ones are counted together.
 const NAMES_MAX: usize = 2000;
-/// The longest duration that is told from longer ones: an hour.
-const NANOS_MAX: u64 = 3_600_000_000_000;
+/// The percentiles, in thousandths.
+const PER_MILLE: [usize; 3] = [990, 900, 500];
 
 /// The spans of one name and target.
 pub(crate) struct NameStats {
@@ -22,8 +22,11 @@ pub(crate) struct NameStats {
     pub(crate) max_nanos: u64,
     /// The id and the beginning of the longest one.
     pub(crate) longest: (u64, u64),
-    /// Durations, to one digit.
-    nanos: Histogram<u64>,
+    durations: WallTimes,
+    /// The percentiles, at the end of the recording.
+    pub(crate) p99_nanos: u64,
+    pub(crate) p90_nanos: u64,
+    pub(crate) p50_nanos: u64,
     pub(crate) steps: Steps,
     pub(crate) open: u64,
     /// Of the open one that is oldest: age, id, beginning.
@@ -32,7 +35,6 @@ pub(crate) struct NameStats {
 
 impl NameStats {
     fn new(name: String) -> Self {
-        let nanos = Histogram::new_with_bounds(1, NANOS_MAX, 1).expect("these bounds are allowed");
         Self {
             name,
             are_tasks: false,
@@ -40,15 +42,20 @@ impl NameStats {
             total_nanos: 0,
             max_nanos: 0,
             longest: (0, 0),
-            nanos,
+            durations: WallTimes::default(),
+            p99_nanos: 0,
+            p90_nanos: 0,
+            p50_nanos: 0,
             steps: Steps::default(),
             open: 0,
             oldest: (0, 0, 0),
         }
     }
 
-    fn add(&mut self, over: &OverSpan<'_>) {
+    /// Adds a span. Returns the bytes that its duration takes.
+    fn add(&mut self, over: &OverSpan<'_>) -> u64 {
         let (span, start) = (over.span, over.span.start_epoch_nanos());
+        let mut bytes = 0;
         match span.wall_nanos() {
             Some(nanos) => {
                 self.count += 1;
@@ -56,7 +63,7 @@ impl NameStats {
                 if nanos >= self.max_nanos {
                     (self.max_nanos, self.longest) = (nanos, (span.id.get(), start));
                 }
-                self.nanos.saturating_record(nanos);
+                bytes = self.durations.add(nanos);
                 self.steps.add(nanos, start);
             }
             None if span.is_open() && !span.is_end_lost => {
@@ -65,16 +72,12 @@ impl NameStats {
             }
             None => {}
         }
-    }
-
-    /// Returns the duration that this part of the spans does not exceed, to one digit.
-    pub(crate) fn quantile_nanos(&self, part: f64) -> u64 {
-        self.nanos.value_at_quantile(part)
+        bytes
     }
 
     /// Returns how many spans took longer.
     pub(crate) fn longer_than(&self, nanos: u64) -> u64 {
-        self.nanos.count_between(nanos.min(NANOS_MAX), NANOS_MAX).min(self.count)
+        self.durations.longer_than(nanos)
     }
 }
 
@@ -86,6 +89,7 @@ pub(crate) struct Names {
     by_call_site: PerDescription<CallSite, Option<usize>>,
     /// The spans whose names had no room.
     pub(crate) without_room: u64,
+    duration_bytes: u64,
 }
 
 impl Names {
@@ -101,7 +105,7 @@ impl Names {
             place
         });
         match place {
-            Some(place) => self.all[place].add(over),
+            Some(place) => self.duration_bytes += self.all[place].add(over),
             None => self.without_room += 1,
         }
     }
@@ -124,8 +128,16 @@ impl Names {
         })
     }
 
+    /// Finds the percentiles.
+    pub(crate) fn end(&mut self) {
+        for stats in &mut self.all {
+            [stats.p99_nanos, stats.p90_nanos, stats.p50_nanos] =
+                PER_MILLE.map(|part| stats.durations.percentile(part));
+        }
+    }
+
     pub(crate) fn kept_bytes(&self) -> u64 {
-        self.all.len() as u64 * 8192 + self.by_call_site.count() as u64 * 32
+        self.all.len() as u64 * 4096 + self.by_call_site.count() as u64 * 32 + self.duration_bytes
     }
 }
 

@@ -24,6 +24,7 @@
 //! | `received/` | a capture file that grows by batches |
 //! | `recording/` | what a recording is, whether it is a capture or rings |
 //! | `numbers` | numbers for people |
+//! | `wall_times` | the durations of many spans, and their percentiles |
 //!
 //! Each folder uses those above it in this table, and none below.
 
@@ -44,6 +45,7 @@ pub mod recording;
 pub mod secret;
 mod select;
 mod sinks;
+mod wall_times;
 
 pub use engine::options::CaptureOptions;
 pub use engine::rotation::RotationOptions;
@@ -91,6 +93,8 @@ pub use select::truth::Truth;
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]
 pub use sinks::present::capture_now;
+#[doc(hidden)]
+pub use wall_times::WallTimes;
 
 #[cfg(any(test, feature = "fixtures"))]
 #[doc(hidden)]

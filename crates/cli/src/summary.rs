@@ -5,7 +5,7 @@ use crate::args::limit::{self, LimitArgs};
 use crate::args::saved::SavedArgs;
 use crate::input::saved::Saved;
 use crate::input::state::end_in_words;
-use crate::text::format::{TimeFormat, bytes, columns, counted, grouped, one_line, rate};
+use crate::text::format::{TimeFormat, bytes, columns, counted, grouped, one_line, rate, shown_name};
 use crate::text::losses::{MissingEvents, removed_in_words};
 use crate::text::paint::{DIM, PLAIN, WARNING};
 use crate::text::table::NumberTable;
@@ -18,10 +18,11 @@ use std::io::{self, Write};
 
 /// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
 ///
-/// `total` is the time from creation to close, `self` that without the time of children, `busy` and `idle` that with
-/// and without a thread in the span. Captures of `eventring profile` also have `cpu`, `runnable` and `blocked`: what
-/// the threads did in the spans, and in those around which they are; `self` without the latter. The percentiles are
-/// those of single spans, to three digits. Spans that were open, or of which an end may be lost, are counted beside
+/// `total` is the time from creation to close, `self` that without the time of children, `busy` that of threads in the
+/// span, `idle` that without one. Of several threads that are in a span at the same time, `busy` counts the time of
+/// each, so it may be more than `total`. Captures of `eventring profile` also have `cpu`, `runnable` and `blocked`:
+/// what the threads did in the spans, and in those around which they are; `self` without the latter. The percentiles
+/// are those of single spans, to three digits. Spans that were open, or of which an end may be lost, are counted beside
 /// them.
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -135,7 +136,6 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         (false, Some(_)) => "open",
     };
     let table = NumberTable::new(["span", "count", "total", "self", "busy", "idle", "p50", "p90", "p99", "max"]);
-    // `idle` is the rest of `total` beside `busy`.
     let mut table = table.leaving_out(&[5, 7, 4]);
     for span in &summary.spans {
         table.row_with_note(times(span), PLAIN, note(span, beginning, open));
@@ -190,7 +190,7 @@ fn typed(events: &[EventSummary]) -> NumberTable<5> {
     for event in events {
         let per_second = event.per_second().map_or("–".to_owned(), rate);
         let [payload, each] = [event.payload_bytes, event.payload_bytes / event.count.max(1)].map(bytes);
-        let name = one_line(&shared.shown(&event.name, &event.content));
+        let name = shown_name(&shared.shown(&event.name, &event.content));
         table.row([name, grouped(event.count), per_second, payload, each], PLAIN);
     }
     table
@@ -220,7 +220,7 @@ pub(super) fn instructions(spans: &[(&SpanSummary, &InstructionSummary)]) -> Num
         let each = counted.all / counted.spans.max(1);
         let [count, all, own, each, min, max] =
             [counted.spans, counted.all, counted.own, each, counted.min, counted.max].map(grouped);
-        table.row([one_line(&full_name(&span.name, &span.target)), count, all, own, each, min, max], PLAIN);
+        table.row([shown_name(&full_name(&span.name, &span.target)), count, all, own, each, min, max], PLAIN);
     }
     table
 }
@@ -237,7 +237,7 @@ fn kernel_times(spans: &[SpanSummary]) -> Option<NumberTable<8>> {
     for (span, times) in &spans {
         let [cpu, runnable, blocked] = [times.all.cpu, times.all.runnable, times.all.blocked].map(time);
         let [own_cpu, own_runnable, own_blocked] = [times.own.cpu, times.own.runnable, times.own.blocked].map(time);
-        let name = one_line(&full_name(&span.name, &span.target));
+        let name = shown_name(&full_name(&span.name, &span.target));
         let unknown = if_unknown(time(times.all.unknown));
         table.row([name, cpu, runnable, blocked, unknown, own_cpu, own_runnable, own_blocked], PLAIN);
     }
@@ -250,7 +250,7 @@ fn times(span: &SpanSummary) -> [String; 10] {
     // and otherwise a dash.
     let nothing = if span.open > 0 { "open" } else { "–" };
     let time = |nanos| if span.count > 0 { time(nanos) } else { nothing.to_owned() };
-    let name = one_line(&full_name(&span.name, &span.target));
+    let name = shown_name(&full_name(&span.name, &span.target));
     let [total, own, busy] = [span.total_nanos, span.self_nanos, span.busy_nanos].map(time);
     let [p50, p90, p99, max] = [span.p50_nanos, span.p90_nanos, span.p99_nanos, span.max_nanos].map(time);
     [name, grouped(span.count), total, own, busy, time(span.idle_nanos), p50, p90, p99, max]

@@ -2,7 +2,7 @@
 
 use super::exit::Exit;
 use crate::args::limit::LimitArgs;
-use crate::text::format::{TimeFormat, counted, one_line};
+use crate::text::format::{TimeFormat, counted, one_line, shown_name};
 use crate::text::paint::{BOLD, DIM, WARNING};
 use eventring_capture::numbers::time;
 use eventring_profile::why::{Answer, Part, Question, WhySpan, why};
@@ -58,7 +58,7 @@ fn write(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
         write_span(out, span)?;
     }
     let (spans, median) = (counted(answer.count, "span", "spans"), time(answer.median_nanos));
-    writeln!(out, "{DIM}of {spans}, of which half take about {median} or less{DIM:#}")?;
+    writeln!(out, "{DIM}of {spans}, of which half take {median} or less{DIM:#}")?;
     for found in &answer.difference {
         let (what, slow, normal, p) = (one_line(&found.what), found.slow, found.normal, found.p);
         writeln!(out, "{BOLD}{what}{BOLD:#}: {slow:.0} % of the slow ones, {normal:.0} % of the others (p {p:.0e})")?;
@@ -72,7 +72,7 @@ fn write(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
 /// Writes the name of a span, how long it took and why, and under it where its time went.
 fn write_span(out: &mut impl Write, span: &WhySpan) -> io::Result<()> {
     let took = time(span.nanos);
-    write!(out, "{BOLD}{}{BOLD:#} took {took}: ", one_line(&span.name))?;
+    write!(out, "{BOLD}{}{BOLD:#} took {took}: ", shown_name(&span.name))?;
     match &span.cause {
         Some(cause) => writeln!(out, "{WARNING}{}{WARNING:#}: {}", cause.kind.name(), one_line(&cause.evidence))?,
         None => writeln!(out, "not slow, or nothing stands out")?,

@@ -238,7 +238,9 @@ impl FoldedProcess {
 
     /// Finds the stacks of all spans.
     fn find_stacks(&mut self, stacks: &mut Stacks, process_index: usize, replay: &SpanReplay) {
-        let spans: Vec<SpanId> = self.spans.keys().copied().collect();
+        let mut spans: Vec<SpanId> = self.spans.keys().copied().collect();
+        // The order of the stacks is that of the spans.
+        spans.sort_unstable();
         for span in spans {
             self.stack_of(stacks, process_index, span, replay, PARENTS_MAX);
         }

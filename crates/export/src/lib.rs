@@ -11,7 +11,6 @@
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
 //! | `stacks` | stacks of names, with their times |
-//! | `wall_times` | durations and their percentiles |
 //! | `json` | JSON text |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `flows`, `joins` | the arrows between slices of a process, and of several |
@@ -80,8 +79,6 @@ pub mod trace_writer;
 #[doc(hidden)]
 pub mod track_rows;
 mod typed_counts;
-#[doc(hidden)]
-pub mod wall_times;
 
 pub use files::ExportFiles;
 pub use names::{Names, SharedNames, full_name};

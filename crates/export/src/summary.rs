@@ -4,7 +4,6 @@ use super::folded::SpanFolder;
 use super::stacks::{KernelNanos, Stacks};
 pub use super::typed_counts::EventSummary;
 use super::typed_counts::TypedCounts;
-use super::wall_times::WallTimes;
 use super::{ExportSummary, Names, ProgramSummary, View};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
@@ -13,7 +12,7 @@ use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
     replay_capture,
 };
-use eventring_capture::{CaptureError, CaptureFile};
+use eventring_capture::{CaptureError, CaptureFile, WallTimes};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
@@ -71,10 +70,10 @@ pub struct SpanSummary {
     /// The part of the total in which no child of the span existed. A child whose close was lost counts until the
     /// end of its parent.
     pub self_nanos: u64,
-    /// The sum of the times that threads were in the spans.
+    /// The sum of the times that threads were in the spans. If several threads were in a span at the same time, the
+    /// time of each counts, so this sum may be more than the total.
     pub busy_nanos: u64,
-    /// The sum of the idle times of the spans. The idle time of a span is its duration minus the times that threads
-    /// were in it, but not less than 0.
+    /// The sum of the times in which no thread was in the span.
     pub idle_nanos: u64,
     /// The median of the durations.
     pub p50_nanos: u64,
@@ -246,7 +245,7 @@ impl SpanSummary {
     #[doc(hidden)]
     pub fn of_durations(name: &str, durations: &[u64]) -> Self {
         let mut group = SpanGroup::default();
-        durations.iter().for_each(|wall| _ = group.add(*wall, *wall, *wall));
+        durations.iter().for_each(|wall| _ = group.add(*wall, *wall, *wall, 0));
         group.finish(name.into(), "shop".into()).0
     }
 }
@@ -312,7 +311,7 @@ impl ReplayConsumer for SpanCounter {
         group.summary.ended_with_parent += u64::from(span.has_ended_with_parent());
         match (span.wall_nanos(), span.is_open()) {
             (Some(wall), _) => {
-                *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos);
+                *kept_bytes += group.add(wall, self_nanos.unwrap_or(0), busy_nanos, span.idle_nanos().unwrap_or(0));
                 if let Some(instructions) = &span.instructions {
                     group.summary.instructions.get_or_insert_default().add(instructions);
                 }
@@ -419,13 +418,13 @@ struct SpanGroup {
 
 impl SpanGroup {
     /// Adds a closed span. Returns the bytes that it takes.
-    fn add(&mut self, wall: u64, self_nanos: u64, busy: u64) -> u64 {
+    fn add(&mut self, wall: u64, self_nanos: u64, busy: u64, idle: u64) -> u64 {
         let summary = &mut self.summary;
         summary.count += 1;
         summary.total_nanos = summary.total_nanos.saturating_add(wall);
         summary.self_nanos = summary.self_nanos.saturating_add(self_nanos);
         summary.busy_nanos = summary.busy_nanos.saturating_add(busy);
-        summary.idle_nanos = summary.idle_nanos.saturating_add(wall.saturating_sub(busy));
+        summary.idle_nanos = summary.idle_nanos.saturating_add(idle);
         summary.max_nanos = summary.max_nanos.max(wall);
         self.wall_times.add(wall)
     }

@@ -7,6 +7,7 @@ use super::occurrence::Occurrence;
 use super::options::LiveOptions;
 use super::state::LiveState;
 use super::task_phases::{PhaseAges, phase_of};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A set of conditions, and what must be remembered to test them.
@@ -114,12 +115,20 @@ impl ConditionSet {
     fn tick(&mut self, state: LiveState<'_>, fulfilled: &mut dyn FnMut(usize, &Condition, &Occurrence<'_>)) {
         let Self { conditions, ages, phases, rates, last_tick_nanos, untested, .. } = self;
         if !phases.is_empty() {
+            let mut reached = Vec::new();
             state.each_task_phase(|phase| {
-                phases.reached(phase, *last_tick_nanos, |named| {
-                    let occurrence = Occurrence::of_phase(phase, state);
+                let mut has_reached = false;
+                phases.reached(phase, *last_tick_nanos, |_| has_reached = true);
+                reached.extend(has_reached.then_some(*phase));
+            });
+            // The tasks come in no order. Conditions are told first of the one that has done so for longest.
+            reached.sort_by_key(|phase| (Reverse(phase.nanos()), phase.span().number));
+            for phase in reached {
+                phases.reached(&phase, *last_tick_nanos, |named| {
+                    let occurrence = Occurrence::of_phase(&phase, state);
                     *untested += test((conditions, rates), named.iter().copied(), &occurrence, fulfilled);
                 });
-            });
+            }
         }
         for age in ages {
             let named = std::mem::take(&mut age.conditions);

@@ -37,6 +37,8 @@ pub(super) struct LiveCounts {
     pub(super) events: u64,
     /// Events that were lost.
     pub(super) lost: u64,
+    /// The time of the last loss, in nanoseconds since the epoch; `None` without any.
+    pub(super) last_loss_nanos: Option<u64>,
     /// Spans that were given up to make room, because their close may have been lost.
     pub(super) given_up: u64,
 }
@@ -254,6 +256,7 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
             return;
         }
         self.core.counts.lost = self.core.counts.lost.saturating_add(gap.count);
+        self.core.counts.last_loss_nanos = Some(state.now_nanos);
         let rings = &state.tables.rings;
         let (ring_name, program) = (rings.name(entry.ring), &rings.programs()[entry.process_index]);
         self.see(&Observation::Lost(SeenLoss { ring_name, gap, epoch_nanos: state.now_nanos, program }), state);

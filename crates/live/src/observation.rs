@@ -96,7 +96,7 @@ impl<'a> ClosedSpan<'a> {
         self.self_nanos
     }
 
-    /// Returns how long threads were in the span, in nanoseconds.
+    /// Returns how long threads were in the span, in nanoseconds. The times of several threads are added.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.span.counted_busy_nanos()

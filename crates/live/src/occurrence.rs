@@ -249,13 +249,13 @@ impl Subject for Occurrence<'_> {
         }
     }
 
-    fn thread_name(&self, take: &mut dyn FnMut(&str)) {
+    fn each_thread_name(&self, take: &mut dyn FnMut(&str)) {
         let mut named = |thread: &Thread| thread.name.as_deref().into_iter().for_each(&mut *take);
         match self.what {
             What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => {
                 span.thread().into_iter().for_each(named)
             }
-            What::Open(span) => span.thread().iter().for_each(|thread| named(thread)),
+            What::Open(span) => span.threads().iter().for_each(|thread| named(thread)),
             What::Seen(Observation::LogRecord(record)) => named(&record.thread()),
             _ => {}
         }

@@ -5,25 +5,44 @@ use super::fields::LiveFields;
 use super::observation::span_name;
 use super::state::LiveState;
 use eventring::schema::perf::CallSiteLevel;
-use eventring::tracing::{CallSite, IdMap, Span, SpanId, SpanReplay, Thread, ThreadKey};
+use eventring::tracing::{CallSite, IdMap, OpenSlice, Span, SpanId, SpanReplay, Thread, ThreadKey};
 use eventring_capture::recording::{RecordedProgram, is_certainly_open};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The open spans of all programs. A span counts as open if its close was not seen.
 #[derive(Debug)]
 pub struct OpenSpans<'s> {
     state: LiveState<'s>,
-    /// The thread that is in a span, for each process.
-    entered: Vec<IdMap<SpanId, ThreadKey>>,
+    /// For each process, the spans that threads are certainly in.
+    entered: Vec<IdMap<SpanId, EnteredSpan>>,
+}
+
+/// A span that threads are in.
+#[derive(Clone, Copy, Debug)]
+struct EnteredSpan {
+    /// The slice of the thread that entered it last.
+    last_slice: u64,
+    thread: ThreadKey,
+    /// True if another slice of the span is open: of another thread, or of the same one.
+    has_others: bool,
 }
 
 impl<'s> OpenSpans<'s> {
     pub(super) fn new(state: LiveState<'s>) -> Self {
         let now_nanos = state.replayed.now_nanos;
         let entered = |replay: &'s SpanReplay| {
-            let certain = replay.open_slices().filter(|slice| !replay.may_have_ended(slice, now_nanos));
-            certain.map(|slice| (slice.span, slice.thread)).collect()
+            let mut entered: IdMap<SpanId, EnteredSpan> = IdMap::default();
+            for slice in certain_slices(replay, now_nanos) {
+                let last = EnteredSpan { last_slice: slice.id, thread: slice.thread, has_others: false };
+                let known = entered.entry(slice.span).or_insert(last);
+                known.has_others |= known.last_slice != slice.id;
+                if slice.id > known.last_slice {
+                    (known.last_slice, known.thread) = (slice.id, slice.thread);
+                }
+            }
+            entered
         };
         Self { state, entered: state.replayed.replays.iter().map(entered).collect() }
     }
@@ -50,9 +69,14 @@ impl<'s> OpenSpans<'s> {
     pub(super) fn get(&self, process_index: usize, id: SpanId) -> Option<OpenSpan<'s>> {
         let replay = &self.state.replayed.replays[process_index];
         let span = replay.get(id).filter(|span| is_certainly_open(replay, span))?;
-        let thread = self.entered[process_index].get(&id).copied();
-        Some(OpenSpan { state: self.state, span, process_index, thread })
+        let entered = self.entered[process_index].get(&id).copied();
+        Some(OpenSpan { state: self.state, span, process_index, entered })
     }
+}
+
+/// Returns the open slices whose exit cannot have been lost.
+fn certain_slices(replay: &SpanReplay, now_nanos: u64) -> impl Iterator<Item = &OpenSlice> {
+    replay.open_slices().filter(move |slice| !replay.may_have_ended(slice, now_nanos))
 }
 
 /// An open span.
@@ -61,7 +85,7 @@ pub struct OpenSpan<'s> {
     state: LiveState<'s>,
     span: &'s Span,
     pub(crate) process_index: usize,
-    thread: Option<ThreadKey>,
+    entered: Option<EnteredSpan>,
 }
 
 impl<'s> OpenSpan<'s> {
@@ -129,14 +153,29 @@ impl<'s> OpenSpan<'s> {
     /// certainly in it.
     #[must_use]
     pub fn may_have_closed(&self) -> bool {
-        self.replay().may_have_closed(self.span, self.thread.is_some())
+        self.replay().may_have_closed(self.span, self.entered.is_some())
     }
 
-    /// Returns the thread that is in the span now. Returns `None` if no thread is, or if it is not certain: a span of a
-    /// task that is not polled is in no thread.
+    /// Returns the thread that is in the span now; of several threads, the one that entered it last. Returns `None` if
+    /// no thread is, or if it is not certain: a span of a task that is not polled is in no thread.
     #[must_use]
     pub fn thread(&self) -> Option<Arc<Thread>> {
-        self.state.replayed.tables.thread(self.thread?)
+        self.state.replayed.tables.thread(self.entered?.thread)
+    }
+
+    /// Returns all threads that are certainly in the span now, in the order in which they entered it.
+    #[must_use]
+    pub fn threads(&self) -> Vec<Arc<Thread>> {
+        if !self.entered.is_some_and(|entered| entered.has_others) {
+            return self.thread().into_iter().collect();
+        }
+        let slices = certain_slices(self.replay(), self.state.replayed.now_nanos);
+        let mut last: BTreeMap<ThreadKey, u64> = BTreeMap::new();
+        // The innermost slice of a thread comes last.
+        last.extend(slices.filter(|slice| slice.span == self.span.id).map(|slice| (slice.thread, slice.id)));
+        let mut threads: Vec<(u64, ThreadKey)> = last.into_iter().map(|(thread, slice)| (slice, thread)).collect();
+        threads.sort_unstable();
+        threads.into_iter().filter_map(|(_, thread)| self.state.replayed.tables.thread(thread)).collect()
     }
 
     /// Returns the parent, if it is open.
@@ -145,11 +184,13 @@ impl<'s> OpenSpan<'s> {
         self.span.parent.filter(|parent| self.replay().get(*parent).is_some_and(Span::is_open))
     }
 
-    /// Returns the ids of the span's ancestors, nearest first, as far as they are known. In a damaged ring a span can
-    /// be its own ancestor, so there are at most 1,000.
+    /// Returns the ids of the span's ancestors, nearest first. The first one that is not open is the last one: what was
+    /// around it is not known any more. In a damaged ring a span can be its own ancestor, so there are at most 1,000.
     pub fn ancestors(&self) -> impl Iterator<Item = SpanId> {
         let replay = self.replay();
-        std::iter::successors(self.span.parent, |id| replay.get(*id)?.parent).take(1000)
+        // A closed span stays in the replay for some milliseconds.
+        let parent = |id: &SpanId| replay.get(*id).filter(|span| span.is_open())?.parent;
+        std::iter::successors(self.span.parent, parent).take(1000)
     }
 
     /// Returns the names of the span's ancestors, as [`Self::ancestors`] returns their ids. A name that is not known is

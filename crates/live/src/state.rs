@@ -185,6 +185,15 @@ impl<'s> LiveState<'s> {
         self.core.counts.events
     }
 
+    /// Returns true if events of a window were lost. Then its counts are what was seen: there were at least so many.
+    /// `window` is its index in [`LiveOptions::windows`](super::LiveOptions::windows).
+    #[must_use]
+    pub fn has_losses_in(&self, window: usize) -> bool {
+        let covered = u64::try_from(self.covered(window).as_nanos()).unwrap_or(u64::MAX);
+        let since = self.now_epoch_nanos().saturating_sub(covered);
+        self.core.counts.last_loss_nanos.is_some_and(|loss| loss >= since)
+    }
+
     /// Returns the number of events that were lost since the engine began.
     #[must_use]
     pub fn lost(&self) -> u64 {

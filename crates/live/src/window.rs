@@ -214,7 +214,8 @@ impl WindowStats {
         self.tally.self_nanos
     }
 
-    /// Returns the sum of the times that threads were in the closed spans, in nanoseconds.
+    /// Returns the sum of the times that threads were in the closed spans, in nanoseconds. The times of several threads
+    /// are added.
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.tally.busy_nanos

@@ -1,6 +1,6 @@
 //! Which file lies at which address of a process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A file that was mapped with code.
@@ -37,7 +37,7 @@ impl File {
 /// The files of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Maps {
-    pub(crate) processes: HashMap<u32, BTreeMap<u64, File>>,
+    pub(crate) processes: BTreeMap<u32, BTreeMap<u64, File>>,
 }
 
 impl Maps {

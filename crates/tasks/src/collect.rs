@@ -147,9 +147,7 @@ impl ReplayConsumer for Collector {
             }
             let mut places = places(replay, is_task);
             let end_nanos = end_nanos.get(process).copied().unwrap_or(state.now_nanos);
-            let mut tasks: Vec<_> = self.open.take_process(process).collect();
-            tasks.sort_unstable_by_key(|(id, _)| *id);
-            for (id, task) in tasks {
+            for (id, task) in self.open.take_process(process) {
                 let view = task.view(id, pid(state, process), places.remove(&id), end_nanos);
                 if view.is_unwakeable && view.state == TaskState::Idle {
                     self.answer.deadlocks.push(vec![id.get()]);

@@ -20,7 +20,7 @@ const FREED_MAX: usize = 65_536;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
     /// By the number of the guard.
-    turns: HashMap<u64, Turn>,
+    turns: BTreeMap<u64, Turn>,
     /// The names of the tasks that freed locks last, by the lock.
     freed: HashMap<u64, String>,
 }

@@ -183,9 +183,12 @@ impl<T> OpenTasks<T> {
         self.processes.iter().flat_map(|of| of.tasks.values())
     }
 
-    /// Takes the tasks of a process, in no order.
+    /// Takes the tasks of a process, in the order of their ids.
     pub fn take_process(&mut self, process: usize) -> impl Iterator<Item = (SpanId, OpenTask<T>)> + use<T> {
-        self.processes.get_mut(process).map(|of| std::mem::take(&mut of.tasks)).unwrap_or_default().into_iter()
+        let tasks = self.processes.get_mut(process).map(|of| std::mem::take(&mut of.tasks)).unwrap_or_default();
+        let mut tasks: Vec<(SpanId, OpenTask<T>)> = tasks.into_iter().collect();
+        tasks.sort_unstable_by_key(|(id, _)| *id);
+        tasks.into_iter()
     }
 
     /// Returns true if no event of the process was lost since the phase of the task was last told.

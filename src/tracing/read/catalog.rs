@@ -82,6 +82,12 @@ pub struct Catalog {
     room: Option<CatalogRoom>,
 }
 
+fn in_order<T>(entries: &IdMap<u32, T>) -> impl Iterator<Item = &T> {
+    let mut entries: Vec<(&u32, &T)> = entries.iter().collect();
+    entries.sort_unstable_by_key(|(id, _)| **id);
+    entries.into_iter().map(|(_, entry)| entry)
+}
+
 /// The state of reading a table.
 #[derive(Clone, Copy, Debug, Default)]
 struct TableRead {
@@ -276,14 +282,21 @@ impl Catalog {
         self.threads.contains_key(&id)
     }
 
-    /// Returns the known call sites, in no order.
+    /// Returns the known call sites, in the order of their ids.
     pub fn call_sites(&self) -> impl Iterator<Item = &Arc<CallSite>> {
-        self.call_sites.values()
+        in_order(&self.call_sites)
     }
 
-    /// Returns the known threads, in no order.
+    /// Returns the known threads, in the order of their ids.
     pub fn threads(&self) -> impl Iterator<Item = &Arc<Thread>> {
-        self.threads.values()
+        in_order(&self.threads)
+    }
+
+    /// Returns how many call sites and how many threads are known.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        (self.call_sites.len(), self.threads.len())
     }
 
     /// Returns true if an entry of a table could not be decoded. Then the ring file is damaged.

@@ -62,6 +62,14 @@ pub struct Span {
     pub(super) open_slices: u32,
     /// The sum of the times of ended slices, counted by the replay. It is there even if the replay drops slices.
     pub(super) counted_busy_nanos: u64,
+    /// The time in which a thread was in the span, as far as it has ended: that of several threads counts once.
+    pub(super) entered_nanos: u64,
+    /// Since when threads are in the span, if they are.
+    pub(super) entered_since_epoch_nanos: u64,
+    /// Until when threads were in the span, as far as it is known.
+    pub(super) entered_until_epoch_nanos: u64,
+    /// The last of the exits that came after the close.
+    pub(super) late_exit_epoch_nanos: u64,
     /// The slices that ended with the close of the span because their exits had not come.
     pub(super) cut_slices: Vec<TakenSlice>,
     /// An estimate of the bytes that the span takes in addition to itself.
@@ -173,6 +181,10 @@ impl Span {
             has_uncounted_slice: false,
             open_slices: 0,
             counted_busy_nanos: 0,
+            entered_nanos: 0,
+            entered_since_epoch_nanos: 0,
+            entered_until_epoch_nanos: 0,
+            late_exit_epoch_nanos: 0,
             cut_slices: Vec::new(),
             more_bytes: 0,
             raw_fields: Vec::new(),
@@ -234,6 +246,25 @@ impl Span {
         (self.open_slices > 0 || !self.cut_slices.is_empty()) && !self.cut_slices.iter().any(is_its)
     }
 
+    /// Notes that a thread enters the span.
+    pub(super) fn begin_slice(&mut self, epoch_nanos: u64) {
+        if self.open_slices == 0 {
+            // The clocks of two processors differ a little, so the last exit may be later than this enter.
+            self.entered_since_epoch_nanos = epoch_nanos.max(self.entered_until_epoch_nanos);
+        }
+        self.open_slices += 1;
+    }
+
+    /// Notes that a slice ends. The last one ends the time in which threads are in the span.
+    fn finish_slice(&mut self, epoch_nanos: u64) {
+        self.open_slices = self.open_slices.saturating_sub(1);
+        if self.open_slices == 0 {
+            let nanos = epoch_nanos.saturating_sub(self.entered_since_epoch_nanos);
+            self.entered_nanos = self.entered_nanos.saturating_add(nanos);
+            self.entered_until_epoch_nanos = self.entered_until_epoch_nanos.max(epoch_nanos);
+        }
+    }
+
     /// Counts the time and the instructions of a slice that a thread leaves. A slice that ended with the close has
     /// counted until then.
     pub(super) fn count_slice(
@@ -247,6 +278,7 @@ impl Span {
         match (taken, cut) {
             (Some(taken), _) => {
                 self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(epoch_nanos));
+                self.finish_slice(epoch_nanos);
                 self.count_instructions(taken);
             }
             (None, Some(at)) => {
@@ -256,6 +288,12 @@ impl Span {
                 // In a later batch, an exit may come that was long before the close.
                 let rest = cut.own_nanos(closed_nanos).saturating_sub(cut.own_nanos(epoch_nanos));
                 self.counted_busy_nanos = self.counted_busy_nanos.saturating_sub(rest);
+                self.late_exit_epoch_nanos = self.late_exit_epoch_nanos.max(epoch_nanos);
+                if self.cut_slices.is_empty() {
+                    // All threads had left the span before its close.
+                    let rest = closed_nanos.saturating_sub(self.late_exit_epoch_nanos);
+                    self.entered_nanos = self.entered_nanos.saturating_sub(rest);
+                }
                 self.count_instructions(&cut);
             }
             (None, None) => {
@@ -286,10 +324,19 @@ impl Span {
         (!self.is_open() || self.is_busy_known).then(|| self.counted_busy_nanos())
     }
 
-    /// Returns how long threads were in the span, as [`Self::busy_nanos`] does, even if the replay drops slices. If the
-    /// span was open when the replay ended, the result is the time until then.
+    /// Returns how long threads were in the span, as [`Self::busy_nanos`] does, even if the replay drops slices: the
+    /// times of several threads are added. If the span was open when the replay ended, the result is the time until
+    /// then.
     pub fn counted_busy_nanos(&self) -> u64 {
         self.counted_busy_nanos
+    }
+
+    /// Returns how long no thread was in the span, in nanoseconds, from its creation to its close. Returns `None` if
+    /// one of the two was not seen. Several threads may be in the span at the same time, so this time and
+    /// [`Self::counted_busy_nanos`] may be more than [`Self::wall_nanos`] together.
+    #[must_use]
+    pub fn idle_nanos(&self) -> Option<u64> {
+        Some(self.wall_nanos()?.saturating_sub(self.entered_nanos))
     }
 
     /// Returns the slices whose exit has not come, although the span was closed. They end with the close.
@@ -299,7 +346,7 @@ impl Span {
 
     /// Notes that a slice ends with the close of the span.
     pub(super) fn cut_slice(&mut self, taken: &TakenSlice, closed_epoch_nanos: u64) {
-        self.open_slices = self.open_slices.saturating_sub(1);
+        self.finish_slice(closed_epoch_nanos);
         self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(closed_epoch_nanos));
         self.cut_slices.push(*taken);
         if let Some(slice) = self.slices.iter_mut().rev().find(|slice| slice.id == Some(taken.slice.id)) {

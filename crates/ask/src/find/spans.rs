@@ -66,7 +66,7 @@ fn open(stats: &NameStats) -> Option<Flag> {
 
 /// Returns the flag of a name of which some spans took far longer than others.
 fn slow_spans(stats: &NameStats) -> Option<Flag> {
-    let usual_nanos = stats.quantile_nanos(0.9);
+    let usual_nanos = stats.p90_nanos;
     let limit_nanos = usual_nanos.saturating_mul(SLOW_TIMES).max(SLOW_NANOS);
     (stats.count >= SPANS_MIN && stats.max_nanos >= limit_nanos).then(|| {
         let slow = stats.longer_than(limit_nanos).max(1);

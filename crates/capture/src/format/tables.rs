@@ -38,10 +38,8 @@ impl CaptureTables {
         needed: Option<&FilterBits>,
     ) -> u64 {
         self.catalog.update(shard0);
-        let is_new = |known: usize, written: &HashSet<u32>| known > written.len();
-        if !is_new(self.catalog.call_sites().size_hint().0, &self.written_call_sites)
-            && !is_new(self.catalog.threads().size_hint().0, &self.written_threads)
-        {
+        let (call_sites, threads) = self.catalog.counts();
+        if call_sites <= self.written_call_sites.len() && threads <= self.written_threads.len() {
             return 0;
         }
         let mut entries = 0;

@@ -1,17 +1,19 @@
-//! The time window of a selection: a window that no event of the capture is in is refused, so that a mistake in it does
-//! not look like an empty capture.
+//! The time window of a selection: a window before or after the capture is refused, so that a mistake in it does not
+//! look like an empty capture. A window in it without an event is none: the program may have hung then.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::PayloadsWanted;
 use crate::read::events::{CaptureEvents, ContentRef};
 use crate::read::file::CaptureFile;
 use crate::read::file_block::FileBlock;
+use crate::select::sieve::Choice;
+use std::sync::Arc;
 
 impl CaptureFile {
     /// Checks the time window from `from_nanos` to `to_nanos`.
     ///
     /// # Errors
-    /// The window ends before it begins, or it lies before or after all events of the capture.
+    /// The window ends before it begins, or it lies before all events of the capture or after its end.
     pub(crate) fn check_window(&self, from_nanos: u64, to_nanos: u64) -> Result<(), CaptureError> {
         let shown = |nanos| since(self.bounds_nanos().0, nanos);
         let refused = |message| Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
@@ -25,6 +27,8 @@ impl CaptureFile {
         let Some(last_nanos) = self.last_nanos() else {
             return Ok(());
         };
+        // A program that hangs records nothing, and the capture goes on.
+        let last_nanos = last_nanos.max(self.bounds_nanos().1);
         // A ring whose first events were lost begins with a block of the time 0.
         let begin = |block: FileBlock| Some(block.block.header.first_nanos).filter(|nanos| *nanos > 0);
         let is_later = from_nanos > last_nanos;
@@ -47,7 +51,18 @@ impl CaptureFile {
     #[doc(hidden)]
     #[must_use]
     pub fn first_nanos(&self) -> Option<u64> {
-        let plan = self.plan(PayloadsWanted::OfTypes(&[]), None);
+        self.first_nanos_of(None)
+    }
+
+    /// Returns true if what is selected has an event. Reads the blocks until one comes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        self.first_nanos_of(self.choice.clone()).is_some()
+    }
+
+    fn first_nanos_of(&self, choice: Option<Arc<Choice>>) -> Option<u64> {
+        let plan = self.plan(PayloadsWanted::OfTypes(&[]), choice);
         let mut events = CaptureEvents::new(self.event_blocks(), plan);
         while let Some(record) = events.next_ref() {
             if let ContentRef::Event { descriptor, .. } = record.content {

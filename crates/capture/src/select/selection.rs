@@ -43,6 +43,13 @@ impl Selection {
         Self { to_nanos: Some(epoch_nanos), ..self }
     }
 
+    /// Returns the last time of the window, in nanoseconds since the epoch.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn end_epoch_nanos(&self) -> u64 {
+        self.to_nanos.unwrap_or(u64::MAX)
+    }
+
     /// Selects the events of a thread: its name, or the operating system's id of it. Several threads may be named.
     #[must_use]
     pub fn thread(mut self, name: impl Into<String>) -> Self {

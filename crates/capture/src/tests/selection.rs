@@ -380,14 +380,19 @@ fn a_time_window_beside_the_capture_is_refused_and_the_times_of_the_capture_are_
     log(&mut made, 5900, 1, 1);
     let mut capture = made.open();
     let mut select = |from, to| capture.select(&Selection::new().from_epoch_nanos(from).to_epoch_nanos(to));
-    for (from, to) in [(0, 999), (5901, u64::MAX)] {
+    for (from, to) in [(0, 999), (10_000, u64::MAX)] {
         let refused = select(from, to).unwrap_err();
         assert_eq!(refused.kind(), CaptureErrorKind::BadOptions);
-        let held = "the time window has no event: the capture holds +0.0000001s to +0.000005s; ";
+        let held = "the time window has no event: the capture holds +0.0000001s to +0.000009099s; ";
         assert!(refused.to_string().starts_with(held), "{refused}");
     }
-    for (from, to) in [(0, 1000), (5900, u64::MAX), (2000, 3000)] {
+    for (from, to) in [(0, 1000), (5900, u64::MAX), (2000, 3000), (5901, u64::MAX)] {
         select(from, to).unwrap();
+    }
+    // A program that hangs records nothing until the end of the capture.
+    for ((from, to), has_event) in [((2000, 5900), true), ((2000, 3000), false), ((5901, 9999), false)] {
+        capture.select(&Selection::new().from_epoch_nanos(from).to_epoch_nanos(to)).unwrap();
+        assert_eq!(capture.has_event(), has_event);
     }
     let mut empty = CaptureFixture::new().open();
     empty.select(&Selection::new().from_epoch_nanos(2000)).unwrap();

@@ -19,7 +19,7 @@ use eventring_ask::command_line;
 use left_out::LeftOut;
 use rings::CheckedRing;
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -110,7 +110,7 @@ impl Answer {
     fn look_at_rings(&mut self, within: Option<Duration>, time: &TimeFormat) {
         let now = now_epoch_nanos();
         let is_perf = |ring: &CheckedRing| ring.reader.info().content_type == CONTENT_TYPE_PERF;
-        let writers: HashSet<u32> = self.rings.iter().filter_map(|ring| ring.writer).collect();
+        let writers: BTreeSet<u32> = self.rings.iter().filter_map(|ring| ring.writer).collect();
         let mut left_out = LeftOut::default();
         for pid in writers {
             let has_spans = self.rings.iter().any(|ring| ring.writer == Some(pid) && is_perf(ring));

@@ -157,7 +157,8 @@ impl<'a> Crash<'a> {
         let crashed = core.notes.threads.first().copied();
         let name = |ring: u32| {
             let catalog = capture.catalog(ring);
-            catalog.threads().find(|thread| thread.os_thread_id == crashed)?.name.clone()
+            // The number of a thread that has ended may have been given to another one: the last one crashed.
+            catalog.threads().filter(|thread| thread.os_thread_id == crashed).last()?.name.clone()
         };
         let perf = capture.rings().iter().zip(0..).filter(|(ring, _)| ring.is_perf());
         let thread_name = crashed.and_then(|_| perf.map(|(_, index)| index).find_map(name));

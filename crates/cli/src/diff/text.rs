@@ -1,7 +1,7 @@
 //! The comparison for people.
 
 use crate::summary::time;
-use crate::text::format::{grouped, one_line};
+use crate::text::format::{grouped, one_line, shown_name};
 use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::text::table::{NumberTable, shortened_name};
 use anstyle::Style;
@@ -64,7 +64,7 @@ pub(super) fn write(
 
 fn instructions(span: &ComparedSpan) -> [String; 6] {
     let [a, b, change, relative] = cells(span, Measure::Instructions);
-    [one_line(&span.full_name()), count(span), a, b, change, relative]
+    [shown_name(&span.full_name()), count(span), a, b, change, relative]
 }
 
 fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
@@ -76,7 +76,7 @@ fn times(span: &ComparedSpan, alpha: f64) -> [String; 8] {
         Some(false) => "no",
         None => "",
     };
-    [one_line(&span.full_name()), count(span), a, change, relative, of(Measure::P50), of(Measure::P99), sure.into()]
+    [shown_name(&span.full_name()), count(span), a, change, relative, of(Measure::P50), of(Measure::P99), sure.into()]
 }
 
 /// Returns what one call takes on both sides, the difference, and the difference in percent.

@@ -3,7 +3,7 @@
 use crate::text::format::{TimeFormat, events};
 use eventring_capture::{CaptureFile, CaptureStats, RingLoss, RingStats};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The losses of all files, and what they leave out on purpose.
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Gaps {
     gaps: Vec<Gap>,
     /// For each rotated capture, by its name without a number, what was in files that it has removed.
-    removed: HashMap<PathBuf, Gap>,
+    removed: BTreeMap<PathBuf, Gap>,
 }
 
 /// Losses of a ring with one cause, between two times.
@@ -82,10 +82,8 @@ impl Gaps {
 
     /// Ends the list. What no file knows of was not removed.
     pub(super) fn finish(&mut self) {
-        let mut removed: Vec<Gap> = self.removed.drain().map(|(_, gap)| gap).collect();
-        removed.retain(|gap| gap.count > Some(0));
-        removed.sort_by(|a, b| a.file.cmp(&b.file));
-        self.gaps.extend(removed);
+        let removed = std::mem::take(&mut self.removed).into_values();
+        self.gaps.extend(removed.filter(|gap| gap.count > Some(0)));
     }
 
     /// Adds a file that could not be read.

@@ -5,7 +5,7 @@ use super::directories::is_first_shard;
 use super::process;
 use eventring::files::FileId;
 use eventring::reader::{Reader, ReaderErrorKind};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// Processes that belong together.
 pub(crate) struct Family {
-    members: HashSet<u32>,
+    members: BTreeSet<u32>,
     /// Processes that others have started, or that were there before.
-    others: HashSet<u32>,
+    others: BTreeSet<u32>,
     /// Files that were looked at.
     seen: HashSet<FileId>,
     next_look: Instant,
@@ -28,17 +28,17 @@ pub(crate) struct Family {
 impl Family {
     /// The family of a program that this process has just started.
     pub(crate) fn of_started(process: u32) -> Self {
-        Self::new(HashSet::from([process]), HashSet::new())
+        Self::new(BTreeSet::from([process]), BTreeSet::new())
     }
 
     /// The family of processes that run: what they have started before does not belong to it.
     pub(crate) fn of_running(processes: &[u32]) -> Self {
-        let members: HashSet<u32> = processes.iter().copied().collect();
+        let members: BTreeSet<u32> = processes.iter().copied().collect();
         let others = process::all().filter(|pid| !members.contains(pid)).collect();
         Self::new(members, others)
     }
 
-    fn new(members: HashSet<u32>, others: HashSet<u32>) -> Self {
+    fn new(members: BTreeSet<u32>, others: BTreeSet<u32>) -> Self {
         Self { members, others, seen: HashSet::new(), next_look: Instant::now(), pause: PAUSE_MIN }
     }
 

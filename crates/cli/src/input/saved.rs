@@ -3,10 +3,12 @@
 use crate::exit::{Exit, Failure};
 use crate::input::reading::ReadingBar;
 use crate::input::{advice, found, processes};
+use crate::open;
 use crate::text::losses::{
     MissingEvents, report_filter, report_never_opened, report_payload_losses, report_problem, report_removed,
     report_table_losses,
 };
+use crate::text::paint::DIM;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{LostPages, Reader, ReaderError, RingState};
 use eventring::schema::perf::PerfEvent;
@@ -142,8 +144,24 @@ impl Saved {
     ) -> anyhow::Result<()> {
         self.is_part = *selection != Selection::new() || condition.is_some();
         self.is_cut = selection.cuts_spans() || condition.is_some();
-        let selected = self.select_part(selection, condition);
+        let selected = self.say_what_is_open(selection).and_then(|()| self.select_part(selection, condition));
         selected.map_err(|error| self.or_hidden(names, selection, is_strict, error))
+    }
+
+    /// If a window of time has no event, says which spans were open then.
+    fn say_what_is_open(&mut self, selection: &Selection) -> anyhow::Result<()> {
+        let window = selection.window();
+        if window == Selection::new() {
+            return Ok(());
+        }
+        self.capture.select(&window)?;
+        if self.capture.has_event() {
+            return Ok(());
+        }
+        self.capture.select(&Selection::new())?;
+        anstream::eprintln!("{DIM}the window of time has no event; what was open in it:{DIM:#}");
+        open::lines_at(&self.capture, window.end_epoch_nanos())?.iter().for_each(|line| anstream::eprintln!("{line}"));
+        Ok(())
     }
 
     fn select_part(&mut self, selection: &Selection, condition: Option<&Condition>) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@ use crate::args::limit::{self, LimitArgs};
 use crate::input::state::add_end;
 use crate::watch::perf::{field_value, thread};
 use eventring::schema::Value as Decoded;
+use eventring::tracing::Thread;
 use eventring_live::{LiveFields, LiveState, OpenSpan, RecordedProgram};
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -24,15 +25,7 @@ pub(super) fn print(
         "programs": programs(state), "may_have_closed": perhaps, "not_tracked": state.not_tracked(),
         "at_ns": state.now_epoch_nanos(), "known_since_ns": state.known_since_epoch_nanos(), "lost": state.lost(),
     });
-    let object = |span: &OpenSpan<'_>| {
-        let mut object = object(span);
-        if let Some(frames) = stacks.of(span) {
-            object["stack"] =
-                frames.iter().map(|frame| json!({ "name": &*frame.name, "kernel": frame.is_kernel })).collect();
-        }
-        object
-    };
-    limit.write(out, &rest, "spans", old.map(object), limit::id)
+    limit.write(out, &rest, "spans", old.map(|span| object(span, stacks)), limit::id)
 }
 
 /// Returns the programs, and what is known of their ends.
@@ -47,16 +40,32 @@ pub(crate) fn programs(state: LiveState<'_>) -> Value {
     state.programs().iter().enumerate().map(program).collect()
 }
 
-fn object(span: &OpenSpan<'_>) -> Value {
-    let thread = span.thread().map(|it| to_json(&thread(&it)));
+fn object(span: &OpenSpan<'_>, stacks: &ThreadStacks) -> Value {
+    let in_it = span.threads();
+    let stack = |thread: &Thread| -> Option<Value> {
+        let frames = stacks.of(thread)?.iter();
+        Some(frames.map(|frame| json!({ "name": &*frame.name, "kernel": frame.is_kernel })).collect())
+    };
+    let threads: Vec<Value> = in_it.iter().map(|it| with(to_json(&thread(it)), "stack", stack(it))).collect();
+    let last = in_it.last().map(|it| to_json(&thread(it)));
     let parents: Vec<u64> = span.ancestors().map(eventring::tracing::SpanId::get).collect();
     let program = span.program();
-    json!({
+    let object = json!({
         "id": span.id().get(), "name": span.name(), "target": span.target(), "level": span.level().name(),
-        "age_ns": span.age_nanos(), "age_max_ns": span.age_max_nanos(), "thread": thread, "fields": fields(span.fields()), "parents": parents,
+        "age_ns": span.age_nanos(), "age_max_ns": span.age_max_nanos(), "thread": last, "threads": threads,
+        "fields": fields(span.fields()), "parents": parents,
         "opened_before_window": span.is_opened_before_window(), "may_have_closed": span.may_have_closed(),
         "pid": program.pid, "program": program.name,
-    })
+    });
+    with(object, "stack", in_it.last().and_then(|thread| stack(thread)))
+}
+
+/// Returns the object with one more member, if there is a value.
+fn with(mut object: Value, name: &str, value: Option<Value>) -> Value {
+    if let Some(value) = value {
+        object[name] = value;
+    }
+    object
 }
 
 fn fields(fields: LiveFields<'_>) -> Map<String, Value> {

@@ -18,7 +18,7 @@ use crate::text::losses::report_problem;
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{RingSet, SetRing};
-use eventring_capture::CapturedRing;
+use eventring_capture::{CaptureFile, CapturedRing};
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
 use eventring_profile::frames::last_stacks;
 pub(super) use json::programs;
@@ -28,7 +28,7 @@ use std::io::{self, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use text::OpenScreen;
-pub(super) use text::{age, program_name};
+pub(super) use text::{age, program_name, threads};
 use tree::OpenTree;
 
 /// The longest time between two looks at Ctrl-C.
@@ -89,6 +89,26 @@ pub(super) fn run(args: &OpenArgs) -> anyhow::Result<Exit> {
         return Exit::Usage.fail("--at needs a capture; of rings, `open` shows the present");
     }
     of_rings(args)
+}
+
+/// The number of lines that other verbs show of what is open.
+const LINES_MAX: usize = 20;
+
+/// Returns what was open at a time of a capture, in a few lines.
+pub(super) fn lines_at(capture: &CaptureFile, epoch_nanos: u64) -> anyhow::Result<Vec<String>> {
+    let options = LiveOptions::new().windows([]).without_self_times();
+    let live = Live::of_capture(capture, Some(epoch_nanos), &options)?;
+    let screen = OpenScreen {
+        state: live.state(),
+        tree: &OpenTree::new(live.state(), 0),
+        stacks: &ThreadStacks::default(),
+        columns: columns(&io::stderr()),
+        rows: Some(LINES_MAX),
+        shows_all: false,
+        shows_perhaps: false,
+        time: &TimeFormat::new(false),
+    };
+    Ok(screen.draw())
 }
 
 fn options(args: &OpenArgs, have_spans: bool) -> LiveOptions {

@@ -3,9 +3,12 @@
 use crate::text::format::one_line;
 use crate::text::paint::DIM;
 use crate::text::table::shortened_end;
+use crate::watch::perf::thread_label;
+use eventring::tracing::Thread;
 use eventring_live::{LiveState, OpenSpan};
 use eventring_profile::frames::Frame;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The number of frames of a thread that are shown.
 const FRAMES_MAX: usize = 60;
@@ -18,12 +21,10 @@ impl ThreadStacks {
     /// Looks at the threads of all open spans. What cannot be seen is reported.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub(super) fn now(state: LiveState<'_>) -> Self {
-        use std::collections::BTreeSet;
-
         let mut threads: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for span in state.open_spans().to_vec() {
-            if let Some(thread) = thread_of(&span).filter(|_| state.end_of(span.program_index()).is_none()) {
-                threads.entry(span.program().pid).or_default().insert(thread);
+            if state.end_of(span.program_index()).is_none() {
+                threads.entry(span.program().pid).or_default().extend(threads_of(&span).map(|(number, _)| number));
             }
         }
         let mut all = BTreeMap::new();
@@ -42,12 +43,12 @@ impl ThreadStacks {
         Self::default()
     }
 
-    /// Returns the stack of the thread that is in a span.
-    pub(super) fn of(&self, span: &OpenSpan<'_>) -> Option<&[Frame]> {
-        self.0.get(&thread_of(span)?).map(Vec::as_slice)
+    /// Returns the stack of a thread.
+    pub(super) fn of(&self, thread: &Thread) -> Option<&[Frame]> {
+        self.0.get(&thread.os_thread_id?).map(Vec::as_slice)
     }
 
-    /// Returns the lines below a span, unless they come below a span in it.
+    /// Returns the lines below a span: the stacks of its threads, unless they come below a span in it.
     pub(super) fn lines(
         &self,
         span: &OpenSpan<'_>,
@@ -55,19 +56,25 @@ impl ThreadStacks {
         room: usize,
         left: usize,
     ) -> Vec<String> {
-        let thread = thread_of(span);
-        if thread.is_none() || next.is_some_and(|next| thread_of(next) == thread) {
-            return Vec::new();
+        let inner: BTreeSet<u32> = next.into_iter().flat_map(threads_of).map(|(number, _)| number).collect();
+        let all: Vec<_> = threads_of(span).collect();
+        let line = |text: String| format!("{:left$}{DIM}{}{DIM:#}", "", shortened_end(&text, room));
+        let mut lines = Vec::new();
+        for (_, thread) in all.iter().filter(|(number, _)| !inner.contains(number)) {
+            let frames = self.of(thread).unwrap_or_default();
+            if all.len() > 1 && !frames.is_empty() {
+                lines.push(line(format!("{}:", one_line(&thread_label(thread)))));
+            }
+            let of_frame = |frame: &Frame| {
+                line(format!("at {}{}", one_line(&frame.name), if frame.is_kernel { " (kernel)" } else { "" }))
+            };
+            lines.extend(frames.iter().take(FRAMES_MAX).map(of_frame));
         }
-        let frames = self.of(span).unwrap_or_default();
-        let line = |frame: &Frame| {
-            let text = format!("at {}{}", one_line(&frame.name), if frame.is_kernel { " (kernel)" } else { "" });
-            format!("{:left$}{DIM}{}{DIM:#}", "", shortened_end(&text, room))
-        };
-        frames.iter().take(FRAMES_MAX).map(line).collect()
+        lines
     }
 }
 
-fn thread_of(span: &OpenSpan<'_>) -> Option<u32> {
-    span.thread()?.os_thread_id
+/// Returns the threads that are in a span, with their numbers in the system.
+fn threads_of(span: &OpenSpan<'_>) -> impl Iterator<Item = (u32, Arc<Thread>)> + use<> {
+    span.threads().into_iter().filter_map(|thread| Some((thread.os_thread_id?, thread)))
 }

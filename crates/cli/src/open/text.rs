@@ -3,14 +3,14 @@
 use super::stacks::ThreadStacks;
 use super::tree::{OpenNode, OpenTree};
 use crate::input::state::end_in_words;
-use crate::text::format::{TimeFormat, bytes, counted, duration, grouped, one_line, rate};
-use crate::text::paint::{BOLD, DIM, WARNING};
+use crate::text::format::{TimeFormat, bytes, counted, duration, grouped, one_line, rate, shown_name};
+use crate::text::paint::{BOLD, DIM, PLAIN, WARNING};
 use crate::text::table::shortened_end;
 use crate::watch::perf::{field_value, thread_label};
 use eventring::reader::RingEnd;
 use eventring_export::SharedNames;
 use eventring_live::{LiveState, OpenSpan, RecordedProgram, SeriesKind};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl OpenScreen<'_, '_> {
         let mut program = None;
         let mut at = 0;
         // The spans of each shape among the neighbours at each depth: how many were shown, and those that were not.
-        let mut alike: Vec<HashMap<u64, (usize, Option<Hidden>)>> = Vec::new();
+        let mut alike: Vec<BTreeMap<u64, (usize, Option<Hidden>)>> = Vec::new();
         if !has_several {
             lines.push(titles());
         }
@@ -83,7 +83,7 @@ impl OpenScreen<'_, '_> {
             program = Some(index);
             self.close(&mut alike, node.depth + 1, &mut lines);
             if alike.len() <= node.depth {
-                alike.resize_with(node.depth + 1, HashMap::new);
+                alike.resize_with(node.depth + 1, BTreeMap::new);
             }
             let (shown, hidden) = alike[node.depth].entry(node.shape).or_default();
             if self.shows_all || *shown < ALIKE_MAX {
@@ -114,7 +114,7 @@ impl OpenScreen<'_, '_> {
     }
 
     /// Adds lines for the hidden spans of this depth and of greater depths, whose neighbours have all come.
-    fn close(&self, alike: &mut Vec<HashMap<u64, (usize, Option<Hidden>)>>, depth: usize, lines: &mut Vec<String>) {
+    fn close(&self, alike: &mut Vec<BTreeMap<u64, (usize, Option<Hidden>)>>, depth: usize, lines: &mut Vec<String>) {
         while alike.len() > depth {
             let hidden = alike.pop().into_iter().flatten().filter_map(|(_, (_, hidden))| hidden);
             let mut hidden: Vec<Hidden> = hidden.collect();
@@ -186,7 +186,7 @@ impl OpenScreen<'_, '_> {
             let name = shared.shown(name, content);
             let (per_second, payload) = (rate(stats.per_second()), bytes(stats.payload_bytes()));
             let text =
-                format!("{:>12}  {per_second:>10}/s  {payload:>10}  {}", grouped(stats.count()), one_line(&name));
+                format!("{:>12}  {per_second:>10}/s  {payload:>10}  {}", grouped(stats.count()), shown_name(&name));
             lines.push(self.fitting(&text, 0));
         }
         if lines.len() == 1 {
@@ -202,13 +202,11 @@ impl OpenScreen<'_, '_> {
 
     fn line(&self, node: &OpenNode<'_>) -> String {
         let span = &node.span;
-        let thread = span.thread().map(|thread| one_line(&thread_label(&thread)));
-        let thread = match &thread {
-            Some(thread) => shortened_end(thread, THREAD_WIDTH),
-            None => NO_THREAD.to_owned(),
-        };
+        let thread = threads(span, THREAD_WIDTH);
+        let dim = if thread.is_some() { PLAIN } else { DIM };
+        let thread = thread.unwrap_or_else(|| NO_THREAD.to_owned());
         let indent = indent(node.depth);
-        let name = one_line(&self.tree.shared.shown(&span.name(), span.target()));
+        let name = shown_name(&self.tree.shared.shown(&span.name(), span.target()));
         let fields = fields(span);
         let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
         let room = self.columns.map(|columns| columns.saturating_sub(left).max(1));
@@ -219,7 +217,6 @@ impl OpenScreen<'_, '_> {
             Some(rest) => (format!("{indent}{BOLD}{name}{BOLD:#}"), rest.to_owned()),
             None => (shown, String::new()),
         };
-        let dim = if span.thread().is_some() { crate::text::paint::PLAIN } else { DIM };
         format!(
             "{:>AGE_WIDTH$}  {dim}{thread:<THREAD_WIDTH$}{dim:#}  {bold}{rest}",
             age(span.age_nanos(), span.is_opened_before_window(), span.age_max_nanos(), node.may_have_closed)
@@ -269,7 +266,7 @@ fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>, shared: &SharedNames) 
         inner: 0,
         youngest_nanos: age_nanos,
         oldest_nanos: age_nanos,
-        name: one_line(&shared.shown(&node.span.name(), node.span.target())),
+        name: shown_name(&shared.shown(&node.span.name(), node.span.target())),
         may_have_closed: node.may_have_closed,
         depth: node.depth,
     });
@@ -297,6 +294,16 @@ pub(crate) fn age(nanos: u64, is_opened_before_window: bool, max_nanos: Option<u
     };
     let closed = if may_have_closed { "? " } else { "" };
     format!("{closed}{older}{}", duration(Duration::from_nanos(nanos)))
+}
+
+/// Returns the thread that has entered a span last, and how many others are in it, in so many columns: `worker-1 +2`.
+/// Returns `None` if no thread is in it.
+pub(crate) fn threads(span: &OpenSpan<'_>, width: usize) -> Option<String> {
+    let threads = span.threads();
+    let (last, others) = threads.split_last()?;
+    let others = if others.is_empty() { String::new() } else { format!(" +{}", grouped(others.len() as u64)) };
+    let name = shortened_end(&one_line(&thread_label(last)), width.saturating_sub(others.len()));
+    Some(name + &others)
 }
 
 fn indent(depth: usize) -> String {

@@ -1,6 +1,6 @@
 //! Tasks for people.
 
-use crate::text::format::{columns, counted, duration, one_line};
+use crate::text::format::{columns, counted, duration, one_line, shown_name};
 use crate::text::paint::{BOLD, DIM, ERROR, WARNING};
 use crate::text::table::NumberTable;
 use anstyle::Style;
@@ -40,7 +40,7 @@ pub(super) fn write(out: &mut impl Write, answer: &Answer, rows: usize, deadlock
 /// Writes a cycle: who waits for whom.
 fn write_deadlock(out: &mut impl Write, answer: &Answer, cycle: &[u64]) -> io::Result<()> {
     let find = |id: &u64| answer.tasks.iter().find(|task| task.id == *id);
-    let name = |id: &u64| find(id).map_or_else(|| id.to_string(), |task| format!("{} ({id})", one_line(&task.name)));
+    let name = |id: &u64| find(id).map_or_else(|| id.to_string(), |task| format!("{} ({id})", shown_name(&task.name)));
     let why = match cycle {
         [id] if find(id).is_some_and(|task| task.is_unwakeable) => " waits, and nobody can wake it any more",
         [_] => " waits for a lock that it holds itself",
@@ -63,7 +63,7 @@ fn table(tasks: &[TaskView]) -> NumberTable<8> {
             _ => Style::new(),
         };
         let cells = [
-            one_line(&task.name),
+            shown_name(&task.name),
             task.id.to_string(),
             task.state.name().to_owned(),
             task.polls.to_string(),
@@ -81,7 +81,7 @@ fn table(tasks: &[TaskView]) -> NumberTable<8> {
 fn note(task: &TaskView) -> String {
     let mut parts = Vec::new();
     parts.extend(task.span.as_ref().map(|span| format!("in {}", one_line(span))));
-    parts.extend(task.woken_by.as_ref().map(|by| format!("woken by {} ({})", one_line(&by.name), by.id)));
+    parts.extend(task.woken_by.as_ref().map(|by| format!("woken by {} ({})", shown_name(&by.name), by.id)));
     if !task.spawned_at.is_empty() {
         parts.push(one_line(&task.spawned_at));
     }

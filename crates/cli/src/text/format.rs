@@ -132,6 +132,12 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if harms(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// Returns a name safe for a terminal, as [`one_line`] does. The empty name is shown as `""`: an empty cell would say
+/// that there is none.
+pub(crate) fn shown_name(name: &str) -> String {
+    if name.is_empty() { "\"\"".to_owned() } else { one_line(name) }
+}
+
 /// Returns the width in columns if `out` is a terminal.
 pub(crate) fn columns(out: &(impl IsTerminal + AsTerminal)) -> Option<usize> {
     if !out.is_terminal() {

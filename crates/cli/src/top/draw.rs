@@ -2,14 +2,14 @@
 
 use super::draw_threads;
 use super::list::ListOrder as _;
-use super::model::{TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
+use super::model::{SHORT, TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
 use super::open_spans::{TopOpen, TopOpenSpans};
 use super::typed::TopEvent;
 use super::view::TopView;
 use crate::input::state::end_in_words;
 use crate::open;
 use crate::summary::time;
-use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate};
+use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate, shown_name};
 use crate::text::table::shortened_end;
 use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
@@ -25,6 +25,8 @@ const RINGS_MAX: usize = 4;
 const WIDE: u16 = 110;
 /// The width from which on threads are shown beside the open spans.
 const PANEL_FROM: u16 = 160;
+/// The width of the column of threads beside the open spans.
+pub(super) const THREAD_WIDTH: usize = 24;
 pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const STATS: [&str; 6] = ["spans/s", "self", "p50", "p90", "p99", "max"];
@@ -78,7 +80,7 @@ pub(super) fn draw(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buf
             draw_threads::panel(screen, view, panel, buf);
         }
     }
-    self::rings(&screen.rings, rings, buf);
+    self::rings(screen, rings, buf);
     self::keys(view, spans.perhaps > 0 && !shows_threads, keys.width).render(keys, buf);
 }
 
@@ -100,10 +102,12 @@ fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
         true => coloured(view, BOLD, Color::Red),
         false => Style::new(),
     };
+    // The rates are those of what was seen. If events were lost meanwhile, there were more.
+    let rate = |per_second: f64| format!("  {}{}", at_least(screen, SHORT), low_rate(per_second));
     let mut parts = vec![
-        Span::raw(format!("  {} events/s", low_rate(screen.events_per_second))),
-        Span::raw(format!("  {} spans/s", low_rate(screen.spans_per_second))),
-        Span::styled(format!("  {} errors/s", low_rate(screen.errors_per_second)), errors),
+        Span::raw(format!("{} events/s", rate(screen.events_per_second))),
+        Span::raw(format!("{} spans/s", rate(screen.spans_per_second))),
+        Span::styled(format!("{} errors/s", rate(screen.errors_per_second)), errors),
     ];
     if view.is_paused {
         parts.push(Span::styled("  paused", coloured(view, BOLD, Color::Cyan)));
@@ -113,12 +117,14 @@ fn head<'s>(screen: &TopScreen, view: &TopView, width: u16) -> Line<'s> {
     Line::from(parts)
 }
 
+/// Returns the mark of a window of which events were lost.
+fn at_least(screen: &TopScreen, window: usize) -> &'static str {
+    if screen.has_losses[window] { "≥ " } else { "" }
+}
+
 /// Returns what the user should know of this screen before all else.
 fn warnings(screen: &TopScreen) -> String {
     let mut said = Vec::new();
-    if screen.lost > 0 {
-        said.push(format!("{} lost: the counts are too low", counted(screen.lost, "event", "events")));
-    }
     if screen.not_tracked > 0 {
         said.push(format!("{} could not be kept", counted(screen.not_tracked, "open span", "open spans")));
     }
@@ -138,7 +144,7 @@ fn warnings(screen: &TopScreen) -> String {
 fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let shown = view.names.shown(&screen.names);
     let is_wide = area.width >= WIDE;
-    let title = format!("{}, by {}", window_words(screen, TABLE), view.names.order.word());
+    let title = format!("{} by {}", window_words(screen, TABLE), view.names.order.word());
     let mut titles = vec![Cell::from(title)];
     let mut widths = vec![Constraint::Fill(1)];
     if is_wide {
@@ -156,7 +162,7 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let rows = shown.iter().map(|row| {
         // A wide table has a column of targets.
         let name = if is_wide { row.key.name.as_str().into() } else { shared.shown(&row.key.name, &row.key.target) };
-        let mut cells = vec![Cell::from(one_line(&name))];
+        let mut cells = vec![Cell::from(shown_name(&name))];
         if is_wide {
             cells.push(Cell::from(Text::styled(one_line(&row.key.target), DIM)));
         }
@@ -175,7 +181,7 @@ fn typed(screen: &TopScreen, area: Rect, buf: &mut Buffer) {
     let shared = SharedNames::of(screen.events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     let row = |event: &TopEvent| {
         let bytes = format!("{}/s", bytes(event.bytes_per_second as u64));
-        let name = one_line(&shared.shown(&event.name, &event.content));
+        let name = shown_name(&shared.shown(&event.name, &event.content));
         Row::new([Cell::from(name), right(low_rate(event.per_second)), right(bytes)])
     };
     let widths = [Constraint::Fill(1), Constraint::Length(10), Constraint::Length(14)];
@@ -196,17 +202,19 @@ pub(super) fn selectable(table: Table<'_>, selected: Option<usize>, area: Rect, 
     StatefulWidget::render(table, area, buf, &mut TableState::new().with_selected(selected));
 }
 
-/// Returns a window in words: `the last 10 s`, or `3.2 s of 10 s` if it covers less.
+/// Returns a window in words: `the last 10 s`, or `3.2 s of 10 s` if it covers less. `≥` says that events were lost in
+/// it, so there were more than it counts.
 fn window_words(screen: &TopScreen, window: usize) -> String {
     let (covered, seconds) = (screen.covered[window], WINDOWS[window].as_secs());
+    let least = at_least(screen, window);
     match covered < WINDOWS[window] {
-        true => format!("{} of {seconds} s", duration(covered)),
-        false => format!("the last {seconds} s"),
+        true => format!("{least}{} of {seconds} s", duration(covered)),
+        false => format!("{least}the last {seconds} s"),
     }
 }
 
 fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) {
-    let name = one_line(&full_name(&detail.key.name, &detail.key.target));
+    let name = shown_name(&full_name(&detail.key.name, &detail.key.target));
     let [head, table] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     Line::styled(name, BOLD).render(head, buf);
     let rows = detail.windows.iter().enumerate().map(|(window, of_window)| {
@@ -232,10 +240,10 @@ pub(super) fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
 fn open(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let old = coloured(view, Style::new(), Color::Cyan);
     let rows = open_lines(spans, screen, view);
-    let rows = rows.iter().map(|[age, thread, name]| {
-        Row::new([right(&**age).style(old), Cell::from(shortened_end(thread, 24)), Cell::from(&**name)])
-    });
-    let widths = [Constraint::Length(14), Constraint::Length(24), Constraint::Fill(1)];
+    let rows = rows
+        .iter()
+        .map(|[age, thread, name]| Row::new([right(&**age).style(old), Cell::from(&**thread), Cell::from(&**name)]));
+    let widths = [Constraint::Length(14), Constraint::Length(THREAD_WIDTH as u16), Constraint::Fill(1)];
     let titles = Row::new([right("age"), Cell::from("thread"), Cell::from(spans.words())]).style(DIM);
     Widget::render(Table::new(rows, widths).header(titles), area, buf);
 }
@@ -247,7 +255,7 @@ fn open_lines(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView) -> Vec<[
     let open = spans.all().map(|span| (span.name.as_str(), span.target.as_str()));
     let rows = screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str()));
     let shared = SharedNames::of(open.chain(rows));
-    let line = |span: &TopOpen| [age(span), thread(span), one_line(&shared.shown(&span.name, &span.target))];
+    let line = |span: &TopOpen| [age(span), thread(span), shown_name(&shared.shown(&span.name, &span.target))];
     let perhaps = if view.shows_perhaps { &spans.first_perhaps[..] } else { &[] };
     let mut lines: Vec<[String; 3]> = spans.first.iter().chain(perhaps).map(line).collect();
     if spans.perhaps > 0 && !view.shows_perhaps {
@@ -263,7 +271,8 @@ fn age(span: &TopOpen) -> String {
     open::age(span.age_nanos, span.is_opened_before_window, span.age_max_nanos, span.may_have_closed)
 }
 
-fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
+fn rings(screen: &TopScreen, area: Rect, buf: &mut Buffer) {
+    let rings = &screen.rings;
     let row = |ring: &TopRing| {
         let shards = if ring.shards > 1 { format!(" ({} shards)", ring.shards) } else { String::new() };
         let past = match Duration::try_from_secs_f64(ring.past_seconds) {
@@ -282,7 +291,11 @@ fn rings(rings: &[TopRing], area: Rect, buf: &mut Buffer) {
         rows.push(Row::new([format!("… and {} more", rings.len() - RINGS_MAX)]));
     }
     let widths = [Constraint::Fill(1), Constraint::Length(6), Constraint::Length(14), Constraint::Length(9)];
-    let titles = Row::new([Cell::from("ring"), right("fill"), right("past"), right("events/s")]).style(DIM);
+    let lost = match screen.lost {
+        0 => "ring".to_owned(),
+        lost => format!("ring ({} lost by this reader)", counted(lost, "event", "events")),
+    };
+    let titles = Row::new([Cell::from(lost), right("fill"), right("past"), right("events/s")]).style(DIM);
     Widget::render(Table::new(rows, widths).header(titles), area, buf);
 }
 

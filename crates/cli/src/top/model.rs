@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The windows in which spans are counted.
 pub(super) const WINDOWS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
 /// The window of the rates of all spans and errors: one second.
-const SHORT: usize = 0;
+pub(super) const SHORT: usize = 0;
 /// The window of the table of names: ten seconds.
 pub(super) const TABLE: usize = 1;
 
@@ -25,6 +25,8 @@ pub(super) struct TopScreen {
     pub(super) at_epoch_nanos: u64,
     /// The time that each of [`WINDOWS`] covers.
     pub(super) covered: [Duration; WINDOWS.len()],
+    /// True for each of [`WINDOWS`] of which events were lost: its counts are what was seen.
+    pub(super) has_losses: [bool; WINDOWS.len()],
     pub(super) events_per_second: f64,
     pub(super) spans_per_second: f64,
     /// Log records of the level ERROR.
@@ -110,6 +112,7 @@ impl TopScreen {
             programs,
             at_epoch_nanos: state.now_epoch_nanos(),
             covered: std::array::from_fn(|window| state.covered(window)),
+            has_losses: std::array::from_fn(|window| state.has_losses_in(window)),
             events_per_second: state.events_per_second(SHORT),
             spans_per_second: state.series().filter(is_of_spans).map(|it| it.per_second(SHORT)).sum(),
             errors_per_second: state.series().filter(is_of_errors).map(|it| it.per_second(SHORT)).sum(),

@@ -1,7 +1,8 @@
 //! Open spans as plain data.
 
+use super::draw::THREAD_WIDTH;
+use crate::open;
 use crate::text::format::{counted, grouped};
-use crate::watch::perf::thread_label;
 use eventring_live::OpenSpan;
 
 /// The number of open spans of each kind that are kept for the screen.
@@ -15,7 +16,7 @@ pub(super) struct TopOpen {
     pub(super) age_nanos: u64,
     /// The largest age that the span can have, if its program has ended.
     pub(super) age_max_nanos: Option<u64>,
-    /// The thread that is in the span.
+    /// The thread that has entered the span last, and how many others are in it.
     pub(super) thread: Option<String>,
     pub(super) is_opened_before_window: bool,
     pub(super) may_have_closed: bool,
@@ -71,7 +72,7 @@ impl TopOpen {
             target: span.target().to_owned(),
             age_nanos: span.age_nanos(),
             age_max_nanos: span.age_max_nanos(),
-            thread: span.thread().map(|thread| thread_label(&thread)),
+            thread: open::threads(span, THREAD_WIDTH),
             is_opened_before_window: span.is_opened_before_window(),
             may_have_closed: span.may_have_closed(),
             pid: span.program().pid,

@@ -109,6 +109,7 @@ fn screen() -> TopScreen {
             })
             .collect(),
         lost: 1234,
+        has_losses: [true, true, true],
         ..TopScreen::default()
     }
 }
@@ -129,6 +130,28 @@ fn a_screen_of_80_by_24_and_one_of_200_by_50_have_all_parts() {
     let view = TopView { names, ..TopView::default() };
     insta::assert_snapshot!("80x24", drawn(&screen(), &view, (80, 24)).backend());
     insta::assert_snapshot!("200x50", drawn(&screen(), &view, (200, 50)).backend());
+}
+
+#[test]
+fn a_loss_is_a_mark_at_the_rates_of_its_time_and_no_line_of_its_own() {
+    let lines = |screen: &TopScreen| -> Vec<String> {
+        super::draw::lines(drawn(screen, &TopView::default(), (100, 24)).backend().buffer()).collect()
+    };
+    let mut screen = TopScreen { has_losses: [false; 3], ..screen() };
+    let before = lines(&screen);
+    assert!(before[0].contains("  1.25 M events/s  401.2 k spans/s"), "{before:#?}");
+    // Events of the last ten seconds were lost, and none of the last second.
+    screen.has_losses = [false, true, true];
+    let after = lines(&screen);
+    assert_eq!((after.len(), &after[0]), (before.len(), &before[0]));
+    assert!(after[1].contains("≥ the last 10 s by self time"), "{after:#?}");
+    assert!(after.iter().any(|line| line.starts_with("ring (1,234 events lost by this reader)")), "{after:#?}");
+    screen.has_losses = [true; 3];
+    assert!(
+        lines(&screen)[0].contains("  ≥ 1.25 M events/s  ≥ 401.2 k spans/s  ≥ 0.4 errors/s"),
+        "{:#?}",
+        lines(&screen)
+    );
 }
 
 #[test]
@@ -169,7 +192,7 @@ fn a_name_is_shown_with_its_windows_and_its_open_spans() {
     }
     screen.detail = None;
     let text = drawn(&screen, &view, (80, 24)).backend().to_string();
-    assert!(text.contains("3.2 s of 10 s, by self time ") && !text.contains("the last 10 s"), "{text}");
+    assert!(text.contains("3.2 s of 10 s by self time ") && !text.contains("the last 10 s"), "{text}");
 }
 
 #[test]

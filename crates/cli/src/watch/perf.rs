@@ -64,9 +64,9 @@ pub(crate) fn is_description(event_type: u16) -> bool {
 /// Returns the thread's name, or its id.
 pub(crate) fn thread_label(thread: &Thread) -> String {
     match (&thread.name, thread.os_thread_id) {
-        (Some(name), _) => name.clone(),
-        (None, Some(tid)) => format!("tid {tid}"),
-        (None, None) => format!("thread {}", thread.id),
+        (Some(name), _) if !name.is_empty() => name.clone(),
+        (_, Some(tid)) => format!("tid {tid}"),
+        (_, None) => format!("thread {}", thread.id),
     }
 }
 

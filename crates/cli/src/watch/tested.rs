@@ -115,7 +115,7 @@ impl Subject for Tested<'_> {
         Some(&site.target)
     }
 
-    fn thread_name(&self, take: &mut dyn FnMut(&str)) {
+    fn each_thread_name(&self, take: &mut dyn FnMut(&str)) {
         if let Some(name) = self.record.and_then(|record| record.thread.name.as_deref()) {
             take(name);
         }

@@ -5,11 +5,12 @@ use super::ring::Ring;
 use super::rings::Rings;
 use super::screen::Screen;
 use super::{Printer, perf};
-use crate::text::format::{TimeFormat, columns, events, grouped, one_line, rate};
+use crate::text::format::{TimeFormat, columns, events, grouped, one_line, rate, shown_name};
 use crate::text::paint::{self, BOLD, DIM, PLAIN, WARNING};
 use anstyle::Style;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
+use eventring::schema::perf::flags;
 use eventring::schema::{MALFORMED, Value};
 use eventring::tracing::{CallSite, PerfContent, PerfRecord};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -219,7 +220,7 @@ impl<O: Write> Lines<O> {
             let level = site.level.name().unwrap_or_default();
             self.line.push(paint::level(site.level), format!("{level:<5} "));
             if !matches!(record.content, PerfContent::Event { .. }) || has_own_name(site) {
-                self.line.push(BOLD, format!("{} ", one_line(&site.name)));
+                self.line.push(BOLD, format!("{} ", shown_name(&site.name)));
             }
         }
         let Value::Struct(said) = perf::value(record, false) else { return };
@@ -227,10 +228,13 @@ impl<O: Write> Lines<O> {
             match value {
                 Value::Struct(fields) if name == "fields" => self.fields(&fields),
                 // These values have their own places in the line. A NaN stands for an unknown value and is not shown.
-                _ if ["name", "target", "level", "parent"].contains(&name) => {}
+                _ if ["name", "target", "level", "parent", "kind"].contains(&name) => {}
                 Value::F64(number) if number.is_nan() => {}
                 value => self.fields(&[(name, value)]),
             }
+        }
+        if matches!(record.content, PerfContent::SpanNew { flags, .. } if flags & flags::SCOPE != 0) {
+            self.line.push(DIM, "scope ".to_owned());
         }
         if let PerfContent::SpanNew { parent: Some(parent), .. } = &record.content {
             self.line.push(DIM, format!("parent={parent} "));

@@ -154,9 +154,7 @@ impl TraceBuilder<'_> {
     pub(super) fn end_tasks(&mut self) -> io::Result<()> {
         let ends = self.outline.end_nanos.clone();
         for (process, end_nanos) in ends.iter().enumerate() {
-            let mut tasks: Vec<_> = self.drawn_tasks.open.take_process(process).collect();
-            tasks.sort_unstable_by_key(|(id, _)| *id);
-            for (_, task) in tasks {
+            for (_, task) in self.drawn_tasks.open.take_process(process) {
                 let Some(mut drawn) = task.more else { continue };
                 let mut args = Args::default();
                 args.push_open(task.phase.since_epoch_nanos, *end_nanos);

@@ -42,8 +42,8 @@ pub trait Subject {
         None
     }
 
-    /// Calls `take` with the name of the thread.
-    fn thread_name(&self, take: &mut dyn FnMut(&str)) {
+    /// Calls `take` with the name of each of its threads.
+    fn each_thread_name(&self, take: &mut dyn FnMut(&str)) {
         let _ = take;
     }
 

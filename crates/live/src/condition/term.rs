@@ -143,9 +143,12 @@ impl Term {
                 subject.target().is_some_and(|target| pattern.fits(target) == *is)
             }
             Self::Name { kind: NameKind::Thread, is, pattern } => {
-                let mut holds = false;
-                subject.thread_name(&mut |name| holds = pattern.fits(name) == *is);
-                holds
+                let (mut has_thread, mut fits) = (false, false);
+                subject.each_thread_name(&mut |name| {
+                    has_thread = true;
+                    fits |= pattern.fits(name);
+                });
+                has_thread && fits == *is
             }
             Self::Task { is, pattern } => {
                 let mut holds = false;

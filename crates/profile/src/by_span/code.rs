@@ -171,12 +171,13 @@ impl CodeStacks {
     /// Finds the files of addresses whose file was told later than they.
     fn place_rest(&mut self) {
         let placed = self.stacks.iter_mut().filter(|(_, stack)| stack.is_placed);
-        let again: Vec<(StackKey, u32)> = placed
+        let mut again: Vec<(StackKey, u32)> = placed
             .map(|(key, stack)| {
                 stack.is_placed = false;
                 (*key, stack.process)
             })
             .collect();
+        again.sort_unstable();
         again.into_iter().for_each(|(key, process)| self.place(key, process));
     }
 

@@ -5,7 +5,7 @@ use crate::line::syscalls;
 use crate::line::thread::{Doing, ThreadLine, name_of};
 use crate::line::{Changed, Lines};
 use eventring::reader::Descriptor;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// The largest number of times in spans that wait for a word about their thread.
@@ -100,7 +100,7 @@ impl<T> ThreadShare<'_, T> {
 #[derive(Debug)]
 pub struct TimeJoin<T> {
     lines: Lines,
-    threads: HashMap<u32, JoinedThread<T>>,
+    threads: BTreeMap<u32, JoinedThread<T>>,
 }
 
 #[derive(Debug)]
@@ -123,7 +123,7 @@ struct JoinedThread<T> {
 
 impl<T> Default for TimeJoin<T> {
     fn default() -> Self {
-        Self { lines: Lines::default(), threads: HashMap::new() }
+        Self { lines: Lines::default(), threads: BTreeMap::new() }
     }
 }
 

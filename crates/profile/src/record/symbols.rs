@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) fn record(stacks: &Stacks, ring: &Ring, epoch_nanos: u64) -> u64 {
     let mut kernel: Vec<u64> = Vec::new();
     let mut files: BTreeMap<Arc<str>, Vec<(u64, u64)>> = BTreeMap::new();
-    for (address, place) in stacks.places() {
+    for (address, place) in stacks.places().iter().collect::<BTreeMap<_, _>>() {
         match place {
             Place::Kernel => kernel.push(*address),
             Place::File(path, offset) => files.entry(path.clone()).or_default().push((*address, *offset)),

@@ -3,7 +3,7 @@
 use super::records::thread_name;
 use crate::schema::{ThreadName, ThreadSeen};
 use eventring::schema::Utf8;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The largest number of names of other threads that are kept.
 const NAMES_MAX: usize = 1 << 16;
@@ -62,7 +62,7 @@ pub(super) struct Thread {
 /// The followed threads, and names of others.
 #[derive(Default)]
 pub(super) struct Threads {
-    followed: HashMap<u32, Thread>,
+    followed: BTreeMap<u32, Thread>,
     names: HashMap<u32, ThreadName>,
     /// In a container the scheduler's tracepoints have the system's numbers of threads. What they are in here is
     /// learnt.

@@ -3,12 +3,12 @@
 use super::Question;
 use eventring::tracing::{CallSite, Span};
 use eventring_capture::recording::{OverSpan, PerDescription, ReplayConsumer, ReplayState, SpanParts};
-use eventring_capture::{CaptureError, CaptureErrorKind};
+use eventring_capture::{CaptureError, CaptureErrorKind, WallTimes};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 
-/// The spans of a name whose lengths are looked at: a random choice of all.
+/// The spans of a name among which normal ones are chosen: a random choice of all.
 const SAMPLE_MAX: usize = 2048;
 /// What a span must take beyond the median, at least, so that it is called slow. Below that lies what any machine does.
 const EXCESS_MIN_NANOS: u64 = 500_000;
@@ -49,11 +49,16 @@ struct Named {
     slowest: BinaryHeap<Reverse<FoundSpan>>,
     sample: Vec<FoundSpan>,
     random: u64,
+    lengths: WallTimes,
+    /// At the end: the lengths that half and nine tenths do not exceed.
+    median_nanos: u64,
+    usual_nanos: u64,
 }
 
 impl Named {
     fn add(&mut self, span: FoundSpan, slow_max: usize) {
         self.count += 1;
+        self.lengths.add(span.nanos);
         self.slowest.push(Reverse(span));
         if self.slowest.len() > slow_max {
             self.slowest.pop();
@@ -73,23 +78,20 @@ impl Named {
         }
     }
 
-    /// Returns the lengths at these parts of the sample.
-    fn quantiles<const N: usize>(&self, parts: [f64; N]) -> [u64; N] {
-        let mut nanos: Vec<u64> = self.sample.iter().map(|span| span.nanos).collect();
-        nanos.sort_unstable();
-        parts.map(|part| nanos.get((part * nanos.len() as f64) as usize).or(nanos.last()).copied().unwrap_or(0))
+    fn end(&mut self) {
+        [self.usual_nanos, self.median_nanos] = [900, 500].map(|part| self.lengths.percentile(part));
     }
 
     fn limit_nanos(&self) -> u64 {
         // Slow spans are few, or nobody would call them slow: nine in ten are what is usual.
-        let [median, usual] = self.quantiles([0.5, 0.9]);
+        let (median, usual) = (self.median_nanos, self.usual_nanos);
         let excess = (3 * usual.saturating_sub(median)).max(median).max(EXCESS_MIN_NANOS);
         median.saturating_add(excess)
     }
 
     /// Returns what the slow spans have taken beyond the median.
     fn excess_nanos(&self) -> u64 {
-        let ([median], limit) = (self.quantiles([0.5]), self.limit_nanos());
+        let (median, limit) = (self.median_nanos, self.limit_nanos());
         let slow = self.slowest.iter().filter(|Reverse(span)| span.nanos > limit);
         slow.map(|Reverse(span)| span.nanos.saturating_sub(median)).fold(0, u64::saturating_add)
     }
@@ -151,6 +153,7 @@ impl Finder {
     /// # Errors
     /// There is no such span.
     pub(super) fn finish(mut self, question: &Question) -> Result<FoundSpans, CaptureError> {
+        self.named.iter_mut().for_each(Named::end);
         let none = |message: String| CaptureError::new(CaptureErrorKind::BadOptions, message);
         let name = match (self.asked.values().next(), self.id) {
             (Some(_), Some(id)) if self.asked.len() > 1 => {
@@ -183,8 +186,7 @@ impl Finder {
             }
         };
         let named = self.names.get(&name).map(|at| std::mem::take(&mut self.named[*at])).unwrap_or_default();
-        let [median_nanos] = named.quantiles([0.5]);
-        let limit_nanos = named.limit_nanos();
+        let (median_nanos, limit_nanos) = (named.median_nanos, named.limit_nanos());
         let mut slow: Vec<FoundSpan> = named.slowest.into_iter().map(|Reverse(span)| span).collect();
         slow.sort_unstable_by(|a, b| b.cmp(a));
         let mut asked = question.slowest.max(1).min(slow.len());
@@ -221,7 +223,8 @@ impl ReplayConsumer for Finder {
     }
 
     fn kept_bytes(&self) -> u64 {
-        self.names.len() as u64 * 128
+        let lengths = self.named.iter().map(|named| named.lengths.kept_bytes());
+        lengths.fold(self.names.len() as u64 * 128, u64::saturating_add)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The durations of the spans of one name, for charts: a histogram and a curve of percentiles.
 
-use eventring_export::wall_times::WallTimes;
+use eventring_capture::WallTimes;
 
 /// The number of parts into which an octave of durations is divided.
 const PARTS: u32 = 4;

@@ -304,7 +304,7 @@ impl SpanReplay {
         let slice = self.stacks.enter(thread, id, record.epoch_nanos(), record.instructions());
         let drops_slices = self.drops_slices;
         let span = self.span(id, record.epoch_nanos(), || record.known_call_site());
-        span.open_slices += 1;
+        span.begin_slice(record.epoch_nanos());
         if !drops_slices {
             // Most spans have one slice. So room for exactly one is reserved when the first slice comes.
             span.slices.reserve_exact(usize::from(span.slices.is_empty()));
@@ -335,7 +335,6 @@ impl SpanReplay {
         let Some(taken) = taken else {
             return SpanStep::Updated(id);
         };
-        span.open_slices = span.open_slices.saturating_sub(1);
         SpanStep::SliceEnded(taken)
     }
 

@@ -43,8 +43,8 @@ impl SpanReplay {
         self.stacks.begun()
     }
 
-    /// Returns the slices that have not ended. The slices of one thread follow one another, outermost first. The
-    /// threads come in no order.
+    /// Returns the slices that have not ended, in the order of the threads' keys. The slices of one thread follow one
+    /// another, outermost first.
     pub fn open_slices(&self) -> impl Iterator<Item = &OpenSlice> {
         self.stacks.all()
     }

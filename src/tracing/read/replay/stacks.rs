@@ -215,9 +215,12 @@ impl SpanStacks {
         self.threads.get(&thread).map_or(&[], |stack| &stack.slices)
     }
 
-    /// Returns the slices of all stacks. The slices of one thread follow one another, outermost first.
+    /// Returns the slices of all stacks, in the order of the threads' keys. The slices of one thread follow one
+    /// another, outermost first.
     pub(super) fn all(&self) -> impl Iterator<Item = &OpenSlice> {
-        self.threads.values().flat_map(|stack| &stack.slices)
+        let mut stacks: Vec<(&ThreadKey, &ThreadStack)> = self.threads.iter().collect();
+        stacks.sort_unstable_by_key(|(thread, _)| **thread);
+        stacks.into_iter().flat_map(|(_, stack)| &stack.slices)
     }
 
     /// Calls `add` with each span on a stack, and with the time that the thread has spent in it until `epoch_nanos`

@@ -183,6 +183,59 @@ fn open_spans_that_may_have_been_closed_can_be_taken() {
     assert_eq!((spans.len(), spans.stack(MAIN)), (2, &[][..]));
 }
 
+#[test]
+fn the_time_of_two_threads_in_a_span_is_added_and_a_span_is_idle_while_no_thread_is_in_it() {
+    let mut spans = SpanReplay::new().without_slices();
+    let steps = [
+        (10, 1, new(1, 0)),
+        (20, 1, enter(1)),
+        (30, 2, enter(1)),
+        (40, 1, exit(1)),
+        (50, 2, exit(1)),
+        (70, 1, enter(1)),
+        (75, 1, exit(1)),
+        (100, 1, close(1)),
+    ];
+    steps.into_iter().for_each(|(time, thread, content)| drop(spans.push(0, &record(time, thread, content))));
+    let [span] = spans.finish(200).try_into().unwrap();
+    assert_eq!(
+        (span.wall_nanos(), span.counted_busy_nanos(), span.idle_nanos()),
+        (Some(90), 20 + 20 + 5, Some(90 - 30 - 5))
+    );
+}
+
+#[test]
+fn an_exit_that_comes_after_the_close_ends_the_time_in_the_span_as_one_before_it_does() {
+    let mut spans = SpanReplay::new();
+    let steps = [
+        (10, 1, new(1, 0)),
+        (20, 1, enter(1)),
+        (30, 2, enter(1)),
+        (100, 3, close(1)),
+        (40, 1, exit(1)),
+        (60, 2, exit(1)),
+    ];
+    steps.into_iter().for_each(|(time, thread, content)| drop(spans.push(0, &record(time, thread, content))));
+    let [span] = spans.finish(200).try_into().unwrap();
+    assert_eq!((span.counted_busy_nanos(), span.busy_nanos(), span.idle_nanos()), (20 + 30, 20 + 30, Some(90 - 40)));
+}
+
+/// Returns how long a thread was in a span, from its slices.
+fn nanos_with_a_thread(span: &Span, end_nanos: u64) -> u64 {
+    let times = |slice: &SpanSlice| {
+        let entered = slice.entered_epoch_nanos?;
+        Some((entered, slice.exited_epoch_nanos.unwrap_or(end_nanos).max(entered)))
+    };
+    let mut times: Vec<(u64, u64)> = span.slices.iter().filter_map(times).collect();
+    times.sort_unstable();
+    let (mut sum, mut until) = (0, 0);
+    for (entered, exited) in times {
+        sum += exited.saturating_sub(entered.max(until));
+        until = until.max(exited);
+    }
+    sum
+}
+
 proptest! {
     /// Threads enter and exit a few spans in any order, also spans that they are in already.
     #[test]
@@ -206,6 +259,9 @@ proptest! {
         for (whole, counted) in whole.iter().zip(&counted) {
             let busy = if whole.is_open() { whole.busy_nanos_until(now) } else { whole.busy_nanos() };
             prop_assert_eq!((counted.id, counted.counted_busy_nanos), (whole.id, busy));
+            if let Some(closed) = &whole.closed {
+                prop_assert_eq!(counted.entered_nanos, nanos_with_a_thread(whole, closed.epoch_nanos));
+            }
         }
     }
 }

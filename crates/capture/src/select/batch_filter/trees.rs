@@ -148,7 +148,8 @@ impl SpanTrees {
         if !spans.is_empty() {
             self.scout(cursors);
         }
-        let ids: Vec<u64> = spans.keys().copied().collect();
+        let mut ids: Vec<u64> = spans.keys().copied().collect();
+        ids.sort_unstable();
         self.found.extend(spans);
         ids.into_iter().for_each(|span| self.judge_found(span, &[]));
         let closed = closed.into_iter().filter(|span| self.verdicts.contains_key(span));

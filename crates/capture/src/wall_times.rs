@@ -27,8 +27,19 @@ impl WallTimes {
     }
 
     /// Returns the smallest duration that `per_mille` thousandths of the durations do not exceed.
-    pub(super) fn percentile(&mut self, per_mille: usize) -> u64 {
+    pub fn percentile(&mut self, per_mille: usize) -> u64 {
         percentile(&mut self.short, &mut self.long, per_mille)
+    }
+
+    /// Returns how many durations are longer than this one.
+    pub fn longer_than(&self, nanos: u64) -> u64 {
+        let short = self.short.iter().filter(|short| **short != IN_LONG && u64::from(**short) > nanos).count();
+        (short + self.long.iter().filter(|long| **long > nanos).count()) as u64
+    }
+
+    /// Returns the bytes that the durations take.
+    pub fn kept_bytes(&self) -> u64 {
+        self.short.len() as u64 * 4 + self.long.len() as u64 * 8
     }
 
     /// Puts the durations in order, the shortest first.
@@ -53,7 +64,7 @@ impl WallTimes {
     /// Divides the durations into `blocks` blocks of neighbours, or fewer if there are fewer durations, in the order in
     /// which they were added. Returns the median of each block. It must be called before [`Self::percentile`], which
     /// changes the order.
-    pub(super) fn block_medians(&mut self, blocks: usize) -> Vec<u64> {
+    pub fn block_medians(&mut self, blocks: usize) -> Vec<u64> {
         let count = self.short.len();
         let blocks = blocks.min(count);
         let (mut short, mut long) = (self.short.as_mut_slice(), self.long.as_mut_slice());
@@ -94,6 +105,10 @@ mod tests {
         [u64::MAX, 1 << 32, u64::from(u32::MAX)].into_iter().for_each(|nanos| assert_eq!(wall_times.add(nanos), 12));
         let percentiles = [990, 900, 500, 1000, 980].map(|per_mille| wall_times.percentile(per_mille));
         assert_eq!(percentiles, [1 << 32, 90, 50, u64::MAX, u64::from(u32::MAX)]);
+        assert_eq!(
+            [0, 96, 97, u64::from(u32::MAX), u64::MAX].map(|nanos| wall_times.longer_than(nanos)),
+            [100, 4, 3, 2, 0]
+        );
         wall_times.sort();
         assert_eq!(
             [0, 96, 97, 98, 99].map(|rank| wall_times.at(rank)),
