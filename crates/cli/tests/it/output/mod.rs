@@ -1,6 +1,7 @@
 mod directory;
 mod files;
-mod help;
+mod full_disk;
+pub(crate) mod help;
 mod planted;
 mod shared_names;
 mod words;
