@@ -226,6 +226,8 @@ impl Options {
         let is_set = |name| std::env::var(name).is_ok_and(|value| value == "1");
         let recorder = PerfRecorder::builder()
             .config(&self.ring)
+            // The rings of a second instance are called `shop~2`.
+            .numbered(true)
             .keep(self.keep || is_set("EVENTRING_KEEP"))
             .in_core_files(is_set("EVENTRING_CORE"))
             .build()?;

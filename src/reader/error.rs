@@ -13,8 +13,8 @@ struct Inner {
     kind: ReaderErrorKind,
     path: Option<PathBuf>,
     message: String,
-    /// True if the file is empty or begins with zeros, as a ring does that is being made in place.
-    is_unfinished: bool,
+    /// True if a ring may still come to the name of the file: the file is being made in place, or lies elsewhere.
+    is_of_later_ring: bool,
     differences: Vec<SchemaDifference>,
     source: Option<ReaderErrorSource>,
 }
@@ -71,7 +71,7 @@ pub enum ReaderErrorKind {
 impl ReaderError {
     pub(super) fn new(kind: ReaderErrorKind, message: impl Into<String>) -> Self {
         let (message, differences) = (message.into(), Vec::new());
-        Self(Box::new(Inner { kind, path: None, message, is_unfinished: false, differences, source: None }))
+        Self(Box::new(Inner { kind, path: None, message, is_of_later_ring: false, differences, source: None }))
     }
 
     pub(super) fn shm(error: ShmError) -> Self {
@@ -129,17 +129,20 @@ impl ReaderError {
         self
     }
 
-    /// Says that the file may be a ring that is being made.
-    pub(super) fn unfinished(mut self) -> Self {
-        self.0.is_unfinished = true;
+    /// Says that a ring may still come to the name.
+    pub(super) fn of_later_ring(mut self) -> Self {
+        self.0.is_of_later_ring = true;
         self
     }
 
-    /// Returns true if waiting may help: there is no file of that name, or it is empty or begins with zeros. The
-    /// original C implementation makes some rings in place, and writes the header last. (Rings of this crate get their
-    /// name only when they are finished.)
+    /// Returns true if waiting may help, in three cases:
+    /// - There is no file of that name.
+    /// - The file is empty or begins with zeros. The original C implementation makes some rings in place, and writes
+    ///   the header last. (Rings of this crate get their name only when they are finished.)
+    /// - The name has no `/`, no ring has it, and a file of the current directory that has it is no ring, as a program
+    ///   beside its rings. A ring of this name goes before the file.
     pub fn may_come(&self) -> bool {
-        self.0.kind == ReaderErrorKind::NotFound || self.0.is_unfinished
+        self.0.kind == ReaderErrorKind::NotFound || self.0.is_of_later_ring
     }
 
     /// Returns the kind of the error.

@@ -192,6 +192,14 @@ impl ReaderOptions {
     }
 
     fn open_now(&self, name: &Path, was_awaited: bool) -> Result<Reader, ReaderError> {
+        self.open_once(name, was_awaited).map_err(|error| match error.path() {
+            // No ring has the name, only some file here.
+            Some(path) if path != name && *path == here(name) => error.of_later_ring(),
+            _ => error,
+        })
+    }
+
+    fn open_once(&self, name: &Path, was_awaited: bool) -> Result<Reader, ReaderError> {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         if let Some(opened) = super::served::open(self, name) {
             return match opened {
@@ -343,7 +351,7 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, Geometry, bool), Re
     // The sizes and the schema come after the magic number, or all of them come at once.
     let is_unfinished =
         (start.strip_prefix(&MAGIC).unwrap_or(&start)).iter().take(64 - MAGIC.len()).all(|byte| *byte == 0);
-    let refused = |error: ReaderError| if is_unfinished { error.unfinished() } else { error };
+    let refused = |error: ReaderError| if is_unfinished { error.of_later_ring() } else { error };
     decode_header(&start, bytes).map_err(refused)
 }
 
@@ -405,10 +413,15 @@ fn find(name_or_path: &Path) -> Result<shm::RingFile, shm::ShmError> {
     match found {
         Err(error) if !is_path && error.kind() == shm::ShmErrorKind::NotFound && name_or_path.is_file() => {
             let options = shm::OpenOptions { follow_symlinks: true, ..options };
-            shm::RingFile::open_path(Path::new(".").join(name_or_path), &options)
+            shm::RingFile::open_path(here(name_or_path), &options)
         }
         found => found,
     }
+}
+
+/// Returns the path of what has this name in the current directory.
+fn here(name: &Path) -> PathBuf {
+    Path::new(".").join(name)
 }
 
 fn starts_as_zstd(file: &shm::RingFile) -> bool {

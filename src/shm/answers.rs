@@ -1,6 +1,6 @@
 //! Answers of the operating system about files and processes.
 
-use std::fmt;
+use std::{fmt, io};
 
 /// The identity of a file: its device and its inode. A file keeps its identity when it is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +44,33 @@ pub struct ProcessIdentity {
     pub time_namespace: u64,
     /// The kernel's random id of this boot.
     pub boot_id: [u8; 16],
+}
+
+/// The error of [`open_file`](super::open_file) that there is something else than a regular file, in words: "it is a
+/// pipe".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAFile(pub(super) &'static str);
+
+impl NotAFile {
+    /// Returns true if this is the cause of the error.
+    #[must_use]
+    pub fn is_cause(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+    }
+}
+
+impl fmt::Display for NotAFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, expected a regular file; copy what comes from it into a file, and name that", self.0)
+    }
+}
+
+impl std::error::Error for NotAFile {}
+
+impl From<NotAFile> for io::Error {
+    fn from(found: NotAFile) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, found)
+    }
 }
 
 /// The answer to the question whether a process still runs.

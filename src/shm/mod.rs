@@ -20,6 +20,9 @@
 //! | `linux/` | the implementation for Linux |
 //! | `unsupported` | what other systems can do: read copies |
 
+use std::io::{self, Read as _};
+use std::path::Path;
+
 mod answers;
 mod byte_count;
 mod decimal;
@@ -41,7 +44,7 @@ use linux as system;
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 use unsupported as system;
 
-pub use answers::{FileId, Liveness, LockState, LostPages, ProcessIdentity};
+pub use answers::{FileId, Liveness, LockState, LostPages, NotAFile, ProcessIdentity};
 pub use byte_count::ByteCount;
 pub use error::{ShmError, ShmErrorKind};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -61,7 +64,7 @@ pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
     lock_state,
 };
-pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_for_reading, read_exact_at};
+pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_file, read_exact_at};
 pub(crate) use system::{current_thread_id, current_thread_name, leave_note};
 pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
 
@@ -72,7 +75,7 @@ pub(crate) use linux::publish_process_context;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub use linux::{HugePagePool, StaleFile, huge_page_mounts, writer_liveness};
+pub use linux::{HugePagePool, StaleFile, check_ring_directory, huge_page_mounts, writer_liveness};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::{OwnDescriptor, keeping_errno};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -80,6 +83,24 @@ pub(crate) use linux::{
     RemovedAtExit, UninheritedFd, is_all_read, is_in_memory, open_read_only, patience, prepare_ring_directory,
     process_and_user,
 };
+
+/// Reads a whole file, as [`open_file`] opens it.
+///
+/// # Errors
+/// As [`open_file`].
+pub fn read_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_file(path.as_ref())?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a whole text file, as [`open_file`] opens it.
+///
+/// # Errors
+/// As [`open_file`], and if the file is no text in UTF-8.
+pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
+    open_file(path.as_ref()).and_then(io::read_to_string)
+}
 
 /// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
 /// 0, the writer took that lock when it made the file.

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::answers::{FileId, Liveness, LockState, LostPages, ProcessIdentity};
+use super::answers::{FileId, Liveness, LockState, LostPages, NotAFile, ProcessIdentity};
 use super::error::{ShmError, ShmErrorKind};
 use super::fd::{AsFd, BorrowedFd};
 use super::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
@@ -404,8 +404,17 @@ pub fn host_name() -> String {
     String::new()
 }
 
-pub fn open_for_reading(path: &Path) -> io::Result<File> {
-    File::open(path)
+/// Opens a file for reading. A pipe or a device is not opened.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let check = |found: std::fs::Metadata| match () {
+        () if found.is_file() => Ok(()),
+        () if found.is_dir() => Err(NotAFile("it is a directory")),
+        () => Err(NotAFile("it is a device or a pipe")),
+    };
+    check(std::fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    check(file.metadata()?)?;
+    Ok(file)
 }
 
 #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! Errors of making and reading captures.
 
 use eventring::reader::ReaderError;
+use eventring::shm::NotAFile;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,7 @@ impl CaptureError {
 
     fn io_with(operation: &str, error: io::Error, remedy: impl Fn(CaptureErrorKind) -> &'static str) -> Self {
         let kind = match error.kind() {
+            _ if NotAFile::is_cause(&error) => CaptureErrorKind::NotACapture,
             io::ErrorKind::NotFound => CaptureErrorKind::NotFound,
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => CaptureErrorKind::PermissionDenied,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

@@ -29,7 +29,7 @@
 //! Each folder uses those above it in this table, and none below.
 
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod engine;
 mod error;

@@ -1,12 +1,13 @@
 //! `eventring archive`.
 
 use super::blocks::input::{InputArgs, refused};
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
 use crate::text::format::{bytes, counted, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;
 use eventring::reader::PayloadRead;
+use eventring_capture::CaptureError;
 use eventring_exec::{Archiver, BlockArchive, ExecEvents, NextEvent};
 use serde_json::json;
 use std::io::Write as _;
@@ -20,6 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 ///
 /// The file of block N is DIR/(N / 10000)/N.bcap: EVCAP_01 with the header of January 2026, as the published archiver
 /// writes it. Blocks that are there already stay as they are. A block of which events were lost is not written.
+/// If a file cannot be written, as on a full disk, the archive ends before it.
 #[derive(clap::Args)]
 pub(super) struct ArchiveArgs {
     #[command(flatten)]
@@ -42,7 +44,14 @@ struct Written {
     bytes: u64,
     first: Option<u64>,
     last: Option<u64>,
-    failed: u64,
+}
+
+/// The reason why no more events are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// There are no more in this ring.
+    End,
+    User,
 }
 
 pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
@@ -52,23 +61,26 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     let mut events = input.events(args.input.name())?;
     let name = args.output.display();
     std::fs::create_dir_all(&args.output)
-        .map_err(|error| Exit::Failed.failure(format!("{name}: cannot make the directory: {error}")))?;
+        .map_err(|error| Failure::io(format_args!("{name}: cannot make the directory"), &error))?;
     let archive = BlockArchive::open(&args.output)?;
     let interrupt = Interrupt::listen()?;
     let mut written = Written::default();
     let mut forgotten = 0;
-    loop {
+    let failed = loop {
         let mut archiver = Archiver::new(archive.clone(), events.dialect().clone(), events.schema_hash());
-        let is_interrupted = !read(args, &mut events, &mut archiver, &interrupt, &mut written);
+        let stop = read(args, &mut events, &mut archiver, &interrupt, &mut written);
         forgotten += archiver.forgotten();
-        if !args.follow || is_interrupted {
-            break;
+        match stop {
+            // An archive whose disk is full has no further blocks: later ones would leave a hole before them.
+            Err(error) => break Some(error),
+            Ok(stop) if !args.follow || stop == Stop::User => break None,
+            Ok(_) => {}
         }
         match events.reopen() {
             Some(opened) => opened.map_err(|error| refused(args.input.name(), &error))?,
             None => std::thread::sleep(PATIENCE),
         }
-    }
+    };
     if forgotten > 0 {
         let blocks = counted(forgotten, "final block is", "final blocks are");
         let problem = format!("{blocks} not in the archive: events were lost, or their execution was not seen");
@@ -77,7 +89,7 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     if args.json {
         let object = json!({
             "archive": args.output.display().to_string(), "blocks": written.blocks, "bytes": written.bytes,
-            "first": written.first, "last": written.last, "not_archived": forgotten + written.failed,
+            "first": written.first, "last": written.last, "not_archived": forgotten + u64::from(failed.is_some()),
         });
         writeln!(anstream::stdout(), "{object}")?;
     } else {
@@ -88,17 +100,21 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
         let blocks = counted(written.blocks, "block", "blocks");
         anstream::eprintln!("{DIM}{blocks}{range}, {} written to {name}{DIM:#}", bytes(written.bytes));
     }
-    Ok(input.report(&args.input.names, events.problems()).or_if(written.failed > 0, Exit::Failed))
+    let exit = input.report(&args.input.names, events.problems());
+    failed.map_or(Ok(exit), |error| Err(error.into()))
 }
 
-/// Reads events until there are no more, and writes blocks. Returns false if the user has ended it.
+/// Reads events until there are no more, and writes blocks.
+///
+/// # Errors
+/// A block cannot be written.
 fn read(
     args: &ArchiveArgs,
     events: &mut ExecEvents,
     archiver: &mut Archiver,
     interrupt: &Interrupt,
     written: &mut Written,
-) -> bool {
+) -> Result<Stop, CaptureError> {
     let patience = if args.follow { PATIENCE } else { Duration::ZERO };
     let mut count = 0_u64;
     loop {
@@ -117,28 +133,21 @@ fn read(
             }
             NextEvent::TimedOut if args.follow => {
                 if interrupt.came() {
-                    return false;
+                    return Ok(Stop::User);
                 }
                 Ok(None)
             }
-            NextEvent::TimedOut | NextEvent::Ended => return !interrupt.came(),
+            NextEvent::TimedOut | NextEvent::Ended => return Ok(if interrupt.came() { Stop::User } else { Stop::End }),
         };
-        match done {
-            Ok(None) => {}
-            Ok(Some(block)) => {
-                written.blocks += 1;
-                written.bytes += block.bytes;
-                written.first = Some(written.first.map_or(block.number, |first| first.min(block.number)));
-                written.last = written.last.max(Some(block.number));
-            }
-            Err(error) => {
-                written.failed += 1;
-                report_problem(true, &error.to_string());
-            }
+        if let Some(block) = done? {
+            written.blocks += 1;
+            written.bytes += block.bytes;
+            written.first = Some(written.first.map_or(block.number, |first| first.min(block.number)));
+            written.last = written.last.max(Some(block.number));
         }
         count += 1;
         if count.is_multiple_of(1024) && interrupt.came() {
-            return false;
+            return Ok(Stop::User);
         }
     }
 }

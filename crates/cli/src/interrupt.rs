@@ -2,6 +2,7 @@
 //! immediately. For most commands, the last is the second.
 
 use super::exit::Failure;
+use eventring::shm;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::{emulate_default_handler, exit};
@@ -76,7 +77,7 @@ fn ending_signals() -> Vec<i32> {
 
 /// Returns true if the process was started with this signal ignored.
 pub(super) fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = shm::read_text("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     ignored >> (signal - 1) & 1 == 1

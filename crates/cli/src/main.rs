@@ -4,6 +4,7 @@
 //! each error to an exit code.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![cfg_attr(
     not(all(
         feature = "forward",
@@ -84,6 +85,7 @@ use other_systems::interrupt;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use eventring::schema::SchemaModel;
+use eventring::shm;
 use eventring_capture::secret::without_secrets_of;
 use exit::Exit;
 use std::ffi::OsString;
@@ -116,7 +118,7 @@ fn give_schemas(files: &[PathBuf]) -> anyhow::Result<()> {
     for file in files {
         let name = file.display();
         let failed = |why: &dyn std::fmt::Display| Exit::Usage.failure(format!("--schema {name}: {why}"));
-        let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+        let text = shm::read_text(file).map_err(|error| failed(&error))?;
         eventring::schema::give_schema(SchemaModel::parse(&text).map_err(|error| failed(&error))?);
     }
     Ok(())

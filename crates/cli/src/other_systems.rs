@@ -52,6 +52,21 @@ pub(super) mod interrupt {
     }
 }
 
+pub(super) mod held {
+    use std::path::PathBuf;
+
+    /// Nothing is awaited.
+    #[derive(Default)]
+    pub(crate) struct WhyAwaited;
+
+    #[expect(clippy::unused_self, reason = "it is called like the other one")]
+    impl WhyAwaited {
+        pub(crate) fn in_words(&mut self, _: &[PathBuf]) -> String {
+            String::new()
+        }
+    }
+}
+
 pub(super) mod processes {
     use super::{Exit, Failure};
     use crate::interrupt::Interrupt;
@@ -123,7 +138,7 @@ pub(super) mod directory {
 
     pub(crate) fn open_plain(path: &Path) -> Option<File> {
         let is_plain = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-        if is_plain { File::open(path).ok() } else { None }
+        if is_plain { eventring::shm::open_file(path).ok() } else { None }
     }
 
     pub(crate) fn remove(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {

@@ -25,6 +25,7 @@
 //! | `alloy/` | blocks as types of the alloy crates; with the feature `alloy` |
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 #[cfg(feature = "alloy")]
 pub mod alloy;

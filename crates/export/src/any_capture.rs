@@ -11,7 +11,9 @@ use std::path::Path;
 /// Returns the files of a directory by their names.
 pub fn files_of(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap());
-    files.map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap())).collect()
+    files
+        .map(|file| (file.file_name().into_string().unwrap(), eventring::shm::read_file(file.path()).unwrap()))
+        .collect()
 }
 
 /// An element of a capture with any content.

@@ -28,7 +28,7 @@
 //! | `summary` | counts and percentiles |
 
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 #[doc(hidden)]
 pub mod args;

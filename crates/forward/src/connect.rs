@@ -3,6 +3,7 @@
 use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, StorageType};
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
+use eventring::shm::read_text;
 use eventring_capture::secret::{Secret, SecretAddress};
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use percent_encoding::percent_decode_str;
@@ -105,8 +106,7 @@ impl StreamOptions {
             };
         }
         if let Some(file) = &self.credentials {
-            let text = std::fs::read_to_string(file)
-                .map_err(|error| CaptureError::io("read the credentials", error).at(file))?;
+            let text = read_text(file).map_err(|error| CaptureError::io("read the credentials", error).at(file))?;
             options = options.credentials(&text).map_err(|error| CaptureError::io("use them", error).at(file))?;
         }
         if let Some(Secret(seed)) = &self.nkey {

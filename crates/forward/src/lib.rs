@@ -23,7 +23,7 @@
 //! | `receiver` | a stream, as a capture file |
 
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod broker;
 mod connect;

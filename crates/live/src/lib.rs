@@ -53,7 +53,7 @@
 //! | `state` | questions about the present |
 
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod ages;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, fchmod, fstat};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fchmod, fstat};
 use rustix::io::Errno;
 
 use super::create::{ATTEMPTS, OPERATION, STICKY, too_much_traffic};
@@ -69,30 +69,57 @@ fn directory_error(directory: &Path, errno: Errno) -> ShmError {
         .mend("make it, or choose another path")
 }
 
-/// Opens the ring directory. Makes it if it is missing. Refuses a link, and a directory in which other users can
-/// replace files.
+/// Checks whether a recorder of this user would make rings in the directory. Returns false if it is not there, and a
+/// recorder would make it.
+///
+/// # Errors
+/// The error that a recorder would have.
+pub fn check_ring_directory(path: &Path) -> Result<bool, ShmError> {
+    if open_existing_ring_directory(path, &CreateOptions::default())?.is_some() {
+        return Ok(true);
+    }
+    // The first recorder makes it, with its missing parents.
+    let parent = path.ancestors().skip(1).find(|parent| paths::stat(parent).is_ok());
+    let made =
+        parent.map_or(Ok(()), |parent| accessat(CWD, parent, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS));
+    made.map(|()| false).map_err(|errno| not_made(path, errno))
+}
+
+/// Opens the ring directory. Makes it if it is missing.
 fn open_ring_directory(path: &Path, options: &CreateOptions) -> Result<OwnedFd, ShmError> {
-    const OPERATION: &str = "use ring directory";
-    let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
     for _ in 0..ATTEMPTS {
-        let directory = match open_directory(path, OFlags::NOFOLLOW) {
-            Ok(directory) => directory,
-            Err(Errno::NOENT) => {
-                make_ring_directory(path, options)?;
-                continue;
-            }
-            Err(Errno::NOTDIR) => return Err(trust::not_a_directory(OPERATION, path)),
-            Err(errno) => return Err(failed(errno)),
-        };
-        let stat = fstat(&directory).map_err(failed)?;
-        if !options.allow_foreign_owner {
-            trust::check_directory(OPERATION, &stat, path)?;
+        match open_existing_ring_directory(path, options)? {
+            Some(directory) => return Ok(directory),
+            None => make_ring_directory(path, options)?,
         }
-        trust::check_writable(OPERATION, &directory, &stat, path)?;
-        return Ok(directory);
     }
     // The directory was made in every attempt, but each time another process removed it again, because it was empty.
     Err(too_much_traffic(path))
+}
+
+/// Opens the ring directory, or returns `None` if it is missing. Refuses a link, a directory in which other users can
+/// replace files, and one in which this process may make none.
+fn open_existing_ring_directory(path: &Path, options: &CreateOptions) -> Result<Option<OwnedFd>, ShmError> {
+    const OPERATION: &str = "use ring directory";
+    let failed = |errno| ShmError::from_errno(OPERATION, errno).at(path);
+    let directory = match open_directory(path, OFlags::NOFOLLOW) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::NOTDIR) => return Err(trust::not_a_directory(OPERATION, path)),
+        Err(errno) => return Err(failed(errno)),
+    };
+    let stat = fstat(&directory).map_err(failed)?;
+    if !options.allow_foreign_owner {
+        trust::check_directory(OPERATION, &stat, path)?;
+    }
+    trust::check_writable(OPERATION, &directory, &stat, path)?;
+    Ok(Some(directory))
+}
+
+fn not_made(path: &Path, errno: Errno) -> ShmError {
+    ShmError::from_errno("make ring directory", errno)
+        .at(path)
+        .mend("make it and give it to this user, or set EVENTRING_DIR")
 }
 
 /// Makes the directory and its missing parents.
@@ -126,8 +153,6 @@ fn make_ring_directory(path: &Path, options: &CreateOptions) -> Result<(), ShmEr
         // to open it once more.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) if parent_exists() => Ok(()),
-        Err(errno) => Err(ShmError::from_errno("make ring directory", errno)
-            .at(path)
-            .mend("make it and give it to this user, or set EVENTRING_DIR")),
+        Err(errno) => Err(not_made(path, errno)),
     }
 }

@@ -80,6 +80,7 @@ mod write_lock;
 pub(crate) use core_filter::put_named_files_into_cores;
 pub use create::{UnpublishedFile, create};
 pub(crate) use descriptor::OwnDescriptor;
+pub use destination::check_ring_directory;
 pub(crate) use destination::prepare_ring_directory;
 pub use directory::RingDirectories;
 pub(crate) use errno::keeping_errno;

@@ -2,6 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::answers::NotAFile;
 use super::fd::AsFd;
 use std::fs::File;
 
@@ -40,10 +41,21 @@ fn nanos(clock: ClockId) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
-/// Opens a file for reading. If the file is a pipe, the call does not wait for a writer.
-pub fn open_for_reading(path: &std::path::Path) -> std::io::Result<File> {
-    use rustix::fs::OFlags;
-    Ok(super::paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?.into())
+/// Opens a file for reading. Everything that a program of this project reads by a path, and that is no ring, is opened
+/// here. Follows links. Waits for nobody: a pipe without a writer would wait, and so would some devices.
+///
+/// # Errors
+/// [`NotAFile`] if there is no regular file at the path; the errors of the system.
+pub fn open_file(path: &std::path::Path) -> std::io::Result<File> {
+    use super::trust::instead_of_a_file;
+    use rustix::fs::{OFlags, fstat};
+    let check = |stat| instead_of_a_file(&stat).map_or(Ok(()), |found| Err(NotAFile(found)));
+    // Opening a device can have effects, so a device is not opened.
+    check(super::paths::stat(path)?)?;
+    let file = super::paths::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    // Something else may have got the name meanwhile.
+    check(fstat(&file)?)?;
+    Ok(file.into())
 }
 
 /// Fills `buffer` with the bytes at `offset` of the file. The file's own offset does not move.

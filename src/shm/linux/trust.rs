@@ -121,16 +121,23 @@ pub(super) fn check_read_file(operation: &'static str, stat: &Stat, path: &Path)
 
 /// Checks that the file is a regular file. Links, directories, pipes and devices are refused.
 pub(super) fn check_regular_file(operation: &'static str, stat: &Stat, path: &Path) -> Result<(), ShmError> {
-    let found = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => return Ok(()),
+    match instead_of_a_file(stat) {
+        None => Ok(()),
+        Some(found) => Err(ShmError::new(ShmErrorKind::NotARegularFile, operation, found)
+            .at(path)
+            .mend("expected a ring's file; give its own path, or another name")),
+    }
+}
+
+/// Returns what is there instead of a regular file, or `None` if it is one.
+pub(super) fn instead_of_a_file(stat: &Stat) -> Option<&'static str> {
+    Some(match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return None,
         FileType::Directory => "it is a directory",
         FileType::Symlink => "it is a symbolic link, which is not followed here",
         FileType::Fifo => "it is a pipe",
         FileType::Socket => "it is a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "it is a device",
         _ => "it is not a regular file",
-    };
-    Err(ShmError::new(ShmErrorKind::NotARegularFile, operation, found)
-        .at(path)
-        .mend("expected a ring's file; give its own path, or another name"))
+    })
 }

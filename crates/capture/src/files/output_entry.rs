@@ -11,18 +11,25 @@ use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::{directory_of, part_path};
 use crate::files::read_files::{IS_READ, ReadFiles};
 use eventring::files::{FileId, LockState, lock_state};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The permissions of new files: the owner may read and write, the group may read. Rings have the same permissions by
 /// default.
 const MODE: Mode = Mode::from_raw_mode(0o640);
+
+/// The longest time that a pipe without a reader is waited for: its reader may just be starting.
+const READER_PATIENCE: Duration = Duration::from_secs(1);
+const READER_PAUSE: Duration = Duration::from_millis(5);
+/// The type of the file system of pipes that have no name.
+const PIPEFS: rustix::fs::FsWord = 0x5049_5045;
 
 /// The place of a file that is to be written: a directory, which is held open, and a name in it.
 #[derive(Debug)]
@@ -79,19 +86,61 @@ impl OutputEntry {
         if kind.is_some_and(FileType::is_dir) {
             return Err(refused(IS_DIRECTORY).at(&self.path));
         }
-        if kind.is_some_and(is_stream) {
-            let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-            let stream = rustix::fs::open(&self.path, flags, Mode::empty());
-            let stream = stream.map_err(|errno| failed(&self.path, errno))?;
-            // Another file may have got the name after the kind was looked up. If the opened file is a regular file,
-            // nothing is written to it. The check below decides whether it may be replaced.
-            let now = rustix::fs::fstat(&stream).map_err(|errno| failed(&self.path, errno))?;
-            if !FileType::from_raw_mode(now.st_mode).is_file() {
-                return Ok(OutputKind::Stream(stream.into()));
-            }
+        if kind.is_some_and(is_stream)
+            && let Some(stream) = self.open_stream()?
+        {
+            return Ok(OutputKind::Stream(stream));
         }
         self.check(overwrite, read)?;
         Ok(OutputKind::File)
+    }
+
+    /// Opens the device or the pipe to which the name leads. Returns `None` if a regular file has got the name
+    /// meanwhile: nothing is written to it.
+    ///
+    /// # Errors
+    /// Another user has put a pipe, or a link to a stream, under this name. Or nobody reads the pipe.
+    fn open_stream(&self) -> Result<Option<File>, CaptureError> {
+        let of_system = |errno| failed(&self.path, errno);
+        self.check_link_owner()?;
+        // What is looked at here is what is opened below: opening this descriptor does nothing to a pipe or a device.
+        let found = rustix::fs::open(&self.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(of_system)?;
+        let stat = rustix::fs::fstat(&found).map_err(of_system)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind.is_file() {
+            return Ok(None);
+        }
+        // A pipe without a name was given to this process, whoever has made it.
+        let is_nameless = || rustix::fs::fstatfs(&found).is_ok_and(|system| system.f_type == PIPEFS);
+        if kind == FileType::Fifo && !is_ours_or_roots(&stat) && !is_nameless() {
+            return Err(of_another_user("a pipe", &stat).at(&self.path));
+        }
+        let begin = Instant::now();
+        let stream = loop {
+            // A pipe without a reader would keep the open waiting for ever. So would some devices.
+            let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+            match rustix::fs::open(path_of(&found), flags, Mode::empty()) {
+                Err(Errno::NXIO) if begin.elapsed() < READER_PATIENCE => std::thread::sleep(READER_PAUSE),
+                Err(Errno::NXIO) => return Err(refused(IS_NOT_READ).at(&self.path)),
+                opened => break opened.map_err(of_system)?,
+            }
+        };
+        // From here on a write waits until there is room.
+        let flags = rustix::fs::fcntl_getfl(&stream).map_err(of_system)?;
+        rustix::fs::fcntl_setfl(&stream, flags - OFlags::NONBLOCK).map_err(of_system)?;
+        Ok(Some(stream.into()))
+    }
+
+    /// Checks that no other user has put a link under this name. The links in `/dev` and `/proc` belong to root and to
+    /// the user of the process.
+    fn check_link_owner(&self) -> Result<(), CaptureError> {
+        let link = rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        match link {
+            Ok(link) if FileType::from_raw_mode(link.st_mode).is_symlink() && !is_ours_or_roots(&link) => {
+                Err(of_another_user("a symbolic link", &link).at(&self.path))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks that a rotated capture can be begun under this name: the name leads to no device or pipe, and the name of
@@ -295,7 +344,7 @@ fn name_file(file: &File, directory: &OwnedFd) -> Result<OsString, Errno> {
 }
 
 /// Returns a path that leads to an open file, whether the file has a name or not.
-fn path_of(file: &File) -> String {
+fn path_of(file: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
@@ -325,6 +374,17 @@ const IS_STREAM: &str = "it is a device or a pipe, expected a file; choose anoth
 
 fn is_stream(kind: FileType) -> bool {
     !kind.is_file() && !kind.is_dir() && kind != FileType::Socket
+}
+
+const IS_NOT_READ: &str = "it is a pipe that nobody reads; start its reader first, or choose another name";
+
+fn is_ours_or_roots(stat: &Stat) -> bool {
+    stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw()
+}
+
+/// Returns the refusal of what another user may have put in the place of an output.
+fn of_another_user(what: &str, stat: &Stat) -> CaptureError {
+    refused(format!("it is {what} of user {}; choose another name, or a pipe of your own", stat.st_uid))
 }
 
 fn refused(what: impl Into<String>) -> CaptureError {

@@ -1,6 +1,8 @@
 //! Making a file under a given name, by the standard library alone. The rules about existing files are those of
 //! Linux, as far as the library can see them: it does not hold the directory open.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the standard library has no other way"))]
+
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::{directory_of, part_path};
 use crate::files::read_files::ReadFiles;

@@ -79,10 +79,10 @@ impl CaptureFile {
     /// The file cannot be opened or read.
     pub fn is_capture(path: &Path) -> io::Result<bool> {
         let mut start = [0; MAGIC.len()];
-        let file = shm::open_for_reading(path)?;
-        if !file.metadata()?.is_file() {
-            return Ok(false);
-        }
+        let file = match shm::open_file(path) {
+            Err(error) if shm::NotAFile::is_cause(&error) => return Ok(false),
+            file => file?,
+        };
         match shm::read_exact_at(&file, &mut start, 0) {
             Ok(()) => Ok(start == MAGIC),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -101,7 +101,7 @@ impl CaptureFile {
             return Ok(None);
         }
         let mut start = [0; HEADER_BYTES as usize];
-        let read = shm::read_exact_at(&shm::open_for_reading(path)?, &mut start, 0);
+        let read = shm::read_exact_at(&shm::open_file(path)?, &mut start, 0);
         let header = read.ok().and_then(|()| FileHeader::decode(&start[MAGIC.len()..]));
         Ok(header.map(|(_, header)| header.started_epoch_nanos))
     }
@@ -113,7 +113,7 @@ impl CaptureFile {
     /// The file does not exist, is not a capture, or has a later version of the format. Or the description of a ring
     /// in it is damaged.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let file = shm::open_for_reading(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
+        let file = shm::open_file(path).map_err(|error| CaptureError::io("open it", error).at(path))?;
         Self::from_file(file).map_err(|error| error.at(path))
     }
 

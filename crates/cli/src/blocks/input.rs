@@ -35,14 +35,14 @@ impl InputArgs {
 
     pub(crate) fn open(&self) -> anyhow::Result<Input> {
         if let [name] = &self.names[..] {
-            if is_stored(name) {
+            if is_stored_here(name) {
                 check_archive(name)?;
                 return Ok(Input::Stored(name.clone()));
             }
             if !saved::has_capture(&self.names) {
                 return Ok(Input::Ring(Box::new(self.expect.open(name)?)));
             }
-        } else if let Some(name) = self.names.iter().find(|name| is_stored(name)) {
+        } else if let Some(name) = self.names.iter().find(|name| is_stored_here(name)) {
             let message = format!("{}: an archive or EVCAP_01 file is read alone; name it alone", name.display());
             return Exit::Usage.fail(message);
         }
@@ -100,6 +100,11 @@ impl Input {
             }
         }
     }
+}
+
+/// Returns true if the name is that of an archive or of an EVCAP_01 file, and no ring has it.
+fn is_stored_here(name: &Path) -> bool {
+    !saved::is_of_ring(name) && is_stored(name)
 }
 
 /// Checks that a directory has blocks.

@@ -2,9 +2,10 @@
 
 use super::FiguresByName;
 use crate::exit::{Exit, Failure};
+use eventring::shm::{self, NotAFile};
 use eventring_ask::command_line;
 use eventring_report::compare::{ChangeAmount, Measure};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
@@ -54,13 +55,13 @@ impl BudgetFile {
                 path.display()
             ))
         };
-        // A pipe would block, and a device may have no end.
-        match path.metadata() {
-            Ok(metadata) if !metadata.is_file() => return Err(wrong("is no regular file")),
-            Ok(metadata) if metadata.len() > BYTES_MAX => return Err(wrong("is larger than 16 MiB")),
-            _ => {}
+        let mut text = String::new();
+        let read = shm::open_file(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text));
+        if text.len() as u64 > BYTES_MAX {
+            return Err(wrong("is larger than 16 MiB"));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        read.map_err(|error| match error.kind() {
+            _ if NotAFile::is_cause(&error) => wrong("is no regular file"),
             ErrorKind::InvalidData => wrong("is no text in UTF-8"),
             ErrorKind::NotFound => Exit::NotFound.failure(format!(
                 "there is no budget file {}; `{}` makes it",

@@ -53,7 +53,7 @@ pub(super) fn of_name(name: &Path, error: &ReaderError) -> Vec<String> {
     }
     reasons.extend(of_others());
     for (pid, note) in held::notes() {
-        reasons.push(format!("{} {}", process::in_words(pid), one_line(&note)));
+        reasons.push(held::in_words(pid, &note));
     }
     if reasons.is_empty() {
         let called = process::all().filter(|pid| is_called(*pid, wanted));
@@ -90,8 +90,8 @@ pub(super) fn of_process(pid: u32, inherited: &[CheckedRing]) -> Vec<String> {
             left => vec![format!("process {pid} has ended; it has left {}: name the ring", left.join(", "))],
         };
     }
-    if let Some((_, note)) = held::notes().into_iter().find(|(of, _)| *of == pid) {
-        return vec![format!("{who} {}", one_line(&note))];
+    if let Some(why) = held::why_nothing(pid) {
+        return vec![why];
     }
     let forked_from = |ring: &CheckedRing| {
         let parent = ring.reader.info().extension.map_or(0, |extension| extension.writer.pid);

@@ -3,11 +3,10 @@
 use super::rings::CheckedRing;
 use crate::input::process;
 use crate::text::format::bytes;
-use eventring::files::{DIRECTORY_VARIABLE, RingDirectories, RingName, free_bytes};
-use eventring::shm::huge_page_mounts;
+use eventring::files::{RingDirectories, RingName, free_bytes};
+use eventring::shm::{self, check_ring_directory, huge_page_mounts};
 use rustix::process::geteuid;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// An answer, in words.
@@ -24,30 +23,15 @@ pub(super) fn directory() -> Allowed {
     let Ok(name) = RingName::new(std::ffi::OsStr::new("ring")) else { unreachable!("the name is a good one") };
     let path = RingDirectories::from_environment().location_for_writing(&name).path;
     let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let shown = directory.display();
-    let user = geteuid().as_raw();
-    let Ok(found) = fs::metadata(&directory) else {
-        return Allowed { is_allowed: true, text: format!("{shown} is not there yet: the first recorder makes it") };
-    };
-    let (owner, free) = (found.uid(), free_bytes(Some(&path)));
-    let (is_allowed, text) = match free {
-        _ if !found.is_dir() => (false, format!("{shown} is no directory: {DIRECTORY_VARIABLE} must name one")),
-        _ if owner != user && owner != 0 => (
-            false,
-            format!(
-                "{shown} belongs to user {owner}, and this is user {user}: programs of this user record nothing there; set \
-                 {DIRECTORY_VARIABLE} to a directory of this user, for programs and readers"
-            ),
-        ),
-        _ if owner != user && found.mode() & 0o002 == 0 => (
-            false,
-            format!("{shown} belongs to root, and user {user} may not make files in it; set {DIRECTORY_VARIABLE}"),
-        ),
-        Some(free) if free < SMALLEST_RING_BYTES => {
+    let (shown, user) = (directory.display(), geteuid().as_raw());
+    let (is_allowed, text) = match (check_ring_directory(&directory), free_bytes(Some(&path))) {
+        (Err(refusal), _) => (false, format!("programs of user {user} record nothing there: {refusal}")),
+        (Ok(_), Some(free)) if free < SMALLEST_RING_BYTES => {
             (false, format!("{shown} has only {} free: no ring can be made there; free some memory", bytes(free)))
         }
-        Some(free) => (true, format!("{shown} is right for user {user}, {} free", bytes(free))),
-        None => (true, format!("{shown} is right for user {user}")),
+        (Ok(false), _) => (true, format!("{shown} is not there yet: the first recorder makes it")),
+        (Ok(true), Some(free)) => (true, format!("{shown} is right for user {user}, {} free", bytes(free))),
+        (Ok(true), None) => (true, format!("{shown} is right for user {user}")),
     };
     Allowed { is_allowed, text }
 }
@@ -55,12 +39,12 @@ pub(super) fn directory() -> Allowed {
 /// Returns whether a core file of the process, or of one that this shell starts, is written and holds the rings.
 pub(super) fn core_files(pid: Option<u32>, rings: &[CheckedRing]) -> Allowed {
     let process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}"));
+    let read = |file: &str| shm::read_text(format!("/proc/{process}/{file}"));
     let limit = read("limits").ok().and_then(|limits| {
         let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size"))?;
         line.split_whitespace().next().map(ToOwned::to_owned)
     });
-    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    let pattern = shm::read_text("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let pattern = crate::text::format::one_line(pattern.trim());
     let where_to = match pattern.strip_prefix('|') {
         Some(program) => format!("the system gives them to `{program}`"),
@@ -102,7 +86,7 @@ pub(super) fn core_files(pid: Option<u32>, rings: &[CheckedRing]) -> Allowed {
 
 /// Returns what `eventring profile` may see.
 pub(super) fn perf() -> Allowed {
-    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let level = shm::read_text("/proc/sys/kernel/perf_event_paranoid");
     let Some(level) = level.ok().and_then(|level| level.trim().parse::<i32>().ok()) else {
         return Allowed { is_allowed: false, text: "this system has no perf events".to_owned() };
     };

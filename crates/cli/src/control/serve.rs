@@ -8,7 +8,6 @@ use crate::interrupt::Interrupt;
 use crate::text::format::content_name;
 use eventring::control::{ServedFileContent, Server, ServerAddress, ServerBuilder};
 use eventring::reader::{Reader, shard_path};
-use eventring_capture::CaptureFile;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
-    let is_capture = CaptureFile::is_capture(&args.file).unwrap_or(false);
+    let is_capture = saved::has_capture(std::slice::from_ref(&args.file));
     let address = ServerAddress::new(&args.socket);
     let builder = Server::builder().address(address).program_name("eventring serve");
     if !is_capture && args.speed.is_none() {

@@ -1,7 +1,7 @@
 //! The rings in a core file, written to files as their programs had them.
 
 use super::elf::{CoreFile, MappedFile, Segment};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::text::format::{bytes, content_name, one_line};
 use eventring::files::MAGIC;
 use eventring::reader::{Reader, START_BYTES, parts_in_memory};
@@ -75,7 +75,8 @@ pub(super) fn write(core: &CoreFile, directory: &Path) -> Result<Images, Failure
                 images.locked.extend((core.notes.signal == 0).then_some(file));
                 written.push(Image { path, was_at });
             }
-            Err(problem) => {
+            Err(ImageError::Disk(failure)) => return Err(failure),
+            Err(ImageError::Core(problem)) => {
                 images.problems.push(format!("the ring at {:#x} {was_at} is left out: {problem}", segment.address));
             }
         }
@@ -94,6 +95,14 @@ struct Written {
     whole_until: u64,
 }
 
+/// The error that a ring has no file.
+enum ImageError {
+    /// What the core file has of it cannot be read.
+    Core(String),
+    /// There is no room for the file, nor for that of another ring.
+    Disk(Failure),
+}
+
 /// Writes the file of a ring.
 fn write_one(
     core: &CoreFile,
@@ -101,9 +110,12 @@ fn write_one(
     start: &[u8; START_BYTES],
     path: &Path,
     left: &mut u64,
-) -> Result<Written, String> {
-    let cannot = |error: std::io::Error| format!("its copy {}: {error}", path.display());
-    let parts = parts_in_memory(start).map_err(|error| error.to_string())?;
+) -> Result<Written, ImageError> {
+    let cannot = |error: std::io::Error| match Failure::writing(path, &error) {
+        failure if failure.exit == Exit::NoSpace => ImageError::Disk(failure),
+        _ => ImageError::Core(format!("its copy {}: {error}", path.display())),
+    };
+    let parts = parts_in_memory(start).map_err(|error| ImageError::Core(error.to_string()))?;
     let file = File::create_new(path).map_err(cannot)?;
     let bytes = parts.iter().map(|(_, in_file, bytes)| in_file + bytes).max().unwrap_or(0);
     let (mut missing, mut whole_until) = (0, bytes);

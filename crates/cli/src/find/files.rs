@@ -19,7 +19,7 @@ pub(super) fn in_order(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let metadata = fs::metadata(path).map_err(|error| failed(error).and(remedy))?;
         if metadata.is_dir() {
             add_directory(path, &mut found)?;
-        } else if let Some(begun) = begun(path, metadata.is_file()).map_err(failed)? {
+        } else if let Some(begun) = CaptureFile::begun_epoch_nanos(path).map_err(failed)? {
             found.push((begun, path.clone()));
         } else {
             return Exit::NotARing.fail(format!(
@@ -61,8 +61,7 @@ fn add_directory(directory: &Path, found: &mut Vec<(u64, PathBuf)>) -> anyhow::R
                 directories.push(path);
                 continue;
             }
-            let is_file = kind.is_file() || (kind.is_symlink() && path.is_file());
-            match begun(&path, is_file) {
+            match CaptureFile::begun_epoch_nanos(&path) {
                 Ok(Some(begun)) => found.push((begun, path)),
                 // By its name it is a capture.
                 Err(error)
@@ -76,9 +75,4 @@ fn add_directory(directory: &Path, found: &mut Vec<(u64, PathBuf)>) -> anyhow::R
         }
     }
     Ok(())
-}
-
-/// Returns the time at which a capture was begun. A pipe is not opened: that would wait for another process.
-fn begun(path: &Path, is_file: bool) -> std::io::Result<Option<u64>> {
-    if is_file { CaptureFile::begun_epoch_nanos(path) } else { Ok(None) }
 }

@@ -6,6 +6,7 @@ use crate::input::LOOK_PAUSE;
 use crate::interrupt::Interrupt;
 use crate::text::format::one_line;
 use crate::without_secrets;
+use eventring::shm;
 use eventring_capture::CaptureError;
 use eventring_capture::secret::SecretAddress;
 use eventring_forward::{EventStream, StreamOptions};
@@ -130,7 +131,7 @@ pub(super) fn connect(
 
 /// Reads a file of keys or certificates.
 fn read(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|error| {
+    shm::read_text(file).map_err(|error| {
         let path = file.to_string_lossy();
         // No path has several lines, and a key is no path.
         let file = match path.contains('\n') || without_secrets(&path) != path {

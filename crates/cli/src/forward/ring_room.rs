@@ -1,8 +1,8 @@
 //! The room that rings of other hosts may take on this one. Whoever may send to a stream may name any number of them.
 
 use eventring::files::{LockState, free_bytes, lock_state};
+use eventring::shm;
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The room in a directory that the rings of one receiver may take together: half of what was free when it began.
@@ -51,6 +51,6 @@ impl RingRoom {
 /// Returns the size of the ring at a path, if nobody writes it.
 fn replaced_bytes(path: &Path) -> u64 {
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let dead = is_file.then(|| File::open(path).ok()).flatten().filter(|file| lock_state(file) == LockState::Free);
+    let dead = is_file.then(|| shm::open_file(path).ok()).flatten().filter(|file| lock_state(file) == LockState::Free);
     dead.and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len())
 }

@@ -4,6 +4,7 @@ use super::qemu::{BUILD, Qemu};
 use crate::exit::{Exit, Failure};
 use crate::summary::{counted_spans, not_counted};
 use crate::text::format::counted;
+use eventring::shm;
 use eventring_capture::CaptureSummary;
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;
@@ -53,7 +54,7 @@ impl InstructionCount {
 
 /// Returns the sum of the counts that the plugin has reported: one line for each process.
 pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failure> {
-    let lines = std::fs::read_to_string(report).unwrap_or_default();
+    let lines = shm::read_text(report).unwrap_or_default();
     let of_line = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?.get("instructions")?.as_u64();
     let total = lines.lines().filter_map(of_line).fold(0_u64, u64::saturating_add);
     if total > 0 {
@@ -84,7 +85,12 @@ pub(super) fn total(report: &Path, qemu: &Qemu, code: i32) -> Result<u64, Failur
 }
 
 /// Returns the error that the program has made no rings.
-pub(super) fn no_rings(program: &Path, code: i32) -> Failure {
+pub(super) fn no_rings(program: &Path, code: i32, problem: Option<&str>) -> Failure {
+    if let Some(problem) = problem {
+        let program = program.display();
+        return Exit::NotFound
+            .failure(format!("{program} has ended with exit code {code}, and has no ring: {problem}"));
+    }
     Exit::NotFound.failure(format!(
         "{} has recorded nothing, and has ended with exit code {code}, expected a program that records spans; if it starts \
          the program that does (a wrapper, `cargo run`), name that one; if it has ended before it records, see what it has \

@@ -92,7 +92,9 @@ pub(super) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
         return Exit::Failed.fail("interrupted; nothing was counted");
     }
     let total = count::total(&report, &qemu, code)?;
-    let Some(captured) = captured else { return Err(count::no_rings(&program, code).into()) };
+    let Some(captured) = captured else {
+        return Err(count::no_rings(&program, code, rings.borrow().program.problem()).into());
+    };
     let summary = summarize(&CaptureFile::open(file)?)?;
     let count = InstructionCount::new(&summary, &captured, total)?;
     if let Some(unfinished) = unfinished {

@@ -1,8 +1,8 @@
 //! QEMU and its plugin, and the command that runs a program under them.
 
 use crate::exit::{Exit, Failure};
+use eventring::shm;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -106,7 +106,7 @@ pub(super) fn find_program(name: &OsStr) -> Result<PathBuf, Failure> {
         Exit::NotFound.failure(format!("there is no program {} in $PATH; give its path", name.to_string_lossy()))
     })?;
     let mut head = [0; 20];
-    let read = File::open(&path).and_then(|mut file| file.read(&mut head));
+    let read = shm::open_file(&path).and_then(|mut file| file.read(&mut head));
     read.map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))?;
     let is = |what: &str, mend: &str| Exit::Unsupported.fail(format!("{} is {what}; {mend}", path.display()));
     match head {

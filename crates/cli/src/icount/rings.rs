@@ -79,6 +79,9 @@ impl ProgramRings {
     fn look(&mut self) {
         // If the program has ended by now, the look below finds all rings that it has made.
         let has_ended = self.program.has_ended();
+        if self.found.is_empty() {
+            self.program.look_for_problem();
+        }
         let files = directories::files(std::slice::from_ref(&self.directory), false).unwrap_or_default();
         let is_whole =
             |file: &PathBuf| file.metadata().is_ok_and(|metadata| !directories::is_unfinished(file, &metadata));

@@ -14,8 +14,7 @@ pub(super) struct UnfinishedCapture {
 impl UnfinishedCapture {
     /// Makes a file with another name in the directory of `output`.
     pub(super) fn beside(output: &Path) -> Result<Self, Failure> {
-        // A link stays a link.
-        let output = output.canonicalize().unwrap_or_else(|_| output.to_owned());
+        let output = output.to_owned();
         let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
         let mut name = OsString::from(".");
         name.push(output.file_name().unwrap_or_default());

@@ -117,6 +117,10 @@ pub(crate) fn why_gone(path: &Path) -> String {
         return shards;
     }
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    if let Some(why) = crate::input::held::why_not_made(path) {
+        return format!("; {why}");
+    }
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     if let Some(removed) = crate::input::held::instead_of(path, &RingDirectories::from_environment().for_reading()) {
         return removed;
     }
@@ -184,11 +188,7 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
             command_line("list", &[path], &[])
         ));
     }
-    // The file may be a pipe. Opening it would block until another process opens it for writing.
-    if !metadata.is_file() {
-        return None;
-    }
-    if metadata.len() == 0 {
+    if metadata.is_file() && metadata.len() == 0 {
         return Some(format!("{shown} is empty, expected a ring, a snapshot or a capture; record or copy it again"));
     }
     CaptureFile::is_capture(path).ok().filter(|is_capture| *is_capture)?;

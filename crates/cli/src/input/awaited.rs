@@ -4,10 +4,12 @@
 use crate::exit::Exit;
 use crate::input::directories::named_or_usual;
 use crate::input::family::Family;
+use crate::input::held::WhyAwaited;
 use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
 use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
+use crate::list::instance_of;
 use crate::text::format::{counted, duration};
 use crate::text::losses::report_problem;
 use crate::text::silence::Silence;
@@ -70,6 +72,7 @@ pub(crate) struct AwaitedRings {
     is_failure_said: bool,
     next_look: Instant,
     next_program_look: Instant,
+    why_awaited: WhyAwaited,
     silence: Silence,
 }
 
@@ -105,6 +108,7 @@ impl AwaitedRings {
             is_failure_said: false,
             next_look: Instant::now(),
             next_program_look: Instant::now(),
+            why_awaited: WhyAwaited::default(),
             silence: Silence::new(false),
         }
     }
@@ -181,16 +185,18 @@ impl AwaitedRings {
             }
             if interrupt.came() {
                 return Exit::NotFound.fail(format!(
-                    "interrupted before {} made; nothing was captured or sent, and no file was written",
-                    self.those_awaited("was", "were")
+                    "interrupted before {} made{}; nothing was captured or sent, and no file was written",
+                    self.those_awaited("was", "were"),
+                    self.why()
                 ));
             }
             if let Some(limit) = limit.filter(|limit| begin.elapsed() >= *limit) {
                 return Exit::NotFound.fail(format!(
-                    "{} not made within {} (--duration); start the program that records there sooner, or give a longer --duration (nothing was \
+                    "{} not made within {} (--duration){}; start the program that records there sooner, or give a longer --duration (nothing was \
                      captured, and no file was written)",
                     self.those_awaited("was", "were"),
-                    duration(limit)
+                    duration(limit),
+                    self.why()
                 ));
             }
             is_at_once = false;
@@ -240,6 +246,9 @@ impl AwaitedRings {
         // This check comes before the search. If the program has ended by now, the search finds all rings that the
         // program has made, and no further search is needed.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);
+        if let Some(program) = self.program.as_mut().filter(|_| !self.awaited.is_empty()) {
+            program.look_for_problem();
+        }
         self.look_for_successors();
         self.look_at_programs(has_ended);
         let begin = Instant::now();
@@ -259,7 +268,11 @@ impl AwaitedRings {
                 Ok(reader) if self.program.as_ref().is_none_or(|program| program.is_creator_of(&reader)) => {
                     self.hold(reader)
                 }
-                Ok(_) => self.awaited.push(name),
+                // An earlier instance has the ring of this name, so that of the program has a number.
+                Ok(_) => match self.ring_of_instance(&name) {
+                    Some(reader) => self.hold(reader),
+                    None => self.awaited.push(name),
+                },
                 // The ring does not exist yet, so its name stays in the list. A name with sizes (`name:15:24`) does
                 // not stay in the list: it is a recorder's configuration. No ring ever has such a name, so waiting
                 // would not end.
@@ -272,6 +285,20 @@ impl AwaitedRings {
         // Those that were not looked for have their turn first.
         self.awaited.splice(0..0, names);
         self.is_over = has_ended;
+    }
+
+    /// Opens the ring that the program has made as a further instance: `shop~2`, because another process has `shop`.
+    fn ring_of_instance(&self, name: &Path) -> Option<Reader> {
+        let program = self.program.as_ref()?;
+        let of = name.file_name()?.to_str()?;
+        let is_instance = |path: &PathBuf| {
+            let file = path.file_name().and_then(|file| file.to_str());
+            file.and_then(instance_of) == Some(of)
+        };
+        let directories = directories(&[name.to_path_buf()]);
+        let files = directories.iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten();
+        let paths = files.map(|file| file.path()).filter(is_instance);
+        paths.filter_map(|path| open(&path).ok()).find(|ring| program.is_creator_of(ring))
     }
 
     /// Opens the rings that were made under the names of others since the last search.
@@ -389,8 +416,16 @@ impl AwaitedRings {
         if !is_awaited || self.is_over {
             return None;
         }
-        let what = format!("waiting for {} to be made", self.those_awaited("", "").trim_end());
+        let what = format!("waiting for {} to be made{}", self.those_awaited("", "").trim_end(), self.why());
         self.silence.line(|| what)
+    }
+
+    /// Returns why an awaited ring was not made, after a colon, if its program says so. Otherwise returns nothing.
+    fn why(&mut self) -> String {
+        match self.program.as_ref().and_then(Program::problem) {
+            Some(problem) => format!(": {problem}"),
+            None => self.why_awaited.in_words(&self.missing()),
+        }
     }
 
     /// Prints on stderr which ring could not be captured, while others still are. [`Self::failure`] says it again at
@@ -424,20 +459,22 @@ impl AwaitedRings {
 
     fn missing_rings_error(&mut self, outcome: &str) -> anyhow::Error {
         let those = self.those_awaited("was", "were");
+        let why = self.why();
         let message = match &mut self.program {
             Some(program) => match program.end_in_words() {
                 Some(how) => {
                     let made = program.ring_names_in(&directories(&self.awaited));
                     let hint = match made.as_slice() {
-                        [] => "give the name under which it records".to_owned(),
-                        made => format!("it has made {}: give that name", made.join(", ")),
+                        _ if !why.is_empty() => String::new(),
+                        [] => "; give the name under which it records".to_owned(),
+                        made => format!("; it has made {}: give that name", made.join(", ")),
                     };
-                    format!("{how}, and {those} not made by it; {hint} ({outcome})")
+                    format!("{how}, and {those} not made by it{why}{hint} ({outcome})")
                 }
-                None => format!("{those} not made; give the name under which the program records ({outcome})"),
+                None => format!("{those} not made{why}; give the name under which the program records ({outcome})"),
             },
             None => format!(
-                "{those} never made; start the program that records there, or leave the name out: `eventring list` shows the rings ({outcome})"
+                "{those} never made{why}; start the program that records there, or leave the name out: `eventring list` shows the rings ({outcome})"
             ),
         };
         Exit::NotFound.failure(message).into()

@@ -1,15 +1,21 @@
 //! Files that running programs hold open without a name: rings whose files were removed, and notes of programs that
 //! record nothing.
 
+use crate::input::process;
+use crate::text::format::one_line;
 use eventring::reader::{Reader, RingState};
 use eventring::shm::HeldFile;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The usual reason why files of rings are removed while their programs run, and what helps.
 pub(crate) const WHY_REMOVED: &str = "systemd-logind does so when a user logs out, unless `loginctl enable-linger USER` \
                                       was called";
+
+/// The pause between two looks at what all programs say of themselves.
+const WHY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A ring whose file was removed while its program runs.
 pub(crate) struct RemovedRing {
@@ -29,6 +35,44 @@ pub(crate) fn notes() -> Vec<(u32, String)> {
         .filter(|(.., file)| inode(file).is_some_and(|inode| seen.insert(inode)))
         .map(|(pid, text, _)| (pid, text))
         .collect()
+}
+
+/// Returns what programs say that were to make a ring of this name and could not.
+pub(crate) fn why_not_made(name: &Path) -> Option<String> {
+    let of_name = |text: &str| {
+        let config = text.strip_prefix("records nothing as `")?.split('`').next()?;
+        (config.split(':').next() == name.to_str()).then_some(())
+    };
+    notes().into_iter().find(|(_, text)| of_name(text).is_some()).map(|(pid, text)| in_words(pid, &text))
+}
+
+/// What programs say of rings that are awaited.
+#[derive(Default)]
+pub(crate) struct WhyAwaited {
+    last_look: Option<Instant>,
+    found: Option<String>,
+}
+
+impl WhyAwaited {
+    /// Returns, after a colon, why a ring of one of these names was not made, or nothing. Asks the programs only now
+    /// and then, so that it may be called often.
+    pub(crate) fn in_words(&mut self, names: &[PathBuf]) -> String {
+        if self.last_look.is_none_or(|last| last.elapsed() >= WHY_INTERVAL) {
+            self.last_look = Some(Instant::now());
+            self.found = names.iter().find_map(|name| why_not_made(name));
+        }
+        self.found.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
+    }
+}
+
+/// Returns why this process records nothing, if it says so.
+pub(crate) fn why_nothing(pid: u32) -> Option<String> {
+    HeldFile::list(Some(pid)).iter().find_map(HeldFile::note).map(|text| in_words(pid, &text))
+}
+
+/// Returns a note as a sentence.
+pub(crate) fn in_words(pid: u32, note: &str) -> String {
+    format!("{} {}", process::in_words(pid), one_line(note))
 }
 
 /// Returns the rings that were removed from directories while a program holds them open, without the further shards of

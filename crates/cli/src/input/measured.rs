@@ -75,8 +75,8 @@ impl Measured {
 pub(crate) fn captures(names: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut captures: Vec<(Option<CaptureFile>, Vec<PathBuf>)> = Vec::new();
     for name in names {
-        // What cannot be opened has its error later. A pipe would block.
-        let file = if name.is_file() { CaptureFile::open(name).ok() } else { None };
+        // What cannot be opened has its error later.
+        let file = CaptureFile::open(name).ok();
         let is_its = |known: &CaptureFile| file.as_ref().is_some_and(|file| known.is_same_capture(file));
         match captures.iter_mut().find(|(known, _)| known.as_ref().is_some_and(is_its)) {
             Some((_, names)) => names.push(name.clone()),

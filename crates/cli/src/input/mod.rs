@@ -34,7 +34,7 @@ pub(crate) mod unseen;
 pub(crate) mod wished;
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-pub(crate) use crate::other_systems::processes;
+pub(crate) use crate::other_systems::{held, processes};
 
 /// The pause between two searches for a ring that is not there yet. It is short, because a program may live for only a
 /// few milliseconds.

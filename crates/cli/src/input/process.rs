@@ -2,12 +2,12 @@
 
 use crate::text::format::one_line;
 use eventring::files::{FileId, RingDirectories};
-use eventring::shm::HeldFile;
+use eventring::shm::{self, HeldFile};
 use memchr::memmem::Finder;
 use rustix::fs::makedev;
 use rustix::process::geteuid;
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -37,13 +37,13 @@ pub(crate) fn exists(pid: u32) -> bool {
 
 /// Returns the process in words: `shop (process 12)`.
 pub(crate) fn in_words(pid: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = shm::read_text(format!("/proc/{pid}/comm")).unwrap_or_default();
     one_line(format!("{} (process {pid})", name.trim()).trim())
 }
 
 /// Returns a line of `/proc/PID/status`.
 pub(crate) fn status(pid: u32, field: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = shm::read_text(format!("/proc/{pid}/status")).ok()?;
     Some(status.lines().find_map(|line| line.strip_prefix(field))?.trim_start_matches(':').trim().to_owned())
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn own_pid(pid: u32) -> u32 {
 
 /// Returns a variable of the environment with which the process was started; `Err` if this user may not look.
 pub(crate) fn variable(pid: u32, name: &str) -> Result<Option<String>, std::io::Error> {
-    let environment = fs::read(format!("/proc/{pid}/environ"))?;
+    let environment = shm::read_file(format!("/proc/{pid}/environ"))?;
     let mut values = environment.split(|byte| *byte == 0).filter_map(|entry| {
         let (key, value) = entry.split_at_checked(entry.iter().position(|byte| *byte == b'=')?)?;
         (key == name.as_bytes()).then(|| one_line(&String::from_utf8_lossy(&value[1..])))
@@ -64,7 +64,7 @@ pub(crate) fn variable(pid: u32, name: &str) -> Result<Option<String>, std::io::
 
 /// Returns the files that the process has mapped, or `None` if this user may not look.
 pub(crate) fn mapped(pid: u32) -> Option<Vec<Mapped>> {
-    let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
+    let maps = shm::read_file(format!("/proc/{pid}/maps")).ok()?;
     let mapping = |line: &str| {
         let mut rest = line;
         let mut field = || {
@@ -113,7 +113,7 @@ pub(crate) fn contains<const N: usize>(pid: u32, texts: [&str; N]) -> Option<[bo
     let mut found = [false; N];
     let (mut seen, mut left) = (HashSet::new(), CODE_BYTES_MAX);
     for mapped in mapped(pid)?.iter().filter(|mapped| mapped.is_code && seen.insert(mapped.file)) {
-        let Some(file) = path_of(pid, mapped).and_then(|path| File::open(path).ok()) else { continue };
+        let Some(file) = path_of(pid, mapped).and_then(|path| shm::open_file(&path).ok()) else { continue };
         let (mut file, mut window) = (file.take(left), Vec::new());
         loop {
             // A text may lie on the border of two pieces.

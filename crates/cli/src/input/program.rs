@@ -1,6 +1,7 @@
 //! The program that a capture starts.
 
 use super::directories::is_first_shard;
+use super::held;
 use crate::exit::{Exit, Failure};
 use crate::input::history::now_epoch_nanos;
 use eventring::reader::{Reader, RingState, WriterInfo};
@@ -18,6 +19,9 @@ use std::time::{Duration, Instant};
 /// program's rings.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// The pause between two looks at whether the program says why it records nothing.
+const PROBLEM_INTERVAL: Duration = Duration::from_millis(10);
+
 /// A program that the capture has started.
 pub(crate) struct Program {
     child: Child,
@@ -27,6 +31,9 @@ pub(crate) struct Program {
     /// end. The capture removes them later.
     keeps_for_us: bool,
     ended: Option<(ExitStatus, Instant)>,
+    /// The reason why the program records nothing, if it has said one.
+    problem: Option<String>,
+    next_problem_look: Instant,
 }
 
 impl Program {
@@ -67,7 +74,15 @@ impl Program {
         }
         let started_epoch_nanos = now_epoch_nanos();
         let child = command.spawn().map_err(cannot)?;
-        Ok(Self { child, name, started_epoch_nanos, keeps_for_us, ended: None })
+        Ok(Self {
+            child,
+            name,
+            started_epoch_nanos,
+            keeps_for_us,
+            ended: None,
+            problem: None,
+            next_problem_look: Instant::now(),
+        })
     }
 
     /// Returns the id of the program's process.
@@ -83,6 +98,20 @@ impl Program {
             self.ended = Some((status, Instant::now()));
         }
         self.ended.is_some()
+    }
+
+    /// Asks, now and then, whether the program says why it records nothing. It says so only while it runs.
+    pub(crate) fn look_for_problem(&mut self) {
+        let now = Instant::now();
+        if self.ended.is_none() && now >= self.next_problem_look {
+            self.next_problem_look = now + PROBLEM_INTERVAL;
+            self.problem = held::why_nothing(self.child.id()).or_else(|| self.problem.take());
+        }
+    }
+
+    /// Returns why the program records nothing, as far as it has said so.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
     }
 
     /// Sends a signal to the program's own process, if it still runs.

@@ -9,7 +9,7 @@ use crate::text::losses::{
     report_table_losses,
 };
 use crate::text::paint::DIM;
-use eventring::files::CONTENT_TYPE_PERF;
+use eventring::files::{CONTENT_TYPE_PERF, RingDirectories, RingName};
 use eventring::reader::{LostPages, Reader, ReaderError, RingState};
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::recording::PayloadLosses;
@@ -21,9 +21,19 @@ use std::path::{Path, PathBuf};
 
 /// Returns true if one of the names is that of a capture file.
 pub(crate) fn has_capture(names: &[PathBuf]) -> bool {
-    // A pipe is not opened: that would wait for another process.
-    let is_capture = |name: &PathBuf| name.is_file() && CaptureFile::is_capture(name).unwrap_or(false);
-    names.iter().any(is_capture)
+    names.iter().any(|name| is_capture(name))
+}
+
+fn is_capture(name: &Path) -> bool {
+    !is_of_ring(name) && CaptureFile::is_capture(name).unwrap_or(false)
+}
+
+/// Returns true if the name has no slash and is that of a ring. It then means the ring, whatever has the same name in
+/// the current directory. (A capture may lie where the rings are.)
+pub(crate) fn is_of_ring(name: &Path) -> bool {
+    let Ok(name @ RingName::Bare(_)) = RingName::new(name) else { return false };
+    let paths = RingDirectories::from_environment().paths_for_reading(&name);
+    paths.iter().any(|path| path.is_file() && !CaptureFile::is_capture(path).unwrap_or(false))
 }
 
 /// A capture to read.
@@ -46,7 +56,6 @@ pub(crate) struct Saved {
 /// content of these rings together, and opens that capture. With `needs_spans`, one of the rings must be a perf ring.
 pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     let names = &processes::expand(names)?;
-    // A pipe is refused before it is opened, because opening it would block until another process writes to it.
     let is_stream = |name: &&PathBuf| std::fs::metadata(name).is_ok_and(|it| !it.is_file() && !it.is_dir());
     if let Some(name) = names.iter().find(is_stream) {
         return Exit::NotARing.fail(format!(
@@ -54,7 +63,6 @@ pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
             name.display()
         ));
     }
-    let is_capture = |name: &PathBuf| CaptureFile::is_capture(name).unwrap_or(false);
     let (captures, others): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(|name| is_capture(name));
     match (captures.as_slice(), others.as_slice()) {
         ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),

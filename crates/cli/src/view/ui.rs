@@ -1,6 +1,7 @@
 //! The Perfetto UI that shows the trace: a folder on this machine, or the one on the web.
 
 use crate::exit::{Exit, Failure};
+use eventring::shm;
 use std::path::{Path, PathBuf};
 
 /// The online UI.
@@ -33,8 +34,7 @@ impl Ui {
             !part.is_empty() && !part.starts_with('.') && part.chars().all(is_known)
         };
         let path = self.0.as_ref().filter(|_| name.split('/').all(is_plain))?.join(name);
-        let is_there = path.is_file() && path.canonicalize().ok()? == path;
-        is_there.then(|| std::fs::read(path).ok())?
+        (path.canonicalize().ok()? == path).then(|| shm::read_file(&path).ok())?
     }
 }
 

@@ -5,6 +5,7 @@ use super::ring::Ring;
 use super::start::Start;
 use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
+use crate::input::held::WhyAwaited;
 use crate::input::patterns::FollowedPatterns;
 use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
@@ -93,12 +94,16 @@ impl Rings {
             let timeout = if reopens && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
             let mut opened = expect.options().open(name);
             let is_new = opened.is_err();
+            let mut why = WhyAwaited::default();
             while !timeout.is_zero() && opened.as_ref().is_err_and(ReaderError::may_come) {
                 if interrupt.came() {
                     return Ok(None);
                 }
                 check_reader()?;
-                silence.say(|| format!("waiting for the ring {} to be made", name.display()));
+                silence.say(|| {
+                    let why = why.in_words(std::slice::from_ref(name));
+                    format!("waiting for the ring {} to be made{why}", name.display())
+                });
                 opened = expect.options().wait(timeout).open(name);
             }
             let reader = opened.map_err(|error| advice::on_expected(name, error))?;

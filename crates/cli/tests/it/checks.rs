@@ -341,3 +341,96 @@ fn a_directory_of_another_user_is_named() {
     assert!(answer["directory"]["allowed"] == false, "{answer:#}");
     nothing(&by_user(case.directory.path(), &format!("pid:{}", case.talk.child.id())), "this user may not look into");
 }
+
+/// Returns true if a recorder makes a ring in this ring directory.
+fn records_in(directory: &Path) -> bool {
+    let mut command = program(&["replay", crate::program::KEPT, "--ring", "recorded"]);
+    command.env("EVENTRING_DIR", directory);
+    finish(command).code == Some(0)
+}
+
+#[test]
+fn a_directory_in_which_no_ring_would_be_made_is_not_right() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = |name: &str| directory.path().join(name);
+    std::fs::create_dir(place("open")).unwrap();
+    std::fs::set_permissions(place("open"), std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::write(place("file"), "").unwrap();
+    std::os::unix::fs::symlink(directory.path(), place("link")).unwrap();
+    for (name, words) in
+        [("open", "everybody may replace files in it"), ("file", "not a directory"), ("link", "it is a link")]
+    {
+        let answer: Value = serde_json::from_str(&check_in(&place(name), &["shop", "--json"]).out).unwrap();
+        let told = answer["directory"]["text"].as_str().unwrap();
+        assert!(answer["directory"]["allowed"] == false && told.contains(words), "{name}: {answer:#}");
+        assert!(!records_in(&place(name)), "{name}");
+    }
+    // These are right: only their owner may replace files, or each owner his own.
+    std::fs::set_permissions(place("open"), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    for name in ["open", "later/one"] {
+        let answer: Value = serde_json::from_str(&check_in(&place(name), &["shop", "--json"]).out).unwrap();
+        assert_eq!(answer["directory"]["allowed"], true, "{name}: {answer:#}");
+        assert!(records_in(&place(name)), "{name}");
+    }
+    if users::can_be_played() {
+        // Nobody but root can make this one.
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let copy = place("eventring");
+        std::fs::copy(crate::program::PROGRAM, &copy).unwrap();
+        let mut command = Command::new(&copy);
+        command.args(["check", "shop", "--json"]).env("EVENTRING_DIR", place("nobodys")).current_dir("/").uid(65534);
+        let answer = nothing(&finish(command), "make it and give it to this user");
+        assert_eq!(answer["directory"]["allowed"], false, "{answer:#}");
+    }
+}
+
+/// Returns the command `eventring ARGUMENTS -- PROGRAM` for a program that can make no ring called `spans`.
+fn waiting(directory: &Path, arguments: &[&str]) -> Command {
+    let program_in_vain = play(TEST, "other subscriber", directory);
+    let mut command = program(arguments);
+    command.arg("--").arg(program_in_vain.get_program()).args(program_in_vain.get_args());
+    command.envs(program_in_vain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("EVENTRING_DIR", directory).env_remove("EVENTRING_KEEP");
+    command
+}
+
+#[test]
+fn who_waits_for_a_ring_tells_why_its_program_could_not_make_it() {
+    use std::io::BufRead as _;
+    const WHY: &str = "records nothing as `spans`: ";
+    const WAITS: &str = "waiting for the ring spans to be made: ";
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let output = directory.path().join("out.evc");
+    let capture = ["capture", "spans", "-o", argument(&output)];
+    let mut command = waiting(directory.path(), &capture);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    let told = lines.find(|line| line.contains("waiting for the ring")).unwrap();
+    assert!(told.contains(WAITS) && told.contains(WHY) && told.contains("a global subscriber already"), "{told}");
+    // Others who wait for a ring of this name learn it, too, and who does not wait.
+    for verb in [&["watch", "spans", "--reopen"][..], &["capture", "spans", "--wait", "-o", "other.evc"]] {
+        let mut command = program(verb);
+        command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut other = command.spawn().unwrap();
+        let mut said = std::io::BufReader::new(other.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let told = said.find(|line| line.contains("waiting for the ring")).unwrap();
+        assert!(told.contains(WAITS) && told.contains(WHY), "{verb:?}: {told}");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    for verb in [&["watch", "spans"][..], &["info", "spans"], &["summary", "spans"]] {
+        let mut command = program(verb);
+        command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
+        let refused = finish(command);
+        assert!(refused.code == Some(3) && refused.err.contains(WHY), "{verb:?}: {refused:?}");
+    }
+    // The program ends, and the capture says it again.
+    drop(child.stdin.take());
+    let last = lines.last().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert!(last.starts_with("error: ") && last.contains(WHY), "{last}");
+    assert!(!output.exists());
+}

@@ -32,6 +32,7 @@ mod queries;
 mod readme;
 mod rings;
 mod shop;
+mod special_files;
 mod tasks;
 mod terminal;
 mod triggers;

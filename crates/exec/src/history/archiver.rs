@@ -71,7 +71,7 @@ impl Archiver {
     /// Takes the next event; `payload` is `None` if it has expired. Returns the block that was written because of it.
     ///
     /// # Errors
-    /// A file cannot be written. The block is then not in the archive, and the next event may be given.
+    /// A file cannot be written. The block is then not in the archive. Who gives further events leaves a hole there.
     pub fn push(&mut self, event: &Descriptor, payload: Option<&[u8]>) -> Result<Option<Archived>, CaptureError> {
         if self.next_seqno != 0 && event.seqno > self.next_seqno {
             self.lose();

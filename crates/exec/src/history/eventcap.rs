@@ -4,6 +4,7 @@ use super::sections::{EventcapHeader, MAGIC, Section, SectionKind, damaged, read
 use crate::{Dialect, UnknownSchema};
 use eventring::reader::{Descriptor, Gap, GapCause};
 use eventring::schema::SchemaModel;
+use eventring::shm;
 use eventring_capture::CaptureError;
 use std::fs::File;
 use std::io::Read as _;
@@ -48,7 +49,7 @@ impl EventcapFile {
     #[must_use]
     pub fn is_one(path: &Path) -> bool {
         let mut magic = [0; 8];
-        File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC)
+        shm::open_file(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC)
     }
 
     /// Opens a file, and reads the descriptors of its sections.
@@ -61,7 +62,7 @@ impl EventcapFile {
     }
 
     fn open_at(path: &Path) -> Result<Self, CaptureError> {
-        let file = File::open(path).map_err(|error| CaptureError::io("open it", error))?;
+        let file = shm::open_file(path).map_err(|error| CaptureError::io("open it", error))?;
         Self::from_file(file, path)
     }
 

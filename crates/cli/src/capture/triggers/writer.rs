@@ -6,14 +6,13 @@ use super::manifest::{Shot, WrittenFile};
 use super::names::{NameParts, NameTemplate};
 use crate::capture::Args;
 use crate::exit::Failure;
+use crate::output;
 use crate::text::format::TimeFormat;
 use eventring::recorder::Clock;
-use eventring_capture::{CaptureErrorKind, RollingCapture};
+use eventring_capture::{CaptureError, CaptureErrorKind, OutputEntry, ReadFiles, RollingCapture};
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -158,7 +157,7 @@ impl FileWriter<'_> {
                 cut => cut?,
             };
             let written = WrittenFile { path, shot: shot.clone(), asked_nanos, cut };
-            write_manifest(&written).map_err(|error| Failure::writing(&manifest_path, &error))?;
+            write_manifest(&written, &manifest_path, self.args.force).map_err(output::failure)?;
             return Ok(written);
         }
     }
@@ -176,10 +175,11 @@ impl FileWriter<'_> {
     }
 }
 
-fn write_manifest(written: &WrittenFile) -> io::Result<()> {
-    let text = format!("{:#}\n", written.manifest());
-    // The manifest has names and values of the recording, so nobody may read it who may not read the file.
-    let path = WrittenFile::manifest_path(&written.path);
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?;
-    file.write_all(text.as_bytes())
+/// Writes the manifest. It has names and values of the recording, so nobody may read it who may not read the file.
+fn write_manifest(written: &WrittenFile, path: &Path, overwrite: bool) -> Result<(), CaptureError> {
+    let place = OutputEntry::open(path)?;
+    let unfinished = place.create_unfinished()?;
+    let text = writeln!(unfinished.file(), "{:#}", written.manifest());
+    text.map_err(|error| CaptureError::io_writing("write it", error).at(path))?;
+    unfinished.publish(overwrite, &ReadFiles::default())
 }

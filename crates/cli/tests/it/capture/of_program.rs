@@ -418,3 +418,110 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         }
     }
 }
+
+/// Returns a command that runs in a directory, which also has the rings.
+fn in_directory(directory: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = program::program(arguments);
+    command.current_dir(directory).env("EVENTRING_DIR", directory.path().join("rings")).env_remove("EVENTRING_KEEP");
+    command
+}
+
+#[test]
+fn a_name_without_a_slash_is_that_of_a_ring_beside_the_program_of_the_same_name() {
+    let directory = directory();
+    std::os::unix::fs::symlink(PROGRAM, program::place(&directory, "shop")).unwrap();
+    let replay = ["--", "./shop", "replay", program::KEPT, "--ring", "shop"];
+    for (arguments, code) in [(&["capture", "shop", "-o", "out.evc"][..], 0), (&["capture", "shop", "-o", "-"], 0)] {
+        let mut command = in_directory(&directory, &[arguments, &replay].concat());
+        if arguments.contains(&"-") {
+            command.stdout(std::fs::File::create(program::place(&directory, "stdout.evc")).unwrap());
+        }
+        let captured = finish(command);
+        assert_eq!(captured.code, Some(code), "{arguments:?}: {captured:?}");
+        let _ = std::fs::remove_dir_all(program::place(&directory, "rings"));
+    }
+    let summary = finish(in_directory(&directory, &["summary", "out.evc", "--json"])).json();
+    assert_eq!(summary["blocks"], 2, "{summary:#}");
+    // Who waits for the ring waits, whatever has its name here.
+    let mut waits = in_directory(&directory, &["capture", "shop", "--wait", "--duration", "2s", "-o", "waited.evc"]);
+    let waits = waits.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut watch = in_directory(&directory, &["watch", "shop", "--reopen", "--json"]);
+    let mut watch = watch.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(finish(in_directory(&directory, &replay[2..])).code, Some(0));
+    let line = std::io::BufReader::new(watch.stdout.take().unwrap()).lines().next();
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert!(line.is_some_and(|line| line.unwrap().starts_with('{')));
+    let waited = waits.wait_with_output().unwrap();
+    assert_eq!(waited.status.code(), Some(0), "{waited:?}");
+    // A name with a slash is a path.
+    let refused = finish(in_directory(&directory, &["capture", "./shop", "--now", "-o", "path.evc"]));
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+}
+
+#[test]
+fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_the_same_name() {
+    let directory = directory();
+    let replay = |ring: &str| {
+        let done = finish(in_directory(&directory, &["replay", program::KEPT, "--ring", ring]));
+        assert_eq!(done.code, Some(0), "{done:?}");
+    };
+    replay("shop");
+    // What has the name in the working folder has no events.
+    let empty = program::exec_ring(&program::place(&directory, "empty"));
+    let capture = ["capture", "./empty", "--now", "-o", "shop"];
+    assert_eq!(finish(in_directory(&directory, &capture)).code, Some(0));
+    drop(empty);
+    let verbs: [&[&str]; 5] = [
+        &["summary", "NAME", "--json"],
+        &["export", "NAME", "--format", "jsonl", "-o", "-"],
+        &["blocks", "NAME", "--json"],
+        &["watch", "NAME", "--json"],
+        &["ask", "NAME"],
+    ];
+    let of = |verb: &[&str], name: &str| {
+        let words: Vec<&str> = verb.iter().map(|word| if *word == "NAME" { name } else { word }).collect();
+        let run = finish(in_directory(&directory, &words));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run.out.lines().count()
+    };
+    for verb in verbs {
+        let (bare, ring, file) = (of(verb, "shop"), of(verb, "rings/shop"), of(verb, "./shop"));
+        assert_eq!(bare, ring, "{verb:?}");
+        // The control: the file is something else.
+        assert!(file != ring || verb[0] == "summary", "{verb:?}");
+    }
+    std::fs::remove_file(program::place(&directory, "shop")).unwrap();
+    std::fs::create_dir(program::place(&directory, "shop")).unwrap();
+    assert_eq!(of(verbs[2], "shop"), 2);
+    // Where no ring has the name, it is that of the file; also where captures lie beside the rings.
+    let capture = ["capture", "rings/shop", "--now", "-o", "saved.evc"];
+    assert_eq!(finish(in_directory(&directory, &capture)).code, Some(0));
+    assert_eq!(of(verbs[2], "saved.evc"), 2);
+    std::fs::copy(program::place(&directory, "saved.evc"), program::place(&directory, "rings/saved.evc")).unwrap();
+    assert_eq!(of(verbs[2], "saved.evc"), 2);
+}
+
+#[test]
+fn a_second_instance_of_the_service_is_captured_by_the_name_that_both_have() {
+    let directory = directory();
+    let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
+    let rings = program::place(&directory, "rings");
+    let mut first = Command::new(&service);
+    first.args(["--requests", "10000000", "--ring", "shop"]).env("EVENTRING_DIR", &rings);
+    let mut first = first.stdout(std::process::Stdio::null()).spawn().unwrap();
+    while !rings.join("shop").exists() {
+        assert_eq!(first.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = ["capture", "shop", "-o", "shop.evc", "--", argument(&service), "--requests", "20", "--ring", "shop"];
+    let captured = finish(in_directory(&directory, &second));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let summary = finish(in_directory(&directory, &["summary", "shop.evc", "--json"])).json();
+    let requests = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "request").unwrap();
+    assert_eq!(requests["count"], 20, "{summary:#}");
+    assert!(!rings.join("shop~2").exists(), "the capture removes what it had kept");
+}

@@ -73,7 +73,7 @@ fn victim(memory: &str, end: &str, events: u64) {
 
 /// Starts the program in a directory, and waits until it has crashed. Returns the core file and what it has told, or
 /// `None` if this system writes no core files into the working directory.
-fn crash(directory: &Path, memory: &str, end: &str, events: u64) -> Option<(PathBuf, u64)> {
+pub fn crash(directory: &Path, memory: &str, end: &str, events: u64) -> Option<(PathBuf, u64)> {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.starts_with('|') || pattern.contains('/') {
         skipped(format_args!("core files do not go into the working directory, but to {}", pattern.trim()));

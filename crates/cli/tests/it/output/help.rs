@@ -3,7 +3,7 @@
 use crate::program::{finish, program, run};
 
 /// Returns the verbs that the program lists.
-fn verbs() -> Vec<String> {
+pub(crate) fn verbs() -> Vec<String> {
     let help = run(&["help"]).out;
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let (list, _) = list.split_once("\n\n").unwrap();

@@ -3,6 +3,7 @@
 
 use crate::program;
 use crate::program::{Live, Run, argument, directory, place, run};
+use crate::triggers::{manifest_path, watch_before};
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
@@ -320,5 +321,31 @@ fn no_row_of_files_is_made_beside_a_device_or_a_pipe() {
         assert!(run.err.contains("is a device or a pipe"), "{run:?}");
         assert!(!Path::new("/dev/null.0001").exists());
         scene.assert_nothing_is_harmed("a row beside a device");
+    }
+}
+
+#[test]
+fn the_manifest_of_a_triggered_file_is_written_through_nothing_that_stands_in_its_place() {
+    for what in ["symlink", "dangling symlink", "hard link", "fifo"] {
+        let scene = Scene::new();
+        let (ring, names) = (place(&scene.directory, "watched"), place(&scene.directory, "t-{n}.evc"));
+        let file = place(&scene.directory, "t-1.evc");
+        let manifest = manifest_path(&file);
+        let end = plant(&scene, what, &manifest);
+        // Nobody reads the pipe.
+        drop(end);
+        let live = watch_before(&ring, &["--on", "signal", "--after", "1ms", "--force", "-o", argument(&names)]);
+        let _recorder = program::exec_ring(&ring);
+        let pid = rustix::process::Pid::from_child(&live.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
+        while !file.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        live.interrupt();
+        let ended = live.end();
+        scene.assert_nothing_is_harmed(what);
+        let is_replaced = what == "hard link";
+        assert_eq!(ended.code, Some(if is_replaced { 0 } else { 14 }), "{what}: {ended:?}");
+        assert_eq!(fs::symlink_metadata(&manifest).unwrap().is_file(), is_replaced, "{what}");
     }
 }
