@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::text::format::one_line;
+use eventring_capture::foreign::open_regular;
 use object::elf::{ET_CORE, FileHeader64, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, PT_LOAD, PT_NOTE, ProgramHeader64};
 use object::read::ReadCache;
 use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _};
@@ -67,14 +68,14 @@ impl CoreFile {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let shown = one_line(&path.display().to_string());
         let cannot = |error: io::Error| Failure::io(format_args!("cannot read {shown}"), &error);
-        // A pipe is not opened: that would wait for another process.
         let remedy = "name the core file of a program that has recorded; `coredumpctl dump -o core` writes one that systemd keeps";
-        let metadata = std::fs::metadata(path).map_err(|error| cannot(error).and(remedy))?;
-        if !metadata.is_file() {
-            return Exit::NotARing
-                .fail(format!("{shown} is no file, expected a core file; copy what comes from it into a file first"));
-        }
-        let file = File::open(path).map_err(cannot)?;
+        let file = open_regular(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => Exit::NotARing.failure(format!(
+                "{shown} is no file, expected a core file; copy what comes from it into a file first"
+            )),
+            _ => cannot(error).and(remedy),
+        })?;
+        let metadata = file.metadata().map_err(cannot)?;
         let bytes = metadata.len();
         let written = metadata.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         let (mut segments, notes) = read(&file, bytes)

@@ -3,34 +3,46 @@
 use crate::text::format::one_line;
 use crate::text::paint::DIM;
 use crate::text::table::shortened_end;
-use eventring_live::{LiveState, OpenSpan};
+use eventring_live::{Live, OpenSpan};
 use eventring_profile::frames::Frame;
 use std::collections::BTreeMap;
 
 /// The number of frames of a thread that are shown.
 const FRAMES_MAX: usize = 60;
 
-/// The stacks, by the thread's number in the system.
+/// The stacks, by the index of the program and the number that the thread has for it. A capture has the numbers of the
+/// system, without the index.
 #[derive(Default)]
-pub(super) struct ThreadStacks(pub(super) BTreeMap<u32, Vec<Frame>>);
+pub(super) struct ThreadStacks(pub(super) BTreeMap<(Option<usize>, u32), Vec<Frame>>);
 
 impl ThreadStacks {
     /// Looks at the threads of all open spans. What cannot be seen is reported.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn now(state: LiveState<'_>) -> Self {
+    pub(super) fn now(live: &Live) -> Self {
+        use crate::input::holder::known_holder;
+        use crate::text::losses::report_problem;
         use std::collections::BTreeSet;
 
-        let mut threads: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let state = live.state();
+        let mut threads: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
         for span in state.open_spans().to_vec() {
-            if let Some(thread) = thread_of(&span).filter(|_| state.end_of(span.program_index()).is_none()) {
-                threads.entry(span.program().pid).or_default().insert(thread);
+            let program = span.program_index();
+            if let Some(thread) = thread_of(&span).filter(|_| state.end_of(program).is_none()) {
+                threads.entry(program).or_default().insert(thread);
             }
         }
         let mut all = BTreeMap::new();
-        for (process, threads) in threads {
-            match crate::profile::stacks_of(process, &threads.into_iter().collect::<Vec<_>>()) {
-                Ok(stacks) => all.extend(stacks),
-                Err(error) => crate::text::losses::report_problem(false, &error.to_string()),
+        for (program, threads) in threads {
+            let mut rings = live.rings().rings().iter().enumerate();
+            let ring =
+                rings.find_map(|(ring, of)| of.reader().filter(|_| state.program_of_ring(ring) == Some(program)));
+            let process = ring.map_or(Ok(None), known_holder);
+            match process.map_err(Into::into).and_then(|process| match process {
+                Some(process) => crate::profile::stacks_of(process, &threads.into_iter().collect::<Vec<_>>()),
+                None => Ok(BTreeMap::new()),
+            }) {
+                Ok(stacks) => all.extend(stacks.into_iter().map(|(thread, stack)| ((Some(program), thread), stack))),
+                Err(error) => report_problem(false, &format!("no stacks: {error}")),
             }
         }
         Self(all)
@@ -38,13 +50,15 @@ impl ThreadStacks {
 
     /// On other systems no program can be looked at.
     #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-    pub(super) fn now(_: LiveState<'_>) -> Self {
+    pub(super) fn now(_: &Live) -> Self {
         Self::default()
     }
 
     /// Returns the stack of the thread that is in a span.
     pub(super) fn of(&self, span: &OpenSpan<'_>) -> Option<&[Frame]> {
-        self.0.get(&thread_of(span)?).map(Vec::as_slice)
+        let thread = thread_of(span)?;
+        let found = [Some(span.program_index()), None].into_iter().find_map(|program| self.0.get(&(program, thread)));
+        found.map(Vec::as_slice)
     }
 
     /// Returns the lines below a span, unless they come below a span in it.
