@@ -160,13 +160,15 @@ mod tests {
         let is_named =
             |copy: &std::path::Path| names_in(copy).iter().any(|name| name.contains("function_of_a_stranger"));
         assert!(is_named(&copy), "the file is root's");
-        std::fs::write(&debug, "debug").unwrap();
-        let link = format!("--add-gnu-debuglink={}", debug.display());
-        match Command::new("objcopy").arg(link).arg(&copy).status() {
+        // The link is a name, zeros to a multiple of four bytes, and a sum. It may be any path.
+        let mut link = format!("{}\0", debug.display()).into_bytes();
+        link.resize(link.len().next_multiple_of(4) + 4, 0);
+        std::fs::write(path("link"), link).unwrap();
+        let section = format!(".gnu_debuglink={}", path("link").display());
+        match Command::new("objcopy").args(["--add-section", &section]).arg(&copy).status() {
             Ok(status) if status.success() => {}
             failed => return missing(format_args!("objcopy of binutils: {failed:?}")),
         }
-        std::fs::remove_file(&debug).unwrap();
         assert!(Command::new("mkfifo").arg(&debug).status().unwrap().success());
         std::os::unix::fs::chown(&copy, Some(65_534), Some(65_534)).unwrap();
         let (told, hears) = std::sync::mpsc::channel();

@@ -12,10 +12,13 @@ use eventring::files::FileId;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+/// A file, and the addresses in it with their places.
+type InFile<'c> = (&'c CodeFile, Vec<(u64, u64)>);
+
 /// Records the names of all addresses in stacks. Returns how many it has recorded.
 pub(super) fn record(stacks: &Stacks, ring: &Ring, epoch_nanos: u64) -> u64 {
     let mut kernel: Vec<u64> = Vec::new();
-    let mut files: HashMap<FileId, (&CodeFile, Vec<(u64, u64)>)> = HashMap::new();
+    let mut files: HashMap<FileId, InFile<'_>> = HashMap::new();
     for (address, place) in stacks.places() {
         match place {
             Place::Kernel => kernel.push(*address),
