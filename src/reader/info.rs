@@ -108,6 +108,23 @@ pub struct WriterInfo {
 }
 
 impl WriterInfo {
+    /// Returns true if this is the process that has the number `pid` here; see
+    /// [`ProcessIdentity::is_process`](crate::shm::ProcessIdentity::is_process).
+    #[doc(hidden)]
+    #[must_use]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    pub fn is_process(&self, pid: u32) -> bool {
+        self.identity.is_process(pid)
+    }
+
+    /// Returns true if the process is in the pid namespace of this one, so that its number means the same process here.
+    #[doc(hidden)]
+    #[must_use]
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    pub fn is_numbered_here(&self) -> bool {
+        self.identity.pid_namespace == ProcessIdentity::current().pid_namespace
+    }
+
     /// Returns the numbers that tell the process from all others, also from those of other hosts.
     pub fn identity_words(&self) -> [u64; 6] {
         let ProcessIdentity { pid, start_ticks, pid_namespace, time_namespace, boot_id } = self.identity;

@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 /// The identity of a file: its device and its inode. A file keeps its identity when it is renamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The device of the file system.
     pub device: u64,

@@ -68,12 +68,12 @@ pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_file, read_e
 pub(crate) use system::{current_thread_id, current_thread_name, leave_note};
 pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
 
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub use linux::HeldFile;
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use linux::publish_process_context;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub use linux::{HeldFile, is_own_or_roots, own_number};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, check_ring_directory, huge_page_mounts, writer_liveness};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -66,6 +66,9 @@ pub use sinks::row::CaptureRow;
 
 // For the tools above, which make their other files (exports and snapshots) in the same way, and send batches.
 #[doc(hidden)]
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub use files::foreign;
+#[doc(hidden)]
 pub use files::output_entry::{OutputEntry, OutputKind, UnfinishedFile};
 #[doc(hidden)]
 pub use files::read_files::ReadFiles;

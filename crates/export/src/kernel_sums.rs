@@ -76,13 +76,21 @@ impl KernelSums {
             code.resolve();
         }
         let main_process = self.view.times.main_process().unwrap_or(0);
+        let owners = &self.view.owners;
         let mut sums: Vec<_> = self.sums.0.into_iter().collect();
         sums.sort_unstable_by_key(|(key, _)| *key);
         for ((place, stack), kernel) in sums {
             let outer = place.map_err(|process_id| {
                 // The first samples may come before the word about their thread.
                 let process_id = if process_id == 0 { main_process } else { process_id };
-                process_ids.iter().position(|of_process| *of_process == process_id).unwrap_or(stack.process_index)
+                match process_ids.iter().position(|of_process| *of_process == process_id) {
+                    Some(process) => process,
+                    None if process_id == 0 => stack.process_index,
+                    None => {
+                        let name = owners.process_name(process_id);
+                        stacks.other_process(process_ids.len(), name.as_deref().unwrap_or("process"))
+                    }
+                }
             });
             let outer = outer.or_else(|process| Ok::<_, usize>(stacks.stack_of_code(Err(process), NO_SPAN)));
             let frames = self.view.code.as_ref().map(|code| code.frames(stack)).unwrap_or_default();

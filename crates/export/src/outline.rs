@@ -18,7 +18,7 @@ use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanOver, SpanParts,
     replay_capture,
 };
-use eventring_profile::by_span::{CodeStacks, KernelRing, KernelView};
+use eventring_profile::by_span::{CodeStacks, KernelRing, KernelView, ThreadOwners};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -40,30 +40,69 @@ pub struct Outline {
 /// What must be known before what the kernel says is drawn.
 pub(super) struct KernelOutline {
     view: KernelView<()>,
-    /// The threads of the programs, as the system numbers them, with the numbers of their processes.
-    pub(super) threads: HashMap<u32, (u32, ThreadKey, Arc<Thread>)>,
+    /// The threads of the programs, in the order of their first spans.
+    begun: Vec<BegunThread>,
+    known: HashSet<ThreadKey>,
+    /// The indices in `begun` of the threads by what the system numbers them, and in which turn. Filled at the end.
+    by_turn: HashMap<(u32, usize), usize>,
+}
+
+/// A thread of a program that has been in a span.
+struct BegunThread {
+    os_thread_id: u32,
+    nanos: u64,
+    process: u32,
+    key: ThreadKey,
+    described: Arc<Thread>,
 }
 
 impl KernelOutline {
     fn new(recording: &CaptureRecording<'_>) -> Option<Self> {
-        KernelRing::are_in(recording.rings()).then(|| Self { view: KernelView::new(true), threads: HashMap::new() })
+        KernelRing::are_in(recording.rings()).then(|| Self {
+            view: KernelView::new(true),
+            begun: Vec::new(),
+            known: HashSet::new(),
+            by_turn: HashMap::new(),
+        })
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, now_nanos: u64) {
         match (&entry.content, step) {
             (EntryContent::Perf { catalog, .. }, SpanStep::SliceBegun(slice)) => {
-                let thread = catalog.thread(slice.thread.thread_id);
-                if let Some(os_thread_id) = thread.os_thread_id {
-                    // The number may have been that of an earlier thread.
-                    let known = self.threads.get(&os_thread_id).is_some_and(|(_, key, _)| *key == slice.thread);
-                    if !known {
-                        self.threads.insert(os_thread_id, (entry.process, slice.thread, thread));
-                    }
+                if !self.known.insert(slice.thread) {
+                    return;
+                }
+                let described = catalog.thread(slice.thread.thread_id);
+                if let Some(os_thread_id) = described.os_thread_id {
+                    let (process, key) = (entry.process, slice.thread);
+                    self.begun.push(BegunThread { os_thread_id, nanos: now_nanos, process, key, described });
                 }
             }
             (EntryContent::Typed { .. }, _) => _ = self.view.entry(entry, now_nanos, &mut |_| ()),
             _ => {}
         }
+    }
+
+    /// Finds the threads of the programs among those of the system.
+    fn finish(&mut self) {
+        for (index, thread) in self.begun.iter().enumerate() {
+            let turn = self.view.owners.turn(thread.os_thread_id, thread.nanos);
+            self.by_turn.entry((thread.os_thread_id, turn)).or_insert(index);
+        }
+        if let Some(code) = &mut self.view.code {
+            code.resolve();
+        }
+    }
+
+    /// Returns the threads, as the system numbers them.
+    pub(super) fn owners(&self) -> &ThreadOwners {
+        &self.view.owners
+    }
+
+    /// Returns the thread of a program that has had a number of the system in this turn, and its process.
+    pub(super) fn thread(&self, os_thread_id: u32, turn: usize) -> Option<(u32, ThreadKey, &Thread)> {
+        let thread = &self.begun[*self.by_turn.get(&(os_thread_id, turn))?];
+        Some((thread.process, thread.key, &thread.described))
     }
 
     /// Returns the stacks of the program.
@@ -166,8 +205,8 @@ impl OutlinePass {
         self.joins.finish(&mut processes, flows);
         let losses = self.losses.finish(recording, counts.first_nanos, counts.last_nanos);
         let (mut kernel, states) = (self.kernel, self.states.finish());
-        if let Some(code) = kernel.as_mut().and_then(|kernel| kernel.view.code.as_mut()) {
-            code.resolve();
+        if let Some(kernel) = &mut kernel {
+            kernel.finish();
         }
         Outline { processes, losses, counts, end_nanos: self.end_nanos, states, kernel }
     }
@@ -225,7 +264,8 @@ impl ReplayConsumer for OutlinePass {
 
     fn kept_bytes(&self) -> u64 {
         let of_processes = self.processes.iter().map(ProcessPass::kept_bytes).fold(0, u64::saturating_add);
-        let of_kernel = self.kernel.as_ref().map_or(0, |kernel| kernel.view.kept_bytes());
+        let of_kernel =
+            self.kernel.as_ref().map_or(0, |kernel| kernel.view.kept_bytes() + kernel.begun.len() as u64 * 256);
         let more = [self.losses.kept_bytes(), self.states.kept_bytes(), self.joins.kept_bytes(), of_kernel];
         more.into_iter().fold(of_processes, u64::saturating_add)
     }

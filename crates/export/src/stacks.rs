@@ -29,6 +29,8 @@ pub struct Stacks {
     frames: Vec<String>,
     of_call_sites: PerDescription<CallSite, NameId>,
     name_bytes: u64,
+    /// The names of processes that have recorded nothing. Their indices come after those of the others.
+    other_processes: Vec<String>,
 }
 
 /// The name of a frame.
@@ -139,6 +141,24 @@ impl Stacks {
         self.inside(outer.map_or_else(Outer::Process, Outer::Stack), name)
     }
 
+    /// Returns the index of a process that has recorded nothing and has this name. `count` is the number of processes that
+    /// have recorded something.
+    pub(super) fn other_process(&mut self, count: usize, name: &str) -> usize {
+        let known = self.other_processes.iter().position(|known| known == name);
+        count
+            + known.unwrap_or_else(|| {
+                self.other_processes.push(name.to_owned());
+                self.other_processes.len() - 1
+            })
+    }
+
+    /// Returns the name of a process. `programs` are those of the processes that have recorded something.
+    #[must_use]
+    pub fn program<'s>(&'s self, process: usize, programs: &[&'s str]) -> Option<&'s str> {
+        let other = || self.other_processes.get(process.checked_sub(programs.len())?).map(String::as_str);
+        programs.get(process).copied().or_else(other)
+    }
+
     /// Returns what the kernel says of the spans of each name and target: of their own time, and of all of it. A span
     /// inside of a span of the same name counts once.
     pub(super) fn kernel_by_name(&self) -> HashMap<(&str, &str), [KernelNanos; 2]> {
@@ -216,7 +236,7 @@ impl Stacks {
         for (stack, id) in self.stacks.iter().zip(0..).filter(|(stack, _)| stack.sums.get(weight) > 0) {
             let (process, names) = self.names(StackId(id));
             let names: Vec<&str> = names.iter().map(|name| self.frames[name.0 as usize].as_str()).collect();
-            let program = frame(programs.get(process).copied().unwrap_or_default());
+            let program = frame(self.program(process, programs).unwrap_or_default());
             let sum = lines.entry(format!("{program};{}", names.join(";"))).or_default();
             *sum = sum.saturating_add(stack.sums.get(weight));
         }

@@ -44,6 +44,15 @@ impl<'s> LiveState<'s> {
         !self.replayed.tables.rings.recorders().is_empty()
     }
 
+    /// Returns the index of the program that writes a ring, by the ring's index in the set that is read. Returns `None`
+    /// if the ring is not known yet.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn program_of_ring(&self, ring: usize) -> Option<usize> {
+        let rings = &self.replayed.tables.rings;
+        (ring < rings.count()).then(|| rings.origin(ring as u32).process_index)
+    }
+
     /// Returns the end of a program, by its index in [`Self::programs`]. Returns `None` while the program lives, and if
     /// nothing is known of its end.
     #[must_use]

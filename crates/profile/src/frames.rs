@@ -2,11 +2,15 @@
 
 pub use crate::frame::Frame;
 
-use crate::by_span::{KernelView, Said, StackKey};
+use crate::by_span::{KernelRing, KernelView, Said, StackKey};
+use crate::schema::{Sched, ThreadEnded, ThreadSeen};
+use eventring::schema::{EventPayload as _, EventType as _};
 use eventring::tracing::SpanStep;
-use eventring_capture::recording::{CaptureRecording, RecordingEntry, ReplayConsumer, ReplayState, replay_capture};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayState, replay_capture,
+};
 use eventring_capture::{CaptureError, CaptureFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 
 /// The stack of a thread's last sample.
@@ -25,7 +29,7 @@ pub struct LastStack {
 /// # Errors
 /// The capture is damaged.
 pub fn last_stacks(capture: &CaptureFile, until: u64) -> Result<BTreeMap<u32, LastStack>, CaptureError> {
-    let mut seen = Seen { until, last: BTreeMap::new(), view: KernelView::new(true) };
+    let mut seen = Seen { until, last: BTreeMap::new(), ended: HashSet::new(), view: KernelView::new(true) };
     replay_capture(&CaptureRecording::new(capture)?, &mut seen)?;
     let Some(mut code) = seen.view.code else { return Ok(BTreeMap::new()) };
     code.resolve();
@@ -42,12 +46,33 @@ struct Seen {
     until: u64,
     /// Of each thread, the time and the stack of its last sample.
     last: BTreeMap<u32, (u64, StackKey)>,
+    /// The threads that have ended.
+    ended: HashSet<u32>,
     view: KernelView<()>,
 }
 
 impl ReplayConsumer for Seen {
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let (until, last) = (self.until, &mut self.last);
+        if let EntryContent::Typed { descriptor, payload } = &entry.content
+            && KernelRing::of(&entry.tables.rings, entry.ring) == Some(KernelRing::Sched)
+            && descriptor.record_epoch_nanos <= until
+            && let Some(payload) = payload.valid()
+        {
+            // The next thread of the number of one that has ended is another one.
+            match Sched::from_code(descriptor.event_type) {
+                Some(Sched::ThreadEnded) => {
+                    self.ended.extend(ThreadEnded::decode(payload).ok().map(|(ended, _)| ended.thread_id));
+                }
+                Some(Sched::ThreadSeen) => {
+                    let seen = ThreadSeen::decode(payload).ok().map(|(seen, _)| seen.thread_id);
+                    if let Some(thread) = seen.filter(|thread| self.ended.remove(thread)) {
+                        last.remove(&thread);
+                    }
+                }
+                _ => {}
+            }
+        }
         self.view.entry(entry, state.now_nanos, &mut |said| match said {
             Said::Sample(sample) if sample.nanos <= until => {
                 last.insert(sample.thread_id, (sample.nanos, sample.stack));

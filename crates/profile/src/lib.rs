@@ -28,7 +28,7 @@ mod maps;
 ))]
 pub mod record;
 pub mod schema;
-#[cfg(all(feature = "symbols", target_os = "linux"))]
+#[cfg(all(feature = "symbols", target_os = "linux", not(eventring_unsupported)))]
 mod symbols;
 pub mod why;
 

@@ -82,6 +82,8 @@ impl RingSet {
 
     fn add_shard(&mut self, recorder: usize, found: FoundShard, start: Seek) {
         match found {
+            // Somebody has added the shard by its own name. One file is one ring of a set.
+            FoundShard::Opened { reader, .. } if self.has(&reader) => {}
             FoundShard::Opened { index, reader } => {
                 self.rings.push(SetRing::read(reader, Some(recorder), index, start));
             }
@@ -94,6 +96,10 @@ impl RingSet {
                 self.rings.push(SetRing::missed(recorder, index, seqnos));
             }
         }
+    }
+
+    fn has(&self, reader: &Reader) -> bool {
+        self.rings.iter().filter_map(SetRing::reader).any(|ring| ring.file_id() == reader.file_id())
     }
 
     /// Returns true if a recorder of the set may still make shards, or has made shards that were not found yet.

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, FileType, MemfdFlags, OFlags, StatxFlags, memfd_create, statx};
 use rustix::io::pread;
+use rustix::process::geteuid;
 
 use super::note;
 use super::paths;
-use super::trust;
 
 /// A file that a process has open for writing, and that no directory has. All that is known of it comes from that
 /// process, and may be anything.
@@ -62,9 +62,20 @@ fn processes() -> Vec<u32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// Returns true if a process has no rights but those of this user or of root. The owner of `/proc/PID` does not say it:
+/// a process that forbids core files shows root there.
+#[doc(hidden)]
+#[must_use]
+pub fn is_own_or_roots(pid: u32) -> bool {
+    let status = paths::read_text(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let is_ours = |user: &str| user.parse().is_ok_and(|user: u32| user == 0 || user == geteuid().as_raw());
+    users.is_some_and(|users| users.split_ascii_whitespace().all(is_ours))
+}
+
 fn of_process(pid: u32) -> Vec<HeldFile> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    let is_own = paths::stat(format!("/proc/{pid}").as_ref()).is_ok_and(|process| trust::is_ours_or_roots(&process));
+    let is_own = is_own_or_roots(pid);
     let in_memory = LazyCell::new(|| memory_devices(pid));
     let mut seen = HashSet::new();
     let mut file = |path: PathBuf| {

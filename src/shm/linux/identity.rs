@@ -56,6 +56,41 @@ impl ProcessIdentity {
     }
 }
 
+impl ProcessIdentity {
+    /// Returns true if the process that has the number `pid` here is the one with this identity: it has the same number
+    /// in its own pid namespace, that is the same namespace, and it started at the same time. (Start times of different
+    /// time namespaces cannot be compared.) Returns false if the system does not show it.
+    #[must_use]
+    pub fn is_process(&self, pid: u32) -> bool {
+        let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+        let Some(stat) = ProcessStat::of_process(process).filter(|stat| !stat.is_zombie) else { return false };
+        let is_of_this_boot = self.boot_id != [0; 16] && self.boot_id == boot_id();
+        let is_comparable = self.time_namespace == namespace("time");
+        is_of_this_boot
+            && self.start_ticks != 0
+            && (!is_comparable || self.start_ticks == stat.start_ticks)
+            && self.is_number_there(pid)
+    }
+
+    /// Returns true if the process that has the number `pid` here has the number of this identity in its own pid
+    /// namespace, and if that is the namespace of this identity.
+    fn is_number_there(&self, pid: u32) -> bool {
+        // The namespaces of other users' processes are not shown. Those of this namespace have the same number in it.
+        let is_here = || (pid, self.pid_namespace) == (self.pid, namespace("pid"));
+        let Ok(its) = paths::stat(Path::new(&format!("/proc/{pid}/ns/pid"))) else { return is_here() };
+        self.pid_namespace == its.st_ino && own_number(&format!("/proc/{pid}")) == Some(self.pid)
+    }
+}
+
+/// Returns the number that a process or a thread has in its own pid namespace. `entry` is its directory in `/proc`.
+#[must_use]
+pub fn own_number(entry: &str) -> Option<u32> {
+    let status = paths::read(Path::new(&format!("{entry}/status")))?;
+    let status = String::from_utf8_lossy(&status);
+    let numbers = status.split('\n').find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
 /// Returns true if no process has this process id, or if only a zombie has it.
 pub(super) fn is_gone(pid: i32) -> bool {
     Pid::from_raw(pid).is_none_or(|pid| {
@@ -173,6 +208,27 @@ mod tests {
         assert_eq!(earlier.liveness(), Liveness::Dead);
         let before_boot = ProcessIdentity { boot_id: [7; 16], ..me };
         assert_eq!(before_boot.liveness(), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_process_is_its_identity_and_no_other_is() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let identity = identity_of(child.id());
+        assert_eq!(own_number(&format!("/proc/{}", child.id())), Some(child.id()));
+        assert!(identity.is_process(child.id()));
+        let others = [
+            ProcessIdentity { pid: std::process::id(), ..identity },
+            ProcessIdentity { start_ticks: identity.start_ticks + 1, ..identity },
+            ProcessIdentity { start_ticks: 0, ..identity },
+            ProcessIdentity { pid_namespace: 1, ..identity },
+            ProcessIdentity { boot_id: [7; 16], ..identity },
+            ProcessIdentity::default(),
+        ];
+        others.iter().for_each(|other| assert!(!other.is_process(child.id()), "{other:?}"));
+        assert!(!identity.is_process(std::process::id()) && !identity.is_process(0) && !identity.is_process(u32::MAX));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!identity.is_process(child.id()));
     }
 
     #[test]

@@ -166,6 +166,10 @@ impl Sources {
     }
 
     fn add_ring(&mut self, reader: Reader, start: Seek) -> Result<(), CaptureError> {
+        if reader.info().extension.is_some_and(|extension| extension.shard_index > 0) {
+            // Its recorder may be there, and then has it.
+            self.find_shards()?;
+        }
         // Rings are compared by file and not by path, because a later ring may have the path of an earlier one.
         let is_it = |ring: &CopiedRing| ring.input.as_ref().is_some_and(|it| it.reader.file_id() == reader.file_id());
         if self.rings.iter().any(is_it) {

@@ -4,8 +4,11 @@
 //! |---|---|
 //! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
 //! | `read_files` | the files that this program reads, and so never writes over |
+//! | `foreign` | files whose paths another process has chosen |
 //! | `parts` | the names of the files of a rotated capture |
 
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub mod foreign;
 #[cfg_attr(not(all(target_os = "linux", not(eventring_unsupported))), path = "output_entry_unsupported.rs")]
 pub(crate) mod output_entry;
 pub(crate) mod parts;

@@ -2,11 +2,14 @@
 
 use super::rings::CheckedRing;
 use super::system;
+use crate::input::program::is_numbered;
 use crate::input::{advice, held, process};
 use crate::list::instance_of;
 use crate::text::format::one_line;
 use eventring::files::{DIRECTORY_VARIABLE, RingDirectories};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
+use eventring::shm::is_own_or_roots;
+use eventring_capture::foreign::MappedFile;
 use std::fs;
 use std::path::Path;
 
@@ -29,9 +32,8 @@ pub(super) fn of_name(name: &Path, error: &ReaderError) -> Vec<String> {
     }
     let wanted = name.file_name().unwrap_or_default();
     for pid in process::all() {
-        let mapped = process::mapped(pid).unwrap_or_default();
-        let is_it =
-            |mapped: &&process::Mapped| mapped.is_written && Path::new(&mapped.path).file_name() == Some(wanted);
+        let mapped = MappedFile::list(pid).unwrap_or_default();
+        let is_it = |mapped: &&MappedFile| mapped.is_written && Path::new(&mapped.path).file_name() == Some(wanted);
         let Some(elsewhere) = mapped.iter().find(is_it) else { continue };
         let Some(path) = process::reach(pid, elsewhere).filter(|path| Reader::open(path).is_ok()) else { continue };
         let directory = path.parent().unwrap_or(&path).display().to_string();
@@ -74,7 +76,7 @@ fn directories() -> String {
 /// Returns true if this is the name of the process or of its program's file.
 fn is_called(pid: u32, name: &std::ffi::OsStr) -> bool {
     let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    exe.file_name() == Some(name) && pid != std::process::id() && process::is_own_or_roots(pid)
+    exe.file_name() == Some(name) && pid != std::process::id() && is_own_or_roots(pid)
 }
 
 /// Returns the reasons why a process writes no ring. `inherited` are the rings of others that it has open.
@@ -141,7 +143,7 @@ fn rings_left_by(pid: u32) -> Vec<String> {
     let files = crate::input::directories::files(&directories, false).unwrap_or_default();
     let is_its = |path: &&std::path::PathBuf| {
         let extension = Reader::options().header_only().open(path).ok().and_then(|ring| ring.info().extension);
-        extension.is_some_and(|extension| extension.writer.pid == pid && extension.shard_index == 0)
+        extension.is_some_and(|extension| is_numbered(&extension.writer, pid) && extension.shard_index == 0)
     };
     files.iter().filter(is_its).map(|path| one_line(&path.display().to_string())).collect()
 }

@@ -16,6 +16,7 @@ use anstyle::Style;
 use eventring::files::{CONTENT_TYPE_PERF, FileId};
 use eventring::reader::RingState;
 use eventring_ask::command_line;
+use eventring_capture::foreign::MappedFile;
 use left_out::LeftOut;
 use rings::CheckedRing;
 use serde_json::{Value, json};
@@ -155,11 +156,11 @@ impl Answer {
             return;
         }
         for pid in process::all().filter(|pid| *pid != std::process::id()) {
-            match process::mapped(pid) {
+            match MappedFile::list(pid) {
                 None => self.closed_processes += 1,
                 Some(mapped) => {
                     // A writer may have its own ring mapped for reading, too.
-                    let is_it = |mapped: &&process::Mapped| files.contains(&mapped.file);
+                    let is_it = |mapped: &&MappedFile| files.contains(&mapped.file);
                     if mapped.iter().any(|it| is_it(&it)) && !mapped.iter().filter(is_it).any(|it| it.is_written) {
                         self.readers.push(process::in_words(pid));
                     }

@@ -2,10 +2,12 @@
 
 use crate::info::shards::ShardedSurvey;
 use crate::input::directories::is_first_shard;
+use crate::input::holder::holder;
 use crate::input::{process, processes};
 use crate::watch::perf::is_description;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, ReaderError, RingState};
+use eventring_capture::foreign::MappedFile;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -24,8 +26,7 @@ pub(super) struct CheckedRing {
 
 impl CheckedRing {
     fn new(name: String, reader: Reader, was_at: Option<PathBuf>) -> Self {
-        let by_header = || crate::input::state::writer(&reader).map(|(pid, _)| pid);
-        let writer = (reader.state() == RingState::Live).then(|| reader.lock_owner_pid().or_else(by_header)).flatten();
+        let writer = holder(&reader);
         let was_at = was_at.or_else(|| reader.was_at().map(Path::to_path_buf));
         let is_nameless = was_at.is_some() || reader.path().is_none();
         let removed_from = was_at.filter(|path| !path.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"));
@@ -62,13 +63,13 @@ pub(super) fn named(name: &Path) -> anyhow::Result<(Vec<CheckedRing>, Vec<Reader
 /// Opens the rings that a process has mapped for writing or holds open, with a server or without. The second list has
 /// the rings that its parent writes: the process was forked from it.
 pub(super) fn of_process(pid: u32) -> (Vec<CheckedRing>, Vec<CheckedRing>) {
-    let mapped = process::mapped(pid).unwrap_or_default();
+    let mapped = MappedFile::list(pid).unwrap_or_default();
     let written: HashSet<_> = mapped.iter().filter(|mapped| mapped.is_written).map(|mapped| mapped.file).collect();
     let (mut own, mut inherited, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     for (name, path, was_at) in process::rings_of(pid) {
         let Some(ring) = open(name, &path, was_at).filter(|ring| seen.insert(ring.reader.file_id())) else { continue };
-        let by = ring.reader.info().extension.map(|extension| extension.writer.pid);
-        let is_own = by.is_none_or(|by| by == process::own_pid(pid)) && written.contains(&ring.reader.file_id());
+        let by = ring.reader.info().extension.map(|extension| extension.writer);
+        let is_own = by.is_none_or(|by| by.is_process(pid)) && written.contains(&ring.reader.file_id());
         if is_own { &mut own } else { &mut inherited }.push(ring);
     }
     (own, inherited)

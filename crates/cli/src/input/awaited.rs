@@ -331,9 +331,15 @@ impl AwaitedRings {
             }
         }
         if let Some(family) = &mut self.family {
-            self.named.extend(family.new_rings());
+            let mut found = family.new_rings(open);
             if let Some(program) = self.program.as_ref().filter(|_| has_ended) {
-                self.named.extend(family.left_rings(program.younger_rings_in(&named_or_usual(&[]))));
+                found.extend(family.left_rings(program.younger_rings_in(&named_or_usual(&[])), open));
+            }
+            for ring in found {
+                match ring {
+                    Ok(ring) => self.hold(ring),
+                    Err(error) => _ = self.failed.get_or_insert(error),
+                }
             }
         }
         let begin = Instant::now();
@@ -341,8 +347,6 @@ impl AwaitedRings {
             && let Some(name) = self.named.pop_front()
         {
             match open(&name) {
-                // Both its server and its process have shown it.
-                Ok(reader) if self.opened.iter().any(|ring| ring.file_id() == reader.file_id()) => {}
                 Ok(reader) => self.hold(reader),
                 // The ring has ended meanwhile.
                 Err(error) if error.may_come() => {}
@@ -361,7 +365,11 @@ impl AwaitedRings {
         &self.names
     }
 
+    /// Takes a ring. One file is one ring, whoever has shown it: its name, its server, or the process that has it mapped.
     fn hold(&mut self, reader: Reader) {
+        if self.opened.iter().any(|ring| ring.file_id() == reader.file_id()) {
+            return;
+        }
         if self.program.is_some() || self.reopens {
             self.latest.push(reader.clone());
         }

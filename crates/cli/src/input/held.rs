@@ -83,7 +83,7 @@ pub(crate) fn removed_rings(pid: Option<u32>, is_meant: impl Fn(&Path) -> bool) 
         .filter_map(|file| {
             let name = format!("pid:{}/{}", file.pid, file.was_at.file_name()?.to_str()?);
             let reader = Reader::options().header_only().open(&name).ok()?;
-            let is_writer = reader.info().extension.is_some_and(|extension| extension.writer.pid == file.pid);
+            let is_writer = reader.info().extension.is_some_and(|extension| extension.writer.is_process(file.pid));
             // A forked child that outlives its parent has the files open that the parent has removed at its end.
             let is_it = reader.was_at() == Some(&file.was_at) && reader.state() == RingState::Live;
             is_it.then(|| (inode(&file), !is_writer, RemovedRing { name, was_at: file.was_at, reader }))

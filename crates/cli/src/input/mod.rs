@@ -16,6 +16,8 @@ pub(crate) mod found;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod held;
 pub(crate) mod history;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod holder;
 pub(crate) mod measured;
 pub(crate) mod patterns;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -1,11 +1,10 @@
 //! What the system shows of a process: its name, its environment, the files that it has mapped.
 
 use crate::text::format::one_line;
-use eventring::files::{FileId, RingDirectories};
-use eventring::shm::{self, HeldFile};
+use eventring::files::RingDirectories;
+use eventring::shm::{self, HeldFile, is_own_or_roots};
+use eventring_capture::foreign::MappedFile;
 use memchr::memmem::Finder;
-use rustix::fs::makedev;
-use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read as _;
@@ -14,16 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// The bytes of a program's files in which [`contains`] looks at most.
 const CODE_BYTES_MAX: u64 = 1 << 30;
-
-/// A file that a process has mapped.
-pub(crate) struct Mapped {
-    pub file: FileId,
-    /// The path as the process sees it; of a file without a name, what the system says instead.
-    pub path: String,
-    /// True if the mapping is shared and may be written: it is that of a recorder, or of a forked child.
-    pub is_written: bool,
-    is_code: bool,
-}
 
 /// Returns the ids of all processes that the system shows.
 pub(crate) fn all() -> impl Iterator<Item = u32> {
@@ -47,11 +36,6 @@ pub(crate) fn status(pid: u32, field: &str) -> Option<String> {
     Some(status.lines().find_map(|line| line.strip_prefix(field))?.trim_start_matches(':').trim().to_owned())
 }
 
-/// Returns the id that the process has in its own pid namespace.
-pub(crate) fn own_pid(pid: u32) -> u32 {
-    status(pid, "NSpid").and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
-}
-
 /// Returns a variable of the environment with which the process was started; `Err` if this user may not look.
 pub(crate) fn variable(pid: u32, name: &str) -> Result<Option<String>, std::io::Error> {
     let environment = shm::read_file(format!("/proc/{pid}/environ"))?;
@@ -62,42 +46,16 @@ pub(crate) fn variable(pid: u32, name: &str) -> Result<Option<String>, std::io::
     Ok(values.next().filter(|value| !value.is_empty()))
 }
 
-/// Returns the files that the process has mapped, or `None` if this user may not look.
-pub(crate) fn mapped(pid: u32) -> Option<Vec<Mapped>> {
-    let maps = shm::read_file(format!("/proc/{pid}/maps")).ok()?;
-    let mapping = |line: &str| {
-        let mut rest = line;
-        let mut field = || {
-            let (field, behind) = rest.trim_start().split_once(' ')?;
-            rest = behind;
-            Some(field)
-        };
-        let (_, rights, _, device, inode) = (field()?, field()?, field()?, field()?, field()?);
-        let (major, minor) = device.split_once(':')?;
-        let device = makedev(u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
-        let (inode, path) = (inode.parse().ok().filter(|inode| *inode != 0)?, rest.trim_start().to_owned());
-        let [is_written, is_code] = [rights == "rw-s", rights.contains('x')];
-        Some(Mapped { file: FileId { device, inode }, path, is_written, is_code })
-    };
-    Some(String::from_utf8_lossy(&maps).lines().filter_map(mapping).collect())
-}
-
 /// Returns the path by which this process reaches a file that the process has mapped. If the process is another user's,
 /// only files that lie where rings do are looked at: others may be on a file system that never answers.
-pub(crate) fn reach(pid: u32, mapped: &Mapped) -> Option<PathBuf> {
+pub(crate) fn reach(pid: u32, mapped: &MappedFile) -> Option<PathBuf> {
     let device = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.dev() == mapped.file.device);
     let mut known = RingDirectories::from_environment().for_reading();
     known.push("/dev/shm".into());
     if is_own_or_roots(pid) || known.iter().any(device) { path_of(pid, mapped) } else { None }
 }
 
-/// Returns true if the process runs as this user or as root.
-pub(crate) fn is_own_or_roots(pid: u32) -> bool {
-    let owner = fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
-    owner.is_ok_and(|owner| owner == 0 || owner == geteuid().as_raw())
-}
-
-fn path_of(pid: u32, mapped: &Mapped) -> Option<PathBuf> {
+fn path_of(pid: u32, mapped: &MappedFile) -> Option<PathBuf> {
     let inside = PathBuf::from(format!("/proc/{pid}/root{}", mapped.path));
     let is_it = |path: &PathBuf| {
         let found = fs::symlink_metadata(path);
@@ -112,8 +70,8 @@ pub(crate) fn contains<const N: usize>(pid: u32, texts: [&str; N]) -> Option<[bo
     let finders = texts.map(|text| Finder::new(text.as_bytes()));
     let mut found = [false; N];
     let (mut seen, mut left) = (HashSet::new(), CODE_BYTES_MAX);
-    for mapped in mapped(pid)?.iter().filter(|mapped| mapped.is_code && seen.insert(mapped.file)) {
-        let Some(file) = path_of(pid, mapped).and_then(|path| shm::open_file(&path).ok()) else { continue };
+    for mapped in MappedFile::list(pid)?.iter().filter(|mapped| mapped.is_code && seen.insert(mapped.file)) {
+        let Some(file) = mapped.open(pid) else { continue };
         let (mut file, mut window) = (file.take(left), Vec::new());
         loop {
             // A text may lie on the border of two pieces.
@@ -134,11 +92,11 @@ pub(crate) fn contains<const N: usize>(pid: u32, texts: [&str; N]) -> Option<[bo
 /// Returns the files that may be rings of a process: those that it has mapped for writing, and those that it holds open
 /// and whose names were removed. Of each, a name, a path by which it can be opened, and the path that it had.
 pub(crate) fn rings_of(pid: u32) -> impl Iterator<Item = (String, PathBuf, Option<PathBuf>)> {
-    let by_path = move |mapped: Mapped| {
+    let by_path = move |mapped: MappedFile| {
         let name = Path::new(&mapped.path).file_name()?.to_string_lossy().into_owned();
         Some((name, reach(pid, &mapped)?, None))
     };
-    let mapped = mapped(pid).unwrap_or_default().into_iter();
+    let mapped = MappedFile::list(pid).unwrap_or_default().into_iter();
     let mapped = mapped.filter(|mapped| mapped.is_written).filter_map(by_path);
     let held = HeldFile::list(Some(pid)).into_iter().map(move |file| {
         let was = file.was_at.file_name().unwrap_or_default().to_string_lossy().into_owned();

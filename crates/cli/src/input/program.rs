@@ -209,11 +209,18 @@ impl Program {
         let opened = files.filter_map(|file| Some((file.path(), Reader::open(file.path()).ok()?)));
         let is_its = |(_, ring): &(PathBuf, Reader)| {
             let writer = writer(ring);
-            writer
-                .is_some_and(|writer| is_other(&writer) || (writer.pid == self.child.id() && self.is_creator_of(ring)))
+            writer.is_some_and(|writer| {
+                is_other(&writer) || (is_numbered(&writer, self.child.id()) && self.is_creator_of(ring))
+            })
         };
         opened.filter(is_its).collect()
     }
+}
+
+/// Returns true if a process that may have ended had this number here. In another pid namespace, the same number is that
+/// of another process.
+pub(crate) fn is_numbered(writer: &WriterInfo, pid: u32) -> bool {
+    writer.pid == pid && writer.is_numbered_here()
 }
 
 fn writer(ring: &Reader) -> Option<WriterInfo> {

@@ -53,10 +53,17 @@ pub(crate) fn add_end(object: &mut Value, end: Option<RingEnd>) {
 }
 
 /// Returns the pid of the ring's writer, and whether the writer lives: `Some(true)`, `Some(false)`, or `None` if that
-/// is not known.
+/// is not known. A writer in another pid namespace that is not found here has the pid that it has there.
 pub(crate) fn writer(reader: &Reader) -> Option<(u32, Option<bool>)> {
-    let by_header = reader.info().extension.map(|extension| extension.writer.pid).filter(|pid| *pid != 0);
-    let pid = by_header.or_else(|| reader.lock_owner_pid())?;
+    let writer = reader.info().extension.map(|extension| extension.writer).filter(|writer| writer.pid != 0);
+    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+    let here = match &writer {
+        Some(writer) if !writer.is_numbered_here() => super::holder::holder(reader),
+        _ => None,
+    };
+    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+    let here = None;
+    let pid = here.or(writer.map(|writer| writer.pid)).or_else(|| reader.lock_owner_pid())?;
     let is_alive = match reader.state() {
         RingState::Live => Some(true),
         RingState::Unknown | RingState::Truncated | RingState::NoMemory | RingState::Unreadable => None,

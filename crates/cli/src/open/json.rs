@@ -43,7 +43,7 @@ pub(crate) fn programs(state: LiveState<'_>) -> Value {
 fn object(span: &OpenSpan<'_>, stacks: &ThreadStacks) -> Value {
     let in_it = span.threads();
     let stack = |thread: &Thread| -> Option<Value> {
-        let frames = stacks.of(thread)?.iter();
+        let frames = stacks.of(span, thread)?.iter();
         Some(frames.map(|frame| json!({ "name": &*frame.name, "kernel": frame.is_kernel })).collect())
     };
     let threads: Vec<Value> = in_it.iter().map(|it| with(to_json(&thread(it)), "stack", stack(it))).collect();

@@ -129,7 +129,7 @@ fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
         true => last_stacks(&saved.capture, at.unwrap_or(u64::MAX))?,
         false => BTreeMap::new(),
     };
-    let stacks = ThreadStacks(stacks.into_iter().map(|(thread, last)| (thread, last.frames)).collect());
+    let stacks = ThreadStacks(stacks.into_iter().map(|(thread, last)| ((None, thread), last.frames)).collect());
     OpenOutput::new(args).show(live.state(), &stacks)?;
     Ok(saved.report(&args.names, live.problems(), &[]))
 }
@@ -151,7 +151,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         progress = live.read(Duration::from_millis(10), |_, _| ());
     }
     loop {
-        let stacks = if args.stacks { ThreadStacks::now(live.state()) } else { ThreadStacks::default() };
+        let stacks = if args.stacks { ThreadStacks::now(&live) } else { ThreadStacks::default() };
         output.show(live.state(), &stacks)?;
         let Some(pause) = args.watch.filter(|_| progress != LiveProgress::Ended) else { break };
         let next = Instant::now() + pause;

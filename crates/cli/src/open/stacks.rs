@@ -5,7 +5,7 @@ use crate::text::paint::DIM;
 use crate::text::table::shortened_end;
 use crate::watch::perf::thread_label;
 use eventring::tracing::Thread;
-use eventring_live::{LiveState, OpenSpan};
+use eventring_live::{Live, OpenSpan};
 use eventring_profile::frames::Frame;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,25 +13,38 @@ use std::sync::Arc;
 /// The number of frames of a thread that are shown.
 const FRAMES_MAX: usize = 60;
 
-/// The stacks, by the thread's number in the system.
+/// The stacks, by the index of the program and the number that the thread has for it. A capture has the numbers of the
+/// system, without the index.
 #[derive(Default)]
-pub(super) struct ThreadStacks(pub(super) BTreeMap<u32, Vec<Frame>>);
+pub(super) struct ThreadStacks(pub(super) BTreeMap<(Option<usize>, u32), Vec<Frame>>);
 
 impl ThreadStacks {
     /// Looks at the threads of all open spans. What cannot be seen is reported.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn now(state: LiveState<'_>) -> Self {
-        let mut threads: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    pub(super) fn now(live: &Live) -> Self {
+        use crate::input::holder::known_holder;
+        use crate::text::losses::report_problem;
+
+        let state = live.state();
+        let mut threads: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
         for span in state.open_spans().to_vec() {
-            if state.end_of(span.program_index()).is_none() {
-                threads.entry(span.program().pid).or_default().extend(threads_of(&span).map(|(number, _)| number));
+            let program = span.program_index();
+            if state.end_of(program).is_none() {
+                threads.entry(program).or_default().extend(threads_of(&span).map(|(number, _)| number));
             }
         }
         let mut all = BTreeMap::new();
-        for (process, threads) in threads {
-            match crate::profile::stacks_of(process, &threads.into_iter().collect::<Vec<_>>()) {
-                Ok(stacks) => all.extend(stacks),
-                Err(error) => crate::text::losses::report_problem(false, &error.to_string()),
+        for (program, threads) in threads {
+            let mut rings = live.rings().rings().iter().enumerate();
+            let ring =
+                rings.find_map(|(ring, of)| of.reader().filter(|_| state.program_of_ring(ring) == Some(program)));
+            let process = ring.map_or(Ok(None), known_holder);
+            match process.map_err(Into::into).and_then(|process| match process {
+                Some(process) => crate::profile::stacks_of(process, &threads.into_iter().collect::<Vec<_>>()),
+                None => Ok(BTreeMap::new()),
+            }) {
+                Ok(stacks) => all.extend(stacks.into_iter().map(|(thread, stack)| ((Some(program), thread), stack))),
+                Err(error) => report_problem(false, &format!("no stacks: {error}")),
             }
         }
         Self(all)
@@ -39,13 +52,15 @@ impl ThreadStacks {
 
     /// On other systems no program can be looked at.
     #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-    pub(super) fn now(_: LiveState<'_>) -> Self {
+    pub(super) fn now(_: &Live) -> Self {
         Self::default()
     }
 
-    /// Returns the stack of a thread.
-    pub(super) fn of(&self, thread: &Thread) -> Option<&[Frame]> {
-        self.0.get(&thread.os_thread_id?).map(Vec::as_slice)
+    /// Returns the stack of a thread that is in a span.
+    pub(super) fn of(&self, span: &OpenSpan<'_>, thread: &Thread) -> Option<&[Frame]> {
+        let number = thread.os_thread_id?;
+        let found = [Some(span.program_index()), None].into_iter().find_map(|program| self.0.get(&(program, number)));
+        found.map(Vec::as_slice)
     }
 
     /// Returns the lines below a span: the stacks of its threads, unless they come below a span in it.
@@ -61,7 +76,7 @@ impl ThreadStacks {
         let line = |text: String| format!("{:left$}{DIM}{}{DIM:#}", "", shortened_end(&text, room));
         let mut lines = Vec::new();
         for (_, thread) in all.iter().filter(|(number, _)| !inner.contains(number)) {
-            let frames = self.of(thread).unwrap_or_default();
+            let frames = self.of(span, thread).unwrap_or_default();
             if all.len() > 1 && !frames.is_empty() {
                 lines.push(line(format!("{}:", one_line(&thread_label(thread)))));
             }

@@ -1,13 +1,15 @@
 //! The beginning of a profile: its rings, its program, and what is asked of the kernel.
 
 use super::ProfileArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
 use crate::input::family::Family;
+use crate::input::holder::{holder, known_holder};
 use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
-use eventring::reader::Reader;
-use eventring_profile::record::{Missing, Prepared, ProfileTarget, Recording};
+use crate::text::losses::report_problem;
+use eventring::reader::{Reader, RingState};
+use eventring_profile::record::{Missing, Prepared, ProfileOptions, ProfileTarget, Recording};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +82,7 @@ fn of_processes(args: &ProfileArgs) -> anyhow::Result<Begun> {
         rings = rings.with_family(Family::of_running(&processes));
     }
     rings.open_all()?;
-    let processes = processes_of(&rings, processes);
+    let processes = processes_of(&rings, processes)?;
     if processes.is_empty() {
         let named: Vec<_> = args.names.iter().map(|name| name.display().to_string()).collect();
         return Exit::NotFound.fail(format!(
@@ -89,19 +91,51 @@ fn of_processes(args: &ProfileArgs) -> anyhow::Result<Begun> {
             named.join(", ")
         ));
     }
-    let prepared =
-        Prepared::new(&base(&args.names, &args.command), ProfileTarget::Processes(processes.clone()), args.options())?;
+    let prepared = prepared(&base(&args.names, &args.command), &rings, &processes, args.options())?;
     let (own, missing) = (prepared.readers()?, prepared.missing().to_vec());
     let recording = prepared.start(None)?;
     Ok(Begun { rings, own, recording, missing, processes })
 }
 
 /// Returns the processes that run, of these and of those that write the rings.
-pub(super) fn processes_of(rings: &AwaitedRings, mut processes: Vec<u32>) -> Vec<u32> {
-    let writers = rings.opened.iter().filter_map(|ring| ring.info().extension).map(|extension| extension.writer.pid);
-    processes.extend(writers);
+///
+/// # Errors
+/// A ring has a writer, and it is not known which process that is.
+pub(super) fn processes_of(rings: &AwaitedRings, mut processes: Vec<u32>) -> Result<Vec<u32>, Failure> {
+    for ring in &rings.opened {
+        let Some(holder) = known_holder(ring)? else { continue };
+        let is_known = processes.contains(&holder);
+        processes.push(holder);
+        if !is_known && ring.info().extension.is_some_and(|extension| !extension.writer.is_numbered_here()) {
+            let message = format!(
+                "the program of {} is in another pid namespace: what the kernel says of its threads is not joined with \
+                 its spans; run eventring in its container to have both",
+                ring.name().unwrap_or("the ring".as_ref()).display()
+            );
+            report_problem(false, &message);
+        }
+    }
     processes.sort_unstable();
     processes.dedup();
     processes.retain(|process| Path::new(&format!("/proc/{process}/task")).exists());
-    processes
+    Ok(processes)
+}
+
+/// Opens the kernel's buffers for these processes, as [`Prepared::new`] does.
+///
+/// # Errors
+/// Also if a program has ended meanwhile: its number may be that of another one.
+pub(super) fn prepared(
+    base: &Path,
+    rings: &AwaitedRings,
+    processes: &[u32],
+    options: ProfileOptions,
+) -> anyhow::Result<Prepared> {
+    let prepared = Prepared::new(base, ProfileTarget::Processes(processes.to_vec()), options)?;
+    let has_ended = |ring: &&Reader| ring.state() != RingState::Live && ring.state() != RingState::Unknown;
+    let is_held = |ring: &Reader| holder(ring).is_some_and(|holder| processes.contains(&holder));
+    match rings.opened.iter().filter(|ring| !has_ended(ring)).all(is_held) {
+        true => Ok(prepared),
+        false => Exit::NotFound.fail("another process writes a ring now than when the profile began; try again"),
+    }
 }

@@ -1,6 +1,6 @@
 //! What the kernel says, recorded beside a capture that keeps the last seconds; and where threads are at this moment.
 
-use super::begin::{base, processes_of};
+use super::begin::{base, prepared, processes_of};
 use super::result::print_missing;
 use crate::exit::Exit;
 use crate::input::awaited::AwaitedRings;
@@ -47,13 +47,13 @@ impl Beside {
         let prepared = match self.prepared {
             Some(prepared) => prepared,
             None => {
-                let processes = processes_of(rings, Vec::new());
+                let processes = processes_of(rings, Vec::new())?;
                 if processes.is_empty() {
                     let message = "--sched and --stacks look at programs that run when the capture begins, and none does; \
                                    start it first, or by this capture: `capture … -- PROGRAM`";
                     return Exit::NotFound.fail(message);
                 }
-                Prepared::new(&self.base, ProfileTarget::Processes(processes), self.options)?
+                prepared(&self.base, rings, &processes, self.options)?
             }
         };
         print_missing(prepared.missing());
@@ -61,7 +61,7 @@ impl Beside {
     }
 }
 
-/// Returns where threads of a process are.
+/// Returns where threads of a process are. The threads have the numbers that they have for the process itself.
 pub(crate) fn stacks_of(process: u32, threads: &[u32]) -> anyhow::Result<BTreeMap<u32, Vec<Frame>>> {
     stacks_now(process, threads).map_err(|error| {
         Exit::Failed.failure(format!(

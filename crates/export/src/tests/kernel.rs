@@ -7,8 +7,8 @@ use eventring::schema::{EventPayload, EventType as _, Utf8};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::CaptureFixture;
 use eventring_profile::schema::{
-    OffState, Resolved, Sample, SampleKind, Sched, Session, Stack, Stacks, SwitchedIn, SwitchedOut, ThreadName,
-    ThreadSeen, Woken,
+    OffState, Resolved, Sample, SampleKind, Sched, Session, Stack, Stacks, SwitchedIn, SwitchedOut, ThreadEnded,
+    ThreadName, ThreadSeen, Woken,
 };
 use proptest::prelude::*;
 
@@ -248,4 +248,87 @@ proptest! {
             let _ = export(&capture, format, View::Both, &mut std::io::sink());
         }
     }
+}
+
+fn named(name: &str) -> ThreadName {
+    let mut bytes = [Utf8(0); 16];
+    bytes.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = Utf8(from));
+    bytes
+}
+
+/// Two threads have had the number of the worker before, and a child of the program is a process of its own.
+fn with_others() -> CaptureFile {
+    let mut made = Made::new();
+    let session = Session {
+        process_id: 4711,
+        sample_hz: 1_000_000,
+        clock_error_nanos: 7,
+        has_sched: true,
+        has_others: true,
+        has_syscalls: true,
+        has_stacks: false,
+    };
+    made.sched(900, Sched::Session, &session);
+    made.back(1_000);
+    made.out(2_000, OffState::Ended, 0);
+    made.sched(2_000, Sched::ThreadEnded, &ThreadEnded { thread_id: THREAD });
+    made.sched(3_000, Sched::ThreadSeen, &ThreadSeen { process_id: 4711, thread_id: THREAD, name: named("second") });
+    made.back(3_500);
+    made.out(4_000, OffState::Ended, 0);
+    made.sched(4_000, Sched::ThreadEnded, &ThreadEnded { thread_id: THREAD });
+    made.sched(9_000, Sched::ThreadSeen, &ThreadSeen { process_id: 4711, thread_id: THREAD, name: named("worker") });
+    made.back(9_500);
+    made.begin(10_000, 1, 0, 7);
+    made.end(11_000, 1, 7);
+    made.out(12_000, OffState::Sleeping, 0);
+    let child = |name| ThreadSeen { process_id: 5000, thread_id: 5000, name: named(name) };
+    made.sched(13_000, Sched::ThreadSeen, &child("worker"));
+    made.sched(14_000, Sched::SwitchedIn, &SwitchedIn { thread_id: 5000, cpu: 0 });
+    let left = |state| SwitchedOut {
+        thread_id: 5000,
+        next_thread_id: 0,
+        stack_id: 0,
+        syscall: -1,
+        cpu: 0,
+        state,
+        next_name: [Utf8(0); 16],
+    };
+    made.sched(15_000, Sched::SwitchedOut, &left(OffState::Runnable));
+    made.sched(16_000, Sched::ThreadSeen, &child("sleep"));
+    made.sched(17_000, Sched::SwitchedIn, &SwitchedIn { thread_id: 5000, cpu: 0 });
+    made.sched(18_000, Sched::SwitchedOut, &left(OffState::Sleeping));
+    made.back(19_000);
+    made.out(20_000, OffState::Sleeping, 0);
+    made.fixture.open()
+}
+
+#[test]
+fn each_thread_has_its_own_row_in_its_own_process_with_its_last_name() {
+    let events = chrome_events(&with_others(), View::Thread);
+    let names = |kind: &str| -> Vec<(u64, u64, String)> {
+        let rows = events.iter().filter(|event| event["name"] == kind);
+        let row = |event: &serde_json::Value| {
+            let name = event["args"]["name"].as_str().unwrap().to_owned();
+            (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap(), name)
+        };
+        rows.map(row).collect()
+    };
+    let processes = names("process_name");
+    assert!(processes.iter().any(|(pid, _, name)| (*pid, &**name) == (5000, "sleep")), "{processes:?}");
+    let threads = names("thread_name");
+    let of = |pid: u64, wanted: &str| threads.iter().filter(|(of, _, name)| (*of, &**name) == (pid, wanted)).count();
+    assert_eq!((of(5000, "sleep"), of(5000, "worker")), (1, 0), "{threads:?}");
+    let program = processes.iter().find(|(pid, ..)| *pid != 5000).unwrap().0;
+    // The thread with spans has one row, and the two that had its number before have theirs.
+    assert_eq!(["worker", "second", "xxxxxxxxxxxxxxxx"].map(|name| of(program, name)), [1; 3], "{threads:?}");
+    let mut rows: Vec<u64> = threads.iter().map(|(_, tid, _)| *tid).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    assert_eq!(rows.len(), threads.len(), "{threads:?}");
+    // In folded stacks, the time of the child is not the program's.
+    let mut out = Vec::new();
+    let options = ExportOptions::default().weight(Weight::Runnable);
+    export(&with_others(), Format::Folded, options, &mut out).unwrap();
+    let folded = String::from_utf8(out).unwrap();
+    assert!(folded.lines().any(|line| line == "sleep;[no span] 2000"), "{folded}");
 }

@@ -117,7 +117,7 @@ impl TraceBuilder<'_> {
         let ends = flow.as_slice();
         let flows = FlowEnds { begins: &[], ends };
         let label = Label { name: &name, category: "scheduler", flows, ..Label::default() };
-        let track = self.state_track(state.thread_id, state.process_id, recorded_by)?;
+        let track = self.state_track(state.thread_id, state.nanos.0, state.process_id, recorded_by)?;
         self.whole_slice(track, state.nanos, label, &args)
     }
 
@@ -137,28 +137,38 @@ impl TraceBuilder<'_> {
         let name = format!("wakes {}", name.as_deref().unwrap_or("a thread"));
         let flows = FlowEnds { begins: &[flow], ends: &[] };
         let label = Label { name: &name, category: "scheduler", flows, ..Label::default() };
-        let track = self.state_track(woken.waker_thread_id, process_id, recorded_by)?;
+        let track = self.state_track(woken.waker_thread_id, nanos, process_id, recorded_by)?;
         self.writer.instant(track, nanos, label, &Args::default())
     }
 
-    /// Returns the track with the states of a thread. It lies below that with the thread's spans, if there are some.
-    fn state_track(&mut self, thread_id: u32, process_id: u32, recorded_by: u32) -> io::Result<TrackId> {
-        let key = TrackKey::States(thread_id);
+    /// Returns the track with the states of the thread that has a number at a time. It lies below that with the thread's
+    /// spans, if there are some.
+    fn state_track(&mut self, thread_id: u32, nanos: u64, process_id: u32, recorded_by: u32) -> io::Result<TrackId> {
+        let outline = self.outline;
+        let Some(kernel) = &outline.kernel else { return self.track(TrackKey::Process(recorded_by), None) };
+        let turn = kernel.owners().turn(thread_id, nanos);
+        let key = TrackKey::States(thread_id, turn);
         if let Some(track) = self.tracks.get(&key) {
             return Ok(*track);
         }
-        let outline = self.outline;
-        let known = outline.kernel.as_ref().and_then(|kernel| kernel.threads.get(&thread_id));
-        let parent = match known {
-            Some((process, thread, described)) => self.thread_track(*process, *thread, described)?,
+        let parent = match kernel.thread(thread_id, turn) {
+            Some((process, thread, described)) => self.thread_track(process, thread, described)?,
             None => {
+                let owners = kernel.owners();
+                let process_id = owners.owner(thread_id, turn).map_or(process_id, |owner| owner.process_id);
                 let rings = self.recording.capture.rings();
-                let ring = rings.iter().find(|ring| ring.pid == process_id && process_id != 0);
-                let process = ring.map_or(recorded_by, |ring| ring.process);
-                let name = self.states.as_ref().and_then(|states| states.view.times.name_of(thread_id));
-                let name = name.as_deref().unwrap_or("thread");
-                let process = self.track(TrackKey::Process(process), None)?;
-                self.other_thread_track(process, thread_id, name)?
+                let ring = rings.iter().find(|ring| ring.pid == process_id);
+                let process = match ring.map(|ring| ring.process) {
+                    // Nothing says whose thread it is.
+                    _ if process_id == 0 => self.track(TrackKey::Process(recorded_by), None)?,
+                    Some(process) => self.track(TrackKey::Process(process), None)?,
+                    None => {
+                        let name = owners.process_name(process_id);
+                        self.other_process_track(process_id, name.as_deref().unwrap_or("process"))?
+                    }
+                };
+                let name = owners.name(thread_id, turn);
+                self.other_thread_track(process, (thread_id, turn), name.as_deref().unwrap_or("thread"))?
             }
         };
         self.plain_track(key, parent, "states")

@@ -44,10 +44,12 @@ pub(super) enum TrackKey {
         process: u32,
         name: String,
     },
-    /// A thread that has recorded nothing, as the system numbers it.
-    OtherThread(u32),
-    /// What a thread did, as the system numbers it.
-    States(u32),
+    /// A process that has recorded nothing, as the system numbers it.
+    OtherProcess(u32),
+    /// A thread that has recorded nothing, as the system numbers it, in which turn.
+    OtherThread(u32, usize),
+    /// What a thread did, as the system numbers it, in which turn.
+    States(u32, usize),
 }
 
 impl TraceBuilder<'_> {
@@ -55,10 +57,24 @@ impl TraceBuilder<'_> {
         self.track(TrackKey::Thread(thread), Some((process, described)))
     }
 
+    /// Returns the track of a process that has recorded nothing.
+    pub(super) fn other_process_track(&mut self, process_id: u32, name: &str) -> io::Result<TrackId> {
+        let key = TrackKey::OtherProcess(process_id);
+        match self.tracks.get(&key) {
+            Some(track) => Ok(*track),
+            None => self.new_track(key, TrackKind::Process, name, process_id),
+        }
+    }
+
     /// Returns the track of a thread that has recorded nothing.
-    pub(super) fn other_thread_track(&mut self, process: TrackId, thread_id: u32, name: &str) -> io::Result<TrackId> {
+    pub(super) fn other_thread_track(
+        &mut self,
+        process: TrackId,
+        (thread_id, turn): (u32, usize),
+        name: &str,
+    ) -> io::Result<TrackId> {
         let kind = TrackKind::Thread { process, os_thread_id: thread_id };
-        self.new_track(TrackKey::OtherThread(thread_id), kind, name, 0)
+        self.new_track(TrackKey::OtherThread(thread_id, turn), kind, name, 0)
     }
 
     /// Makes a track with slices in another one.
@@ -94,7 +110,7 @@ impl TraceBuilder<'_> {
             TrackKey::Thread(of) | TrackKey::Overlapping(of, _) => {
                 thread.map_or_else(|| recording.ring(of.recorder).process, |(process, _)| process)
             }
-            TrackKey::OtherThread(_) | TrackKey::States(_) => 0,
+            TrackKey::OtherProcess(_) | TrackKey::OtherThread(..) | TrackKey::States(..) => 0,
         };
         let ring = recording.capture.rings().iter().find(|ring| ring.process == process);
         let pid = ring.map_or(0, |ring| ring.pid);
@@ -134,7 +150,7 @@ impl TraceBuilder<'_> {
                 let process = self.track(TrackKey::Process(process), None)?;
                 (TrackKind::Counter { process }, name.clone())
             }
-            TrackKey::OtherThread(_) | TrackKey::States(_) => {
+            TrackKey::OtherProcess(_) | TrackKey::OtherThread(..) | TrackKey::States(..) => {
                 unreachable!("they are made where they are drawn")
             }
         };

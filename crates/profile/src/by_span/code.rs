@@ -58,7 +58,10 @@ struct Place {
 #[derive(Debug)]
 struct CodeFile {
     path: Arc<str>,
-    #[cfg_attr(not(all(feature = "symbols", target_os = "linux")), allow(dead_code, reason = "it is for symbols"))]
+    #[cfg_attr(
+        not(all(feature = "symbols", target_os = "linux", not(eventring_unsupported))),
+        allow(dead_code, reason = "it is for symbols")
+    )]
     build_id: Box<[u8]>,
 }
 
@@ -142,7 +145,7 @@ impl CodeStacks {
 
     /// Looks up the names that the recording does not have, in the files with the code: those that are still there,
     /// with the same build id. The kernel's addresses are not looked up, because another kernel may run now.
-    #[cfg(all(feature = "symbols", target_os = "linux"))]
+    #[cfg(all(feature = "symbols", target_os = "linux", not(eventring_unsupported)))]
     pub fn resolve(&mut self) {
         self.place_rest();
         let mut wanted: Vec<Vec<(Address, u64)>> = self.files.iter().map(|_| Vec::new()).collect();
@@ -151,19 +154,17 @@ impl CodeStacks {
         }
         for (file, mut wanted) in wanted.into_iter().enumerate().filter(|(_, wanted)| !wanted.is_empty()) {
             let CodeFile { path, build_id } = &self.files[file];
-            if !crate::symbols::has_build_id(path, build_id) {
-                continue;
-            }
+            let Some(file) = crate::symbols::with_build_id(path, build_id) else { continue };
             wanted.sort_unstable();
             let offsets: Vec<u64> = wanted.iter().map(|(_, offset)| *offset).collect();
-            for ((address, _), names) in wanted.iter().zip(crate::symbols::of_file(path, &offsets)) {
+            for ((address, _), names) in wanted.iter().zip(crate::symbols::of_file(&file, &offsets)) {
                 names.iter().for_each(|name| self.name(*address, &name.function));
             }
         }
     }
 
     /// Looks up no names: this program was built without the symbols of files.
-    #[cfg(not(all(feature = "symbols", target_os = "linux")))]
+    #[cfg(not(all(feature = "symbols", target_os = "linux", not(eventring_unsupported))))]
     pub fn resolve(&mut self) {
         self.place_rest();
     }

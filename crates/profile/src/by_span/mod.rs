@@ -3,13 +3,16 @@
 //! | file | idea |
 //! |---|---|
 //! | `join` | the time of threads, divided by what they did and where |
+//! | `owners` | who had the number of a thread, and when |
 //! | `code` | stacks of the program: their files, and the names of their functions |
 
 mod code;
 mod join;
+mod owners;
 
 pub use code::{CodeStacks, StackKey};
 pub use join::{Did, ThreadShare, TimeJoin};
+pub use owners::{ThreadOwner, ThreadOwners};
 
 use crate::schema::{Sched, Stacks};
 use eventring::schema::EventType as _;
@@ -83,13 +86,15 @@ pub struct KernelView<T> {
     pub times: TimeJoin<T>,
     /// The stacks; `None` if nobody asks for them.
     pub code: Option<CodeStacks>,
+    /// The threads.
+    pub owners: ThreadOwners,
 }
 
 impl<T: Copy> KernelView<T> {
     /// Makes a view of threads that are in no span yet. With `has_code`, keeps the stacks of the program.
     #[must_use]
     pub fn new(has_code: bool) -> Self {
-        Self { times: TimeJoin::default(), code: has_code.then(CodeStacks::default) }
+        Self { times: TimeJoin::default(), code: has_code.then(CodeStacks::default), owners: ThreadOwners::default() }
     }
 
     /// Takes an event or a loss, and says what follows from it: what a thread did from the last change until this one.
@@ -107,6 +112,7 @@ impl<T: Copy> KernelView<T> {
         match (&entry.content, ring) {
             (EntryContent::Typed { descriptor, payload }, KernelRing::Sched) => {
                 if let Some(payload) = payload.valid() {
+                    self.owners.event(descriptor, payload);
                     self.times.event(entry.process_index, descriptor, payload, &mut |share| each(Said::Share(share)));
                 }
             }
@@ -150,6 +156,7 @@ impl<T: Copy> KernelView<T> {
     /// Returns an estimate of the bytes that are kept.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
-        self.times.kept_bytes().saturating_add(self.code.as_ref().map_or(0, CodeStacks::kept_bytes))
+        let more = [self.code.as_ref().map_or(0, CodeStacks::kept_bytes), self.owners.kept_bytes()];
+        more.into_iter().fold(self.times.kept_bytes(), u64::saturating_add)
     }
 }

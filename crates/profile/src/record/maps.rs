@@ -5,6 +5,8 @@ pub(super) use crate::maps::{File, Maps};
 use super::records::Mapped;
 use crate::maps::PROCESSES_MAX;
 use crate::schema::Mapping;
+use crate::symbols::build_id;
+use eventring_capture::foreign::MappedFile;
 use std::ops::Range;
 
 impl Maps {
@@ -42,32 +44,16 @@ pub(super) fn mapping(process_id: u32, place: Range<u64>, offset: u64, id: &[u8]
 
 /// Returns the files that are mapped with code into a process that runs.
 pub(super) fn of_process(process: u32) -> Vec<Mapped> {
-    let text = std::fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
-    text.split(|byte| *byte == b'\n').filter_map(|line| mapped(process, line)).collect()
+    let files = MappedFile::list(process).unwrap_or_default();
+    let files = files.into_iter().filter(|file| file.is_code && file.path.starts_with('/'));
+    files.map(|file| mapped(process, file)).collect()
 }
 
-/// Reads a line like `7f00-7f80 r-xp 00001000 fe:00 1234   /usr/lib/libc.so.6`.
-fn mapped(process: u32, line: &[u8]) -> Option<Mapped> {
-    let line = String::from_utf8_lossy(line);
-    let mut words = line.splitn(6, ' ');
-    let (begin, end) = words.next()?.split_once('-')?;
-    let rights = words.next()?;
-    let offset = words.next()?;
-    let path = words.nth(2)?.trim_start().to_owned();
-    let number = |text: &str| u64::from_str_radix(text, 16).ok();
-    if !rights.contains('x') || !path.starts_with('/') {
-        return None;
-    }
-    let build_id = build_id(&path);
-    let (begin, end, offset) = (number(begin)?, number(end)?, number(offset)?);
-    Some(Mapped { process, begin, end, offset, build_id, path: path.into_bytes() })
-}
-
-fn build_id(path: &str) -> Vec<u8> {
-    let read = blazesym::helper::read_elf_build_id(path).ok().flatten();
-    let mut id = read.map(|id| id.to_vec()).unwrap_or_default();
-    id.truncate(20);
-    id
+fn mapped(process: u32, file: MappedFile) -> Mapped {
+    let mut build_id = file.open(process).map(|opened| build_id(&opened)).unwrap_or_default();
+    build_id.truncate(20);
+    let MappedFile { begin, end, offset, path, .. } = file;
+    Mapped { process, begin, end, offset, build_id, path: path.into_bytes() }
 }
 
 #[cfg(test)]
@@ -75,13 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_with_code_of_a_file_is_a_mapping_and_others_are_none() {
-        let file = mapped(7, b"7f00-7f80 r-xp 00001000 fe:00 1234                     /usr/lib/lib a.so").unwrap();
-        assert_eq!(
-            (file.begin, file.end, file.offset, &file.path[..]),
-            (0x7f00, 0x7f80, 0x1000, &b"/usr/lib/lib a.so"[..])
-        );
-        assert!(mapped(7, b"7f80-7f90 rw-p 00000000 00:00 0 ").is_none());
+    fn a_forked_process_has_the_files_of_its_parent() {
+        let path = b"/usr/lib/lib a.so".to_vec();
+        let file = Mapped { process: 7, begin: 0x7f00, end: 0x7f80, offset: 0, build_id: Vec::new(), path };
         let mut maps = Maps::default();
         assert!(maps.add(&file));
         maps.fork(7, 8);

@@ -15,6 +15,7 @@
 //! | `follow` | from records to events |
 //! | `calls` | the same for system calls, samples and mapped files |
 //! | `maps` | which file lies at which address of a process |
+//! | `code` | the files with the code of processes, open |
 //! | `moment` | where threads are at this moment |
 //! | `unwind` | return addresses from a copy of a stack |
 //! | `stacks` | stacks and their numbers |
@@ -26,6 +27,7 @@
 
 mod calls;
 mod clock;
+mod code;
 mod counters;
 mod follow;
 mod formats;

@@ -4,15 +4,17 @@
 use super::maps::{self, Maps};
 use super::records::RawStack;
 use super::symbols::names_of;
+use super::system::threads_of;
 use super::unwind::Unwinders;
 use crate::frame::Frame;
+use eventring::shm::own_number;
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, IoSliceMut};
 use std::time::{Duration, Instant};
 
@@ -28,14 +30,20 @@ const THREADS_MAX: usize = 256;
 /// these are the frames in the kernel alone; threads that are gone are left out. Each thread stands still for some 100
 /// µs. Calls like `epoll_wait`, in which a thread is, may return EINTR, as they do after any stop of a process.
 ///
+/// The process has the number that it has here. The threads have those that they have for the process, which may be in
+/// another pid namespace. Whatever numbers these are, no thread of another process is stopped.
+///
 /// # Errors
 /// Why the first thread could not be stopped, if none could: the right is missing, or another program debugs the
 /// process.
 pub fn stacks_now(process: u32, threads: &[u32]) -> io::Result<BTreeMap<u32, Vec<Frame>>> {
-    let threads: Vec<u32> = threads.iter().copied().take(THREADS_MAX).collect();
+    let wanted: HashSet<u32> = threads.iter().copied().take(THREADS_MAX).collect();
+    let here = threads_of(process).into_iter();
+    let numbered = here.map(|thread| (own_number(&format!("/proc/{process}/task/{thread}")).unwrap_or(thread), thread));
+    let threads: Vec<(u32, u32)> = numbered.filter(|(own, _)| wanted.contains(own)).collect();
     // The kernel lets go of what a thread debugs when that thread ends, whatever happens in it.
     let looks = std::thread::spawn(move || {
-        let look = |thread: &u32| (*thread, in_kernel(process, *thread), copied(process, *thread));
+        let look = |(own, thread): &(u32, u32)| (*own, in_kernel(process, *thread), copied(process, *thread));
         threads.iter().map(look).collect::<Vec<_>>()
     });
     let looks = looks.join().map_err(|_| io::Error::other("the look at the threads has failed"))?;
@@ -52,7 +60,8 @@ pub fn stacks_now(process: u32, threads: &[u32]) -> io::Result<BTreeMap<u32, Vec
         stacks.insert(thread, (frames, addresses));
     }
     // The files with the names are read once for all threads.
-    let names = names_of(stacks.values().flat_map(|(_, addresses)| addresses).copied().collect(), process, &files);
+    let names =
+        names_of(stacks.values().flat_map(|(_, addresses)| addresses).copied().collect(), process, &files, &unwinders);
     let with_names = |(thread, (mut frames, addresses)): (u32, (Vec<Frame>, Vec<u64>))| {
         frames.extend(addresses.iter().filter_map(|address| names.get(address)).flatten().cloned());
         (thread, frames)

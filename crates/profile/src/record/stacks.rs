@@ -1,5 +1,6 @@
 //! Stacks and their numbers. A stack is recorded once, with its number.
 
+use super::code::CodeFile;
 use super::maps::Maps;
 use super::records::RawStack;
 use super::rings::Ring;
@@ -15,10 +16,10 @@ const STACKS_MAX: usize = 1 << 16;
 const ADDRESSES_MAX: usize = 1 << 18;
 
 /// The place of an address.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Kernel,
-    File(Arc<str>, u64),
+    /// A place in a file. `None` stands for a file that could not be opened.
+    File(Option<Arc<CodeFile>>, u64),
 }
 
 #[derive(Default)]
@@ -89,7 +90,7 @@ impl Stacks {
                 true => Some(Place::Kernel),
                 false => {
                     let file = self.maps.find(process, *address);
-                    file.map(|file| Place::File(file.path.clone(), file.place(*address)))
+                    file.map(|file| Place::File(self.unwinders.opened(process, file), file.place(*address)))
                 }
             };
             if let Some(place) = place {

@@ -75,6 +75,8 @@ impl Threads {
     }
 
     pub(super) fn insert(&mut self, process: u32, thread: u32, name: ThreadName) {
+        // An earlier thread may have had the number.
+        self.learn_name(thread, name);
         self.followed.insert(thread, Thread { process, name, call: Call::Unknown, ends: false });
     }
 

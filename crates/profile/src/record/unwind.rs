@@ -1,34 +1,21 @@
 //! Return addresses from a copy of a stack: by the tables with which the compiler describes stacks (`.eh_frame`), and
 //! by frame pointers where there are none.
 
+use super::code::{CodeFile, CodeFiles};
 use super::maps::{File, Maps};
 use super::records::RawStack;
 use framehop::{
-    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, UnwindRegsNative,
-    Unwinder as _, UnwinderNative,
+    CacheNative, FrameAddress, MayAllocateDuringUnwind, Module, UnwindRegsNative, Unwinder as _, UnwinderNative,
 };
-use object::read::elf::ElfFile64;
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The largest number of frames of a stack.
 pub(super) const FRAMES_MAX: usize = 255;
-/// The largest numbers of files whose tables are kept, and of bytes of one table.
-const FILES_MAX: usize = 1024;
-const TABLE_BYTES_MAX: u64 = 256 << 20;
-
-/// What unwinding needs of a file.
-struct Tables {
-    sections: ExplicitModuleSectionInfo<Arc<[u8]>>,
-    /// Place in the file, size and address of each segment.
-    segments: Vec<(u64, u64, u64)>,
-}
-
-/// The unwinder of each process, with the tables of its files.
+/// The unwinder of each process, with the files of its code.
 #[derive(Default)]
 pub(super) struct Unwinders {
-    tables: HashMap<Arc<str>, Option<Arc<Tables>>>,
+    files: CodeFiles,
     processes: HashMap<u32, Process>,
     cache: CacheNative<MayAllocateDuringUnwind>,
 }
@@ -36,8 +23,8 @@ pub(super) struct Unwinders {
 #[derive(Clone)]
 struct Process {
     unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
-    /// The first addresses of the files that it knows.
-    known: HashMap<u64, Arc<str>>,
+    /// The files that it knows, by their first addresses, with their paths.
+    known: HashMap<u64, (Arc<str>, Option<Arc<CodeFile>>)>,
 }
 
 impl Unwinders {
@@ -85,58 +72,33 @@ impl Unwinders {
             .or_insert_with(|| Process { unwinder: UnwinderNative::new(), known: HashMap::new() });
         let Some(file) = maps.find(process, address) else { return };
         match known.known.get(&file.begin) {
-            Some(path) if *path == file.path => return,
+            Some((path, _)) if *path == file.path => return,
             Some(_) => known.unwinder.remove_module(file.begin),
             None => {}
         }
-        known.known.insert(file.begin, file.path.clone());
-        if self.tables.len() >= FILES_MAX {
-            self.tables.clear();
-        }
-        let tables = self.tables.entry(file.path.clone()).or_insert_with(|| Tables::read(process, &file.path));
-        if let Some(module) = tables.as_ref().and_then(|tables| tables.module(file)) {
+        let opened = self.files.open(process, file);
+        if let Some(module) = opened.as_ref().and_then(|opened| module(opened, file)) {
             known.unwinder.add_module(module);
         }
+        known.known.insert(file.begin, (file.path.clone(), opened));
+    }
+
+    /// Returns the open file in which an address lies, if a stack has had an address in it before.
+    pub(super) fn opened(&self, process: u32, file: &File) -> Option<Arc<CodeFile>> {
+        self.processes.get(&process)?.known.get(&file.begin)?.1.clone()
     }
 }
 
-impl Tables {
-    /// Reads the tables of a file: from where the process sees it, or from here.
-    fn read(process: u32, path: &str) -> Option<Arc<Self>> {
-        let there = std::fs::File::open(format!("/proc/{process}/root{path}"));
-        let file = ReadCache::new(there.or_else(|_| std::fs::File::open(path)).ok()?);
-        let elf = ElfFile64::<object::Endianness, _>::parse(&file).ok()?;
-        let section = |name: &str| elf.section_by_name(name);
-        let range = |name: &str| section(name).map(|section| section.address()..section.address() + section.size());
-        let data = |name: &str| {
-            let found = section(name).filter(|section| section.size() <= TABLE_BYTES_MAX)?;
-            found.data().ok().map(Arc::<[u8]>::from)
-        };
-        let sections = ExplicitModuleSectionInfo {
-            text_svma: range(".text"),
-            text: data(".text"),
-            got_svma: range(".got"),
-            eh_frame_svma: range(".eh_frame"),
-            eh_frame: data(".eh_frame"),
-            eh_frame_hdr_svma: range(".eh_frame_hdr"),
-            eh_frame_hdr: data(".eh_frame_hdr"),
-            ..ExplicitModuleSectionInfo::default()
-        };
-        let segments =
-            elf.segments().map(|segment| (segment.file_range().0, segment.file_range().1, segment.address()));
-        Some(Arc::new(Self { sections, segments: segments.collect() }))
-    }
-
-    /// Returns the module of a file at the addresses at which it lies.
-    fn module(&self, file: &File) -> Option<Module<Arc<[u8]>>> {
-        // A mapping begins at a whole page, where the segment before it may still have its end.
-        let holds = |(place, bytes, _): &&(u64, u64, u64)| {
-            file.offset < *place + bytes && place - place % rustix::param::page_size() as u64 <= file.offset
-        };
-        let (place, _, address) = self.segments.iter().filter(holds).max_by_key(|(place, _, _)| *place)?;
-        let base = file.begin.wrapping_sub(file.offset).wrapping_add(*place).wrapping_sub(*address);
-        Some(Module::new(file.path.to_string(), file.begin..file.end, base, self.sections.clone()))
-    }
+/// Returns the module of a file at the addresses at which it lies.
+fn module(opened: &CodeFile, file: &File) -> Option<Module<Arc<[u8]>>> {
+    let tables = opened.tables.as_ref()?;
+    // A mapping begins at a whole page, where the segment before it may still have its end.
+    let holds = |(place, bytes, _): &&(u64, u64, u64)| {
+        file.offset < place.saturating_add(*bytes) && place - place % rustix::param::page_size() as u64 <= file.offset
+    };
+    let (place, _, address) = tables.segments.iter().filter(holds).max_by_key(|(place, _, _)| *place)?;
+    let base = file.begin.wrapping_sub(file.offset).wrapping_add(*place).wrapping_sub(*address);
+    Some(Module::new(file.path.to_string(), file.begin..file.end, base, tables.sections.clone()))
 }
 
 /// Returns the instruction pointer and the registers of a sample.

@@ -64,7 +64,7 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
                 };
                 let outer = match stack.outer {
                     Ok(outer) => of_stacks[outer],
-                    Err(process) => side.programs.get(process).map_or(0, |program| place(0, program)),
+                    Err(process) => side.stacks.program(process, &side.programs).map_or(0, |program| place(0, program)),
                 };
                 let frame = place(outer, stack.name);
                 let sum = &mut frames[frame].sums[index];

@@ -3,6 +3,8 @@
 mod by_span;
 mod children;
 mod faults;
+mod foreign_paths;
+mod holders;
 mod moment;
 mod of_users;
 mod perf;

@@ -28,6 +28,8 @@ pub fn play(part: &str) -> ! {
         "shares" => spawn("shares", shares).join().unwrap(),
         "family" => family(),
         "quick" => {}
+        "replaced" => replaced(),
+        "half made" => half_made(),
         "lasting" => sleep(Duration::from_secs(1)),
         "waits" => {
             say("ready");
@@ -216,6 +218,54 @@ fn family() {
     let played = eventring_stress::child::play(super::running::FAMILY, "lasting", &child_place);
     child.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
     assert!(child.status().unwrap().success());
+}
+
+/// Has a recorder of several shards, and maps what a further shard is while it is being made: under its other name, with
+/// its mark, and with a header that does not say yet whose shard it is.
+fn half_made() {
+    let shard = place().with_extension("1");
+    while !shard.exists() {
+        let threads = [(); 4].map(|()| {
+            spawn("one", || {
+                tracing::info!("in a shard");
+                sleep(Duration::from_millis(20));
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+    let mut bytes = std::fs::read(&shard).unwrap();
+    bytes[0x100..0x1000].fill(0);
+    let made = place().with_extension(format!("1.~{:010}", std::process::id()));
+    std::fs::write(&made, bytes).unwrap();
+    std::fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o1600)).unwrap();
+    let file = std::fs::File::options().read(true).write(true).open(&made).unwrap();
+    // SAFETY: a fresh mapping at an address of the kernel's choice, which nobody uses.
+    let mapped = unsafe {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(std::ptr::null_mut(), 1 << 21, rights, libc::MAP_SHARED, std::os::fd::AsRawFd::as_raw_fd(&file), 0)
+    };
+    assert_ne!(mapped, libc::MAP_FAILED);
+    say("ready");
+    wait_for_parent();
+    std::fs::remove_file(&made).unwrap();
+}
+
+/// Computes in a span for ever, after it has put pipes where its file was and where the system says that it is now.
+fn replaced() {
+    let file = std::env::current_exe().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    for path in [format!("{}", file.display()), format!("{} (deleted)", file.display())] {
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+    }
+    spawn("hot", || {
+        let _span = tracing::info_span!("computes").entered();
+        loop {
+            black_box(hot_function(Duration::from_millis(20)));
+        }
+    });
+    sleep(Duration::from_millis(50));
+    say("ready");
+    wait_for_parent();
 }
 
 /// Starts another process when the parent says so.

@@ -67,6 +67,44 @@ fn a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie() {
     assert!(none.err.contains("no ring of the program was found; if it has one, name it"), "{none:?}");
 }
 
+const HALF_MADE: &str = test_name!("a_shard_that_is_being_made_is_no_ring_of_its_own");
+
+#[test]
+fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    let directory = directory();
+    let mut talk = Talk::with(child::play(HALF_MADE, "half made", &place(&directory, "shards")));
+    assert_eq!(talk.hear(), "ready");
+    let file = directory.path().join("p.evc");
+    let process = format!("pid:{}", talk.child.id());
+    let ended = run(&["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"]);
+    assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
+    // The recorder has two, and the profile one.
+    assert!(ended.err.contains(" from 3 rings "), "{ended:?}");
+    assert!(talk.end().success());
+}
+
+#[test]
+fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
+    let directory = directory();
+    let (ring, file) = (place(&directory, "shards"), directory.path().join("p.evc"));
+    let mut talk = Talk::with(child::play(HALF_MADE, "half made", &ring));
+    talk.hear();
+    let shard = ring.with_extension("1");
+    let events = |names: &[&Path]| {
+        let names = names.iter().map(|name| argument(name));
+        let options = ["capture", "-f", "-d", "200ms", "-o", argument(&file), "--json"];
+        let captured = run(&options.into_iter().chain(names).collect::<Vec<_>>());
+        captured.json()["events"].as_u64().unwrap_or_else(|| panic!("{captured:?}"))
+    };
+    let once = events(&[&ring]);
+    assert!(once > 0);
+    assert_eq!([events(&[&ring, &shard]), events(&[&shard, &ring])], [once; 2]);
+    assert!(talk.end().success());
+}
+
 const RUNNING: &str = test_name!("a_running_program_is_profiled_with_its_ring_until_the_time_is_over");
 
 #[test]

@@ -1,0 +1,85 @@
+//! Paths that the profiled program chooses lead nowhere else: what it has mapped is read, and nothing that it has put in
+//! its place.
+
+use super::roles::play;
+use crate::program::{Run, argument, directory, program, run};
+use eventring_stress::child::{self, Talk, part};
+use eventring_stress::test_name;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest time that a look at a program may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the program `eventring`, which must end by itself.
+fn ends(arguments: &[&str]) -> Run {
+    let mut child = program(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let reads = std::thread::spawn(move || {
+        let mut text = String::new();
+        out.read_to_string(&mut text).unwrap();
+        text
+    });
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{arguments:?} did not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut said = String::new();
+    err.read_to_string(&mut said).unwrap();
+    Run { code: child.wait().unwrap().code(), out: reads.join().unwrap(), err: said }
+}
+
+/// Starts a copy of this executable, which plays a part of `test` and puts pipes where its own file was.
+fn replaced(test: &str, part: &str, directory: &Path) -> Talk {
+    let copy = directory.join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let played = child::play(test, part, &directory.join("ring"));
+    let mut command = Command::new(&copy);
+    command.args(played.get_args()).envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut talk = Talk::with(command);
+    assert_eq!(talk.hear(), "ready");
+    talk
+}
+
+const REPLACED: &str = test_name!("a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_names");
+
+#[test]
+fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_names() {
+    if let Some(part) = part() {
+        play(&part);
+    }
+    if !eventring_stress::users::can_be_played() {
+        return;
+    }
+    let directory = directory();
+    let mut talk = replaced(REPLACED, "replaced", directory.path());
+    let (ring, file) = (directory.path().join("ring"), directory.path().join("p.evc"));
+    let process = format!("pid:{}", talk.child.id());
+    let checked = ends(&["check", &process]);
+    assert!(checked.out.contains("ring"), "{checked:?}");
+    let open = ends(&["open", argument(&ring), "--stacks"]);
+    assert!(open.code == Some(0) && open.out.contains("at hot_function"), "{open:?}");
+    let profiled = ends(&["profile", &process, "-o", argument(&file), "--stacks", "--resolve", "-d", "500ms"]);
+    assert_eq!(profiled.code, Some(0), "{profiled:?}");
+    assert!(talk.end().success());
+    let events = run(&["watch", argument(&file), "--json"]).json_lines();
+    let named = events.iter().filter(|event| event["payload"]["function"] == "hot_function").count();
+    assert!(named > 0, "{profiled:?}");
+
+    // Without names in it, a capture names files, which may be anything by now.
+    let (bare, again) = (directory.path().join("bare.evc"), crate::program::directory());
+    let mut talk = replaced(REPLACED, "replaced", again.path());
+    let process = format!("pid:{}", talk.child.id());
+    let profiled = ends(&["profile", &process, "-o", argument(&bare), "--stacks", "-d", "300ms"]);
+    assert!(profiled.code == Some(0) && talk.end().success(), "{profiled:?}");
+    let folded = ends(&["export", argument(&bare), "--format", "folded", "--weight", "cpu", "-o", "-"]);
+    assert!(folded.code == Some(0) && folded.out.contains("program+0x"), "{folded:?}");
+}
