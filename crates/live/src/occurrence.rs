@@ -290,12 +290,11 @@ impl Subject for Occurrence<'_> {
             }
             return;
         }
-        let of_span = || match self.what {
-            What::Seen(Observation::LogRecord(record)) => record.span_fields()?.value(path),
-            _ => None,
-        };
-        if let Some(value) = self.fields().and_then(|fields| fields.value(path)).or_else(of_span) {
-            Operand::with_field(&value, take);
+        if !self.fields().is_some_and(|fields| fields.operands(path, take))
+            && let What::Seen(Observation::LogRecord(record)) = self.what
+            && let Some(fields) = record.span_fields()
+        {
+            fields.operands(path, take);
         }
     }
 
