@@ -57,15 +57,16 @@ pub(in crate::tracing) fn field_names(list: &str) -> Result<Vec<Cow<'_, str>>, &
             rest = after.trim_start();
             continue;
         }
-        match take_field_name(rest) {
-            Some((name, after))
-                if (after.is_empty() || after.starts_with(',')) && !name.contains([',', ';', '|', '*', '?']) =>
-            {
-                names.push(name);
-                rest = after;
-            }
-            _ => return Err(rest.split(',').next().unwrap_or(rest).trim_end()),
+        let until_comma = rest.split(',').next().unwrap_or(rest).trim_end();
+        let (name, after) = take_field_name(rest).ok_or(until_comma)?;
+        if name.contains([',', ';', '|', '*', '?']) {
+            return Err(rest[..rest.len() - after.len()].trim_end());
         }
+        if !after.is_empty() && !after.starts_with(',') {
+            return Err(until_comma);
+        }
+        names.push(name);
+        rest = after;
     }
     Ok(names)
 }
@@ -107,7 +108,7 @@ mod tests {
             ("a,b c,d", "b c"),
             (r#"a,"b"#, r#""b"#),
             (r#"a,"","#, r#""""#),
-            (r#""a,b""#, r#""a"#),
+            (r#""a,b" ,c"#, r#""a,b""#),
             (r#""a.*""#, r#""a.*""#),
         ] {
             assert_eq!(field_names(list), Err(wrong), "{list}");

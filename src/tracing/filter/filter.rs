@@ -29,7 +29,8 @@ use tracing_subscriber::layer::{Context, Filter};
 ///
 /// A span must have all the fields. A field without a value may have any value. A field gets its value when the span is
 /// created, or later by `Span::record`; a span that has met a condition once continues to meet it. A value is a number,
-/// `true` or `false`, or a text, which may be in quotes; within quotes, a text may have commas and braces. Numbers are
+/// `true` or `false`, or a text, which may be in quotes; within quotes, a text may have commas and braces. So may the
+/// name of a field: `[query{"user id"=7}]`. Numbers are
 /// compared exactly, an integer with integers only. A text must be equal to the whole value, as a reader shows it.
 /// (`EnvFilter` reads it as a regular expression.) Values that are not recorded whole meet no condition: redacted
 /// fields, texts that were cut, and bytes. A directive that has only fields, without values, also decides about events

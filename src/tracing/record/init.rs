@@ -25,8 +25,9 @@ pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
 /// Environment variable with the filter. [`init`], [`try_init`], [`try_init_from_env`] and
 /// [`RecorderLayer::try_from_env`] read it.
 pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
-/// Environment variable with the names of fields whose values must not be recorded, separated by commas. Every
-/// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`PerfRecorderBuilder::redact_fields`].
+/// Environment variable with the names of fields whose values must not be recorded, separated by commas. A name with
+/// other characters than identifiers is quoted: `password,"user id"`. Every function that reads [`FILTER_VARIABLE`] also
+/// reads this variable. See [`PerfRecorderBuilder::redact_fields`].
 pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 /// Environment variable with the source of instruction counts: `plugin` (the default), `hardware` or `off`. Every
 /// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`InstructionSource`].
