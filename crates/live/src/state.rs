@@ -64,7 +64,7 @@ impl<'s> LiveState<'s> {
 
     /// Returns a span of a process and those around it, innermost first, as far as they are known: also closed ones, as
     /// long as a span inside of them is open.
-    pub fn spans_around(self, process_index: usize, id: SpanId) -> impl Iterator<Item = &'s Span> {
+    pub(super) fn spans_around(self, process_index: usize, id: SpanId) -> impl Iterator<Item = &'s Span> {
         self.replayed.spans_around(process_index, id)
     }
 

@@ -69,7 +69,7 @@ fn all(tokens: &mut Tokens<'_>, depth: usize) -> Result<Node, ConditionError> {
         places.push(tokens.place());
         parts.push(unary(tokens, depth)?);
     }
-    if let Some((index, why)) = contradiction(&parts) {
+    if let Some((index, why)) = contradiction(&parts, tokens.has_bare_fields()) {
         return Err(tokens.fault(places[index], &why));
     }
     Ok(one_or(parts, Node::All))

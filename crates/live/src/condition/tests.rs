@@ -293,6 +293,18 @@ fn a_name_is_that_of_all_fields_that_the_program_calls_so() {
 }
 
 #[test]
+fn a_search_refuses_what_no_event_says_by_itself() {
+    for text in ["span=a level>=ERROR", "event=x span!=a", "(level>=ERROR or event=x) x=1 span=a"] {
+        let error = Condition::for_search(text).unwrap_err().to_string();
+        assert!(error.contains("never hold together") && error.contains("`export --where`"), "{text}: {error}");
+        assert!(Condition::for_events(&text.replace(" x=", " field.x=")).is_ok(), "{text}");
+    }
+    assert!(
+        ["span=a x=1", "span=a or level>=ERROR", "span=a target=b"].iter().all(|it| Condition::for_search(it).is_ok())
+    );
+}
+
+#[test]
 fn rates_and_percentiles_hold_only_if_their_window_is_known() {
     let at = |rate| Happened { rate, ..Happened::default() };
     assert!(holds("rate(span=request)<10/s", &at(Some(9.9))));

@@ -44,7 +44,6 @@ impl SpansAround {
     }
 
     /// Takes the span that was added first.
-
     fn take_first(&mut self) -> Option<Box<Span>> {
         loop {
             let id = self.order.pop_front()?;
@@ -73,16 +72,15 @@ impl SpansAround {
 }
 
 impl SpanReplay {
-    /// Returns the span with this id, as [`Self::get`] does, and also one that was closed and taken, as long as a span
-    /// inside of it was not taken. Of a program with very many such spans, those that were closed first are forgotten.
-    #[must_use]
-    pub fn get_around(&self, id: SpanId) -> Option<&Span> {
+    /// Returns the span with this id, also if it is kept for the spans inside of it.
+    pub(super) fn get_around(&self, id: SpanId) -> Option<&Span> {
         // What comes of a span long after its close makes an empty one.
         self.around.spans.get(&id).or_else(|| self.spans.get(&id)).map(Box::as_ref)
     }
 
-    /// Returns the span with this id and those around it, innermost first, as far as [`Self::get_around`] knows them.
-    /// In a damaged ring a span can be its own ancestor, so there are at most 1,000.
+    /// Returns the span with this id and those around it, innermost first. A span that was closed and taken is among
+    /// them as long as a span inside of it was not taken; if there are very many, those that were closed first are
+    /// forgotten. In a damaged ring a span can be its own ancestor, so there are at most 1,000.
     pub fn spans_around(&self, id: SpanId) -> impl Iterator<Item = &Span> {
         std::iter::successors(self.get_around(id), |span| self.get_around(span.parent?)).take(1000)
     }

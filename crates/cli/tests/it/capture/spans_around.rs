@@ -68,6 +68,9 @@ fn a_watch_of_a_ring_finds_such_a_job_and_find_does_not_because_it_asks_each_eve
     assert_eq!(texts(&ring, &["--where", OF_REQUEST]), FAILED);
     let file = place(&directory, "jobs.evc");
     assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&file)]).code, Some(0));
-    assert_eq!(run(&["find", OF_REQUEST, argument(&file)]).code, Some(19));
+    let found = run(&["find", OF_REQUEST, argument(&file)]);
+    let why = "`level>=ERROR` holds only for log records, and `span=request` only for spans";
+    assert!(found.code == Some(2) && found.err.contains(why), "{found:?}");
+    assert!(found.err.contains("`watch --where` and `export --where` know the spans around an event"), "{found:?}");
     assert_eq!(run(&["find", "level>=ERROR", argument(&file), "--json"]).json_lines().len(), 3 + 1);
 }
