@@ -120,6 +120,10 @@ mod macros;
 #[cfg(test)]
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
+// Hidden, for the same crates: names that users type.
+#[cfg(feature = "tracing")]
+#[doc(hidden)]
+pub mod quoted;
 pub mod reader;
 pub mod recorder;
 mod ring;

@@ -59,7 +59,7 @@ const MEANINGS: [(Exit, &str); 20] = [
     ),
     (Exit::Unreadable, "a page of a ring's file could not be read (an I/O error)"),
     (Exit::Exceeded, "a span has changed more than --fail-if allows, or is not within its budget"),
-    (Exit::NothingFound, "`find` has found nothing in captures that are whole"),
+    (Exit::NothingFound, "`find` has found nothing in the blocks that it read; the others say that they have no hit"),
 ];
 
 /// Returns the table for `--help`.

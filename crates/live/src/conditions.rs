@@ -208,7 +208,7 @@ fn test(
 mod tests {
     use super::super::fixture::{START, StreamFixture};
     use super::*;
-    use eventring::schema::perf::{PerfEvent, PerfExt};
+    use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt};
     use proptest::prelude::*;
 
     const MILLI: u64 = 1_000_000;
@@ -329,6 +329,42 @@ mod tests {
             assert!(set.ages[0].tested() <= 30_000, "{}", set.ages[0].tested());
         }
         assert_eq!(fired.len(), 200_000);
+    }
+
+    #[test]
+    fn the_spans_around_an_event_are_known_after_their_close_as_long_as_a_span_inside_is_open() {
+        // A job of a request, and a step of the job; the job ends before the step does. Nobody knows the parent of 9.
+        let (mut stream, mut set) = (stream(), set(&["span=page level>=INFO", "span=query level>=INFO"]));
+        stream.call_site_in(3, CallSiteKind::Event, ("shop", "event"), "message");
+        stream.call_site(4, "step");
+        let (at, mut fired) = (|milli| START + milli * MILLI, Vec::new());
+        let mut see = |observation: &Observation<'_>, state: LiveState<'_>| {
+            set.see(observation, state, &mut |index, _, occurrence| fired.push((index, occurrence.epoch_nanos())));
+        };
+        let ext = |id, call_site, related| PerfExt { related, ..PerfExt::of_span(id, call_site) };
+        let (new, close, event) = (PerfEvent::SpanNew, PerfEvent::SpanClose, PerfEvent::Event);
+        for (milli, kind, ext) in [
+            (0, new, ext(1, 2, 0)),
+            (1, new, ext(2, 1, 1)),
+            (2, close, ext(1, 2, 0)),
+            (60, event, ext(2, 3, 0)),
+            (61, new, ext(3, 4, 2)),
+            (62, close, ext(2, 1, 0)),
+            (150, event, ext(3, 3, 0)),
+            (151, new, ext(4, 4, 9)),
+            (152, event, ext(4, 3, 0)),
+            (153, close, ext(3, 4, 0)),
+        ] {
+            stream.tick(at(milli), &mut see);
+            stream.push(at(milli), kind, ext, &[], &mut see);
+        }
+        // What is in no span of theirs any more does not find them, and takes no memory.
+        for (milli, kind, ext) in [(200, event, ext(3, 3, 0)), (201, event, ext(1, 3, 0))] {
+            stream.tick(at(milli), &mut see);
+            stream.push(at(milli), kind, ext, &[], &mut see);
+        }
+        assert_eq!(fired, [(0, at(60)), (1, at(60)), (0, at(150)), (1, at(150))]);
+        assert_eq!(stream.replay.state(&stream.tables).replays[0].around_count(), 0);
     }
 
     /// A condition of the model: what it says of a name, of the age of an open span, and of the time of a closed one.

@@ -4,6 +4,7 @@ use eventring::schema::perf::{FieldValue, RawField, RawFields, ValueType};
 use eventring::schema::{SchemaModel, Shape};
 use eventring::tracing::CallSite;
 use eventring::tracing::Span;
+use eventring_capture::Operand;
 use std::borrow::Cow;
 
 /// The fields of a span or of a log record as they lie in the ring. Nothing is decoded before somebody asks, and
@@ -14,9 +15,28 @@ pub struct LiveFields<'a> {
     call_site: Option<&'a CallSite>,
 }
 
+/// The largest number of fields that a call site has: their index is a byte.
+const FIELDS_MAX: usize = 256;
+
+/// Returns true if a condition that asks for the field `wanted` asks for this one, too: it has this name, or the program
+/// has given several fields this name, and this is one of them (`size#2`).
+pub fn is_field_of(name: &str, wanted: &str) -> bool {
+    name.strip_prefix(wanted).is_some_and(|rest| match rest.strip_prefix('#') {
+        Some(number) => {
+            !number.starts_with(['0', '+']) && number.parse().is_ok_and(|it: usize| (2..=FIELDS_MAX).contains(&it))
+        }
+        None => rest.is_empty(),
+    })
+}
+
+/// Returns the names that further fields of this name can have ([`is_field_of`]).
+pub(super) fn further_names(name: &str) -> impl Iterator<Item = String> + use<'_> {
+    (2..=FIELDS_MAX).map(move |number| format!("{name}#{number}"))
+}
+
 /// Returns true if spans or log records of this call site may have a field of this name.
 pub fn may_have_field(call_site: Option<&CallSite>, name: &str) -> bool {
-    call_site.is_none_or(|site| site.field_names.iter().any(|known| **known == *name))
+    call_site.is_none_or(|site| site.field_names.iter().any(|known| is_field_of(known, name)))
 }
 
 /// Returns true if typed events of this code have a field with this path, as far as their schema is known.
@@ -57,6 +77,20 @@ impl<'a> LiveFields<'a> {
     #[must_use]
     pub fn value(&self, name: &str) -> Option<FieldValue> {
         self.get(name).map(|field| self.decode(&field))
+    }
+
+    /// Calls `take` with the last value of each field for which a condition asks by this name, as it compares them
+    /// ([`is_field_of`]). Returns false if there is none.
+    pub(super) fn operands(&self, name: &str, take: &mut dyn FnMut(Operand<'_>)) -> bool {
+        let mut has_field = false;
+        let names = self.call_site.map_or(&[][..], |site| &site.field_names);
+        for (index, _) in names.iter().enumerate().filter(|(_, known)| is_field_of(known, name)) {
+            if let Some(field) = self.raw().filter(|field| usize::from(field.index) == index).last() {
+                has_field = true;
+                Operand::with_field(&self.decode(&field), take);
+            }
+        }
+        has_field
     }
 
     /// Decodes a field that [`Self::iter`] has returned.

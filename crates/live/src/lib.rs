@@ -84,12 +84,12 @@ mod task_phases_tests;
 mod threads;
 mod window;
 
-pub use condition::{Compare, Tokens, time_nanos, write_word};
+pub use condition::{Compare, Tokens, time_nanos, write_path, write_word};
 pub use condition::{Condition, ConditionError, Integer, NameKind, NamePattern, Operand, RateOf, Subject, Truth};
 pub use conditions::ConditionSet;
 pub use eventring_capture::recording::RecordedProgram;
 pub use eventring_tasks::TaskState;
-pub use fields::{LiveFields, has_typed_field, may_have_field};
+pub use fields::{LiveFields, has_typed_field, is_field_of, may_have_field};
 pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 pub use occurrence::Occurrence;
 pub use open::{OpenSpan, OpenSpans};

@@ -173,14 +173,11 @@ impl<'a> Occurrence<'a> {
         }
     }
 
-    /// Returns the span and its ancestors. In a damaged ring a span can be its own ancestor.
+    /// Returns the span and those around it, also closed ones.
     fn spans(&self) -> impl Iterator<Item = &'a Span> {
-        std::iter::successors(self.span(), |span| self.parent(span)).take(1000)
-    }
-
-    /// Returns the parent of a span of the occurrence's program.
-    fn parent(&self, span: &Span) -> Option<&'a Span> {
-        self.state.span_of(self.state.process_of(self.program()?)?, span.parent?)
+        let (span, process) = (self.span(), self.program().and_then(|program| self.state.process_of(program)));
+        let outer = span.and_then(|span| span.parent).zip(process);
+        span.into_iter().chain(outer.into_iter().flat_map(|(id, process)| self.state.spans_around(process, id)))
     }
 }
 
@@ -293,12 +290,11 @@ impl Subject for Occurrence<'_> {
             }
             return;
         }
-        let of_span = || match self.what {
-            What::Seen(Observation::LogRecord(record)) => record.span_fields()?.value(path),
-            _ => None,
-        };
-        if let Some(value) = self.fields().and_then(|fields| fields.value(path)).or_else(of_span) {
-            Operand::with_field(&value, take);
+        if !self.fields().is_some_and(|fields| fields.operands(path, take))
+            && let What::Seen(Observation::LogRecord(record)) = self.what
+            && let Some(fields) = record.span_fields()
+        {
+            fields.operands(path, take);
         }
     }
 

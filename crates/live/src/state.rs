@@ -71,9 +71,10 @@ impl<'s> LiveState<'s> {
         self.programs().iter().position(|known| std::ptr::eq(known, program))
     }
 
-    /// Returns a span of a process, if it is known.
-    pub fn span_of(self, process_index: usize, id: SpanId) -> Option<&'s Span> {
-        self.replayed.span(process_index, id)
+    /// Returns a span of a process and those around it, innermost first, as far as they are known: also closed ones, as
+    /// long as a span inside of them is open.
+    pub(super) fn spans_around(self, process_index: usize, id: SpanId) -> impl Iterator<Item = &'s Span> {
+        self.replayed.spans_around(process_index, id)
     }
 
     /// Returns the open spans.

@@ -83,7 +83,7 @@ impl<'s> LiveState<'s> {
             for (id, task) in tasks.of_process(process) {
                 if tasks.is_certain(process, task)
                     && !task.phase.state.is_over()
-                    && let Some(span) = self.span_of(process, id)
+                    && let Some(span) = self.replayed.span(process, id)
                 {
                     f(&TaskPhase { span, program, phase: task.phase, until_epoch_nanos, is_over: false });
                 }

@@ -3,16 +3,13 @@
 use eventring::tracing::{Span, SpanId, SpanReplay};
 use std::collections::HashMap;
 
-/// The deepest span that is looked for. In a damaged ring a span can be its own ancestor.
-const DEPTH_MAX: usize = 1000;
-
 /// Returns the name of the innermost open span of each task of a process.
 pub(crate) fn places(replay: &SpanReplay, is_task: impl Fn(SpanId) -> bool) -> HashMap<SpanId, String> {
     let mut innermost: HashMap<SpanId, ((usize, u64), &Span)> = HashMap::new();
     for span in replay.open_spans() {
         let mut depth = 0;
-        let ancestors = std::iter::successors(span.parent, |id: &SpanId| replay.get(*id)?.parent).take(DEPTH_MAX);
-        let task = ancestors.inspect(|_| depth += 1).find(|id| is_task(*id));
+        let around = replay.spans_around(span.id).filter_map(|span| span.parent);
+        let task = around.inspect(|_| depth += 1).find(|id| is_task(*id));
         let Some(task) = task else { continue };
         let rank = (depth, span.number);
         let place = innermost.entry(task).or_insert((rank, span));

@@ -29,7 +29,8 @@ use tracing_subscriber::layer::{Context, Filter};
 ///
 /// A span must have all the fields. A field without a value may have any value. A field gets its value when the span is
 /// created, or later by `Span::record`; a span that has met a condition once continues to meet it. A value is a number,
-/// `true` or `false`, or a text, which may be in quotes; within quotes, a text may have commas and braces. Numbers are
+/// `true` or `false`, or a text, which may be in quotes; within quotes, a text may have commas and braces. So may the
+/// name of a field: `[query{"user id"=7}]`. Numbers are
 /// compared exactly, an integer with integers only. A text must be equal to the whole value, as a reader shows it.
 /// (`EnvFilter` reads it as a regular expression.) Values that are not recorded whole meet no condition: redacted
 /// fields, texts that were cut, and bytes. A directive that has only fields, without values, also decides about events
@@ -237,7 +238,7 @@ mod tests {
         insta::assert_snapshot!(message("=debug"), @"use filter: the directive `=debug` has no target before `=`; write directives such as `info,my_crate=debug`");
         insta::assert_snapshot!(message("shop[span=debug"), @"use filter: the directive `shop[span=debug` has nothing, expected `]` after the name of a span, such as `[query]`; write directives such as `my_crate[query{user=7}]=debug`");
         insta::assert_snapshot!(message("shop[span{user=}]"), @"use filter: the directive `shop[span{user=}]` has nothing, expected a value after `=`, or the field's name alone; write directives such as `my_crate[query{user=7}]=debug`");
-        insta::assert_snapshot!(message("shop[span{us er}]"), @"use filter: the directive `shop[span{us er}]` has `us er`, expected the name of a field, such as `user` or `user.id`; write directives such as `my_crate[query{user=7}]=debug`");
+        insta::assert_snapshot!(message("shop[span{us er}]"), @"use filter: the directive `shop[span{us er}]` has `us er`, expected the name of a field, such as `user`, `user.id` or `\"user id\"`; write directives such as `my_crate[query{user=7}]=debug`");
         insta::assert_snapshot!(message("shop[span{user=7}"), @"use filter: the directive `shop[span{user=7}` has nothing, expected `]` after the name of a span, such as `[query]`; write directives such as `my_crate[query{user=7}]=debug`");
         insta::assert_snapshot!(message("info,[]=debug"), @"use filter: the directive `[]=debug` has `]`, expected the name of a span or of a field in the brackets; write directives such as `my_crate[query{user=7}]=debug`");
         insta::assert_snapshot!(message("[span]debug"), @"use filter: the directive `[span]debug` has `debug`, expected `=` and a level after `]`; write directives such as `my_crate[query{user=7}]=debug`");

@@ -72,6 +72,8 @@ pub struct Span {
     pub(super) late_exit_epoch_nanos: u64,
     /// The slices that ended with the close of the span because their exits had not come.
     pub(super) cut_slices: Vec<TakenSlice>,
+    /// The number of spans that were created in this one and are still in the replay.
+    pub(super) spans_inside: u32,
     /// An estimate of the bytes that the span takes in addition to itself.
     pub(super) more_bytes: u64,
     /// The fields as they lie in the ring, if the replay keeps them undecoded. `fields` then has no values.
@@ -186,6 +188,7 @@ impl Span {
             entered_until_epoch_nanos: 0,
             late_exit_epoch_nanos: 0,
             cut_slices: Vec::new(),
+            spans_inside: 0,
             more_bytes: 0,
             raw_fields: Vec::new(),
             root: id,

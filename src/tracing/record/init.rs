@@ -2,7 +2,7 @@
 
 use crate::global::NotInstalled;
 use crate::shm;
-use crate::tracing::filter::field_name::is_field_name;
+use crate::tracing::filter::field_name::field_names;
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::FilterHandle;
 use crate::tracing::filter::switch::switch;
@@ -25,8 +25,9 @@ pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
 /// Environment variable with the filter. [`init`], [`try_init`], [`try_init_from_env`] and
 /// [`RecorderLayer::try_from_env`] read it.
 pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
-/// Environment variable with the names of fields whose values must not be recorded, separated by commas. Every
-/// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`PerfRecorderBuilder::redact_fields`].
+/// Environment variable with the names of fields whose values must not be recorded, separated by commas. A name with
+/// other characters than identifiers is quoted: `password,"user id"`. Every function that reads [`FILTER_VARIABLE`] also
+/// reads this variable. See [`PerfRecorderBuilder::redact_fields`].
 pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 /// Environment variable with the source of instruction counts: `plugin` (the default), `hardware` or `off`. Every
 /// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`InstructionSource`].
@@ -255,11 +256,8 @@ fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, Se
     let redacted = redacted.to_string_lossy();
     // A list with another separator than a comma is an error, and so is a pattern. Otherwise it would count as a name,
     // which no field has, and the secret values would be recorded.
-    if let Some(name) = redacted.split(',').map(str::trim).find(|name| !name.is_empty() && !is_field_name(name)) {
-        return Err(SetupError(SetupCause::Redact(name.to_owned())));
-    }
-    let builder =
-        PerfRecorder::builder().config(config).numbered(true).keep_from_env().redact_fields(redacted.split(','));
+    let redacted = field_names(&redacted).map_err(|wrong| SetupError(SetupCause::Redact(wrong.to_owned())))?;
+    let builder = PerfRecorder::builder().config(config).numbered(true).keep_from_env().redact_fields(redacted);
     Ok(match set_and_not_empty(INSTRUCTIONS_VARIABLE) {
         Some(source) => builder.instructions(instruction_source(&source)?),
         None => builder,

@@ -16,11 +16,15 @@ impl RedactedFields {
     pub(super) fn with(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut all = self.0.to_vec();
         for name in names {
-            let name = name.as_ref().trim();
+            let (exact, name) = (name.as_ref(), name.as_ref().trim());
             if name.is_empty() {
                 continue;
             }
             all.push(name.into());
+            // A name may have spaces around it, if unlikely.
+            if exact != name {
+                all.push(exact.into());
+            }
             if name.contains("r#") {
                 all.push(name.split('.').map(without_raw).collect::<Vec<_>>().join(".").into());
             }

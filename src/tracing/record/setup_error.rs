@@ -79,7 +79,7 @@ impl fmt::Display for SetupError {
             SetupCause::Redact(name) => write!(
                 f,
                 "redact fields: found `{name}`, which no field can be named, expected names of fields, separated by commas; write \
-                 names without quotes or patterns, such as `password,user.token` (from the environment variable {REDACT_VARIABLE})"
+                 names without patterns, such as `password,user.token,\"user id\"` (from the environment variable {REDACT_VARIABLE})"
             ),
         }
     }

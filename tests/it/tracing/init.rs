@@ -106,6 +106,10 @@ fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
     let (_, recorded) = outcome(&[("EVENTRING_FILTER", "debug"), ("EVENTRING_REDACT", "password, token")]);
     assert_eq!(recorded[0], "request user.name=kim user.password=<redacted>");
     assert!(recorded[1].contains("token=<redacted>"), "{recorded:?}");
+    // Quoted names stand for themselves, without the marks.
+    let quoted = r#"[request{"user.name"=kim,user."password"}]=debug"#;
+    let (_, recorded) = outcome(&[("EVENTRING_FILTER", quoted), ("EVENTRING_REDACT", r#""password", "user id""#)]);
+    assert_eq!((recorded.len(), &*recorded[0]), (4, "request user.name=kim user.password=<redacted>"));
 }
 
 #[test]
@@ -129,10 +133,10 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
         "{printed}"
     );
     // Each of these values is a mistake. The two filters would match nothing. No field can have the name
-    // `password;token`.
+    // `password;token`, and marks around a whole list are kept by the environment files of Docker.
     let filters = ["inof", " ,", "6"].map(|value| ("EVENTRING_FILTER", value));
     let redacted =
-        ["password;token", "pass*", "\"password\"", "password:token"].map(|value| ("EVENTRING_REDACT", value));
+        ["password;token", "pass*", "\"password,token\"", "password:token"].map(|value| ("EVENTRING_REDACT", value));
     for (variable, value) in filters.into_iter().chain(redacted) {
         let (printed, recorded) = outcome(&[("EVENTRING_PERF", "app"), (variable, value)]);
         assert!(

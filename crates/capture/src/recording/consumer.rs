@@ -117,6 +117,12 @@ impl<'r> ReplayState<'r> {
     pub fn span(self, process: usize, id: SpanId) -> Option<&'r Span> {
         self.replays.get(process)?.get(id)
     }
+
+    /// Returns a span and those around it, innermost first, as far as they are known: also closed ones, as long as a
+    /// span inside of them is not over.
+    pub fn spans_around(self, process: usize, id: SpanId) -> impl Iterator<Item = &'r Span> {
+        self.replays.get(process).into_iter().flat_map(move |replay| replay.spans_around(id))
+    }
 }
 
 /// A consumer that needs nothing.

@@ -27,7 +27,8 @@ const GAPS_SHOWN: usize = 10;
 
 /// Find events in many captures: those that fulfil a condition by what they say themselves
 ///
-/// Blocks of a capture say which values they have, and only those are read that may have a hit. A hit is a new span
+/// Blocks of a capture say which values they have, and only those are read that may have a hit; whether they say the
+/// truth is not checked. A hit is a new span
 /// with its fields (or fields that were recorded later), a log record, mark or typed event. Files are searched in the
 /// order of time. At the end it is said which losses could hide a hit, and what filters left out and rotation removed.
 #[derive(clap::Args)]
@@ -189,8 +190,13 @@ impl Found {
             0 => "no gap could hide a hit".to_owned(),
             count => format!("{WARNING}{} could hide a hit{WARNING:#}", counted(count as u64, "gap", "gaps")),
         };
+        // A file may say of itself what it likes.
+        let believed = match self.blocks_read < self.blocks {
+            true => "; that the other blocks have none is what they say, and was not checked (--scan reads them)",
+            false => "",
+        };
         anstream::eprintln!(
-            "{DIM}──{DIM:#} {}{}, {} of {} read in {}, {hidden}",
+            "{DIM}──{DIM:#} {}{}, {} of {} read in {}, {hidden}{believed}",
             counted(self.part.taken, "hit", "hits"),
             if self.is_cut { " (there may be more)" } else { "" },
             grouped(self.blocks_read),

@@ -6,7 +6,7 @@ use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, RingState};
 use eventring::schema::{ExtWords, SchemaModel, Shape};
 use eventring::tracing::Catalog;
-use eventring_live::Condition;
+use eventring_live::{Condition, write_path};
 use std::collections::BTreeSet;
 
 /// The largest number of names that a message lists.
@@ -68,8 +68,8 @@ pub(crate) fn check_fields(condition: &Condition, rings: &[KnownFields]) -> Resu
             continue;
         }
         let known: BTreeSet<&str> = rings.iter().flat_map(|ring| ring.names.iter().map(String::as_str)).collect();
-        let listed: Vec<String> = known.iter().take(NAMES_MAX).map(|name| shortened_name(name)).collect();
-        let path = shortened_name(&path);
+        let listed: Vec<String> = known.iter().take(NAMES_MAX).map(|name| typed(name)).collect();
+        let path = typed(&path);
         let more = if known.len() > NAMES_MAX { ", …" } else { "" };
         let message = match listed.is_empty() {
             true => format!("no event has a field `{path}`"),
@@ -81,6 +81,14 @@ pub(crate) fn check_fields(condition: &Condition, rings: &[KnownFields]) -> Resu
         anstream::eprintln!("{WARNING}warning:{WARNING:#} so far, {message}");
     }
     Ok(())
+}
+
+/// Returns a name as a condition has it, in quotation marks if it needs them.
+fn typed(name: &str) -> String {
+    let mut typed = String::new();
+    // Writing to a text does not fail.
+    _ = write_path(&mut typed, name);
+    shortened_name(&typed)
 }
 
 fn add_paths(shape: &Shape<'_>, prefix: &str, names: &mut BTreeSet<String>) {

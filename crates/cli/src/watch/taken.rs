@@ -61,6 +61,6 @@ impl EventTest for Taken {
     }
 
     fn ends(&mut self, span_id: u64) {
-        self.known().forget(&self.ring, span_id);
+        self.known().close(&self.ring, span_id);
     }
 }

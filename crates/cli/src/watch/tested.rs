@@ -7,7 +7,7 @@ use eventring::reader::Descriptor;
 use eventring::schema::Value;
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
 use eventring::tracing::{CallSite, Field, Fields, PerfContent, PerfRecord, is_log_record};
-use eventring_live::{Operand, Subject, has_typed_field, may_have_field};
+use eventring_live::{Operand, Subject, has_typed_field, is_field_of, may_have_field};
 use std::cell::OnceCell;
 
 /// An event that is tested.
@@ -66,6 +66,10 @@ impl<'a> Tested<'a> {
             | PerfContent::Event { fields, .. } => Some(fields),
             _ => None,
         }
+    }
+
+    fn is_log_record(&self) -> bool {
+        self.record.is_some_and(|record| matches!(record.content, PerfContent::Event { .. }))
     }
 
     fn fields(&self) -> &'a [Field] {
@@ -144,9 +148,16 @@ impl Subject for Tested<'_> {
 
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
         if self.record.is_some() {
-            let of_span = || self.known(self.span).map_or(&[][..], |known| &known.fields).iter();
-            let field = self.fields().iter().chain(of_span()).find(|field| &*field.name == path);
-            return field.into_iter().for_each(|field| Operand::with_field(&field.value, take));
+            let is_meant = |field: &&Field| is_field_of(&field.name, path);
+            let own = || self.fields().iter().filter(is_meant);
+            // A field of a log record hides one of its span.
+            let hides = |field: &&Field| match self.is_log_record() {
+                true => own().next().is_some(),
+                false => own().any(|it| it.name == field.name),
+            };
+            let of_span = self.known(self.span).map_or(&[][..], |known| &known.fields).iter().filter(is_meant);
+            let fields = own().chain(of_span.filter(|field| !hides(field)));
+            return fields.for_each(|field| Operand::with_field(&field.value, take));
         }
         let (decoder, code) = (&self.ring.decoder, self.event.event_type);
         let value = self.value.get_or_init(|| self.payload.map(|payload| decoder.decode(code, payload)));

@@ -110,7 +110,7 @@ impl Wanted {
             }
         }
         if record.is_some_and(|record| record.content.closes_span()) {
-            self.known.forget(ring, ring.span_id(event));
+            self.known.close(ring, ring.span_id(event));
         }
         is_wanted
     }

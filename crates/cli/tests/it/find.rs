@@ -159,6 +159,31 @@ fn what_is_damaged_or_missing_could_hide_a_hit() {
 }
 
 #[test]
+fn a_block_whose_values_are_forged_hides_a_hit_and_the_answer_says_that_it_was_not_checked() {
+    let (_directory, all, files) = captures();
+    let wanted = format!("request_id={}", id(3, 123));
+    let mut bytes = std::fs::read(&files[3]).unwrap();
+    // The column of values ends with the sizes of its head and of itself, and before the head there is a page.
+    let end = bytes.windows(8).position(|bytes| bytes == b"EVRVALUE").unwrap() + 8;
+    let size = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let page = end - size(end - 20)..end - 24 - size(end - 24);
+    bytes[page.start + 16..page.end].iter_mut().for_each(|byte| *byte ^= 0x55);
+    let checksum = twox_hash::XxHash3_64::oneshot(&bytes[page.start + 8..page.end]);
+    bytes[page.start..page.start + 8].copy_from_slice(&checksum.to_le_bytes());
+    std::fs::write(&files[3], bytes).unwrap();
+    let found = run(&["find", &wanted, &all]);
+    assert_eq!((found.code, found.out.as_str()), (Some(19), ""), "{found:?}");
+    let not_checked = "that the other blocks have none is what they say, and was not checked (--scan reads them)";
+    assert!(found.err.contains(not_checked) && !found.err.contains("whole"), "{found:?}");
+    // What was read is damaged: the checksum of the block does not fit any more.
+    let scanned = run(&["find", &wanted, &all, "--scan"]);
+    assert!(scanned.code == Some(7) && !scanned.err.contains("not checked"), "{scanned:?}");
+    // The control: nothing is left out that was not read.
+    let all_read = run(&["find", "level>=ERROR", &all]);
+    assert!(all_read.code == Some(0) && !all_read.err.contains("not checked"), "{all_read:?}");
+}
+
+#[test]
 fn losses_of_blocks_that_are_not_read_are_named_with_their_times() {
     let directory = directory();
     // A span has four events, and the ring has room for 32,768.

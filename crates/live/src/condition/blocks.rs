@@ -2,6 +2,7 @@
 
 use super::term::{Compare, FieldLimit, LEVELS, Term};
 use super::{Condition, NameKind, NamePattern, Node};
+use crate::fields::further_names;
 use eventring_capture::{self as capture, BlockTest, NameKey};
 
 impl Condition {
@@ -40,7 +41,10 @@ impl Term {
                 let levels = LEVELS.into_iter().filter(holds).fold(0, |levels, found| levels | 1 << found as u8);
                 BlockTest::Levels(levels)
             }
-            Self::Field { path, compare, value } => value.block_test(NameKey::field(path), *compare),
+            Self::Field { path, compare, value } => {
+                let names = std::iter::once(path.clone()).chain(further_names(path));
+                BlockTest::Any(names.map(|name| value.block_test(NameKey::field(&name), *compare)).collect())
+            }
             _ => BlockTest::May,
         }
     }
@@ -57,16 +61,15 @@ fn key_of(kind: NameKind) -> NameKey {
 
 impl FieldLimit {
     fn block_test(&self, name: NameKey, compare: Compare) -> BlockTest {
-        let number = match self {
-            Self::Integer(number) => number.to_f64(),
-            Self::Float(number) => *number,
+        let (number, narrow) = match self {
+            Self::Number(number) => number.floats(),
             Self::Bool(value) if compare == Compare::Equal => return BlockTest::Key { name, key: name.truth(*value) },
             Self::Pattern(pattern) => return of_pattern(name, compare == Compare::Equal, pattern),
             _ => return BlockTest::Name(name),
         };
-        // Fields of 32 bits are compared with this number.
-        let narrow = f64::from(number as f32);
-        // Integers of more than 53 bits may become equal, so both ends belong to the range.
+        // Fields of 32 bits may be equal to this one.
+        let narrow = f64::from(narrow);
+        // Blocks have the nearest floats of numbers, so both ends belong to the range.
         let (least, most) = match compare {
             Compare::NotEqual => return BlockTest::Name(name),
             Compare::Equal => (number.min(narrow), number.max(narrow)),

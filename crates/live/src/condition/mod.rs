@@ -8,7 +8,7 @@
 //!            | ("dur" | "open") compare time            the time of a closed span; the age of an open one
 //!            | ("poll" | "woken" | "idle") compare time  the time for which a task does this
 //!            | "level" compare level                    of a log record; ERROR is the greatest
-//!            | "field." path compare value
+//!            | "field." path compare value            in a path, parts may be quoted: field."content-type"
 //!            | "rate(" of ["," time] ")" compare number "/" ("s" | "m" | "h")
 //!            | "p" number "(" of ["," time] ")" compare time
 //!            | "death" | "signal"
@@ -20,6 +20,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `pattern` | patterns of names |
+//! | `number` | the order of numbers, however they are recorded |
 //! | `term` | the terms, and how they are written |
 //! | `tokens` | the words of an expression, and their columns |
 //! | `parse` | from words to an expression |
@@ -30,6 +31,7 @@
 
 mod blocks;
 mod fault;
+mod number;
 mod parse;
 mod pattern;
 mod possible;
@@ -46,7 +48,7 @@ pub use parse::time_nanos;
 pub use pattern::NamePattern;
 pub use subject::{RateOf, Subject};
 pub use term::Compare;
-pub use tokens::{Tokens, write_word};
+pub use tokens::{Tokens, write_path, write_word};
 
 use eventring_tasks::TaskState;
 use std::collections::BTreeSet;
@@ -155,8 +157,8 @@ impl Condition {
     }
 
     /// Parses a condition that events fulfil by what they say themselves. Like [`Self::for_events`], and without the
-    /// times of spans, which a single event does not know. A name that is no word of the language is that of a field:
-    /// `request_id=7`.
+    /// times of spans, which a single event does not know. A name that is no word of the language, and one with a part
+    /// in quotation marks, is that of a field: `request_id=7`.
     ///
     /// # Errors
     /// The text is no expression, or has a term about more than an event says.

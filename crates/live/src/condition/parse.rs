@@ -12,6 +12,8 @@ use std::time::Duration;
 const VALUE_ENDS: [char; 2] = ['(', ')'];
 /// The characters at which a pattern within the parentheses of a rate ends.
 const ARGUMENT_ENDS: [char; 3] = ['(', ')', ','];
+/// The word before the path of a field.
+const FIELD: &str = "field.";
 const A_TERM: &str = "span=NAME, dur>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \
                       task=NAME, poll>TIME, woken>TIME, idle>TIME, rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
 /// The terms about single events, and those about what an event says by itself.
@@ -67,7 +69,7 @@ fn all(tokens: &mut Tokens<'_>, depth: usize) -> Result<Node, ConditionError> {
         places.push(tokens.place());
         parts.push(unary(tokens, depth)?);
     }
-    if let Some((index, why)) = contradiction(&parts) {
+    if let Some((index, why)) = contradiction(&parts, tokens.has_bare_fields()) {
         return Err(tokens.fault(places[index], &why));
     }
     Ok(one_or(parts, Node::All))
@@ -99,9 +101,10 @@ fn unary(tokens: &mut Tokens<'_>, depth: usize) -> Result<Node, ConditionError> 
 fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
     let name = tokens.name();
     let start = tokens.place();
-    if let Some(path) = name.strip_prefix("field.").filter(|path| !path.is_empty()) {
-        tokens.take(name);
-        return field(tokens, path);
+    let is_field = name.starts_with(FIELD) && (name != FIELD || tokens.has_quoted_name());
+    if is_field || (tokens.has_bare_fields() && tokens.has_quoted_name()) {
+        let path = tokens.path(if is_field { FIELD } else { "" })?;
+        return if path.is_empty() { Err(tokens.expected_at(start, tokens.terms())) } else { field(tokens, &path) };
     }
     if let Some(percent) = name.strip_prefix('p').and_then(|number| number.parse::<f64>().ok()) {
         if !(0.0..=100.0).contains(&percent) {
@@ -182,7 +185,16 @@ fn name_pattern(tokens: &mut Tokens<'_>, ends: &[char]) -> Result<NamePattern, C
 }
 
 fn field(tokens: &mut Tokens<'_>, path: &str) -> Result<Term, ConditionError> {
-    let compare = compare(tokens)?;
+    let rest = tokens.rest();
+    let compare = compare(tokens).map_err(|error| {
+        let more = rest.split(|c: char| c.is_whitespace() || "=!<>()\"".contains(c)).next().unwrap_or_default();
+        let name = format!("{path}{more}");
+        match more.is_empty() {
+            true => error,
+            false => tokens
+                .expected(&format!("one of = != < <= > >=; a name with other characters is quoted: {FIELD}{name:?}")),
+        }
+    })?;
     let word = tokens.word(&VALUE_ENDS, "a value: a number, true, false, a word or a quoted text")?;
     let value = match (word.is_quoted, compare.is_equality()) {
         (true, true) => FieldLimit::Pattern(NamePattern::new(&*word.text)),

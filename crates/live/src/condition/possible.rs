@@ -44,8 +44,11 @@ impl Possible {
     const SPANS_AND_RECORDS: Self =
         Self { times: [ALL_TIMES, ALL_TIMES, None, None, None], levels: u8::MAX, moments: 0 };
 
-    fn of_term(term: &Term) -> Self {
+    /// Returns the things for which a term may hold. With `is_alone`, each event has only what it says itself, and a log
+    /// record does not say the names of the spans around it.
+    fn of_term(term: &Term, is_alone: bool) -> Self {
         match term {
+            Term::Name { kind: NameKind::Span, .. } if is_alone => Self { levels: 0, ..Self::SPANS_AND_RECORDS },
             Term::Name { kind: NameKind::Span, .. } => Self { moments: TYPED_EVENT | MARK, ..Self::SPANS_AND_RECORDS },
             Term::Name { kind: NameKind::Event, .. } => {
                 Self { levels: u8::MAX, moments: TYPED_EVENT | MARK, ..Self::NOTHING }
@@ -124,30 +127,33 @@ fn times(compare: Compare, nanos: u64) -> Option<Times> {
 }
 
 impl Node {
-    fn possible(&self) -> Possible {
+    fn possible(&self, is_alone: bool) -> Possible {
+        let each = |part: &Self| part.possible(is_alone);
         match self {
-            Self::All(parts) => parts.iter().map(Self::possible).fold(Possible::ANYTHING, Possible::and),
-            Self::Any(parts) => parts.iter().map(Self::possible).fold(Possible::NOTHING, Possible::or),
+            Self::All(parts) => parts.iter().map(each).fold(Possible::ANYTHING, Possible::and),
+            Self::Any(parts) => parts.iter().map(each).fold(Possible::NOTHING, Possible::or),
             Self::Not(_) => Possible::ANYTHING,
-            Self::Term(term) => Possible::of_term(term),
+            Self::Term(term) => Possible::of_term(term, is_alone),
         }
     }
 }
 
-/// Returns the first of some parts that cannot hold together with those before it, and why.
-pub(super) fn contradiction(parts: &[Node]) -> Option<(usize, String)> {
+/// Returns the first of some parts that cannot hold together with those before it, and why. With `is_alone`, each event
+/// is tested by what it says itself.
+pub(super) fn contradiction(parts: &[Node], is_alone: bool) -> Option<(usize, String)> {
     let mut before = Possible::ANYTHING;
     for (index, part) in parts.iter().enumerate() {
-        let possible = part.possible();
+        let possible = part.possible(is_alone);
         if possible == Possible::NOTHING {
             return Some((index, format!("`{part}` never holds, because nothing has such a value")));
         }
         let both = before.and(possible);
         if both == Possible::NOTHING {
-            let excludes = |other: &&Node| other.possible().and(possible) == Possible::NOTHING;
-            let other = parts[..index].iter().find(excludes);
-            let (earlier, found) = other
-                .map_or(("what stands before it".to_owned(), before), |other| (format!("`{other}`"), other.possible()));
+            let excludes = |(_, other): &(&Node, Possible)| other.and(possible) == Possible::NOTHING;
+            let mut others = parts[..index].iter().map(|other| (other, other.possible(is_alone)));
+            let (earlier, found) = others
+                .find(excludes)
+                .map_or(("what stands before it".to_owned(), before), |(other, of)| (format!("`{other}`"), of));
             let why = match found.kinds().and(possible.kinds()) {
                 Possible::NOTHING => format!(
                     "`{part}` holds only for {}, and {earlier} only for {}, so both never hold together",
@@ -156,7 +162,9 @@ pub(super) fn contradiction(parts: &[Node]) -> Option<(usize, String)> {
                 ),
                 _ => format!("`{part}` and {earlier} never hold together"),
             };
-            return Some((index, format!("{why}; join them with `or`, or leave one out")));
+            let more =
+                if is_alone { "; `watch --where` and `export --where` know the spans around an event" } else { "" };
+            return Some((index, format!("{why}; join them with `or`, or leave one out{more}")));
         }
         before = both;
     }

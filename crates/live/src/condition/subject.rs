@@ -72,8 +72,8 @@ pub trait Subject {
         None
     }
 
-    /// Calls `take` with the value of a field, if there is such a field. `path` is the name of the field; the fields
-    /// of typed events may be structs, whose parts are named by dotted paths.
+    /// Calls `take` with the value of each field of a name; there are several if the program gives several fields one
+    /// name. `path` is the name; the fields of typed events may be structs, whose parts are named by dotted paths.
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
         let _ = (path, take);
     }

@@ -1,7 +1,9 @@
 //! The terms of conditions.
 
-use super::tokens::write_quoted;
-use super::{Integer, NameKind, NamePattern, Operand, RateOf, Subject, Truth};
+use super::number::Number;
+use super::tokens::write_path;
+use super::{NameKind, NamePattern, Operand, RateOf, Subject, Truth};
+use eventring::quoted::write_quoted;
 use eventring::schema::perf::CallSiteLevel;
 use eventring_tasks::TaskState;
 use std::cmp::Ordering;
@@ -96,8 +98,7 @@ pub enum Compare {
 /// The value with which a field is compared.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum FieldLimit {
-    Integer(Integer),
-    Float(f64),
+    Number(Number),
     Bool(bool),
     /// A pattern of texts.
     Pattern(NamePattern),
@@ -170,10 +171,20 @@ impl Term {
                 subject.level().is_some_and(|found| found != CallSiteLevel::None && compare.holds(order(found)))
             }
             Self::Field { path, compare, value } => {
-                let mut truth = None;
-                subject.field(path, &mut |found| truth = Some(value.holds(*compare, found).into()));
-                let without = || if subject.may_have_lost(path) { Truth::Unknown } else { Truth::No };
-                return truth.unwrap_or_else(without);
+                // `!=` is the opposite of `=` for what has the field.
+                let (compare, is) = match compare {
+                    Compare::NotEqual => (Compare::Equal, false),
+                    compare => (*compare, true),
+                };
+                let (mut has_field, mut fits) = (false, false);
+                subject.field(path, &mut |found| {
+                    has_field = true;
+                    fits |= value.order_of(found).is_some_and(|order| compare.holds(order));
+                });
+                if !has_field && subject.may_have_lost(path) {
+                    return Truth::Unknown;
+                }
+                has_field && fits == is
             }
             Self::Rate { of, window, compare, count, unit } => {
                 let limit = count / unit.seconds();
@@ -270,41 +281,28 @@ impl Compare {
 impl FieldLimit {
     /// Returns the value that a word without quotation marks means.
     pub(super) fn unquoted(word: &str) -> Self {
-        let float = || word.parse::<f64>().ok().filter(|number| number.is_finite()).map(Self::Float);
-        let integer = word.parse().ok().map(Self::Integer);
         let boolean = || word.parse().ok().map(Self::Bool);
-        integer.or_else(float).or_else(boolean).unwrap_or_else(|| Self::Pattern(NamePattern::new(word)))
+        let number = Number::new(word).map(Self::Number);
+        number.or_else(boolean).unwrap_or_else(|| Self::Pattern(NamePattern::new(word)))
     }
 
-    fn holds(&self, compare: Compare, found: Operand<'_>) -> bool {
-        let order = match (self, found) {
-            (Self::Integer(wanted), Operand::Integer(found)) => Some(found.cmp(wanted)),
-            (Self::Integer(wanted), Operand::Float(found)) => found.partial_cmp(&wanted.to_f64()),
-            (Self::Float(wanted), Operand::Integer(found)) => found.to_f64().partial_cmp(wanted),
-            (Self::Float(wanted), Operand::Float(found)) => found.partial_cmp(wanted),
-            // As they are shown: 0.1 of 32 bits is another number than 0.1 of 64 bits.
-            (Self::Integer(wanted), Operand::Float32(found)) => found.partial_cmp(&(wanted.to_f64() as f32)),
-            (Self::Float(wanted), Operand::Float32(found)) => found.partial_cmp(&(*wanted as f32)),
-            (Self::Pattern(_), Operand::Float32(found)) => return self.holds(compare, Operand::Float(found.into())),
+    /// Returns the order of a value and this one. Values of different kinds have none.
+    fn order_of(&self, found: Operand<'_>) -> Option<Ordering> {
+        match (self, found) {
+            (Self::Number(wanted), found) => wanted.order_of(found),
+            (Self::Pattern(_), Operand::Float32(found)) => self.order_of(Operand::Float(found.into())),
             // NaN and infinities are no numbers to compare with, but have names.
             (Self::Pattern(pattern), Operand::Float(found)) if !found.is_finite() => {
                 Some(if pattern.fits(&found.to_string()) { Ordering::Equal } else { Ordering::Less })
             }
             (Self::Bool(wanted), Operand::Bool(found)) => Some(found.cmp(wanted)),
-            // Programs record numbers and truth values as text, too.
-            (Self::Integer(wanted), Operand::Text(text)) => text.parse().ok().map(|found: Integer| found.cmp(wanted)),
-            (Self::Float(wanted), Operand::Text(text)) => text.parse().ok().and_then(|it: f64| it.partial_cmp(wanted)),
+            // Programs record truth values as text, too.
             (Self::Bool(wanted), Operand::Text(text)) => text.parse().ok().map(|found: bool| found.cmp(wanted)),
             (Self::Text(wanted), Operand::Text(text)) => Some(text.cmp(wanted)),
             (Self::Pattern(pattern), Operand::Text(text)) => {
                 Some(if pattern.fits(text) { Ordering::Equal } else { Ordering::Less })
             }
             _ => None,
-        };
-        match order {
-            Some(order) => compare.holds(order),
-            // Values of different kinds are not equal, and neither is greater.
-            None => compare == Compare::NotEqual,
         }
     }
 }
@@ -341,7 +339,11 @@ impl fmt::Display for Term {
             Self::Duration { compare, nanos } => write!(f, "dur{compare}{}", time(Duration::from_nanos(*nanos))),
             Self::OpenAge { compare, nanos } => write!(f, "open{compare}{}", time(Duration::from_nanos(*nanos))),
             Self::Level { compare, level } => write!(f, "level{compare}{}", level.name().unwrap_or("none")),
-            Self::Field { path, compare, value } => write!(f, "field.{path}{compare}{value}"),
+            Self::Field { path, compare, value } => {
+                f.write_str("field.")?;
+                write_path(f, path)?;
+                write!(f, "{compare}{value}")
+            }
             Self::Rate { of, window, compare, count, unit } => {
                 let unit = Self::unit_name(*unit);
                 write!(f, "rate({}){compare}{count}/{unit}", of_window(of, *window))
@@ -372,9 +374,7 @@ impl fmt::Display for Compare {
 impl fmt::Display for FieldLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Integer(number) => write!(f, "{number}"),
-            // `{:?}` keeps the point, so that the number stays one that is not an integer.
-            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Number(number) => write!(f, "{number}"),
             Self::Bool(value) => write!(f, "{value}"),
             // Without quotation marks, it would be another kind of value.
             Self::Pattern(pattern) if !matches!(Self::unquoted(pattern.as_str()), Self::Pattern(_)) => {

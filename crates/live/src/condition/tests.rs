@@ -172,6 +172,139 @@ fn records_are_found_by_level_name_field_and_any_of_their_spans() {
 }
 
 #[test]
+fn a_field_of_any_name_is_asked_for_in_quotation_marks() {
+    let fields = ["content-type", "quoted key", "header.x-id", "span", "a\"b\\c"];
+    let fields = fields.map(|name| (name, Operand::Text("x"))).to_vec();
+    let record = Happened { fields, ..Happened::default() };
+    for text in [
+        r#"field."content-type"=x"#,
+        r#"field."quoted key" = x"#,
+        r#"field.header."x-id"=x"#,
+        r#"field."header.x-id"=x"#,
+        r#"field."a\"b\\c"=x"#,
+    ] {
+        assert!(holds(text, &record), "{text}");
+        let search = text.strip_prefix("field.").unwrap();
+        for text in [text, search] {
+            assert!(Condition::for_search(text).unwrap().holds(&record), "{text}");
+        }
+    }
+    // What is quoted is a field, also if it looks like a word of the language.
+    assert!(Condition::for_search("\"span\"=x").unwrap().holds(&record));
+    assert!(!Condition::for_search("span=x").unwrap().holds(&record));
+    assert!("\"span\"=x".parse::<Condition>().is_err() && "field.\"\"=x".parse::<Condition>().is_err());
+    let condition: Condition = r#"field."header".x<1 or field.header."x-id"=x"#.parse().unwrap();
+    assert_eq!(condition.to_string(), r#"field.header.x<1 or field."header.x-id"=x"#);
+    let error = "field.content-type=x".parse::<Condition>().unwrap_err().to_string();
+    assert!(error.contains("field.\"content-type\""), "{error}");
+}
+
+#[test]
+fn numbers_are_equal_if_they_are_the_same_decimal_number_however_they_are_recorded() {
+    let large = (1_u64 << 53) + 1;
+    let integer = |number: u64| Operand::Integer(number.into());
+    let texts = ["9007199254740993", "9007199254740993.0", "9007199254740993e0"].map(Operand::Text);
+    let (exact, near) =
+        ([&[integer(large)][..], &texts].concat(), [integer(large - 1), Operand::Float(9.007199254740992e15)]);
+    let cases: [(&[&str], &[Operand<'_>], &[Operand<'_>]); 8] = [
+        (&["9007199254740993", "9007199254740993.0", "900719925474099.3e1"], &exact, &near),
+        (
+            &["1", "1.0", "+1", "01", "10e-1", "1e0"],
+            &[
+                integer(1),
+                Operand::Float(1.0),
+                Operand::Float32(1.0),
+                Operand::Text("1"),
+                Operand::Text("1.0"),
+                Operand::Text("+1e0"),
+            ],
+            &[
+                Operand::Bool(true),
+                Operand::Text("1x"),
+                Operand::Text("true"),
+                Operand::Text(" 1"),
+                Operand::Text("0x1"),
+                integer(10),
+            ],
+        ),
+        // As they are shown.
+        (
+            &["0.1", ".1", "1e-1"],
+            &[Operand::Float(0.1), Operand::Float32(0.1), Operand::Text("0.10")],
+            &[Operand::Float(0.1_f32.into())],
+        ),
+        (&["16777217"], &[integer(16_777_217)], &[Operand::Float32(16_777_216.0)]),
+        (&["30000000000", "3e10"], &[Operand::Float32(3e10), integer(30_000_000_000)], &[integer(30_000_001_024)]),
+        (
+            &["0", "-0", "0.00"],
+            &[integer(0), Operand::Float(-0.0), Operand::Text("-0")],
+            &[Operand::Text("1e-400"), Operand::Text("")],
+        ),
+        (
+            &["1e400"],
+            &[Operand::Text("10e399")],
+            &[Operand::Float(f64::INFINITY), Operand::Text("inf"), Operand::Text("1e401")],
+        ),
+        // A quoted number is a text.
+        (&["\"1\""], &[Operand::Text("1")], &[Operand::Text("1.0"), integer(1)]),
+    ];
+    for (wanted, equal, others) in cases {
+        for (wanted, (found, is_equal)) in wanted.iter().flat_map(|wanted| {
+            let (equal, others) =
+                (equal.iter().zip([true].into_iter().cycle()), others.iter().zip([false].into_iter().cycle()));
+            equal.chain(others).map(move |found| (wanted, found))
+        }) {
+            let event = Happened { fields: vec![("n", *found)], ..Happened::default() };
+            let is = |compare: &str| holds(&format!("field.n{compare}{wanted}"), &event);
+            assert_eq!((is("="), is("!=")), (is_equal, !is_equal), "{wanted} {found:?}");
+            if !wanted.starts_with('"') {
+                assert!(!is_equal || (is("<=") && is(">=") && !is("<") && !is(">")), "{wanted} {found:?}");
+            }
+        }
+    }
+    let above = |found: Operand<'static>, wanted: &str| {
+        let event = Happened { fields: vec![("n", found)], ..Happened::default() };
+        let [more, less] = [">", "<"].map(|sign| holds(&format!("field.n{sign}{wanted}"), &event));
+        assert_ne!(more, less, "{wanted} {found:?}");
+        more
+    };
+    assert!(
+        above(integer(large), "9007199254740992.0") && !above(Operand::Float(9.007199254740992e15), "9007199254740993")
+    );
+    assert!(above(Operand::Float(f64::INFINITY), "1e999") && !above(Operand::Text("-inf"), "-1e999"));
+    assert!(above(Operand::Text("-1.5"), "-15.1e-1"));
+    let nan = Happened { fields: vec![("n", Operand::Float(f64::NAN))], ..Happened::default() };
+    assert!(["=1", "<1", ">1"].iter().all(|is| !holds(&format!("field.n{is}"), &nan)) && holds("field.n!=1", &nan));
+}
+
+#[test]
+fn a_name_is_that_of_all_fields_that_the_program_calls_so() {
+    let event = |fields: &[(&'static str, u64)]| Happened {
+        fields: fields.iter().map(|(name, value)| (*name, Operand::Integer((*value).into()))).collect(),
+        ..Happened::default()
+    };
+    let both = event(&[("x", 1), ("x", 2)]);
+    for text in ["field.x=1", "field.x=2", "field.x>1", "field.x<2", "field.x!=3"] {
+        assert!(holds(text, &both), "{text}");
+    }
+    for text in ["field.x!=1", "field.x!=2", "field.x=3"] {
+        assert!(!holds(text, &both), "{text}");
+    }
+}
+
+#[test]
+fn a_search_refuses_what_no_event_says_by_itself() {
+    for text in ["span=a level>=ERROR", "event=x span!=a", "(level>=ERROR or event=x) x=1 span=a"] {
+        let error = Condition::for_search(text).unwrap_err().to_string();
+        assert!(error.contains("never hold together") && error.contains("`export --where`"), "{text}: {error}");
+        assert!(Condition::for_events(&text.replace(" x=", " field.x=")).is_ok(), "{text}");
+    }
+    assert!(
+        ["span=a x=1", "span=a or level>=ERROR", "span=a target=b"].iter().all(|it| Condition::for_search(it).is_ok())
+    );
+}
+
+#[test]
 fn rates_and_percentiles_hold_only_if_their_window_is_known() {
     let at = |rate| Happened { rate, ..Happened::default() };
     assert!(holds("rate(span=request)<10/s", &at(Some(9.9))));
@@ -256,6 +389,10 @@ fn terms() -> impl Strategy<Value = String> {
         (compare(), time()).prop_map(|(compare, (number, unit))| format!("dur{compare}{number}{unit}")),
         (compare(), "[a-z]{1,3}(\\.[a-z]{1,3})?", texts())
             .prop_map(|(compare, path, text)| format!("field.{path} {compare} {}", quoted(&text))),
+        (compare(), "[ -~äµ\n]{1,6}", 0_u64..9)
+            .prop_map(|(compare, path, number)| format!("field.{} {compare} {number}", quoted(&path))),
+        (compare(), "[+-]?[0-9]{1,40}(\\.[0-9]{0,9})?(e[+-]?[0-9]{1,4})?")
+            .prop_map(|(compare, number)| format!("field.n{compare}{number}")),
         (compare(), any::<i64>()).prop_map(|(compare, number)| format!("field.n{compare}{number}")),
         (compare(), any::<f32>()).prop_map(|(compare, number)| format!("field.n{compare}{}", number.clamp(-1e9, 1e9))),
         (compare(), 0_u32..1000, 1_u64..3600)

@@ -1,6 +1,7 @@
 //! The words of an expression, and their places.
 
 use super::ConditionError;
+use eventring::quoted::{take_name, take_quoted, write_name, write_quoted};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -61,8 +62,21 @@ impl<'t> Tokens<'t> {
     /// Returns the next name without taking it: letters, digits, dots and underscores, and the sign in `size#2`, as the
     /// second field of one name is called.
     pub fn name(&self) -> &'t str {
-        let end = self.rest().find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '#')));
+        let end = self.rest().find(|c| !is_plain(c));
         &self.rest()[..end.unwrap_or(self.rest().len())]
+    }
+
+    /// Takes the path of a field after `before`, which comes next; parts of it may be quoted. The path is empty if there
+    /// is none.
+    pub(crate) fn path(&mut self, before: &str) -> Result<Cow<'t, str>, ConditionError> {
+        let (path, rest) = take_name(&self.rest()[before.len()..], is_plain).ok_or_else(|| self.no_end(self.at))?;
+        self.advance(self.rest().len() - rest.len());
+        Ok(path)
+    }
+
+    /// Returns true if a name comes next of which a part is quoted.
+    pub(crate) fn has_quoted_name(&self) -> bool {
+        self.rest()[self.name().len()..].starts_with('"')
     }
 
     /// Takes the name `name` if it comes next as a whole.
@@ -87,29 +101,13 @@ impl<'t> Tokens<'t> {
 
     fn quoted(&mut self) -> Result<Word<'t>, ConditionError> {
         let place = self.at;
-        let (mut text, mut is_escaped) = (String::new(), false);
-        for (at, c) in self.rest().char_indices().skip(1) {
-            match c {
-                // As `watch` prints texts.
-                _ if is_escaped => {
-                    text.push(match c {
-                        'n' => '\n',
-                        'r' => '\r',
-                        't' => '\t',
-                        '0' => '\0',
-                        other => other,
-                    });
-                    is_escaped = false;
-                }
-                '\\' => is_escaped = true,
-                '"' => {
-                    self.advance(at + 1);
-                    return Ok(Word { text: text.into(), is_quoted: true, place });
-                }
-                c => text.push(c),
-            }
-        }
-        Err(ConditionError::at(self.text, place, "this quoted text has no end; write a quotation mark after it".into()))
+        let (text, rest) = take_quoted(self.rest()).ok_or_else(|| self.no_end(place))?;
+        self.advance(self.rest().len() - rest.len());
+        Ok(Word { text: text.into(), is_quoted: true, place })
+    }
+
+    fn no_end(&self, place: usize) -> ConditionError {
+        self.fault(place, "this quoted text has no end; write a quotation mark after it")
     }
 
     /// Returns the error that something else was expected here.
@@ -153,14 +151,12 @@ pub fn write_word(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     }
 }
 
-/// Writes a text in quotation marks.
-pub(crate) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_str("\"")?;
-    for c in text.chars() {
-        if matches!(c, '"' | '\\') {
-            f.write_str("\\")?;
-        }
-        write!(f, "{c}")?;
-    }
-    f.write_str("\"")
+/// Writes the path of a field as it is typed: in quotation marks if it has other characters than those of names.
+pub fn write_path(f: &mut dyn fmt::Write, path: &str) -> fmt::Result {
+    write_name(f, path, is_plain)
+}
+
+/// Returns true if the character needs no quotation marks in a name.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '#')
 }

@@ -77,10 +77,9 @@ impl Scheduled {
         }
     }
 
-    /// Returns the task in which a span is, or that it is. In a damaged ring a span can be its own ancestor.
+    /// Returns the task in which a span is, or that it is.
     pub(super) fn task_of(process: usize, id: SpanId, state: ReplayState<'_>) -> Option<TaskKey> {
-        let spans = std::iter::successors(state.span(process, id), |span| state.span(process, span.parent?));
-        let mut spans = spans.take(1000);
+        let mut spans = state.spans_around(process, id);
         spans.find(|span| span.call_site.as_deref().is_some_and(is_task)).map(|span| (process, span.id))
     }
 

@@ -1,6 +1,7 @@
 //! The condition that a directive puts on a field of a span.
 
 use crate::schema::perf::{FieldValue, RawField};
+use crate::tracing::filter::field_name::write_field_name;
 use std::fmt;
 
 /// A field that a span must have, and perhaps the value of this field.
@@ -70,7 +71,7 @@ fn without_quotes(text: &str) -> &str {
 
 impl fmt::Display for FieldCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
+        write_field_name(f, &self.name)?;
         self.value.as_ref().map_or(Ok(()), |value| write!(f, "={value}"))
     }
 }

@@ -5,7 +5,8 @@
 
 use super::problem::{Problem, check_single_word, check_target};
 use super::{Directive, FieldCondition};
-use crate::tracing::filter::field_name::is_field_name;
+use crate::quoted::take_quoted;
+use crate::tracing::filter::field_name::take_field_name;
 use tracing_core::LevelFilter;
 
 /// Largest length of a list of directives, in bytes.
@@ -63,20 +64,26 @@ fn end_of_directive(list: &str) -> usize {
     list[after..].find(',').map_or(list.len(), |comma| after + comma)
 }
 
-/// Returns the index of the first of the characters `wanted` that is not in quotes. A quote counts only as the first
-/// character of a value, after `=`.
+/// Returns the index of the first of the characters `wanted` that is not in quotes. A quote counts in a name, and as
+/// the first character of a value, after `=`.
 fn find_unquoted(text: &str, wanted: &[char]) -> Option<usize> {
-    let (mut is_quoted, mut is_value_next) = (false, false);
-    for (index, c) in text.char_indices() {
+    let (mut index, mut is_name, mut is_value_next) = (0, true, false);
+    while let Some(c) = text[index..].chars().next() {
+        let rest = &text[index..];
+        let quoted_bytes = match c {
+            '"' if is_name => Some(rest.len() - take_quoted(rest)?.1.len()),
+            '"' if is_value_next => Some(rest[1..].find('"')? + 2),
+            _ => None,
+        };
         match c {
-            '"' if is_quoted => is_quoted = false,
-            _ if is_quoted => {}
-            '"' if is_value_next => (is_quoted, is_value_next) = (true, false),
+            _ if quoted_bytes.is_some() => is_value_next = false,
             c if wanted.contains(&c) => return Some(index),
-            '=' => is_value_next = true,
+            '=' => (is_name, is_value_next) = (false, true),
+            ',' => (is_name, is_value_next) = (true, false),
             c if c.is_whitespace() => {}
             _ => is_value_next = false,
         }
+        index += quoted_bytes.unwrap_or(c.len_utf8());
     }
     None
 }
@@ -156,13 +163,16 @@ fn parse_fields(mut rest: &str) -> Result<(Vec<FieldCondition>, &str), Problem> 
 }
 
 fn parse_condition(text: &str) -> Result<FieldCondition, Problem> {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
-        None => (text, None),
+    let wrong = || {
+        let found = text.split('=').next().unwrap_or(text).trim_end();
+        Problem::expected("the name of a field, such as `user`, `user.id` or `\"user id\"`", found)
     };
-    if !is_field_name(name) {
-        return Err(Problem::expected("the name of a field, such as `user` or `user.id`", name));
-    }
+    let (name, rest) = take_field_name(text).ok_or_else(wrong)?;
+    let value = match rest.strip_prefix('=') {
+        Some(value) => Some(value.trim_start()),
+        None if rest.is_empty() => None,
+        None => return Err(wrong()),
+    };
     match value {
         Some("") => Err(Problem::expected("a value after `=`, or the field's name alone", "")),
         Some(value) if value.chars().any(char::is_control) => {
@@ -172,7 +182,7 @@ fn parse_condition(text: &str) -> Result<FieldCondition, Problem> {
         Some(value) if value.starts_with('"') && value[1..].find('"') != Some(value.len().saturating_sub(2)) => {
             Err(Problem::expected("a quoted value that ends with its closing quote", value))
         }
-        value => Ok(FieldCondition::new(name, value)),
+        value => Ok(FieldCondition::new(&name, value)),
     }
 }
 

@@ -41,6 +41,9 @@ fn every_part_of_a_directive_may_be_left_out() {
     assert_eq!(parsed("[query]=debug,[{user}]"), ["[query]=debug", "[{user}]=trace"]);
     assert_eq!(parsed("[ query { user = 7 , name } ] = 2"), ["[query{user=7,name}]=warn"]);
     assert_eq!(parsed(r#"[q{a="x,}]",b=1}]=info,c=info"#), [r#"[q{a="x,}]",b=1}]=info"#, "c=info"]);
+    let quoted = r#"[q{"user id"=7,header."a,}=\"b\""="x,",r#type}]=info"#;
+    assert_eq!(parsed(&format!("{quoted},c=info")), [&quoted.replace("header.\"a", "\"header.a"), "c=info"]);
+    assert_eq!(parsed(r#"[{"user"=1}],[{content-type}]"#), ["[{user=1}]=trace", "[{content-type}]=trace"]);
     assert_eq!(parsed("[GET /a, b]=info,c"), ["[GET /a, b]=info", "c=trace"]);
     assert_eq!(parsed(r#"[{a=""}],[{b=x"y}]"#), [r#"[{a=""}]=trace"#, r#"[{b=x"y}]=trace"#]);
 }

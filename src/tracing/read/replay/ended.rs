@@ -51,6 +51,7 @@ impl SpanReplay {
             if let Some(mut span) = self.spans.remove(&id) {
                 self.more_bytes = self.more_bytes.saturating_sub(span.more_bytes);
                 self.resolve(&mut span, self.now_epoch_nanos);
+                self.keep_around(&mut span);
                 return Some(span);
             }
         }
@@ -98,6 +99,8 @@ impl SpanReplay {
         let more_bytes: u64 = spans.iter().map(|span| span.more_bytes).sum();
         self.more_bytes = self.more_bytes.saturating_sub(more_bytes);
         spans.iter_mut().for_each(|span| self.resolve(span, now_epoch_nanos));
+        // They make room, so they are not kept for the spans inside of them.
+        spans.iter().for_each(|span| self.let_go(span));
         self.stacks.forget(&lost.into_iter().collect());
         spans
     }

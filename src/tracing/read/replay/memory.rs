@@ -6,7 +6,7 @@ use crate::tracing::{Fields, Span, SpanId, SpanSlice};
 
 /// The size of a span and of its place in the map, which may be half empty, and in the list that [`SpanReplay::finish`]
 /// makes.
-const SPAN_BYTES: u64 = 2 * (size_of::<Span>() + size_of::<(SpanId, Box<Span>)>()) as u64;
+pub(super) const SPAN_BYTES: u64 = 2 * (size_of::<Span>() + size_of::<(SpanId, Box<Span>)>()) as u64;
 pub(super) const SLICE_BYTES: u64 = size_of::<SpanSlice>() as u64 * 2;
 /// The largest number of spans that one span follows from. An open span can have links without end.
 pub(super) const FOLLOWS_FROM_MAX: usize = 128;
@@ -26,6 +26,7 @@ impl SpanReplay {
             (self.losses.threads() as u64).saturating_mul(THREAD_BYTES),
             (self.closing.len() as u64).saturating_mul(CLOSING_BYTES),
             self.more_bytes,
+            self.around.kept_bytes(),
         ]
         .into_iter()
         .fold(0, u64::saturating_add)

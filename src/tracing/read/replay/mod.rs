@@ -7,12 +7,14 @@
 //! | `stacks` | the span stack of each thread |
 //! | `losses` | until when each ring has lost events, and which threads may have recorded them |
 //! | `open` | the open spans and slices |
+//! | `around` | the closed spans around those that are still there |
 //! | `memory` | an estimate of the memory that a replay takes |
 //! | `live` | the replay of a stream without end, in bounded memory |
 //! | `refused` | the open spans for which such a replay has no room |
 //! | `tail` | the replay of batches that come one after the other |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
+mod around;
 mod ended;
 mod live;
 mod losses;
@@ -81,6 +83,8 @@ pub struct SpanReplay {
     spans_seen: u64,
     /// An estimate of the bytes that the spans take in addition to themselves.
     more_bytes: u64,
+    /// Closed spans that were taken.
+    around: around::SpansAround,
     drops_fields: bool,
     drops_slices: bool,
     /// The limits of a replay in bounded memory; `None` if the memory is not bounded.
@@ -272,14 +276,14 @@ impl SpanReplay {
     fn create(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_fields, gaps, parent) = (self.drops_fields, self.gaps, record.related());
         let drops_fields = drops_fields || self.live.is_some();
-        let of_parent = parent.and_then(|parent| self.spans.get(&parent)).map(|span| (span.root, span.remote_trace));
+        let of_parent = parent.and_then(|parent| self.get_around(parent)).map(|span| (span.root, span.remote_trace));
         let (root, remote_trace) = of_parent.unwrap_or((parent.unwrap_or(id), None));
         let span = self.span(id, record.epoch_nanos(), || None);
         // The record of a caller may have come first.
         if span.remote_parent.is_none() {
             (span.root, span.remote_trace) = (root, remote_trace);
         }
-        span.parent = parent;
+        let parent_before = std::mem::replace(&mut span.parent, parent);
         span.call_site = record.call_site();
         span.created = Some(moment(record));
         span.flags |= record.flags();
@@ -295,6 +299,7 @@ impl SpanReplay {
             span.more_bytes += bytes;
             self.more_bytes += bytes;
         }
+        self.note_inside(id, parent, parent_before);
         self.keep_raw_fields(id, record, true);
         self.happen(parent, thread, record.epoch_nanos());
         SpanStep::Updated(id)

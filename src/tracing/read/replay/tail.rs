@@ -53,6 +53,7 @@ impl SpanReplay {
         while let Some(span) = self.take_closed_until(u64::MAX) {
             spans.push(*span);
         }
+        self.forget_around();
         spans.extend(self.take_lost(self.now_epoch_nanos));
         if self.kept_bytes() <= bytes_max / 2 {
             return spans;

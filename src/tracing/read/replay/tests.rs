@@ -265,3 +265,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn closed_spans_are_known_as_long_as_a_span_inside_is_there_and_in_bounded_memory() {
+    let mut spans = SpanReplay::live(1000);
+    let around = |spans: &SpanReplay, of: u64| spans.spans_around(id(of)).map(|span| span.id.get()).collect::<Vec<_>>();
+    let push = |spans: &mut SpanReplay, nanos, content| {
+        spans.push(0, &record(nanos, 1, content));
+        while spans.take_closed().is_some() {}
+    };
+    // Each job starts the next one inside of its own span, and ends.
+    push(&mut spans, 0, new(1, 0));
+    for job in 1..100_000 {
+        push(&mut spans, job * GRACE_NANOS, new(job + 1, job));
+        push(&mut spans, job * GRACE_NANOS + 1, close(job));
+    }
+    // Of the last jobs, those of the grace time are still there.
+    assert_eq!(around(&spans, 100_000), (99_001..=100_000).rev().collect::<Vec<_>>());
+    assert!((65_000..=1 << 16).contains(&spans.around_count()), "{}", spans.around_count());
+    assert!(spans.kept_bytes() < 128 << 20, "{}", spans.kept_bytes());
+    push(&mut spans, 100_001 * GRACE_NANOS, close(100_000));
+    push(&mut spans, 100_003 * GRACE_NANOS, new(200_000, 0));
+    assert_eq!((spans.around_count(), spans.len()), (0, 1));
+    // A span that is its own ancestor, and two that are each other's.
+    for (span, parent) in [(7, 7), (8, 9), (9, 8)] {
+        push(&mut spans, 100_004 * GRACE_NANOS, new(span, parent));
+    }
+    (7..=9).for_each(|span| push(&mut spans, 100_004 * GRACE_NANOS, close(span)));
+    push(&mut spans, 100_006 * GRACE_NANOS, close(200_000));
+    assert!(spans.around_count() <= 2 && around(&spans, 8).len() <= 1000);
+}

@@ -22,7 +22,13 @@ impl Integer {
         match self.0 {
             Signed::Negative(number) => number as f64,
             Signed::Natural(0, low) => low as f64,
-            Signed::Natural(high, low) => high as f64 * 2_f64.powi(128) + low as f64,
+            Signed::Natural(high, low) => {
+                // The 128 highest bits. Of the bits below, it matters only whether there are any.
+                let free = high.leading_zeros();
+                let highest = high << free | low.checked_shr(128 - free).unwrap_or(0);
+                let are_below = low << free != 0;
+                (highest | u128::from(are_below)) as f64 * 2_f64.powi(128 - free as i32)
+            }
         }
     }
 }
@@ -130,6 +136,9 @@ mod tests {
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1] && pair[0].to_f64() <= pair[1].to_f64()));
         assert_eq!(numbers[8], [u64::MAX; 4].into());
         assert_eq!((numbers[7], numbers[6]), ([0, 0, 1, 0].into(), u128::MAX.into()));
+        for number in numbers {
+            assert_eq!(Ok(number.to_f64()), number.to_string().parse());
+        }
         for wrong in ["", "+", "1.5", "ten", "1e3", &format!("{largest}0"), "-170141183460469231731687303715884105729"]
         {
             assert!(wrong.parse::<Integer>().is_err(), "{wrong}");

@@ -68,7 +68,9 @@ const SITES: [(&str, CallSiteKind, CallSiteLevel); 6] = [
     ("event src/db.rs:3", CallSiteKind::Event, CallSiteLevel::Error),
     ("rare", CallSiteKind::Span, CallSiteLevel::Trace),
 ];
-const FIELDS: [&str; 4] = ["request_id", "rows", "status", "message"];
+const FIELDS: [&str; 5] = ["request_id", "rows", "status", "message", "rows"];
+/// An integer that no float is.
+const LARGE: i64 = (1 << 53) + 1;
 const BLOCKS: u64 = 10;
 const EVENTS: u64 = 400;
 
@@ -107,16 +109,34 @@ fn add_block(made: &mut CaptureFixture, typed: usize, block: u64, random: &mut R
         let thread_id = 1 + random.below(3) as u32;
         // Long, so that the block has room for what it says of its values.
         let id: String = (0..4).map(|_| format!("{:016x}", random.next())).collect();
-        let status = match random.below(6) {
+        let status = match random.below(8) {
             0 => field_of(2, ValueType::Bool, &[random.below(2) as u8]),
             1 => field_of(2, ValueType::F64, &(random.below(1000) as f64 / 4.0).to_le_bytes()),
-            2 => text_field(2, random.one_of::<&str>(&["ok", "failed", "7", "true", "-0", "inf", "1e3"])),
+            2 => text_field(
+                2,
+                random.one_of::<&str>(&[
+                    "ok",
+                    "failed",
+                    "7",
+                    "7.0",
+                    "true",
+                    "-0",
+                    "inf",
+                    "1e3",
+                    "1e400",
+                    "9007199254740993.0",
+                ]),
+            ),
             3 => field_of(2, ValueType::F64, &f64::NAN.to_le_bytes()),
+            5 => int(2, LARGE - random.below(2) as i64),
+            6 => field_of(2, ValueType::F64, &((LARGE - 1) as f64).to_le_bytes()),
             4 => field_of(2, ValueType::U128, &u128::MAX.to_le_bytes()),
             _ => int(2, random.below(600) as i64 - 100),
         };
-        let fields = [text_field(0, &id), int(1, (block * 100 + random.below(100)) as i64), status];
-        let ext = PerfExt { span_id: span, call_site_id: site, thread_id, field_count: 3, ..PerfExt::default() };
+        // The second field of the name has other values than the first.
+        let rows = [1, 4].map(|index| int(index, (block * 100 + random.below(100)) as i64 + 10_000 * i64::from(index)));
+        let fields = [&[text_field(0, &id), status][..], &rows].concat();
+        let ext = PerfExt { span_id: span, call_site_id: site, thread_id, field_count: 4, ..PerfExt::default() };
         let kind = SITES[site as usize - 1].1;
         match (kind, random.below(3)) {
             (CallSiteKind::Span, 0) => made.perf(PerfEvent::SpanRecord, nanos, ext, &fields.concat()),
@@ -261,9 +281,16 @@ fn term(random: &mut Random, values: &[(&'static str, String)]) -> String {
         2 => format!("target{is}{}", random.one_of(&["shop::web", "shop::db", "shop*", "nothing"])),
         3 => format!("thread{is}{}", random.one_of(&["main", "worker", "nobody"])),
         4 => format!("level{}{}", random.one_of(&["=", ">=", "<", "!="]), random.one_of(&["WARN", "ERROR", "INFO"])),
-        5 => format!("status={}", random.one_of(&["ok", "7", "7.0", "true", "inf", "NaN", "-0", "0", "1000", "1e3"])),
+        5 => {
+            let wanted = ["ok", "7", "7.0", "true", "inf", "NaN", "-0", "0", "1000", "1e3", "1e400"];
+            let large = ["9007199254740992", "9007199254740993", "9007199254740993.0", "9007199254740992.5"];
+            format!("status{is}{}", random.one_of(&[&wanted[..], &large].concat()))
+        }
         6 => format!("{}={}", random.one_of(&["request_id", "id", "customer", "missing"]), random.next()),
-        7 => format!("rows{sign}{}", random.below(BLOCKS * 110)),
+        7 => {
+            let name = random.one_of(&["rows", "rows", "rows#2", "\"rows\"", "\"rows#2\""]);
+            format!("{name}{sign}{}", random.one_of(&[10_000, 40_000]) + random.below(BLOCKS * 110))
+        }
         _ => {
             let (path, value) = random.one_of(values);
             let needs_order = sign.contains(['<', '>']);

@@ -12,6 +12,7 @@ mod payloads_that_were_lost;
 mod resumed;
 mod selection;
 mod short_lived;
+mod spans_around;
 mod survives;
 mod trigger;
 mod unseen;

@@ -3,6 +3,7 @@ mod events;
 mod in_a_terminal;
 mod live;
 mod open_spans;
+mod quoted_names;
 mod restarted;
 mod selected;
 mod several_rings;
