@@ -109,6 +109,7 @@ pub mod control;
 pub mod exec;
 pub mod files;
 pub mod global;
+mod interrupted;
 #[cfg(feature = "tracing")]
 pub mod log;
 // Hidden, and for this project's own crates and tests alone, which pin the exact version: the offsets of the bytes of a

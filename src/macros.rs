@@ -132,9 +132,7 @@ macro_rules! recordv {
     ($recorder:expr => raw($code:expr), [$($part:expr),* $(,)?] $(,)? $(; $($ext:tt)*)?) => {
         match $crate::__private::own(&$recorder) {
             ::core::option::Option::Some(active) => {
-                #[allow(unused_mut, reason = "without extension words nothing changes it")]
-                let mut content_ext = [0; 4];
-                $crate::__ext!(content_ext, raw, $($($ext)*)?);
+                let content_ext = $crate::__ext!([0; 4], raw, $($($ext)*)?);
                 active.recorder().recordv($code, content_ext, &[$($part),*])
             }
             ::core::option::Option::None => 0,
@@ -158,9 +156,7 @@ macro_rules! __record {
         >($($of),*) {
             ::core::option::Option::Some(active) => {
                 use $crate::__private::PayloadReference as _;
-                #[allow(unused_mut, reason = "without extension words nothing changes it")]
-                let mut content_ext = $default_ext;
-                $crate::__ext!(content_ext, [$event], $($ext)*);
+                let content_ext = $crate::__ext!($default_ext, [$event], $($ext)*);
                 // The event's code is passed as an expression and not as a named constant. Items of a macro are not
                 // hygienic, so a named constant would hide a constant of the same name that the caller's expressions
                 // below use.
@@ -191,15 +187,26 @@ macro_rules! __one {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ext {
+    ($default:expr, $of:tt, ) => { $default };
+    ($default:expr, $of:tt, $($ext:tt)+) => {{
+        let mut content_ext = $default;
+        $crate::__set_ext!(content_ext, $of, $($ext)+);
+        content_ext
+    }};
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __set_ext {
     ($to:ident, $of:tt, ) => {};
     ($to:ident, $of:tt, ext[$index:expr] = $value:expr $(, $($rest:tt)*)?) => {
         const { ::core::assert!($index < 4usize, "an event has the extension words ext[0] to ext[3]") };
         $to[$index] = $value;
-        $crate::__ext!($to, $of, $($($rest)*)?);
+        $crate::__set_ext!($to, $of, $($($rest)*)?);
     };
     ($to:ident, [$event:path], $word:ident = $value:expr $(, $($rest:tt)*)?) => {
         $to[$crate::__private::index::<{ $crate::__private::word(&$event, ::core::stringify!($word)) }>()] = $value;
-        $crate::__ext!($to, [$event], $($($rest)*)?);
+        $crate::__set_ext!($to, [$event], $($($rest)*)?);
     };
     ($to:ident, $of:tt, $($other:tt)+) => {
         ::core::compile_error!(::core::concat!(

@@ -7,6 +7,7 @@ use syn::{Data, DeriveInput, Fields, FieldsNamed, Ident, Result, Type};
 
 use crate::attributes::{EventAttributes, refuse_packed, type_name};
 use crate::evolution::{Evolution, refuse_equal_aliases};
+use crate::generated::generated_at;
 use crate::names;
 
 /// A field as the generated code needs it.
@@ -35,7 +36,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let description = names::description(&input.attrs);
     let count = fields.len();
     let sizes = fields.iter().map(|Field { ty, .. }| {
-        quote_spanned!(ty.span()=> (<#ty as __schema::PayloadField>::WIRE_BYTES, <#ty as __schema::PayloadField>::WIRE_ALIGN))
+        quote_spanned!(generated_at(ty.span())=> (<#ty as __schema::PayloadField>::WIRE_BYTES, <#ty as __schema::PayloadField>::WIRE_ALIGN))
     });
     let offsets = fields.iter().enumerate().map(
         |(i, Field { offset, .. })| quote!(const #offset: ::core::primitive::usize = __EVENTRING_LAYOUT.offsets[#i];),
@@ -55,7 +56,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         }
     });
     let redact_checks = fields.iter().filter(|field| field.redact).map(|Field { ty, .. }| {
-        quote_spanned! {ty.span()=>
+        quote_spanned! {generated_at(ty.span())=>
             const _: () = assert!(
                 <#ty as __schema::PayloadField>::ZERO_IS_VALID,
                 "a redacted field is recorded as zeros, and zeros are no value of its type"

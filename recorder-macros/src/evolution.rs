@@ -9,6 +9,7 @@ use syn::spanned::Spanned as _;
 use syn::{Attribute, LitStr, Result, Token, Type};
 
 use crate::attributes::{EventAttributes, checked_name};
+use crate::generated::generated_at;
 
 /// The earlier names of an item, and its value for rings that lack it: `Some(None)` for `default` without a value.
 #[derive(Default)]
@@ -37,7 +38,7 @@ impl Evolution {
         let default = self.default.as_ref().map(|value| {
             let value = match value {
                 Some(value) => quote!(#value),
-                None => quote_spanned!(ty.span()=> <#ty as ::core::default::Default>::default()),
+                None => quote_spanned!(generated_at(ty.span())=> <#ty as ::core::default::Default>::default()),
             };
             quote! {
                 |out: &mut [::core::primitive::u8]| {

@@ -5,6 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::{Ident, Result};
 
 use crate::attributes::{EventAttributes, ExtWord};
+use crate::generated::generated_at;
 use crate::names;
 
 /// The index and the name of the extension word that holds the id of the span in which an event was recorded.
@@ -90,7 +91,7 @@ impl ExtWords {
         let own = self.words.iter().zip(self.spans).filter_map(|(word, span)| Some((word.as_ref()?, span?)));
         let checks = own.map(|((name, kind), span)| {
             let kind = Ident::new(kind, Span::call_site());
-            quote_spanned! {span=>
+            quote_spanned! {generated_at(span)=>
                 const _: () = if let ::core::option::Option::Some(problem) =
                     __schema::derive_support::word_problem(#name, __schema::ExtWordKind::#kind)
                 {

@@ -11,6 +11,7 @@ mod event_payload;
 mod event_type;
 mod evolution;
 mod ext_words;
+mod generated;
 mod log_text;
 mod names;
 mod payload_field;

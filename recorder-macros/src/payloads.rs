@@ -2,12 +2,14 @@
 //! event of the schema.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, quote};
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned as _;
 use syn::{DeriveInput, Ident, Path, Result, Token};
 
 use crate::event_type::{Event, RECORD_ERROR_CODE};
+use crate::generated::{generated, generated_at};
 
 /// The name of the enum, and its derives.
 pub struct Payloads {
@@ -35,7 +37,8 @@ fn held(krate: &TokenStream, event: &Event<'_>) -> (Option<TokenStream>, TokenSt
         (_, false) => event.view.to_token_stream(),
         (Some(payload), true) => {
             let decoded = quote!(<#payload as __schema::EventPayload>::decode_exact(payload));
-            return (Some(payload.to_token_stream()), decoded);
+            // In parentheses, the place is that of generated code. The payload may be more private than the enum.
+            return (Some(quote_spanned!(generated_at(payload.span())=> (#payload))), decoded);
         }
         (None, true) => return (None, quote!(<() as __schema::EventPayload>::decode_exact(payload))),
     };
@@ -55,9 +58,9 @@ pub fn expand(
         let problem = "`payloads` needs the variant `RecordError = 1`, which is an event of every schema";
         return Err(syn::Error::new(name.span(), problem));
     }
-    let (vis, ident) = (&input.vis, &input.ident);
+    let (vis, ident, generated_name) = (&input.vis, &input.ident, generated(name));
     let variants = events.iter().map(|event| {
-        let (variant, description) = (event.ident, &event.description);
+        let (variant, description) = (generated(event.ident), &event.description);
         let description = if description.is_empty() { &event.name } else { description };
         let held = held(krate, event).0.map(|held| quote!((#held)));
         quote!(#[doc = #description] #variant #held,)
@@ -78,12 +81,10 @@ pub fn expand(
     Ok(quote! {
         #[doc = #description]
         #derives
-        #[allow(dead_code, private_interfaces, reason = "a program may record events that it does not read")]
-        #vis enum #name<'a> {
+        #vis enum #generated_name<'a> {
             #(#variants)*
         }
 
-        #[allow(dead_code, reason = "a program may record events that it does not read")]
         const _: () = {
             use #krate::schema as __schema;
 

@@ -9,6 +9,7 @@ use crate::attributes::{EventAttributes, Trailing, screaming_name};
 use crate::domains::Domain;
 use crate::event_type::{Event, RECORD_ERROR_CODE};
 use crate::ext_words::ExtWords;
+use crate::generated::generated_at;
 use crate::names;
 
 /// The smallest content type that a program may use for events of its own.
@@ -76,7 +77,9 @@ fn event_info(event: &Event<'_>, domain: Option<&Domain>) -> TokenStream {
     let Event { code, name, description, payload, trailing, evolution, .. } = event;
     let evolution = evolution.of_names();
     let payload = match payload {
-        Some(ty) => quote_spanned!(ty.span()=> ::core::option::Option::Some(<#ty as __schema::EventPayload>::STRUCT)),
+        Some(ty) => {
+            quote_spanned!(generated_at(ty.span())=> ::core::option::Option::Some(<#ty as __schema::EventPayload>::STRUCT))
+        }
         None => quote!(::core::option::Option::None),
     };
     let arrays = trailing.iter().map(|Trailing { name, element, count, evolution }| {
@@ -122,7 +125,7 @@ fn event_info(event: &Event<'_>, domain: Option<&Domain>) -> TokenStream {
 pub fn checks(event: &Event<'_>) -> TokenStream {
     let checks = event.trailing.iter().map(|Trailing { name, element, count, .. }| {
         let text = name.to_string();
-        let element_check = quote_spanned! {element.span()=>
+        let element_check = quote_spanned! {generated_at(element.span())=>
             const _: () = assert!(
                 <#element as __schema::PayloadField>::WIRE_BYTES > 0,
                 "the elements of a trailing array have 0 bytes"
@@ -131,7 +134,7 @@ pub fn checks(event: &Event<'_>) -> TokenStream {
         let Some(payload) = &event.payload else {
             return element_check;
         };
-        let name_check = quote_spanned! {name.span()=>
+        let name_check = quote_spanned! {generated_at(name.span())=>
             const _: () = assert!(
                 <#payload as __schema::EventPayload>::STRUCT.field(#text).is_none(),
                 "the payload struct has a field of this name"
@@ -139,7 +142,7 @@ pub fn checks(event: &Event<'_>) -> TokenStream {
         };
         let count_check = count.as_ref().map(|path| {
             let text = &path.text;
-            quote_spanned! {path.span=>
+            quote_spanned! {generated_at(path.span)=>
                 const _: () = if let ::core::option::Option::Some(problem) =
                     __schema::derive_support::count_problem(<#payload as __schema::EventPayload>::STRUCT, #text)
                 {

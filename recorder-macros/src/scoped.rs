@@ -4,6 +4,7 @@
 //! is the name, the names of the arguments, and the body, which is the last group.
 
 use crate::commas::{self, Commas};
+use crate::generated::{generated, generated_at};
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::ext::IdentExt as _;
@@ -111,9 +112,12 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
     // A field that is given takes the place of an argument of its name.
     for name in names.iter().filter(|name| !args.skips_all && !args.skipped.contains(name) && !given.contains(name)) {
         let field = LitStr::new(&name.unraw().to_string(), name.span());
+        // The use of an argument `_x` as a field is no mistake of the program, so it does not look as if the program
+        // had written it.
+        let used = if name.unraw().to_string().starts_with('_') { generated(name) } else { name.clone() };
         // If the type has no `Debug`, the compiler shows the argument.
         fields.extend(
-            quote_spanned!(name.span()=> #field = (&::eventring::__private::AnyOf(&#name)).__eventring_recorded(),),
+            quote_spanned!(generated_at(name.span())=> #field = (&::eventring::__private::AnyOf(&#used)).__eventring_recorded(),),
         );
     }
     let name = args.name.unwrap_or_else(|| LitStr::new(&function.unraw().to_string(), function.span()));
@@ -124,7 +128,6 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
     let scope = Ident::new("__eventring_scope", Span::mixed_site());
     let scoped = quote! {
         #attributes
-        #[allow(clippy::used_underscore_binding, reason = "a parameter `_x` is a field, too")]
         let #scope = {
             use ::eventring::__private::{RecordedAsDebug as _, RecordedAsIs as _};
             ::eventring::scope!(target: #target, level: #level, #name, #fields)
@@ -132,7 +135,10 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> Result<TokenStream
         #statements
     };
     let mut out: TokenStream = tokens.into_iter().collect();
-    Group::new(Delimiter::Brace, scoped).to_tokens(&mut out);
+    // The body is the program's, and with it the function: otherwise lints would leave the function alone.
+    let mut scoped = Group::new(Delimiter::Brace, scoped);
+    scoped.set_span(body.span());
+    scoped.to_tokens(&mut out);
     Ok(out)
 }
 

@@ -6,6 +6,7 @@ use syn::{DeriveInput, Ident, Result};
 
 use crate::attributes::Trailing;
 use crate::event_type::Event;
+use crate::generated::generated;
 
 /// The field of a view that holds the fixed struct.
 const FIXED: &str = "fixed";
@@ -30,7 +31,7 @@ pub fn view(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>) -> Resu
 }
 
 fn item(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>) -> TokenStream {
-    let (vis, name) = (&input.vis, &event.view);
+    let (vis, name) = (&input.vis, generated(&event.view));
     let description = format!("The whole payload of {}.", event.name);
     let fixed = event.payload.as_ref().map(|payload| {
         quote! {
@@ -39,7 +40,7 @@ fn item(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>) -> TokenStr
         }
     });
     let arrays = event.trailing.iter().map(|Trailing { name, element, .. }| {
-        let description = format!("The array `{name}`.");
+        let (description, name) = (format!("The array `{name}`."), generated(name));
         quote! {
             #[doc = #description]
             pub #name: #krate::schema::ArrayView<'a, #element>,
@@ -47,7 +48,6 @@ fn item(input: &DeriveInput, krate: &TokenStream, event: &Event<'_>) -> TokenStr
     });
     quote! {
         #[doc = #description]
-        #[allow(dead_code, private_interfaces, reason = "a program may record events that it does not read")]
         #vis struct #name<'a> {
             #fixed
             #(#arrays)*
@@ -108,7 +108,6 @@ fn functions(event: &Event<'_>) -> TokenStream {
             /// # Errors
             /// The payload is shorter or longer than its counts say, or a bool or enum of the fixed struct has an
             /// invalid value.
-            #[allow(dead_code, reason = "a program may record events that it does not read")]
             pub fn decode(
                 payload: &'a [::core::primitive::u8],
             ) -> ::core::result::Result<Self, __schema::DecodeError> {

@@ -152,7 +152,7 @@ impl Clock {
             },
             ClockKind::Realtime => {}
         }
-        let reading = realtime::never_falling(Machine.realtime_nanos());
+        let reading = realtime::never_falling(|| Machine.realtime_nanos());
         if reading.stepped_back {
             // Relaxed: a count.
             self.realtime_steps.fetch_add(1, Ordering::Relaxed);

@@ -1,9 +1,23 @@
 //! Times from `CLOCK_REALTIME` that never fall within a thread, even if the system's clock is set back.
 
+use crate::interrupted::Mark;
+use crate::sync::{Ordering, compiler_fence};
 use std::cell::Cell;
 
 thread_local! {
-    static KEPT: Cell<LastReading> = const { Cell::new(LastReading { raw_nanos: 0, ahead_nanos: 0 }) };
+    static KEPT: Kept = const {
+        Kept { readings: [const { Cell::new(LastReading::NONE) }; 2], newest: Cell::new(0), is_changing: Mark::new() }
+    };
+}
+
+/// The last reading of a thread. It is two words, and code that interrupts the thread may read it at any time. So there
+/// are two places, and one word says which of them is the newest. The other one is changed.
+struct Kept {
+    readings: [Cell<LastReading>; 2],
+    newest: Cell<usize>,
+    /// Mark of a change. Code that interrupts a change keeps nothing. Otherwise the thread would find that the clock was
+    /// set back, because it has read the clock before.
+    is_changing: Mark,
 }
 
 /// The last reading of the real-time clock that a thread made.
@@ -16,6 +30,8 @@ struct LastReading {
 }
 
 impl LastReading {
+    const NONE: Self = Self { raw_nanos: 0, ahead_nanos: 0 };
+
     /// Takes a new reading `raw_nanos` of the real-time clock. Returns the new state, and the time to return to the
     /// caller.
     ///
@@ -40,15 +56,24 @@ pub(super) struct Reading {
     pub(super) stepped_back: bool,
 }
 
-/// Converts `raw_nanos` to a time that is not below any time that this thread got before. The calling thread has just
-/// read `raw_nanos` from the real-time clock. The thread-local `KEPT` remembers the thread's last reading.
-pub(super) fn never_falling(raw_nanos: u64) -> Reading {
-    // `with` cannot panic, even while the thread ends. The thread-local cell has no destructor, so it exists until the
+/// Reads the real-time clock, and converts what it shows to a time that is not below any time that this thread got
+/// before. The thread-local `KEPT` remembers the thread's last reading.
+pub(super) fn never_falling(read: impl FnOnce() -> u64) -> Reading {
+    // `with` cannot panic, even while the thread ends. The thread-local value has no destructor, so it exists until the
     // thread's last instruction.
     KEPT.with(|kept| {
-        let (next, reading) = kept.get().advance(raw_nanos);
-        kept.set(next);
-        reading
+        let newest = || kept.readings[kept.newest.get() & 1].get();
+        if kept.is_changing.is_set() {
+            return newest().advance(read()).1;
+        }
+        kept.is_changing.during(|| {
+            let (next, reading) = newest().advance(read());
+            let other = !kept.newest.get() & 1;
+            kept.readings[other].set(next);
+            compiler_fence(Ordering::SeqCst);
+            kept.newest.set(other);
+            reading
+        })
     })
 }
 

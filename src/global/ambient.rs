@@ -3,8 +3,10 @@
 
 use super::RecordsTo;
 use crate::schema::EventType;
+use crate::sync::{AtomicU64, local_fetch_add};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::thread::LocalKey;
 
 /// Index of the word that holds the id of the span.
 const SPAN_ID: usize = 3;
@@ -115,7 +117,12 @@ struct Guard {
 thread_local! {
     /// The scopes that live on the calling thread, oldest first.
     static GUARDS: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
-    static NEXT_ID: Cell<u64> = const { Cell::new(0) };
+    static NEXT_ID: AtomicU64 = const { AtomicU64::new(0) };
+}
+
+/// Returns a number that the calling thread has not got before, and neither has code that interrupts the thread.
+pub(super) fn next_id(next: &'static LocalKey<AtomicU64>) -> u64 {
+    next.with(|next| local_fetch_add(next, 1))
 }
 
 impl ExtScope {
@@ -128,7 +135,7 @@ impl ExtScope {
         let store = |index: usize, value| E::with_ambient(|words| words.0[index].replace(value));
         let before = store(index, value);
         let events = std::ptr::from_ref(E::INFO).addr();
-        let guard = Guard { id: NEXT_ID.replace(NEXT_ID.get() + 1), events, index, before };
+        let guard = Guard { id: next_id(&NEXT_ID), events, index, before };
         // While the thread ends, its `GUARDS` may already be destroyed. Then `try_with` fails, and the scope is in no
         // list. When such a scope is dropped, the word gets the value that it had before the scope.
         // The same happens if the list is in use: if the program's allocator makes a scope while the list grows, or a

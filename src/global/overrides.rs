@@ -1,14 +1,16 @@
 //! Overrides, for tests. While a thread has an override of a global recorder, the thread records to another recorder.
 
+use super::ambient::next_id;
 use super::global_recorder::GlobalRecorder;
 use crate::recorder::Recorder;
-use std::cell::{Cell, RefCell};
+use crate::sync::{AtomicU64, Ordering};
+use std::cell::RefCell;
 use std::marker::PhantomData;
 
 thread_local! {
     /// The overrides of the calling thread, oldest first. The id of an override is the id of its guard.
     static OVERRIDES: RefCell<Vec<Override>> = const { RefCell::new(Vec::new()) };
-    static NEXT_ID: Cell<u64> = const { Cell::new(0) };
+    static NEXT_ID: AtomicU64 = const { AtomicU64::new(0) };
 }
 
 struct Override {
@@ -34,7 +36,7 @@ impl GlobalRecorder {
     /// still lives. A guard does not change where other threads record. But while any thread has an override, `record!`
     /// takes the slow path on all threads.
     pub fn override_with(&'static self, recorder: Recorder) -> OverrideGuard {
-        let id = NEXT_ID.replace(NEXT_ID.get() + 1);
+        let id = next_id(&NEXT_ID);
         OVERRIDES.with_borrow_mut(|overrides| overrides.push(Override { id, global: self, recorder }));
         self.change_overrides(1);
         OverrideGuard { global: self, id, _not_send: PhantomData }
@@ -43,6 +45,11 @@ impl GlobalRecorder {
 
 /// Returns the calling thread's override of `global`.
 pub(super) fn of_this_thread(global: &'static GlobalRecorder) -> Option<Recorder> {
+    // The first use of `OVERRIDES` allocates, because it has a destructor. A signal handler on a thread that has never
+    // had an override must not allocate.
+    if NEXT_ID.with(|next| next.load(Ordering::Relaxed)) == 0 {
+        return None;
+    }
     // While the thread ends, `OVERRIDES` may already be destroyed. Then `try_with` fails, and the thread has no
     // override.
     let look = |overrides: &RefCell<Vec<Override>>| {

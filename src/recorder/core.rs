@@ -4,6 +4,7 @@ use super::config::ContentDescription;
 use super::domain_switch::DomainSwitch;
 use super::events::TakenEvents;
 use crate::clock::Clock;
+use crate::interrupted::OwnerTag;
 use crate::layout::extension;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::ErrorType;
@@ -23,9 +24,8 @@ pub(crate) struct Core {
     recorded_domains: AtomicU64,
     /// True if the ring keeps start records.
     has_start_table: bool,
-    /// Number that no other recorder of this process ever has. By this number a thread finds its payload cursor for
-    /// this recorder.
-    pub(super) id: u64,
+    /// Tag of `id`, by which a thread finds its payload cursor for this recorder.
+    pub(super) tag: OwnerTag,
     pub(super) clock: &'static Clock,
     /// Largest size in bytes, before padding, of a payload that can be recorded. It is less than 2^32.
     pub(super) payload_bytes_max: u64,
@@ -40,6 +40,8 @@ pub(crate) struct Core {
     #[allow(dead_code, reason = "the ring is on the list as long as this value lives")]
     pub(super) export: Option<super::served::Export>,
     pub(super) switch: DomainSwitch,
+    /// Number that no other recorder of this process ever has.
+    pub(super) id: u64,
 }
 
 impl Core {
@@ -55,8 +57,10 @@ impl Core {
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
         let has_start_table = description.content_type() == table::CONTENT_TYPE && start_table::exists(&memory);
         let writer = RingWriter::new(memory);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            tag: OwnerTag::of(id),
+            id,
             overflow_expire_bytes,
             // A payload is not recorded if its padded size reaches the limit: `overflow_expire_bytes`, or 2^32 if that
             // is less. The limit is a multiple of the alignment. So the largest size that stays below the limit is one

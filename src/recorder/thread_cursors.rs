@@ -1,22 +1,14 @@
 //! The payload cursors of each thread. A thread has one payload cursor for each ring that it records to.
 
 use super::core::Core;
+use crate::interrupted::{Owned, OwnedWord};
 use crate::ring::payload_cursor::{CursorId, PayloadCursor};
-use std::cell::{Cell, RefCell};
-use std::ptr;
+use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-/// Number of places in which a thread remembers its payload cursors, to find them without a search. The recorder's id
-/// modulo this number selects the place. Most programs record to one or two rings.
+/// Number of places in which a thread remembers its payload cursors, to find them without a search. The recorder's tag
+/// selects the place. Most programs record to one or two rings.
 const REMEMBERED: usize = 4;
-
-#[derive(Clone, Copy)]
-struct Remembered {
-    core_id: u64,
-    cursor: *const PayloadCursor,
-}
-
-const NOTHING: Remembered = Remembered { core_id: 0, cursor: ptr::null() };
 
 /// A payload cursor that this thread holds until its end.
 struct Held {
@@ -32,7 +24,7 @@ struct HeldCursors(RefCell<Vec<Held>>);
 thread_local! {
     // `REMEMBER` has no destructor. So an access does not check whether the variable still exists, and succeeds until
     // the thread's last instruction.
-    static REMEMBER: [Cell<Remembered>; REMEMBERED] = const { [const { Cell::new(NOTHING) }; REMEMBERED] };
+    static REMEMBER: [OwnedWord<PayloadCursor>; REMEMBERED] = const { [const { OwnedWord::nothing() }; REMEMBERED] };
     static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
 }
 
@@ -40,14 +32,11 @@ thread_local! {
 /// the fast path of [`of_this_thread`].
 #[inline(always)]
 pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
-    let remembered = REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].get());
-    if remembered.core_id != core.id {
-        return None;
-    }
-    // SAFETY: the pointer was made from a `&PayloadCursor` of a core with this id. No two cores have the same id, so
+    let remembered = REMEMBER.with(|slots| slots[core.tag.place(REMEMBERED)].get());
+    // SAFETY: the pointer was made from a `&PayloadCursor` of a core with this tag. No two cores have the same tag, so
     // that core is the core `core`. A payload cursor keeps its address and lives until its core is dropped. `core` is
     // borrowed here, so the cursor outlives the result.
-    Some(unsafe { &*remembered.cursor })
+    remembered.of(core.tag).map(|cursor| unsafe { &*cursor })
 }
 
 /// Returns the calling thread's payload cursor of `core`.
@@ -61,7 +50,7 @@ pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&PayloadCursor> {
     }
     let id = HELD.try_with(|held| held.find_or_acquire(core)).ok().flatten()?;
     let cursor = core.writer.cursors().get(id)?;
-    REMEMBER.with(|slots| slots[core.id as usize % REMEMBERED].set(Remembered { core_id: core.id, cursor }));
+    REMEMBER.with(|slots| slots[core.tag.place(REMEMBERED)].set(Owned::new(core.tag, cursor)));
     Some(cursor)
 }
 
@@ -82,7 +71,7 @@ impl Drop for HeldCursors {
     fn drop(&mut self) {
         // Other destructors of this thread may still record after this one. They then find no payload cursor and
         // record without one.
-        REMEMBER.with(|slots| slots.iter().for_each(|slot| slot.set(NOTHING)));
+        REMEMBER.with(|slots| slots.iter().for_each(|slot| slot.set(Owned::NOTHING)));
         for held in self.0.get_mut().drain(..) {
             // A forked child must not call `give_back`, which takes a lock: a thread of the parent may have held this
             // lock at the fork, and this thread does not exist in the child.

@@ -6,6 +6,7 @@
 
 use super::cell::link;
 use super::{INDEX_BITS, INDEX_MASK, NO_CELL, SpanSlab};
+use crate::interrupted::Mark;
 use crate::sync::Ordering;
 use std::cell::Cell;
 
@@ -17,6 +18,8 @@ const LEN_MAX: usize = 2 * CHAIN as usize;
 /// The free list of a thread.
 #[repr(C)]
 pub(crate) struct FreeList {
+    /// Mark of a change. Code that interrupts a change uses a list of its own ([`FreeList::ended`]).
+    is_changing: Mark,
     len: Cell<u32>,
     indices: [Cell<u32>; LEN_MAX],
     /// True after the thread has begun to end. From then on the list is kept empty: nobody would give back the cells
@@ -26,38 +29,69 @@ pub(crate) struct FreeList {
 
 impl FreeList {
     pub(crate) const fn new() -> Self {
-        Self { len: Cell::new(0), indices: [const { Cell::new(0) }; LEN_MAX], has_ended: Cell::new(false) }
+        Self {
+            is_changing: Mark::new(),
+            len: Cell::new(0),
+            indices: [const { Cell::new(0) }; LEN_MAX],
+            has_ended: Cell::new(false),
+        }
     }
 
-    /// Returns the index of the last cell, and the length that the list has without this cell. Returns `None` if the
-    /// list is empty.
-    #[inline(always)]
-    pub(super) fn last(&self) -> Option<(u64, u32)> {
-        let len = self.len.get().checked_sub(1)?;
-        self.indices.get(len as usize).map(|index| (index.get().into(), len))
+    /// Makes a list that keeps no cell, for code that has interrupted a change of the thread's list.
+    pub(super) fn ended() -> Self {
+        let list = Self::new();
+        list.has_ended.set(true);
+        list
     }
 
+    /// Returns true if the thread has been interrupted in the middle of a change of this list.
     #[inline(always)]
-    pub(super) fn truncate(&self, len: u32) {
-        self.len.set(len);
+    pub(super) fn is_changing(&self) -> bool {
+        self.is_changing.is_set()
+    }
+
+    /// Removes the last cell and returns its index, if `is_wanted` returns true for it. Returns `None` and changes
+    /// nothing if the list is empty, or is being changed.
+    #[inline(always)]
+    pub(super) fn pop_if(&self, is_wanted: impl FnOnce(u64) -> bool) -> Option<u64> {
+        if self.is_changing() {
+            return None;
+        }
+        self.is_changing.during(|| {
+            let len = self.len.get().checked_sub(1)?;
+            let index = self.indices.get(len as usize)?.get().into();
+            is_wanted(index).then(|| {
+                self.len.set(len);
+                index
+            })
+        })
     }
 
     #[inline(always)]
     pub(super) fn pop(&self) -> Option<u64> {
-        let (index, len) = self.last()?;
-        self.truncate(len);
-        Some(index)
+        self.pop_if(|_| true)
     }
 
-    /// Adds a cell; returns false if there is no room.
+    /// Adds a cell. Returns false and changes nothing if there is no room, or if the list is being changed.
     #[inline(always)]
     pub(super) fn push(&self, index: u64) -> bool {
-        let len = self.len.get();
-        let Some(last) = self.indices.get(len as usize) else { return false };
-        // Indices have 24 bits, so the cast loses nothing.
-        last.set(index as u32);
-        self.len.set(len + 1);
-        true
+        if self.is_changing() {
+            return false;
+        }
+        self.is_changing.during(|| {
+            let len = self.len.get();
+            let Some(last) = self.indices.get(len as usize) else { return false };
+            // Indices have 24 bits, so the cast loses nothing.
+            last.set(index as u32);
+            self.len.set(len + 1);
+            true
+        })
+    }
+
+    /// Returns true if [`Self::push`] will probably find room. (Code that interrupts the thread may fill the list.)
+    #[inline(always)]
+    pub(super) fn has_room(&self) -> bool {
+        (self.len.get() as usize) < LEN_MAX && !self.is_changing()
     }
 
     #[cfg(test)]
@@ -78,7 +112,8 @@ impl FreeList {
     }
 
     pub(super) fn release_if_ended(&self, slab: &SpanSlab) {
-        if !self.has_ended.get() {
+        // Whoever is interrupted in a change releases the cells after it.
+        if !self.has_ended.get() || self.is_changing() {
             return;
         }
         while self.len.get() > 0 {
@@ -99,8 +134,10 @@ impl SpanSlab {
         if let Some(first) = self.pop_chain() {
             let mut next = self.cell(first)?.next_cell();
             while next != NO_CELL {
-                free.push(next);
-                next = self.cell(next)?.next_cell();
+                // Code that interrupts the thread may use a cell of the list at once, so its link is read before.
+                let index = next;
+                next = self.cell(index)?.next_cell();
+                self.put(free, index);
             }
             return Some(first);
         }
@@ -112,7 +149,7 @@ impl SpanSlab {
             return None;
         }
         for more in 1..u64::from(CHAIN) {
-            free.push(first + more);
+            self.put(free, first + more);
         }
         Some(first)
     }
@@ -121,11 +158,25 @@ impl SpanSlab {
     /// to the shared free list.
     #[inline(always)]
     pub(super) fn free(&self, free: &FreeList, index: u64) {
-        if !free.push(index) {
-            self.push_chain(free);
-            free.push(index);
-        }
+        self.put(free, index);
         free.release_if_ended(self);
+    }
+
+    #[inline(always)]
+    pub(super) fn put(&self, free: &FreeList, index: u64) {
+        if !free.push(index) {
+            self.put_slow(free, index);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_slow(&self, free: &FreeList, index: u64) {
+        if free.is_changing() {
+            return self.free(&FreeList::ended(), index);
+        }
+        self.push_chain(free);
+        free.push(index);
     }
 
     /// Moves a chain of cells from a thread's free list to the shared free list: [`CHAIN`] cells, or all if the

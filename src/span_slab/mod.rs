@@ -101,10 +101,8 @@ impl SpanSlab {
     /// nothing if the thread's free list is empty, or if the last cell of the list is not in the first block.
     #[inline(always)]
     pub(crate) fn try_create<const LAYER: bool>(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
-        let (index, len) = free.last()?;
-        let cell = self.first.get(index as usize)?;
-        free.truncate(len);
-        Some(cell.begin::<LAYER>(index, call_site_id))
+        let index = free.pop_if(|index| index < FIRST_CELLS)?;
+        Some(self.first.get(index as usize)?.begin::<LAYER>(index, call_site_id))
     }
 
     /// Takes a free cell for a new span, which has one handle. `LAYER` says whether the span is one of a layer. Returns
@@ -119,6 +117,13 @@ impl SpanSlab {
 
     #[inline(never)]
     fn create_slow<const LAYER: bool>(&self, free: &FreeList, call_site_id: u32) -> Option<u64> {
+        let own;
+        let free = if free.is_changing() {
+            own = FreeList::ended();
+            &own
+        } else {
+            free
+        };
         let index = match free.pop() {
             Some(index) => index,
             None => self.refill(free)?,
@@ -203,10 +208,12 @@ impl SpanSlab {
         }
         // Acquire, as in `drop_handle`.
         let state = cell.state.load(Ordering::Acquire);
-        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.push(index) {
+        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.has_room() {
             return None;
         }
+        // The cell is closed before it is in the list: code that interrupts the thread may take it from there at once.
         cell.id.store(id | CLOSED, Ordering::Relaxed);
+        self.put(free, index);
         Some((state >> 32) as u32)
     }
 
@@ -216,9 +223,11 @@ impl SpanSlab {
     pub(crate) fn try_close_of_layer(&self, free: &FreeList, id: u64) -> bool {
         let index = id & INDEX_MASK;
         let Some(cell) = self.first.get(index as usize) else { return false };
-        let is_freed = id & !LAYER_BIT <= BELOW_LAST_IDS && free.push(index);
+        let is_freed = id & !LAYER_BIT <= BELOW_LAST_IDS && free.has_room();
         if is_freed {
+            // In this order, as in `try_drop_only_handle`.
             cell.id.store(id | CLOSED, Ordering::Relaxed);
+            self.put(free, index);
         }
         is_freed
     }

@@ -13,6 +13,8 @@ mod fork_child_records_nothing;
 mod fork_with_the_parents_pid;
 mod global_off_evaluates_nothing;
 mod global_override;
+#[cfg(target_arch = "x86_64")]
+mod interrupted_everywhere;
 mod log_macros;
 mod record_within_the_allocator;
 mod scopes;

@@ -6,6 +6,7 @@ mod control;
 mod domains;
 mod exec;
 mod global;
+mod lints;
 mod mapped;
 mod package;
 mod read_back;

@@ -11,6 +11,9 @@ pub const TRACEPARENT: &str = "traceparent";
 pub const TRACESTATE: &str = "tracestate";
 /// The flag that the caller records the trace.
 pub(in crate::tracing) const SAMPLED: u8 = 1;
+/// The flags that have a meaning: [`SAMPLED`], and that the id of the trace is random. The standard wants the others to
+/// be 0 in what is passed on.
+const KNOWN_FLAGS: u8 = SAMPLED | 2;
 /// The length of `traceparent` in its version 0.
 const TRACEPARENT_BYTES: usize = 55;
 /// The length up to which a `traceparent` of a later version is read.
@@ -62,10 +65,12 @@ impl RemoteContext {
         Self::new(TraceId::new(hex(&head[3..35])?)?, hex(&head[36..52])? as u64, flags)
     }
 
-    /// Makes a context. Returns `None` if `span_id` is 0.
+    /// Makes a context. Returns `None` if `span_id` is 0. Of `flags` it keeps the two that W3C Trace Context defines: 1,
+    /// sampled, and 2, the id of the trace is random.
     #[must_use]
     pub fn new(trace_id: TraceId, span_id: u64, flags: u8) -> Option<Self> {
-        Some(Self { trace: RemoteTrace { trace_id, flags }, span_id: NonZeroU64::new(span_id)?, state: None })
+        let trace = RemoteTrace { trace_id, flags: flags & KNOWN_FLAGS };
+        Some(Self { trace, span_id: NonZeroU64::new(span_id)?, state: None })
     }
 
     /// Returns the id of the trace.
@@ -80,7 +85,7 @@ impl RemoteContext {
         self.span_id.get()
     }
 
-    /// Returns the flags of `traceparent`.
+    /// Returns the flags of `traceparent` that have a meaning; see [`Self::new`].
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.trace.flags
@@ -239,6 +244,19 @@ mod tests {
         // The standard comes first, unless it is damaged.
         assert_eq!(of(&[("traceparent", &not_sampled), ids[0], ids[1]]).as_deref(), Some(&*not_sampled));
         assert_eq!(of(&[("traceparent", "00"), ids[0], ids[1]]).as_deref(), Some(PARENT));
+    }
+
+    #[test]
+    fn no_flag_without_a_meaning_comes_in_or_goes_out() {
+        for (flags, kept) in (0..=u8::MAX).map(|flags| (flags, flags & 3)) {
+            let header = PARENT.replace("-01", &format!("-{flags:02x}"));
+            assert_eq!(of(&[("traceparent", &header)]), Some(PARENT.replace("-01", &format!("-{kept:02x}"))));
+            let made = RemoteContext::new(TraceId::MIN, 1, flags).unwrap();
+            assert_eq!((made.flags(), made.with_sampled(true).flags()), (kept, kept | SAMPLED));
+            // Of a later version only one flag has a known meaning.
+            let later = of(&[("traceparent", &header.replacen("00", "01", 1))]);
+            assert_eq!(later, Some(PARENT.replace("-01", &format!("-{:02x}", flags & SAMPLED))));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `PerfCore`: the state of a perf recorder, which all handles to the recorder share.
 
+use crate::interrupted::OwnerTag;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 #[cfg(feature = "context")]
 use crate::tracing::context::ProcessIds;
 use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
@@ -14,17 +15,19 @@ use crate::tracing::record::thread::ThreadState;
 use std::sync::Arc;
 use tracing_core::Metadata;
 
-/// Value of [`PerfCore::recording_id`] while the recorder is switched off. No recorder has this value as its id.
-const SWITCHED_OFF: u64 = u64::MAX;
+/// Value of [`PerfCore::recording_tag`] while the recorder is switched off.
+const SWITCHED_OFF: OwnerTag = OwnerTag::NOBODY;
 
 /// The state of a perf recorder, which all handles to the recorder share. The fields that are needed to record an
 /// event come first and lie in one cache line.
 #[repr(C, align(64))]
 pub(super) struct PerfCore {
-    /// The recorder's id while the recorder is on, and [`SWITCHED_OFF`] while it is off. Each thread keeps the ring
-    /// that it recorded to last, together with the id of the ring's recorder. If the kept id equals `recording_id`,
+    /// The recorder's tag while the recorder is on, and [`SWITCHED_OFF`] while it is off. Each thread keeps the ring
+    /// that it recorded to last, together with the tag of the ring's recorder. If the kept tag equals `recording_tag`,
     /// this recorder is on, and the kept ring belongs to it.
-    recording_id: AtomicU64,
+    recording_tag: AtomicUsize,
+    /// The tag of the recorder's id, by which a thread finds its ring of this recorder.
+    pub(super) tag: OwnerTag,
     /// The recorder's id, by which a thread finds its shard of this recorder. No two recorders of a process have the
     /// same id.
     pub(super) id: u64,
@@ -52,10 +55,11 @@ impl PerfCore {
     pub(super) fn new(shards: Shards, tables: Tables, limits: FieldLimits, redacted: RedactedFields) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let recording_id = AtomicU64::new(id);
+        let tag = OwnerTag::of(id);
         Self {
+            recording_tag: AtomicUsize::new(tag.to_bits()),
+            tag,
             id,
-            recording_id,
             shards,
             tables,
             stores_arguments: redacted.is_empty() && limits.allow_any_small_text(),
@@ -80,23 +84,24 @@ impl PerfCore {
     /// Returns true if the recorder is switched on.
     #[inline(always)]
     pub(super) fn is_enabled(&self) -> bool {
-        self.recording_id() != SWITCHED_OFF
+        self.recording_tag() != SWITCHED_OFF
     }
 
     /// Switches the recorder on or off. Call this only in the closure that you pass to
     /// [`switch`](crate::tracing::filter::switch::switch). After the closure, `switch` makes `tracing` ask again which
     /// call sites are wanted.
     pub(super) fn store_enabled(&self, enabled: bool) {
-        self.recording_id.store(if enabled { self.id } else { SWITCHED_OFF }, Ordering::Relaxed);
+        let tag = if enabled { self.tag } else { SWITCHED_OFF };
+        self.recording_tag.store(tag.to_bits(), Ordering::Relaxed);
     }
 
-    /// Returns the recorder's id if the recorder is switched on. Otherwise returns [`SWITCHED_OFF`], which is the id
-    /// of no recorder.
+    /// Returns the recorder's tag if the recorder is switched on. Otherwise returns [`SWITCHED_OFF`], which is the tag
+    /// of no ring.
     #[inline(always)]
-    pub(super) fn recording_id(&self) -> u64 {
+    pub(super) fn recording_tag(&self) -> OwnerTag {
         // Relaxed: this word publishes no other memory. A thread that sees the new value relies on nothing that was
         // written before it.
-        self.recording_id.load(Ordering::Relaxed)
+        OwnerTag::from_bits(self.recording_tag.load(Ordering::Relaxed))
     }
 
     /// Returns true if this process made the recorder. Returns false if the process inherited the recorder by a fork.

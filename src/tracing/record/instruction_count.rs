@@ -4,7 +4,8 @@
 //! the fast paths know nothing of counting, and cost the same as without it.
 
 use crate::clock::instructions::InstructionCounter;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::interrupted::Mark;
+use crate::sync::{AtomicUsize, Ordering, compiler_fence};
 use crate::tracing::record::thread::ThreadState;
 use std::cell::{Cell, OnceCell};
 
@@ -57,12 +58,20 @@ pub(super) enum Counting {
 
 thread_local! {
     static COUNT: ThreadCount = const {
-        ThreadCount { counter: OnceCell::new(), depth: Cell::new(0), paused_at: Cell::new(0), skipped: Cell::new(0) }
+        ThreadCount {
+            is_opening: Mark::new(),
+            counter: OnceCell::new(),
+            depth: Cell::new(0),
+            paused_at: Cell::new(0),
+            skipped: Cell::new(0),
+        }
     };
 }
 
 /// The count of a thread.
 struct ThreadCount {
+    /// Mark of the time in which the counter is opened.
+    is_opening: Mark,
     counter: OnceCell<Option<InstructionCounter>>,
     /// The number of slow paths that the thread is in. A value's `Debug` code may record an event inside another one.
     depth: Cell<u32>,
@@ -92,16 +101,23 @@ impl ThreadState {
     fn pause_count_slow(&self) -> PausedCount {
         let is_counting = COUNT.try_with(|count| {
             if self.counting.get() == Counting::Unknown {
-                if count.counter.get().is_none() {
-                    // Opening a counter may allocate, and the allocator may record and come here, too. Then the counter
-                    // that it has opened stays, and `set` fails.
-                    let _ = count.counter.set(InstructionSource::counter());
+                // Opening a counter may allocate, and the allocator may record and come here, too; and a signal handler
+                // may come here while the counter is set. What they record has no count.
+                if count.is_opening.is_set() {
+                    return false;
                 }
+                count.is_opening.during(|| {
+                    if count.counter.get().is_none() {
+                        let _ = count.counter.set(InstructionSource::counter());
+                    }
+                });
                 let is_counting = count.counter.get().is_some_and(Option::is_some);
                 self.counting.set(if is_counting { Counting::Yes } else { Counting::No });
             }
             let Some(Some(counter)) = count.counter.get() else { return false };
+            // Code that interrupts the thread after this line finds that the count is paused already.
             if count.depth.replace(count.depth.get() + 1) == 0 {
+                compiler_fence(Ordering::SeqCst);
                 count.paused_at.set(counter.count());
             }
             true
@@ -135,10 +151,12 @@ fn resume() {
     let _ = COUNT.try_with(|count| {
         let Some(Some(counter)) = count.counter.get() else { return };
         let depth = count.depth.get().saturating_sub(1);
-        count.depth.set(depth);
         if depth == 0 {
             let recording = counter.count().saturating_sub(count.paused_at.get());
             count.skipped.set(count.skipped.get().saturating_add(recording));
         }
+        // Until here the count is paused, so code that interrupts the thread changes neither of the words above.
+        compiler_fence(Ordering::SeqCst);
+        count.depth.set(depth);
     });
 }

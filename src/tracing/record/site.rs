@@ -48,8 +48,24 @@ pub(super) enum Answer {
 }
 
 thread_local! {
-    /// The call site that `tracing` asked about last on this thread, by the address of its metadata, and the answer.
-    static ANSWER: Cell<(usize, Option<Answer>)> = const { Cell::new((0, None)) };
+    /// The call site that `tracing` asked about last on this thread, by the address of its metadata, and the answer. It
+    /// is one word: the answer is in the bits that are 0 in the address.
+    static ANSWER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bits of [`ANSWER`] that hold the answer.
+const ANSWER_BITS: usize = 7;
+/// The answer [`Answer::OfStack`] in these bits. The others are those of [`MacroSite::state`].
+const OF_STACK: usize = 4;
+const _: () = assert!(align_of::<Metadata<'static>>() > ANSWER_BITS && ON < OF_STACK);
+
+/// Returns the answer about a call site, if `tracing` asked about it last.
+fn noted(answer: usize, metadata: &'static Metadata<'static>) -> Option<Answer> {
+    match answer.wrapping_sub(ptr::from_ref(metadata).addr()) {
+        OF_STACK => Some(Answer::OfStack),
+        state @ (OFF | ASK | ON) => Some(Answer::Own(state)),
+        _ => None,
+    }
 }
 
 impl Answer {
@@ -83,15 +99,17 @@ pub(super) fn note(sink: &Sink, owner: &Owner, metadata: &'static Metadata<'stat
     if !note_sink(sink, owner) {
         return;
     }
-    let site = ptr::from_ref(metadata).addr();
-    let of_others = Some(ANSWER.get()).filter(|(of, _)| *of == site).and_then(|(_, answer)| answer);
-    let all = match (of_others, answer) {
+    let all = match (noted(ANSWER.get(), metadata), answer) {
         // Each decides on the threads that use it.
         (Some(Answer::Own(other)), Answer::Own(this)) if other != this => Answer::Own(ASK),
         (Some(Answer::OfStack), _) => Answer::OfStack,
         _ => answer,
     };
-    ANSWER.set((site, Some(all)));
+    let bits = match all {
+        Answer::OfStack => OF_STACK,
+        Answer::Own(state) => state,
+    };
+    ANSWER.set(ptr::from_ref(metadata).addr() + bits);
 }
 
 impl MacroSite {
@@ -181,8 +199,7 @@ impl MacroSite {
     /// Returns the state that follows from the answer of all subscribers, and from the one that a sink has noted
     /// meanwhile. Returns `None` if no sink was asked.
     fn answered(&self, of_all: &Interest) -> Option<usize> {
-        let (of, answer) = ANSWER.replace((0, None));
-        Some(match answer.filter(|_| of == ptr::from_ref(self.metadata).addr())? {
+        Some(match noted(ANSWER.replace(0), self.metadata)? {
             _ if of_all.is_never() => OFF,
             Answer::Own(state) => state,
             Answer::OfStack => state_of(of_all),

@@ -1,6 +1,7 @@
 //! The state of a thread that records: its id, the rings that it records to, its span stack and its free span cells.
 
 use crate::global::set_current_span_id;
+use crate::interrupted::{Owned, OwnedWord};
 use crate::locked_section::LockedSection;
 use crate::recorder::Recorder;
 use crate::span_slab::FreeList;
@@ -11,26 +12,18 @@ use crate::tracing::record::instruction_count::Counting;
 use crate::tracing::record::shards::Assignment;
 use crate::tracing::record::span_stack::{Popped, SpanEntry, SpanStack};
 use std::cell::Cell;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Number of places in a thread's cache of rings. The id of a recorder selects the place of its ring, so no search is
+/// Number of places in a thread's cache of rings. The tag of a recorder selects the place of its ring, so no search is
 /// needed. One place would be enough for most programs, because they have one recorder.
 const CACHED_RINGS: usize = 4;
 
 /// A cached ring: the ring of the shard that a recorder has assigned to the thread.
-#[derive(Clone, Copy)]
-struct CachedRing {
-    recorder_id: u64,
-    ring: NonNull<Recorder>,
-}
+type CachedRing = Owned<Recorder>;
 
 /// The ring in which the thread recorded last, taken from it for a while.
 #[derive(Clone, Copy)]
 pub(super) struct LastRing(CachedRing);
-
-/// Value of an empty place in the cache of rings. It belongs to no recorder, because no recorder has the id 0.
-const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling() };
 
 /// The state of a thread that records. The fields that are needed to record an event lie together, and next to them
 /// the first entries of the span stack.
@@ -38,12 +31,12 @@ const NO_RING: CachedRing = CachedRing { recorder_id: 0, ring: NonNull::dangling
 pub(super) struct ThreadState {
     /// The thread's id in the high half of a word, as in extension word 2 of an event. 0 until the thread first
     /// records.
-    id_word: Cell<u64>,
+    id_word: AtomicU64,
     /// The ring in which the thread recorded last.
-    last_ring: Cell<CachedRing>,
+    last_ring: OwnedWord<Recorder>,
     pub(super) span_stack: SpanStack,
     pub(super) free_list: FreeList,
-    cached_rings: [Cell<CachedRing>; CACHED_RINGS],
+    cached_rings: [OwnedWord<Recorder>; CACHED_RINGS],
     /// The answer whether the program's instructions on this thread are counted.
     pub(super) counting: Cell<Counting>,
     /// Depth to which the formatting of values is nested at present. A value's `Debug` code may record an event,
@@ -73,22 +66,19 @@ pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
 /// Returns the cached ring, if it is a ring of `recorder`.
 #[inline(always)]
 fn ring_if_of(cached: CachedRing, recorder: &PerfCore) -> Option<&Recorder> {
-    if cached.recorder_id != recorder.id {
-        return None;
-    }
-    // SAFETY: `cached.ring` was made from a ring of the recorder with the id `cached.recorder_id`, which is the id of
-    // `recorder`. Ids are never used twice, and no recorder has the id of `NO_RING`. A ring stays at the same address
-    // as long as its recorder lives, and the recorder is borrowed here.
-    Some(unsafe { cached.ring.as_ref() })
+    // SAFETY: the pointer was made, in `cache_ring`, from a ring of the recorder that has this tag. No two recorders
+    // have the same tag, so this recorder is `recorder`. A ring stays at the same address as long as its recorder
+    // lives, and the recorder is borrowed here.
+    cached.of(recorder.tag).map(|ring| unsafe { &*ring })
 }
 
 /// The ring in which the thread records.
 impl ThreadState {
     const fn new() -> Self {
         Self {
-            id_word: Cell::new(0),
-            last_ring: Cell::new(NO_RING),
-            cached_rings: [const { Cell::new(NO_RING) }; CACHED_RINGS],
+            id_word: AtomicU64::new(0),
+            last_ring: OwnedWord::nothing(),
+            cached_rings: [const { OwnedWord::nothing() }; CACHED_RINGS],
             counting: Cell::new(Counting::Unknown),
             formatting_depth: Cell::new(0),
             span_stack: SpanStack::new(),
@@ -99,21 +89,18 @@ impl ThreadState {
     /// Returns the thread's id, shifted to the high half of the word. Returns 0 until the thread first records.
     #[inline(always)]
     pub(super) fn id_word(&self) -> u64 {
-        self.id_word.get()
+        // Relaxed, here and in `take_id`: only this thread uses the word.
+        self.id_word.load(Ordering::Relaxed)
     }
 
     /// Returns the thread's ring of `recorder`, if `recorder` is switched on and the thread's last event went to it.
     /// Otherwise returns `None`.
     #[inline(always)]
     pub(super) fn try_ring<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
-        let last = self.last_ring.get();
-        if last.recorder_id != recorder.recording_id() {
-            return None;
-        }
-        // SAFETY: here `last.recorder_id` is the id of `recorder`. (While `recorder` is switched off, `recording_id`
-        // returns an id that no cached ring has, so this line is not reached.) So, as in `ring_if_of`, `last.ring` was
-        // made from a ring of `recorder`, and this ring stays at its address while `recorder` is borrowed.
-        Some(unsafe { last.ring.as_ref() })
+        // SAFETY: here `recording_tag` has returned the tag of `recorder`. (While `recorder` is switched off, it returns
+        // a tag that no cached ring has.) So, as in `ring_if_of`, the pointer was made from a ring of `recorder`, and
+        // this ring stays at its address while `recorder` is borrowed.
+        self.last_ring.get().of(recorder.recording_tag()).map(|ring| unsafe { &*ring })
     }
 
     /// Returns the thread's ring of `recorder`, whether the recorder is switched on or not. If the thread has no
@@ -128,7 +115,7 @@ impl ThreadState {
 
     #[inline(never)]
     fn ring_of_slow<'r>(&self, recorder: &'r Arc<PerfCore>) -> Option<&'r Recorder> {
-        let cached = self.cached_rings[recorder.id as usize % CACHED_RINGS].get();
+        let cached = self.cached_rings[recorder.tag.place(CACHED_RINGS)].get();
         match ring_if_of(cached, recorder) {
             Some(ring) => {
                 self.set_last_ring(cached);
@@ -163,8 +150,8 @@ impl ThreadState {
 
     pub(super) fn cache_ring(&self, recorder: &PerfCore, assignment: Assignment) {
         let Some(ring) = recorder.shards.get(assignment.shard) else { return };
-        let cached = CachedRing { recorder_id: recorder.id, ring: NonNull::from(ring) };
-        self.cached_rings[recorder.id as usize % CACHED_RINGS].set(cached);
+        let cached = CachedRing::new(recorder.tag, ring);
+        self.cached_rings[recorder.tag.place(CACHED_RINGS)].set(cached);
         self.set_last_ring(cached);
     }
 
@@ -180,11 +167,13 @@ impl ThreadState {
     /// Gives the thread its id if it has none.
     fn take_id(&self) {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
-        if self.id_word.get() == 0 {
+        if self.id_word() == 0 {
             // Relaxed: the increment is atomic, so no two threads get the same number, and no other memory is ordered
             // by the number. The id is the low 32 bits of the number. So after 2^32 threads the ids begin again, and
             // one thread gets the id 0.
-            self.id_word.set(NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32);
+            let id_word = NEXT_THREAD_ID.fetch_add(1, Ordering::Relaxed) << 32;
+            // A signal handler may have given the thread an id meanwhile. It stays.
+            let _ = self.id_word.compare_exchange(0, id_word, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
@@ -197,7 +186,7 @@ impl ThreadState {
             recorder.shards.release(assignment.shard);
             assignment.is_provisional = false;
         }
-        recorder.add_thread((self.id_word.get() >> 32) as u32, assignment.shard, is_ending);
+        recorder.add_thread((self.id_word() >> 32) as u32, assignment.shard, is_ending);
         assignment
     }
 
@@ -212,14 +201,16 @@ impl ThreadState {
     /// Forgets the ring in which the thread recorded last, and returns it for [`Self::put_last_ring`].
     #[inline(always)]
     pub(super) fn take_last_ring(&self) -> LastRing {
-        LastRing(self.last_ring.replace(NO_RING))
+        let last = self.last_ring.get();
+        self.forget_last_ring();
+        LastRing(last)
     }
 
     /// Returns true if the thread has recorded nothing since [`Self::take_last_ring`]. Returns false if nobody can
     /// tell: the thread had no last ring.
     #[inline(always)]
     pub(super) fn has_recorded_nothing_since(&self, taken: LastRing) -> bool {
-        taken.0.recorder_id != NO_RING.recorder_id && self.last_ring.get().recorder_id == NO_RING.recorder_id
+        !taken.0.is_nothing() && self.last_ring.get().is_nothing()
     }
 
     /// Makes a ring the last one again, unless the thread has recorded since, or ends.
@@ -232,7 +223,7 @@ impl ThreadState {
 
     /// Forgets the ring in which the thread recorded last.
     pub(super) fn forget_last_ring(&self) {
-        self.last_ring.set(NO_RING);
+        self.last_ring.set(CachedRing::NOTHING);
     }
 }
 

@@ -24,7 +24,6 @@ macro_rules! __log {
         if false {
             $($checked)*
         } else if !__eventring_site.is_off() {
-            #[allow(unused_imports, reason = "a text without arguments needs none of them")]
             use $crate::__private::{ArgAsIs as _, ArgFormatted as _};
             // The arguments live as long as the call, and temporaries among them end with it.
             match $references {

@@ -1,7 +1,7 @@
 //! An entry of the span stack.
 
 use crate::span_slab::SPAN_SLAB;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering, compiler_fence};
 use crate::tracing::record::sinks::Counted;
 use std::cell::Cell;
 
@@ -193,6 +193,8 @@ impl EntryCell {
     #[inline(always)]
     pub(super) fn set(&self, entry: SpanEntry) {
         self.span_id.set(entry.span_id);
+        // Code that interrupts the thread may store an entry of its own in between. Then its `span_id` stays.
+        compiler_fence(Ordering::SeqCst);
         self.local_id.set(entry.local_id);
         self.tag.set(entry.tag);
     }

@@ -20,7 +20,9 @@
 mod entry;
 mod heap;
 
+use crate::interrupted::Mark;
 use crate::span_slab::SPAN_SLAB;
+use crate::sync::{Ordering, compiler_fence};
 use entry::{DUPLICATE, EntryCell, HIDDEN, UNRECORDED};
 pub(super) use entry::{Owner, SCOPES, SpanEntry, scope_local_id};
 use std::cell::Cell;
@@ -32,6 +34,9 @@ const INLINE: usize = 32;
 #[repr(C)]
 pub(super) struct SpanStack {
     len: Cell<usize>,
+    /// Mark of a change. Code that interrupts a change only adds entries and removes them again: it removes no entries
+    /// of closed spans.
+    is_changing: Mark,
     inline: [EntryCell; INLINE],
     /// Length at which the entries of closed spans are removed: twice the length that was left the last time.
     look_at: Cell<usize>,
@@ -52,14 +57,28 @@ impl SpanStack {
     /// duplicate, or if there is no room for it in `inline`.
     #[inline(always)]
     pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
-        let len = self.len.get();
-        let Some(cell) = self.inline.get(len) else { return false };
-        if self.inline[..len].iter().any(|cell| cell.span_id() == span_id) {
-            return false;
-        }
-        cell.set(SpanEntry { span_id, local_id, tag: u64::from(call_site_id) << 32 | u64::from(owner) });
+        self.is_changing.during(|| {
+            let len = self.len.get();
+            let Some(cell) = self.inline.get(len) else { return false };
+            if self.inline[..len].iter().any(|cell| cell.span_id() == span_id) {
+                return false;
+            }
+            let tag = u64::from(call_site_id) << 32 | u64::from(owner);
+            self.push_inline(len, cell, SpanEntry { span_id, local_id, tag });
+            true
+        })
+    }
+
+    /// Adds an entry, which `cell` is for. The mark is set.
+    #[inline(always)]
+    fn push_inline(&self, len: usize, cell: &EntryCell, entry: SpanEntry) {
+        cell.set(entry);
         self.len.set(len + 1);
-        true
+        compiler_fence(Ordering::SeqCst);
+        // Until here, code that interrupts the thread may have used the cell for a span of its own.
+        if cell.span_id() != entry.span_id {
+            cell.set(entry);
+        }
     }
 
     /// Returns true if [`Self::push_new_scope`] has room for an entry.
@@ -71,10 +90,11 @@ impl SpanStack {
     /// Adds an entry of a scope that has just been made, so it is no duplicate.
     #[inline(always)]
     pub(super) fn push_new_scope(&self, span_id: u64, call_site_id: u32) {
-        let len = self.len.get();
-        let Some(cell) = self.inline.get(len) else { return };
-        cell.set(SpanEntry::of_scope(span_id, call_site_id));
-        self.len.set(len + 1);
+        self.is_changing.during(|| {
+            let len = self.len.get();
+            let Some(cell) = self.inline.get(len) else { return };
+            self.push_inline(len, cell, SpanEntry::of_scope(span_id, call_site_id));
+        });
     }
 
     /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
@@ -82,18 +102,22 @@ impl SpanStack {
     /// lie on the heap. The stack may be empty, or the entry before the last may be a duplicate or hidden.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
-        let last = self.len.get().wrapping_sub(1);
-        let entry = self.inline.get(last)?.get();
-        if entry.local_id != local_id || !entry.is_plain_of(owner) {
-            return None;
-        }
-        let current_span_id = match self.inline[..last].last().map(EntryCell::get) {
-            None => 0,
-            Some(below) if below.is_current() => below.span_id,
-            Some(_) => return None,
-        };
-        self.len.set(last);
-        Some(Popped { entry, current_span_id })
+        self.is_changing.during(|| {
+            let last = self.len.get().wrapping_sub(1);
+            let entry = self.inline.get(last)?.get();
+            if entry.local_id != local_id || !entry.is_plain_of(owner) {
+                return None;
+            }
+            let current_span_id = match self.inline[..last].last().map(EntryCell::get) {
+                None => 0,
+                Some(below) if below.is_current() => below.span_id,
+                Some(_) => return None,
+            };
+            // From here on, code that interrupts the thread may use the cell.
+            compiler_fence(Ordering::SeqCst);
+            self.len.set(last);
+            Some(Popped { entry, current_span_id })
+        })
     }
 
     /// Returns the id of the current span of `owner`. Returns 0 if the stack is empty. Returns `None` if the last entry
@@ -112,7 +136,12 @@ impl SpanStack {
 
 impl SpanStack {
     pub(super) const fn new() -> Self {
-        Self { inline: [const { EntryCell::new() }; INLINE], len: Cell::new(0), look_at: Cell::new(INLINE) }
+        Self {
+            len: Cell::new(0),
+            is_changing: Mark::new(),
+            inline: [const { EntryCell::new() }; INLINE],
+            look_at: Cell::new(INLINE),
+        }
     }
 
     /// Adds an entry for a span that the thread enters. Returns true if this span is now the current span. Returns
@@ -135,17 +164,16 @@ impl SpanStack {
         if self.len.get() >= self.look_at.get() {
             self.remove_closed();
         }
-        let is_kept = match self.inline.get(self.len.get()) {
-            Some(cell) => {
-                cell.set(entry);
-                true
+        self.is_changing.during(|| {
+            let len = self.len.get();
+            match self.inline.get(len) {
+                Some(cell) => self.push_inline(len, cell, entry),
+                // The allocator may record meanwhile, too.
+                None if heap::push(entry) => self.len.set(len + 1),
+                None => return false,
             }
-            None => heap::push(entry),
-        };
-        if is_kept {
-            self.len.set(self.len.get() + 1);
-        }
-        is_kept
+            true
+        })
     }
 
     /// Frees the memory of the stack. The thread ends.
@@ -156,6 +184,10 @@ impl SpanStack {
     /// Removes and returns the last entry of the span that the thread exits. The entry may be anywhere in the stack.
     /// Returns `None` if the stack has no entry of the span.
     pub(super) fn pop(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
+        self.is_changing.during(|| self.pop_marked(local_id, owner))
+    }
+
+    fn pop_marked(&self, local_id: u64, owner: u32) -> Option<SpanEntry> {
         let len = self.len.get();
         let is_wanted = |entry: &SpanEntry| entry.is(local_id, owner);
         let on_heap = heap::change(|entries| {
@@ -184,34 +216,45 @@ impl SpanStack {
         Some(removed)
     }
 
-    /// Removes the entries of all closed spans.
+    /// Removes the entries of all closed spans, unless this code has interrupted a change.
     #[cold]
     fn remove_closed(&self) {
-        let mut kept = 0;
-        for at in 0..self.len.get() {
-            let entry = self.get(at);
-            if entry.is_open() {
-                self.set(kept, entry);
-                kept += 1;
-            } else {
-                self.hide_below(kept, entry);
-            }
+        if self.is_changing.is_set() {
+            return;
         }
-        self.truncate(kept);
-        self.look_at.set(INLINE.max(2 * kept));
+        self.is_changing.during(|| {
+            let mut kept = 0;
+            for at in 0..self.len.get() {
+                let entry = self.get(at);
+                if entry.is_open() {
+                    self.set(kept, entry);
+                    kept += 1;
+                } else {
+                    self.hide_below(kept, entry);
+                }
+            }
+            self.truncate(kept);
+            self.look_at.set(INLINE.max(2 * kept));
+        });
     }
 
-    /// Removes the last entries of the stack, as long as their spans are closed.
+    /// Removes the last entries of the stack, as long as their spans are closed, unless this code has interrupted a
+    /// change.
     #[cold]
     fn remove_closed_from_the_end(&self) {
-        while let Some(last) = self.len.get().checked_sub(1) {
-            let entry = self.get(last);
-            if entry.is_open() {
-                break;
-            }
-            self.truncate(last);
-            self.hide_below(last, entry);
+        if self.is_changing.is_set() {
+            return;
         }
+        self.is_changing.during(|| {
+            while let Some(last) = self.len.get().checked_sub(1) {
+                let entry = self.get(last);
+                if entry.is_open() {
+                    break;
+                }
+                self.truncate(last);
+                self.hide_below(last, entry);
+            }
+        });
     }
 
     /// Marks the entry that would be current if the entry `removed` were not at the index `at`.
@@ -266,12 +309,14 @@ impl SpanStack {
     /// Marks the entries of all scopes as if their begins had not been recorded.
     #[cold]
     pub(super) fn forget_begins_of_scopes(&self) {
-        for at in 0..self.len.get() {
-            let entry = self.get(at);
-            if entry.is_scope() {
-                self.set(at, SpanEntry { tag: entry.tag | UNRECORDED, ..entry });
+        self.is_changing.during(|| {
+            for at in 0..self.len.get() {
+                let entry = self.get(at);
+                if entry.is_scope() {
+                    self.set(at, SpanEntry { tag: entry.tag | UNRECORDED, ..entry });
+                }
             }
-        }
+        });
     }
 
     /// Returns the innermost entry of a scope.

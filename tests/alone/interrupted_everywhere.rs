@@ -1,0 +1,395 @@
+//! A signal handler that records, at any instruction of a thread that records.
+//!
+//! A timer stops the thread at a random moment. From there on the thread runs instruction by instruction for a while:
+//! the processor's trap flag makes a signal follow each of them, and its handler records after some of them. Each pair
+//! of a handler and the work that it interrupts runs in a process of its own. Then every event is there once, whole,
+//! and in the right span.
+//!
+//! `EVENTRING_INTERRUPTIONS` is the number of interruptions of each pair.
+
+use eventring::global::GlobalRecorder;
+use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::schema::perf::flags;
+use eventring::tracing::{
+    Fields, PERF, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, SpanId, try_init_with,
+};
+use eventring::{EventPayload, EventType, ext_scope, log, record, scope};
+use eventring_stress::child::{part, place, play};
+use eventring_stress::test_name;
+use std::collections::{HashMap, HashSet};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+#[derive(EventPayload)]
+struct Number {
+    number: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "NUMBERS", recorder = NUMBERS, ext(0 = round))]
+#[repr(u16)]
+enum Numbers {
+    #[event(payload = Number)]
+    OfWork = 2,
+    #[event(payload = Number)]
+    OfHandler = 3,
+}
+
+static NUMBERS: GlobalRecorder = GlobalRecorder::new("numbers");
+
+/// Recorders of which a thread does not remember all.
+struct Others {
+    perf: PerfRecorder,
+    typed: [Recorder; 5],
+}
+
+static OTHERS: OnceLock<Others> = OnceLock::new();
+
+/// A value that records while it is formatted.
+struct Chatty(u64);
+
+impl std::fmt::Debug for Chatty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_multiple_of(2) {
+            let _scope = scope!("inner", number = self.0);
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
+/// What is interrupted, and what interrupts it: each gets a number and records it once, in an event or the beginning of
+/// a span.
+type Job = (&'static str, fn(u64));
+
+const WORK: [Job; 5] = [
+    ("info!", |number| tracing::info!(number, v = ?Chatty(number), "x {}", number)),
+    ("info_span!", |number| {
+        let span = tracing::info_span!("work", number, v = ?Chatty(number));
+        span.in_scope(|| tracing::info_span!("within").in_scope(|| tracing::info!(within = number)));
+    }),
+    ("log::info!", |number| {
+        let _scope = scope!("outer");
+        log::info!(number, "x {number} {:?}", Chatty(number));
+    }),
+    ("scope!", |number| {
+        let _outer = scope!("work", number, v = ?Chatty(number));
+        let _within = scope!("within");
+        tracing::info!(within = number);
+    }),
+    ("record!", |number| {
+        let _round = ext_scope!(Numbers, round = number);
+        let _span = tracing::info_span!("work", round = number).entered();
+        record!(Numbers::OfWork, &Number { number });
+    }),
+];
+
+const HANDLERS: [Job; 6] = [
+    ("info!", |interruption| tracing::info!(interruption, "interrupted {}", interruption)),
+    ("log::info!", |interruption| log::info!(interruption, "interrupted {interruption}")),
+    ("scope!", |interruption| {
+        let _outer = scope!("handler", interruption);
+        let _within = scope!("within");
+        log::info!(within = interruption, "within");
+    }),
+    ("info_span!", |interruption| {
+        // The spans do not end in the order in which the order of their beginnings would have it.
+        let (first, second) = (tracing::info_span!("handler", interruption), tracing::info_span!("another"));
+        first.in_scope(|| tracing::info!(within = interruption));
+        drop(first);
+        drop(second);
+    }),
+    ("record!", |interruption| {
+        let _round = ext_scope!(Numbers, round = interruption);
+        record!(Numbers::OfHandler, &Number { number: interruption });
+    }),
+    ("other recorders", |interruption| {
+        let others = OTHERS.get().unwrap();
+        others.perf.trigger("interrupted");
+        others.typed[interruption as usize % others.typed.len()].record(2, [0; 4], b"interrupted");
+        tracing::info!(interruption);
+    }),
+];
+
+/// The handler that records.
+static HANDLER: AtomicUsize = AtomicUsize::new(0);
+static INTERRUPTIONS: AtomicU64 = AtomicU64::new(0);
+/// How many instructions the thread still runs one by one.
+static STEPS: AtomicU64 = AtomicU64::new(0);
+/// Whether the thread is at work, and no step was taken yet.
+static IS_AT_WORK: AtomicBool = AtomicBool::new(false);
+
+fn random() -> u64 {
+    static STATE: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
+    let mut state = STATE.load(Ordering::Relaxed);
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    STATE.store(state, Ordering::Relaxed);
+    state
+}
+
+/// Sets or clears the trap flag of the interrupted code.
+fn set_trap_flag(context: *mut libc::c_void, is_set: bool) {
+    const TRAP_FLAG: libc::greg_t = 0x100;
+    // SAFETY: the system passes a context to a handler with `SA_SIGINFO`.
+    let flags = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_EFL as usize] };
+    *flags = if is_set { *flags | TRAP_FLAG } else { *flags & !TRAP_FLAG };
+}
+
+extern "C" fn at_a_moment(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if IS_AT_WORK.swap(false, Ordering::Relaxed) {
+        // Mostly few, so that handlers come one after another.
+        STEPS.store(1 + random() % (1 << (random() % 8)), Ordering::Relaxed);
+        set_trap_flag(context, true);
+    }
+}
+
+extern "C" fn after_an_instruction(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if random().is_multiple_of(2) {
+        HANDLERS[HANDLER.load(Ordering::Relaxed)].1(INTERRUPTIONS.fetch_add(1, Ordering::Relaxed));
+    }
+    if STEPS.fetch_sub(1, Ordering::Relaxed) == 1 {
+        set_trap_flag(context, false);
+    }
+}
+
+fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void)) {
+    let mut action = libc::sigaction {
+        sa_sigaction: handler as *const () as usize,
+        sa_flags: libc::SA_SIGINFO | libc::SA_RESTART,
+        // SAFETY: a signal set, and an action, may be all zeros.
+        ..unsafe { std::mem::zeroed() }
+    };
+    // SAFETY: the action is complete, and no old action is asked for. No timer ends while a handler runs.
+    unsafe {
+        libc::sigaddset(&mut action.sa_mask, libc::SIGALRM);
+        assert_eq!(libc::sigaction(signal, &action, std::ptr::null_mut()), 0);
+    }
+}
+
+/// A timer that signals the calling thread.
+struct Timer(libc::timer_t);
+
+impl Timer {
+    fn new() -> Self {
+        let mut timer = std::ptr::null_mut();
+        // SAFETY: an event may be all zeros, and its fields are set as the system wants them.
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = libc::SIGALRM;
+            event.sigev_notify_thread_id = libc::gettid();
+            assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), 0);
+        }
+        Self(timer)
+    }
+
+    fn signal_in(&self, nanos: u64) {
+        // SAFETY: the time may be all zeros, and the timer exists.
+        unsafe {
+            let mut time: libc::itimerspec = std::mem::zeroed();
+            time.it_value.tv_nsec = nanos as libc::c_long;
+            assert_eq!(libc::timer_settime(self.0, 0, &time, std::ptr::null_mut()), 0);
+        }
+    }
+}
+
+/// Works until it was interrupted. Returns the number of the next round.
+fn work_until_interrupted(timer: &Timer, work: fn(u64), first_round: u64) -> u64 {
+    STEPS.store(u64::MAX, Ordering::Relaxed);
+    IS_AT_WORK.store(true, Ordering::Relaxed);
+    timer.signal_in(1 + random() % 20_000);
+    for round in first_round.. {
+        work(round);
+        if STEPS.load(Ordering::Relaxed) == 0 {
+            return round + 1;
+        }
+    }
+    unreachable!()
+}
+
+/// What is read back of a pair.
+#[derive(Default)]
+struct Seen {
+    /// How often the work and the handler have recorded each of their numbers.
+    work: HashMap<u64, u32>,
+    handler: HashMap<u64, u32>,
+    /// The name of each span, and its number.
+    spans: HashMap<SpanId, (String, Option<u64>)>,
+    /// How often each span was closed.
+    closed: HashMap<SpanId, u32>,
+    /// The spans that were closed before.
+    earlier: HashSet<SpanId>,
+}
+
+fn number(fields: &Fields, name: &str) -> Option<u64> {
+    fields.get(name).map(|value| value.to_string().parse().unwrap())
+}
+
+fn count(numbers: &mut HashMap<u64, u32>, number: Option<u64>) {
+    number.into_iter().for_each(|number| *numbers.entry(number).or_default() += 1);
+}
+
+impl Seen {
+    /// Notes the spans.
+    fn note(&mut self, item: &PerfItem) {
+        match item {
+            PerfItem::Record(PerfRecord { content: PerfContent::SpanNew { span, call_site, fields, .. }, .. }) => {
+                let of = ["number", "round", "interruption"].into_iter().find_map(|name| number(fields, name));
+                let before = self.spans.insert(*span, (call_site.name.to_string(), of));
+                assert!(before.is_none() && !self.earlier.contains(span), "{span:?} is there twice: {before:?}");
+            }
+            PerfItem::Record(PerfRecord { content: PerfContent::SpanExit { span, flags, .. }, .. }) => {
+                count_close(&mut self.closed, *span, flags & flags::CLOSED != 0);
+            }
+            PerfItem::Record(PerfRecord { content: PerfContent::SpanClose { span, .. }, .. }) => {
+                count_close(&mut self.closed, *span, true);
+            }
+            PerfItem::Record(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn named(&self, span: Option<SpanId>) -> Option<&(String, Option<u64>)> {
+        span.map(|span| self.spans.get(&span).expect("the span was recorded"))
+    }
+
+    /// Checks where each event is, after all spans are known.
+    fn check(&mut self, item: &PerfItem) {
+        match item {
+            PerfItem::Record(PerfRecord { content: PerfContent::SpanNew { span, parent, fields, .. }, .. }) => {
+                let name = &self.spans[span].0;
+                let parent = self.named(*parent).map(|(name, _)| name.as_str());
+                match name.as_str() {
+                    "within" => assert!(matches!(parent, Some("work" | "handler")), "within {parent:?}"),
+                    "work" | "outer" => assert_eq!(parent, None),
+                    _ => assert!(!matches!(parent, Some("handler" | "another")), "{name} in {parent:?}"),
+                }
+                count(&mut self.work, number(fields, "number").filter(|_| name == "work"));
+                count(&mut self.handler, number(fields, "interruption"));
+            }
+            PerfItem::Record(PerfRecord { content: PerfContent::Event { span, fields, .. }, .. }) => {
+                count(&mut self.work, number(fields, "number"));
+                count(&mut self.handler, number(fields, "interruption"));
+                let span = self.named(*span);
+                match number(fields, "within") {
+                    None => self.check_of_any(span),
+                    // Within the span of the number, or in a span in it.
+                    Some(within) => assert!(
+                        span.is_some_and(|(name, of)| name == "within" || *of == Some(within)),
+                        "{within} is in {span:?}"
+                    ),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn check_typed(&mut self, event: &Descriptor, payload: [u8; 8]) {
+        let of = u64::from_le_bytes(payload);
+        assert_eq!(event.content_ext[0], of, "the word is that of the scope around the event");
+        let span = self.named(SpanId::new(event.content_ext[3]));
+        if event.event_type == Numbers::OfWork as u16 {
+            assert_eq!(span, Some(&("work".to_owned(), Some(of))));
+            count(&mut self.work, Some(of));
+        } else {
+            self.check_of_any(span);
+            count(&mut self.handler, Some(of));
+        }
+    }
+
+    fn check_of_any(&self, span: Option<&(String, Option<u64>)>) {
+        assert!(!matches!(span, Some((name, _)) if name == "handler" || name == "another"), "{span:?} had ended");
+    }
+}
+
+fn count_close(closed: &mut HashMap<SpanId, u32>, span: SpanId, is_closed: bool) {
+    if is_closed {
+        *closed.entry(span).or_default() += 1;
+    }
+}
+
+/// Rounds before the first interruption.
+const WARM_UP: u64 = 10;
+
+fn pair(work: usize, handler: usize, interruptions: u64) {
+    let builder = || PerfRecorder::builder().anonymous().shifts(18, 25).prefault(false);
+    try_init_with(builder(), "info".parse().unwrap()).unwrap();
+    let numbers = ContentDescription::of::<Numbers>();
+    NUMBERS.install(Recorder::builder(numbers).anonymous().prefault(false).build().unwrap()).unwrap();
+    let typed = || Recorder::builder(ContentDescription::new(301, "OTHER")).anonymous().prefault(false);
+    let typed = [(); 5].map(|()| typed().build().unwrap());
+    assert!(OTHERS.set(Others { perf: builder().build().unwrap(), typed }).is_ok());
+    HANDLER.store(handler, Ordering::Relaxed);
+    // A thread records, and comes to each call site, before a handler may.
+    for number in 0..WARM_UP {
+        WORK[work].1(number);
+        HANDLERS[handler].1(INTERRUPTIONS.fetch_add(1, Ordering::Relaxed));
+    }
+    handle(libc::SIGALRM, at_a_moment);
+    handle(libc::SIGTRAP, after_an_instruction);
+    let timer = Timer::new();
+    let shards = PERF.installed().unwrap().open_readers().unwrap();
+    let typed = Reader::options().open_fd(NUMBERS.installed().unwrap().as_fd()).unwrap();
+    let mut typed = typed.cursor();
+    typed.seek(Seek::Seqno(1));
+    let mut rings = (PerfReader::from_shards(shards), typed);
+    let (mut seen, mut rounds, mut last_read) = (Seen::default(), WARM_UP, 0);
+    while INTERRUPTIONS.load(Ordering::Relaxed) < interruptions {
+        rounds = work_until_interrupted(&timer, WORK[work].1, rounds);
+        if INTERRUPTIONS.load(Ordering::Relaxed) + rounds - last_read > 10_000 {
+            last_read = INTERRUPTIONS.load(Ordering::Relaxed) + rounds;
+            read(&mut rings, &mut seen);
+        }
+    }
+    read(&mut rings, &mut seen);
+    let all_once = |numbers: &HashMap<u64, u32>, len: u64| {
+        assert!(numbers.len() as u64 == len && numbers.values().all(|times| *times == 1), "{} of {len}", numbers.len());
+    };
+    all_once(&seen.work, rounds);
+    all_once(&seen.handler, INTERRUPTIONS.load(Ordering::Relaxed));
+    println!("eventring: {rounds} rounds of {} under {}", WORK[work].0, HANDLERS[handler].0);
+}
+
+/// Reads all events, while no work is under way: each span is closed.
+fn read((reader, typed): &mut (PerfReader, Cursor), seen: &mut Seen) {
+    let items: Vec<PerfItem> = std::iter::from_fn(|| reader.next_timeout(Duration::from_millis(30))).collect();
+    items.iter().for_each(|item| seen.note(item));
+    items.iter().for_each(|item| seen.check(item));
+    let mut payload = Vec::new();
+    while let Next::Event(event) = typed.next() {
+        let payload = typed.payload(&event, &mut payload).valid().expect("the ring holds all");
+        seen.check_typed(&event, payload.try_into().unwrap());
+    }
+    assert!(seen.spans.keys().all(|span| seen.closed.remove(span) == Some(1)), "each span is closed once");
+    assert!(seen.closed.is_empty(), "nothing else is closed");
+    seen.earlier.extend(seen.spans.drain().map(|(span, _)| span));
+}
+
+#[test]
+fn a_handler_that_records_at_any_instruction_spoils_nothing() {
+    if let Some(part) = part() {
+        let [work, handler, interruptions] = part.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<_>>()[..] else {
+            panic!("{part}")
+        };
+        pair(work, handler, interruptions as u64);
+        return std::fs::write(place(), "done").unwrap();
+    }
+    let interruptions = std::env::var("EVENTRING_INTERRUPTIONS").unwrap_or("2000".into());
+    let directory = tempfile::tempdir().unwrap();
+    let mut failed = Vec::new();
+    for (work, handler) in (0..WORK.len()).flat_map(|work| (0..HANDLERS.len()).map(move |handler| (work, handler))) {
+        let place = directory.path().join(format!("{work} {handler}"));
+        let part = format!("{work} {handler} {interruptions}");
+        let test = test_name!("a_handler_that_records_at_any_instruction_spoils_nothing");
+        let run = play(test, &part, &place).stderr(Stdio::piped()).output().unwrap();
+        if !run.status.success() || !place.exists() {
+            let (work, handler) = (WORK[work].0, HANDLERS[handler].0);
+            failed.push(format!("{work} under {handler}: {}, {}", run.status, String::from_utf8_lossy(&run.stderr)));
+        }
+    }
+    assert!(failed.is_empty(), "{} pairs of 30:\n{}", failed.len(), failed.join("\n"));
+}
