@@ -6,7 +6,7 @@
 use eventring::files::FileId;
 use eventring::shm::{self, is_own_or_roots};
 use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, fstat, makedev, memfd_create, open};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::path::{Path, PathBuf};
@@ -168,6 +168,7 @@ impl<'a> Mount<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::io::Read as _;
 
     #[test]

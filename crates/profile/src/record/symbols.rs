@@ -9,7 +9,7 @@ use crate::frame::Frame;
 use crate::schema::{Resolved, Stacks as Event};
 use crate::symbols::{Name, of_file, of_kernel};
 use eventring::files::FileId;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A file, and the addresses in it with their places.
