@@ -57,7 +57,7 @@ pub(super) mod held {
 
     /// Nothing is awaited.
     #[derive(Default)]
-    pub(crate) struct WhyAwaited;
+    pub(crate) struct WhyAwaited {}
 
     #[expect(clippy::unused_self, reason = "it is called like the other one")]
     impl WhyAwaited {

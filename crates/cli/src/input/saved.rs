@@ -31,9 +31,10 @@ fn is_capture(name: &Path) -> bool {
 /// Returns true if the name has no slash and is that of a ring. It then means the ring, whatever has the same name in
 /// the current directory. (A capture may lie where the rings are.)
 pub(crate) fn is_of_ring(name: &Path) -> bool {
-    let Ok(name @ RingName::Bare(_)) = RingName::new(name) else { return false };
-    let paths = RingDirectories::from_environment().paths_for_reading(&name);
-    paths.iter().any(|path| path.is_file() && !CaptureFile::is_capture(path).unwrap_or(false))
+    let Ok(RingName::Bare(name)) = RingName::new(name) else { return false };
+    let paths = RingDirectories::from_environment().for_reading().into_iter().map(|directory| directory.join(&name));
+    let mut paths = paths.filter(|path| path.is_file());
+    paths.any(|path| !CaptureFile::is_capture(&path).unwrap_or(false))
 }
 
 /// A capture to read.

@@ -193,6 +193,6 @@ fn a_pipe_in_the_place_of_a_capture_is_not_waited_for() {
     let (opened, is_capture) = hear.recv_timeout(Duration::from_secs(30)).unwrap();
     let error = opened.unwrap_err();
     assert_eq!(error.kind(), eventring_capture::CaptureErrorKind::NotACapture);
-    assert!(error.to_string().contains("no regular file"), "{error}");
+    assert!(error.to_string().contains("it is a pipe, expected a regular file"), "{error}");
     assert!(!is_capture.unwrap());
 }
