@@ -126,3 +126,34 @@ fn of_two_threads_in_a_span_busy_adds_the_times_and_idle_is_the_time_without_one
     // The total, itself, 30 + 30 + 5 ms of threads, and 10 + 6 ms without one.
     assert!(row.contains("61.0 ms  61.0 ms  65.0 ms  16.0 ms"), "{row}");
 }
+
+#[test]
+fn the_parents_of_an_open_span_end_with_the_first_one_that_is_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = capture(directory.path(), |made| {
+        made.call_site(1000, 1, CallSiteKind::Span, "step", &[]);
+        for (id, parent) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
+            made.span_new(2000 + id, 1, (id, parent), 1, &[]);
+        }
+        // It was closed a moment ago, so records of it may still come.
+        made.span(PerfEvent::SpanClose, 2100, 1, 2, 1);
+    });
+    let opened = run(&["open", file.to_str().unwrap(), "--json"]).json();
+    let parents = opened["spans"].as_array().unwrap().iter().map(|span| (span["id"].clone(), span["parents"].clone()));
+    let parents: Vec<String> = parents.map(|(id, parents)| format!("{id} in {parents}")).collect();
+    assert_eq!(parents, ["1 in []", "3 in [2]", "4 in [3,2]"]);
+}
+
+#[test]
+fn a_span_that_several_threads_are_in_is_not_without_one_of_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = capture(directory.path(), |made| {
+        made.thread(1000, 2, "other");
+        made.call_site(1000, 1, CallSiteKind::Span, "shared", &[]);
+        made.span_new(2000, 1, (1, 0), 1, &[]);
+        [1, 2].into_iter().for_each(|thread| made.span(PerfEvent::SpanEnter, 2010, thread, 1, 1));
+    });
+    let code = |condition: &str| run(&["summary", file.to_str().unwrap(), "--where", condition]).code;
+    assert_eq!(["thread=main", "thread=other", "thread!=third"].map(code), [Some(0); 3]);
+    assert_eq!(["thread!=main", "thread!=other", "thread=third"].map(code), [Some(2); 3]);
+}
