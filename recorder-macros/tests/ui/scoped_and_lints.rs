@@ -1,11 +1,10 @@
 //! The attribute `scoped` hides nothing from lints.
-#![deny(warnings)]
+#![deny(dead_code)]
 
 use eventring::scoped;
 
 #[scoped]
 fn dead(number: u8) -> u8 {
-    let unused = 3;
     number
 }
 
@@ -13,14 +12,9 @@ struct Stack;
 
 impl Stack {
     #[scoped]
-    fn dead(&self) {}
-
-    #[scoped]
-    fn badName(mut self) -> Self {
-        self
-    }
+    fn dead_method(&self) {}
 }
 
 fn main() {
-    let _ = Stack.badName();
+    let _ = Stack;
 }
