@@ -155,7 +155,7 @@ fn read(file: &File, bytes: u64) -> Result<(Vec<Segment>, Notes), String> {
         [0x28, 0xb5, 0x2f, 0xfd, _] | [0x1f, 0x8b, ..] | [0x04, 0x22, 0x4d, 0x18, _] | [0xfd, b'7', ..] => {
             return Err("it is compressed; decompress it first, for example with `coredumpctl dump -o core`".to_owned());
         }
-        _ => return Err("it does not begin with an ELF header".to_owned()),
+        _ => return Err("it is no core file, expected an ELF header".to_owned()),
     }
     let damaged = |error: object::read::Error| format!("its ELF headers are damaged ({error}); copy it again, whole");
     let header = FileHeader64::<Endianness>::parse(&cache).map_err(damaged)?;

@@ -61,6 +61,13 @@ pub fn program(arguments: &[&str]) -> Command {
     command
 }
 
+/// Makes the command whose rings lie in this directory, if nothing says where.
+pub fn program_in(rings: &Path, arguments: &[&str]) -> Command {
+    let mut command = program(arguments);
+    command.env("EVENTRING_DIR", rings);
+    command
+}
+
 pub fn finish(mut command: Command) -> Run {
     // A program that a test has copied is busy as long as a child of another test, forked meanwhile, has its file open.
     let is_busy = |ended: &std::io::Result<Output>| {
@@ -113,7 +120,11 @@ pub struct Live {
 
 impl Live {
     pub fn start(arguments: &[&str]) -> Self {
-        let mut child = program(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::of(program(arguments))
+    }
+
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
         Self { child, out, err }

@@ -2,7 +2,7 @@
 
 use super::roles::play;
 use super::{Profiled, profile, profiled};
-use crate::program::{argument, directory, finish, program};
+use crate::program::{argument, directory, finish, program_in};
 use eventring_stress::child::{self, Talk, part};
 use eventring_stress::test_name;
 use std::time::Duration;
@@ -43,7 +43,8 @@ fn a_process_that_a_running_program_starts_is_followed() {
     let mut talk = Talk::with(child::play(RUNNING, "forks", &place));
     talk.hear();
     let id = format!("pid:{}", talk.child.id());
-    let command = program(&["profile", &id, "--sched", "--json", "-d", "20s", "-o", argument(&file)]);
+    let words = ["profile", &id, "--sched", "--json", "-d", "20s", "-o", argument(&file)];
+    let command = program_in(directory.path(), &words);
     let looks = std::thread::spawn(move || finish(command));
     // It may take a while until it looks, and nothing outside of it says when.
     std::thread::sleep(Duration::from_secs(3));

@@ -1,7 +1,7 @@
 //! The rings of programs that nobody names, and profiles that end before their program.
 
 use super::roles::play;
-use crate::program::{Live, PROGRAM, Run, argument, directory, finish, place, run};
+use crate::program::{Live, PROGRAM, Run, argument, directory, finish, place, program_in, run};
 use eventring_stress::child::{self, Talk, part};
 use eventring_stress::test_name;
 use rustix::process::{Pid, Signal, kill_process};
@@ -63,7 +63,9 @@ fn a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie() {
     let ended = profiled(QUICK, "quick", &place(&rings, "quick"), rings.path(), &file);
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert_eq!(std::fs::read_dir(rings.path()).unwrap().count(), 1, "rings were left: {ended:?}");
-    let none = run(&["profile", "-o", argument(&rings.path().join("none.evc")), "--sched", "--", "true"]);
+    let without = rings.path().join("none.evc");
+    let words = ["profile", "-o", argument(&without), "--sched", "--", "true"];
+    let none = finish(program_in(rings.path(), &words));
     assert!(none.err.contains("no ring of the program was found; if it has one, name it"), "{none:?}");
 }
 
@@ -117,7 +119,8 @@ fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
     assert_eq!(talk.hear(), "ready");
     let file = directory.path().join("p.evc");
     let process = format!("pid:{}", talk.child.id());
-    let ended = run(&["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"]);
+    let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
+    let ended = finish(program_in(directory.path(), &words));
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert!(ended.err.contains("(the time was over)"), "{ended:?}");
     assert!(talk.end().success());
@@ -133,7 +136,8 @@ fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
     let options = ["--stacks", "--hz", "50000", "-d", "500ms"];
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let process = format!("pid:{}", busy.id());
-    let mut profile = Live::start(&[&["profile", &process, "-o", argument(&file)], &options[..]].concat());
+    let words = [&["profile", &process, "-o", argument(&file)], &options[..]].concat();
+    let mut profile = Live::of(program_in(directory.path(), &words));
     let until = Instant::now() + Duration::from_secs(60);
     while profile.child.try_wait().unwrap().is_none() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
@@ -151,8 +155,10 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
     let file = directory.path().join("p.evc");
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let process = format!("pid:{}", sleeper.id());
-    let profile = Live::start(&["profile", &process, "-o", argument(&file), "--sched"]);
+    let words = ["profile", &process, "-o", argument(&file), "--sched"];
+    let mut profile = Live::of(program_in(directory.path(), &words));
     while !std::fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
+        assert_eq!(profile.child.try_wait().unwrap(), None);
         std::thread::sleep(Duration::from_millis(10));
     }
     let id = Pid::from_raw(profile.child.id() as i32).unwrap();
@@ -170,7 +176,8 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     let file = directory.path().join("p.evc");
     let profile = |options: &[&str]| {
         let begin = ["profile", "-f", "-o", argument(&file), "--json"];
-        run(&[&begin[..], options, &["--", "sh", "-c", "sleep 0.05; sleep 0.05"]].concat())
+        let words = [&begin[..], options, &["--", "sh", "-c", "sleep 0.05; sleep 0.05"]].concat();
+        finish(program_in(directory.path(), &words))
     };
     let said = profile(&["--syscalls"]).json();
     if said["missing"] != serde_json::json!([]) {
