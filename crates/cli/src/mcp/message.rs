@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_is_nested_deep_is_json_and_the_right_thing_is_said_of_it() {
-        let nested = |depth: usize| [&"["[..], "]"].map(|bracket| bracket.repeat(depth)).concat();
+        let nested = |depth: usize| ["[", "]"].map(|bracket| bracket.repeat(depth)).concat();
         // A batch of one message, which is none.
         assert_eq!(ask(&nested(200)).unwrap()[0]["error"]["code"], INVALID_REQUEST);
         let request = |method: &str, depth| {
