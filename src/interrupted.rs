@@ -40,6 +40,20 @@ impl Mark {
         self.0.set(before);
         result
     }
+
+    /// Calls `change` like [`Self::during`]. Returns `None`, without a call, if the mark is set already.
+    #[inline(always)]
+    pub(crate) fn first<R>(&self, change: impl FnOnce() -> R) -> Option<R> {
+        if self.is_set() {
+            return None;
+        }
+        self.0.set(true);
+        compiler_fence(Ordering::SeqCst);
+        let result = change();
+        compiler_fence(Ordering::SeqCst);
+        self.0.set(false);
+        Some(result)
+    }
 }
 
 /// Number of bits of a pointer that are 0 in all addresses of programs. They hold an owner's number.
@@ -171,8 +185,9 @@ mod tests {
         let mark = Mark::new();
         mark.during(|| {
             mark.during(|| assert!(mark.is_set()));
-            assert!(mark.is_set());
+            assert!(mark.is_set() && mark.first(|| ()).is_none() && mark.is_set());
         });
         assert!(!mark.is_set());
+        assert!(mark.first(|| mark.first(|| ()).is_none() && mark.is_set()) == Some(true) && !mark.is_set());
     }
 }

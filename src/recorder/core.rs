@@ -3,6 +3,7 @@
 use super::config::ContentDescription;
 use super::domain_switch::DomainSwitch;
 use super::events::TakenEvents;
+use super::thread_cursors::REMEMBERED;
 use crate::clock::Clock;
 use crate::interrupted::OwnerTag;
 use crate::layout::extension;
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     recorded_domains: AtomicU64,
     /// True if the ring keeps start records.
     has_start_table: bool,
+    /// The place in which a thread remembers its payload cursor.
+    pub(super) place: u8,
     /// Tag of `id`, by which a thread finds its payload cursor for this recorder.
     pub(super) tag: OwnerTag,
     pub(super) clock: &'static Clock,
@@ -60,6 +63,7 @@ impl Core {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self {
             tag: OwnerTag::of(id),
+            place: (id % REMEMBERED as u64) as u8,
             id,
             overflow_expire_bytes,
             // A payload is not recorded if its padded size reaches the limit: `overflow_expire_bytes`, or 2^32 if that

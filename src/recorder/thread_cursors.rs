@@ -6,9 +6,9 @@ use crate::ring::payload_cursor::{CursorId, PayloadCursor};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-/// Number of places in which a thread remembers its payload cursors, to find them without a search. The recorder's tag
-/// selects the place. Most programs record to one or two rings.
-const REMEMBERED: usize = 4;
+/// Number of places in which a thread remembers its payload cursors, to find them without a search. The recorder's id
+/// modulo this number selects the place. Most programs record to one or two rings.
+pub(super) const REMEMBERED: usize = 4;
 
 /// A payload cursor that this thread holds until its end.
 struct Held {
@@ -32,11 +32,12 @@ thread_local! {
 /// the fast path of [`of_this_thread`].
 #[inline(always)]
 pub(super) fn remembered(core: &Core) -> Option<&PayloadCursor> {
-    let remembered = REMEMBER.with(|slots| slots[core.tag.place(REMEMBERED)].get());
+    let remembered = REMEMBER.with(|slots| slots[usize::from(core.place) % REMEMBERED].get());
+    let cursor = remembered.of(core.tag)?;
     // SAFETY: the pointer was made from a `&PayloadCursor` of a core with this tag. No two cores have the same tag, so
     // that core is the core `core`. A payload cursor keeps its address and lives until its core is dropped. `core` is
     // borrowed here, so the cursor outlives the result.
-    remembered.of(core.tag).map(|cursor| unsafe { &*cursor })
+    Some(unsafe { &*cursor })
 }
 
 /// Returns the calling thread's payload cursor of `core`.
@@ -50,7 +51,7 @@ pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&PayloadCursor> {
     }
     let id = HELD.try_with(|held| held.find_or_acquire(core)).ok().flatten()?;
     let cursor = core.writer.cursors().get(id)?;
-    REMEMBER.with(|slots| slots[core.tag.place(REMEMBERED)].set(Owned::new(core.tag, cursor)));
+    REMEMBER.with(|slots| slots[usize::from(core.place) % REMEMBERED].set(Owned::new(core.tag, cursor)));
     Some(cursor)
 }
 

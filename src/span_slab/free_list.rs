@@ -54,17 +54,15 @@ impl FreeList {
     /// nothing if the list is empty, or is being changed.
     #[inline(always)]
     pub(super) fn pop_if(&self, is_wanted: impl FnOnce(u64) -> bool) -> Option<u64> {
-        if self.is_changing() {
-            return None;
-        }
-        self.is_changing.during(|| {
+        let popped = self.is_changing.first(|| {
             let len = self.len.get().checked_sub(1)?;
             let index = self.indices.get(len as usize)?.get().into();
             is_wanted(index).then(|| {
                 self.len.set(len);
                 index
             })
-        })
+        });
+        popped.flatten()
     }
 
     #[inline(always)]
@@ -75,17 +73,15 @@ impl FreeList {
     /// Adds a cell. Returns false and changes nothing if there is no room, or if the list is being changed.
     #[inline(always)]
     pub(super) fn push(&self, index: u64) -> bool {
-        if self.is_changing() {
-            return false;
-        }
-        self.is_changing.during(|| {
+        let is_added = self.is_changing.first(|| {
             let len = self.len.get();
             let Some(last) = self.indices.get(len as usize) else { return false };
             // Indices have 24 bits, so the cast loses nothing.
             last.set(index as u32);
             self.len.set(len + 1);
             true
-        })
+        });
+        is_added == Some(true)
     }
 
     /// Returns true if [`Self::push`] will probably find room. (Code that interrupts the thread may fill the list.)

@@ -97,10 +97,11 @@ impl ThreadState {
     /// Otherwise returns `None`.
     #[inline(always)]
     pub(super) fn try_ring<'r>(&self, recorder: &'r PerfCore) -> Option<&'r Recorder> {
+        let ring = self.last_ring.get().of(recorder.recording_tag())?;
         // SAFETY: here `recording_tag` has returned the tag of `recorder`. (While `recorder` is switched off, it returns
         // a tag that no cached ring has.) So, as in `ring_if_of`, the pointer was made from a ring of `recorder`, and
         // this ring stays at its address while `recorder` is borrowed.
-        self.last_ring.get().of(recorder.recording_tag()).map(|ring| unsafe { &*ring })
+        Some(unsafe { &*ring })
     }
 
     /// Returns the thread's ring of `recorder`, whether the recorder is switched on or not. If the thread has no

@@ -34,12 +34,22 @@ const INLINE: usize = 32;
 #[repr(C)]
 pub(super) struct SpanStack {
     len: Cell<usize>,
-    /// Mark of a change. Code that interrupts a change only adds entries and removes them again: it removes no entries
-    /// of closed spans.
+    /// Mark of a change on a slow path. Code that interrupts such a change only adds entries and removes them again: it
+    /// removes no entries of closed spans.
     is_changing: Mark,
+    /// The number of entries of closed spans that were removed so far. A fast path that was interrupted sees by it that
+    /// entries have moved.
+    removed: Cell<usize>,
     inline: [EntryCell; INLINE],
     /// Length at which the entries of closed spans are removed: twice the length that was left the last time.
     look_at: Cell<usize>,
+}
+
+/// What a change of the stack begins with: the length, and [`SpanStack::removed`].
+#[derive(Clone, Copy)]
+struct Seen {
+    removed: usize,
+    len: usize,
 }
 
 /// An entry that was removed from the stack, and the span that is current without it.
@@ -54,31 +64,58 @@ pub(super) struct Popped {
 /// the caller take the slow path.
 impl SpanStack {
     /// Adds an entry like [`Self::push`] and returns true. Returns false and changes nothing if the entry would be a
-    /// duplicate, or if there is no room for it in `inline`.
+    /// duplicate, if there is no room for it in `inline`, or if the thread was interrupted.
     #[inline(always)]
     pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
-        self.is_changing.during(|| {
-            let len = self.len.get();
-            let Some(cell) = self.inline.get(len) else { return false };
-            if self.inline[..len].iter().any(|cell| cell.span_id() == span_id) {
-                return false;
-            }
-            let tag = u64::from(call_site_id) << 32 | u64::from(owner);
-            self.push_inline(len, cell, SpanEntry { span_id, local_id, tag });
-            true
-        })
+        let seen = self.seen();
+        let Some(cell) = self.inline.get(seen.len) else { return false };
+        if self.inline[..seen.len].iter().any(|cell| cell.span_id() == span_id) {
+            return false;
+        }
+        let tag = u64::from(call_site_id) << 32 | u64::from(owner);
+        self.try_add(seen, cell, SpanEntry { span_id, local_id, tag })
     }
 
-    /// Adds an entry, which `cell` is for. The mark is set.
+    /// Returns what a change of the stack begins with.
     #[inline(always)]
-    fn push_inline(&self, len: usize, cell: &EntryCell, entry: SpanEntry) {
-        cell.set(entry);
-        self.len.set(len + 1);
+    fn seen(&self) -> Seen {
+        let removed = self.removed.get();
         compiler_fence(Ordering::SeqCst);
-        // Until here, code that interrupts the thread may have used the cell for a span of its own.
-        if cell.span_id() != entry.span_id {
-            cell.set(entry);
+        Seen { removed, len: self.len.get() }
+    }
+
+    /// Adds an entry, which `cell` is for, and returns true. Returns false and changes nothing if the thread was
+    /// interrupted meanwhile by code that has used the cell, or has removed entries.
+    #[inline(always)]
+    fn try_add(&self, seen: Seen, cell: &EntryCell, entry: SpanEntry) -> bool {
+        cell.set(entry);
+        self.len.set(seen.len + 1);
+        compiler_fence(Ordering::SeqCst);
+        let is_whole = cell.span_id() == entry.span_id && self.removed.get() == seen.removed;
+        if !is_whole {
+            self.take_back(seen.removed, seen.len, entry.span_id);
         }
+        is_whole
+    }
+
+    /// Takes back an entry that was added while the thread was interrupted.
+    #[cold]
+    #[inline(never)]
+    fn take_back(&self, removed: usize, len_before: usize, span_id: u64) {
+        let len = self.len.get();
+        if len == len_before + 1 {
+            self.len.set(self.len_without_removed(Seen { removed, len: len_before }));
+        } else if self.inline.get(len.wrapping_sub(1)).is_some_and(|top| top.span_id() == span_id) {
+            // Entries were removed after the length was stored, and this one has moved with the others.
+            self.len.set(len - 1);
+        }
+    }
+
+    /// Returns the length that the stack had when the change began, less the entries that were removed since. If they
+    /// were removed before the length was stored, this is the length that the stack should have.
+    #[inline(always)]
+    fn len_without_removed(&self, seen: Seen) -> usize {
+        seen.len.saturating_sub(self.removed.get().wrapping_sub(seen.removed))
     }
 
     /// Returns true if [`Self::push_new_scope`] has room for an entry.
@@ -90,34 +127,42 @@ impl SpanStack {
     /// Adds an entry of a scope that has just been made, so it is no duplicate.
     #[inline(always)]
     pub(super) fn push_new_scope(&self, span_id: u64, call_site_id: u32) {
-        self.is_changing.during(|| {
-            let len = self.len.get();
-            let Some(cell) = self.inline.get(len) else { return };
-            self.push_inline(len, cell, SpanEntry::of_scope(span_id, call_site_id));
-        });
+        let seen = self.seen();
+        let Some(cell) = self.inline.get(seen.len) else { return };
+        if !self.try_add(seen, cell, SpanEntry::of_scope(span_id, call_site_id)) {
+            self.push_new_scope_slow(span_id, call_site_id);
+        }
     }
 
     /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
     /// in every other case. The last entry may belong to another span, be a duplicate, be hidden, be unrecorded, or
-    /// lie on the heap. The stack may be empty, or the entry before the last may be a duplicate or hidden.
+    /// lie on the heap; or the thread was interrupted. The stack may be empty, or the entry before the last may be a duplicate or hidden.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
-        self.is_changing.during(|| {
-            let last = self.len.get().wrapping_sub(1);
-            let entry = self.inline.get(last)?.get();
-            if entry.local_id != local_id || !entry.is_plain_of(owner) {
-                return None;
+        let seen = self.seen();
+        let last = seen.len.wrapping_sub(1);
+        let entry = self.inline.get(last)?.get();
+        if entry.local_id != local_id || !entry.is_plain_of(owner) {
+            return None;
+        }
+        let current_span_id = match self.inline[..last].last().map(EntryCell::get) {
+            None => 0,
+            Some(below) if below.is_current() => below.span_id,
+            Some(_) => return None,
+        };
+        // From here on, code that interrupts the thread may use the cell.
+        compiler_fence(Ordering::SeqCst);
+        self.len.set(last);
+        compiler_fence(Ordering::SeqCst);
+        if self.removed.get() != seen.removed {
+            // If the entries were removed after the length was stored, this one is gone, and the slow path does not miss
+            // it.
+            if self.len.get() == last {
+                self.len.set(self.len_without_removed(seen));
             }
-            let current_span_id = match self.inline[..last].last().map(EntryCell::get) {
-                None => 0,
-                Some(below) if below.is_current() => below.span_id,
-                Some(_) => return None,
-            };
-            // From here on, code that interrupts the thread may use the cell.
-            compiler_fence(Ordering::SeqCst);
-            self.len.set(last);
-            Some(Popped { entry, current_span_id })
-        })
+            return None;
+        }
+        Some(Popped { entry, current_span_id })
     }
 
     /// Returns the id of the current span of `owner`. Returns 0 if the stack is empty. Returns `None` if the last entry
@@ -139,6 +184,7 @@ impl SpanStack {
         Self {
             len: Cell::new(0),
             is_changing: Mark::new(),
+            removed: Cell::new(0),
             inline: [const { EntryCell::new() }; INLINE],
             look_at: Cell::new(INLINE),
         }
@@ -165,11 +211,17 @@ impl SpanStack {
             self.remove_closed();
         }
         self.is_changing.during(|| {
-            let len = self.len.get();
-            match self.inline.get(len) {
-                Some(cell) => self.push_inline(len, cell, entry),
+            let seen = self.seen();
+            match self.inline.get(seen.len) {
+                Some(cell) => {
+                    cell.set(entry);
+                    self.len.set(seen.len + 1);
+                    compiler_fence(Ordering::SeqCst);
+                    // Until here, code that interrupts the thread may have used the cell for a span of its own.
+                    cell.set(entry);
+                }
                 // The allocator may record meanwhile, too.
-                None if heap::push(entry) => self.len.set(len + 1),
+                None if heap::push(entry) => self.len.set(seen.len + 1),
                 None => return false,
             }
             true
@@ -233,6 +285,7 @@ impl SpanStack {
                     self.hide_below(kept, entry);
                 }
             }
+            self.removed.set(self.removed.get().wrapping_add(self.len.get() - kept));
             self.truncate(kept);
             self.look_at.set(INLINE.max(2 * kept));
         });
@@ -251,6 +304,7 @@ impl SpanStack {
                 if entry.is_open() {
                     break;
                 }
+                self.removed.set(self.removed.get().wrapping_add(1));
                 self.truncate(last);
                 self.hide_below(last, entry);
             }
