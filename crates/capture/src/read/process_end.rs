@@ -7,7 +7,8 @@ use eventring::reader::RingEnd;
 /// The life of a program, as far as a capture knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CapturedLife {
-    /// The program lived until the end of the capture, in nanoseconds since the epoch.
+    /// The program lived at the end of the capture. Its state is known until this time, in nanoseconds since the epoch:
+    /// the end, or that of the last event that was read, if more had been recorded.
     Lived(u64),
     /// The program had ended.
     Ended {
@@ -45,7 +46,9 @@ impl CaptureFile {
             rings().next().and_then(of_capture).map_or(whole.ended_epoch_nanos, |capture| capture.ended_epoch_nanos);
         let of_rings = || rings().filter_map(|ring| whole.stats.rings.get(ring as usize));
         if of_rings().any(|ring| ring.was_live) {
-            let until = ended.max(last_nanos);
+            // Of events that were recorded and not read, some may have closed what was open.
+            let has_unread = of_rings().any(|ring| ring.unread > 0) && last_nanos > 0;
+            let until = if has_unread { last_nanos } else { ended.max(last_nanos) };
             return if to_nanos < until { CapturedLife::Unknown } else { CapturedLife::Lived(until) };
         }
         let known = of_rings().filter_map(|ring| ring.end).reduce(RingEnd::and);

@@ -262,3 +262,29 @@ fn a_block_of_no_ring_and_a_block_with_another_count_are_left_out() {
         assert!(events.problems()[0].contains(problem), "{:?}", events.problems());
     }
 }
+
+#[test]
+fn a_program_whose_later_events_were_not_read_is_known_until_the_last_one_that_was() {
+    use eventring::recorder::{ContentDescription, Recorder};
+    let recorder = Recorder::builder(ContentDescription::new(300, "SHOP")).anonymous().shifts(20, 21).build().unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let capture = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                recorder.record(2, [0; 4], b"");
+            }
+        });
+        while recorder.stats().last_seqno < 200_000 {
+            std::thread::yield_now();
+        }
+        let reader = eventring::reader::Reader::options().open_fd(recorder.as_fd()).unwrap();
+        let capture = capture_now(vec![reader], || true);
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        capture.unwrap().0
+    });
+    let end = capture.end().unwrap();
+    let last_nanos = stamps(&capture).iter().map(|(_, nanos)| *nanos).max().unwrap();
+    assert!(end.stats.rings[0].was_live && end.stats.rings[0].unread > 0 && last_nanos < end.ended_epoch_nanos);
+    // Later, what was open at the last event may have been closed.
+    assert_eq!(capture.life_of(capture.rings()[0].process), CapturedLife::Lived(last_nanos));
+}
