@@ -73,21 +73,23 @@ impl FreeList {
     /// Adds a cell. Returns false and changes nothing if there is no room, or if the list is being changed.
     #[inline(always)]
     pub(super) fn push(&self, index: u64) -> bool {
+        self.close_and_push(index, || ())
+    }
+
+    /// Adds a cell like [`Self::push`], after `close` has closed it. Code that interrupts the thread does not find an
+    /// open cell in the list. If there is no room, `close` is not called.
+    #[inline(always)]
+    pub(super) fn close_and_push(&self, index: u64, close: impl FnOnce()) -> bool {
         let is_added = self.is_changing.first(|| {
             let len = self.len.get();
             let Some(last) = self.indices.get(len as usize) else { return false };
+            close();
             // Indices have 24 bits, so the cast loses nothing.
             last.set(index as u32);
             self.len.set(len + 1);
             true
         });
         is_added == Some(true)
-    }
-
-    /// Returns true if [`Self::push`] will probably find room. (Code that interrupts the thread may fill the list.)
-    #[inline(always)]
-    pub(super) fn has_room(&self) -> bool {
-        (self.len.get() as usize) < LEN_MAX && !self.is_changing()
     }
 
     #[cfg(test)]
@@ -159,7 +161,7 @@ impl SpanSlab {
     }
 
     #[inline(always)]
-    pub(super) fn put(&self, free: &FreeList, index: u64) {
+    fn put(&self, free: &FreeList, index: u64) {
         if !free.push(index) {
             self.put_slow(free, index);
         }

@@ -208,12 +208,10 @@ impl SpanSlab {
         }
         // Acquire, as in `drop_handle`.
         let state = cell.state.load(Ordering::Acquire);
-        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.has_room() {
+        let close = || cell.id.store(id | CLOSED, Ordering::Relaxed);
+        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.close_and_push(index, close) {
             return None;
         }
-        // The cell is closed before it is in the list: code that interrupts the thread may take it from there at once.
-        cell.id.store(id | CLOSED, Ordering::Relaxed);
-        self.put(free, index);
         Some((state >> 32) as u32)
     }
 
@@ -223,13 +221,8 @@ impl SpanSlab {
     pub(crate) fn try_close_of_layer(&self, free: &FreeList, id: u64) -> bool {
         let index = id & INDEX_MASK;
         let Some(cell) = self.first.get(index as usize) else { return false };
-        let is_freed = id & !LAYER_BIT <= BELOW_LAST_IDS && free.has_room();
-        if is_freed {
-            // In this order, as in `try_drop_only_handle`.
-            cell.id.store(id | CLOSED, Ordering::Relaxed);
-            self.put(free, index);
-        }
-        is_freed
+        let close = || cell.id.store(id | CLOSED, Ordering::Relaxed);
+        id & !LAYER_BIT <= BELOW_LAST_IDS && free.close_and_push(index, close)
     }
 
     /// Returns true if the span with this id is open. Another thread may close the span at any time, unless the caller

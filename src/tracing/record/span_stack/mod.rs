@@ -37,19 +37,9 @@ pub(super) struct SpanStack {
     /// Mark of a change on a slow path. Code that interrupts such a change only adds entries and removes them again: it
     /// removes no entries of closed spans.
     is_changing: Mark,
-    /// The number of entries of closed spans that were removed so far. A fast path that was interrupted sees by it that
-    /// entries have moved.
-    removed: Cell<usize>,
     inline: [EntryCell; INLINE],
     /// Length at which the entries of closed spans are removed: twice the length that was left the last time.
     look_at: Cell<usize>,
-}
-
-/// What a change of the stack begins with: the length, and [`SpanStack::removed`].
-#[derive(Clone, Copy)]
-struct Seen {
-    removed: usize,
-    len: usize,
 }
 
 /// An entry that was removed from the stack, and the span that is current without it.
@@ -67,33 +57,26 @@ impl SpanStack {
     /// duplicate, if there is no room for it in `inline`, or if the thread was interrupted.
     #[inline(always)]
     pub(super) fn try_push(&self, span_id: u64, local_id: u64, call_site_id: u32, owner: u32) -> bool {
-        let seen = self.seen();
-        let Some(cell) = self.inline.get(seen.len) else { return false };
-        if self.inline[..seen.len].iter().any(|cell| cell.span_id() == span_id) {
+        let len = self.len.get();
+        let Some(cell) = self.inline.get(len) else { return false };
+        if self.inline[..len].iter().any(|cell| cell.span_id() == span_id) {
             return false;
         }
         let tag = u64::from(call_site_id) << 32 | u64::from(owner);
-        self.try_add(seen, cell, SpanEntry { span_id, local_id, tag })
-    }
-
-    /// Returns what a change of the stack begins with.
-    #[inline(always)]
-    fn seen(&self) -> Seen {
-        let removed = self.removed.get();
-        compiler_fence(Ordering::SeqCst);
-        Seen { removed, len: self.len.get() }
+        self.try_add(len, cell, SpanEntry { span_id, local_id, tag })
     }
 
     /// Adds an entry, which `cell` is for, and returns true. Returns false and changes nothing if the thread was
-    /// interrupted meanwhile by code that has used the cell, or has removed entries.
+    /// interrupted meanwhile by code that has used the cell, or has removed entries of closed spans: both leave another
+    /// span in the cell.
     #[inline(always)]
-    fn try_add(&self, seen: Seen, cell: &EntryCell, entry: SpanEntry) -> bool {
+    fn try_add(&self, len: usize, cell: &EntryCell, entry: SpanEntry) -> bool {
         cell.set(entry);
-        self.len.set(seen.len + 1);
+        self.len.set(len + 1);
         compiler_fence(Ordering::SeqCst);
-        let is_whole = cell.span_id() == entry.span_id && self.removed.get() == seen.removed;
+        let is_whole = cell.span_id() == entry.span_id;
         if !is_whole {
-            self.take_back(seen.removed, seen.len, entry.span_id);
+            self.take_back(len, entry.span_id);
         }
         is_whole
     }
@@ -101,21 +84,22 @@ impl SpanStack {
     /// Takes back an entry that was added while the thread was interrupted.
     #[cold]
     #[inline(never)]
-    fn take_back(&self, removed: usize, len_before: usize, span_id: u64) {
-        let len = self.len.get();
-        if len == len_before + 1 {
-            self.len.set(self.len_without_removed(Seen { removed, len: len_before }));
-        } else if self.inline.get(len.wrapping_sub(1)).is_some_and(|top| top.span_id() == span_id) {
-            // Entries were removed after the length was stored, and this one has moved with the others.
-            self.len.set(len - 1);
-        }
+    fn take_back(&self, len_before: usize, span_id: u64) {
+        let top = self.len.get().wrapping_sub(1);
+        // If entries were removed after the length was stored, the entry has moved with the others.
+        let has_moved = self.inline.get(top).is_some_and(|cell| cell.span_id() == span_id);
+        self.correct_len(if has_moved { top } else { len_before });
     }
 
-    /// Returns the length that the stack had when the change began, less the entries that were removed since. If they
-    /// were removed before the length was stored, this is the length that the stack should have.
-    #[inline(always)]
-    fn len_without_removed(&self, seen: Seen) -> usize {
-        seen.len.saturating_sub(self.removed.get().wrapping_sub(seen.removed))
+    /// Corrects the length after an interruption that may have removed entries before the length was stored. The cells
+    /// that became free are empty.
+    #[cold]
+    #[inline(never)]
+    fn correct_len(&self, len_max: usize) {
+        let len = self.len.get().min(len_max);
+        let is_empty = |at: &usize| self.inline.get(at - 1).is_some_and(|cell| cell.span_id() == 0);
+        let free = (1..=len).rev().take_while(is_empty).count();
+        self.len.set(len - free);
     }
 
     /// Returns true if [`Self::push_new_scope`] has room for an entry.
@@ -127,9 +111,9 @@ impl SpanStack {
     /// Adds an entry of a scope that has just been made, so it is no duplicate.
     #[inline(always)]
     pub(super) fn push_new_scope(&self, span_id: u64, call_site_id: u32) {
-        let seen = self.seen();
-        let Some(cell) = self.inline.get(seen.len) else { return };
-        if !self.try_add(seen, cell, SpanEntry::of_scope(span_id, call_site_id)) {
+        let len = self.len.get();
+        let Some(cell) = self.inline.get(len) else { return };
+        if !self.try_add(len, cell, SpanEntry::of_scope(span_id, call_site_id)) {
             self.push_new_scope_slow(span_id, call_site_id);
         }
     }
@@ -139,9 +123,9 @@ impl SpanStack {
     /// lie on the heap; or the thread was interrupted. The stack may be empty, or the entry before the last may be a duplicate or hidden.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
-        let seen = self.seen();
-        let last = seen.len.wrapping_sub(1);
-        let entry = self.inline.get(last)?.get();
+        let last = self.len.get().wrapping_sub(1);
+        let cell = self.inline.get(last)?;
+        let entry = cell.get();
         if entry.local_id != local_id || !entry.is_plain_of(owner) {
             return None;
         }
@@ -154,12 +138,10 @@ impl SpanStack {
         compiler_fence(Ordering::SeqCst);
         self.len.set(last);
         compiler_fence(Ordering::SeqCst);
-        if self.removed.get() != seen.removed {
-            // If the entries were removed after the length was stored, this one is gone, and the slow path does not miss
-            // it.
-            if self.len.get() == last {
-                self.len.set(self.len_without_removed(seen));
-            }
+        if cell.span_id() != entry.span_id {
+            // The thread was interrupted by code that has used the cell, or has removed entries. If the entry is gone, the
+            // slow path does not miss it.
+            self.correct_len(last);
             return None;
         }
         Some(Popped { entry, current_span_id })
@@ -184,7 +166,6 @@ impl SpanStack {
         Self {
             len: Cell::new(0),
             is_changing: Mark::new(),
-            removed: Cell::new(0),
             inline: [const { EntryCell::new() }; INLINE],
             look_at: Cell::new(INLINE),
         }
@@ -211,17 +192,17 @@ impl SpanStack {
             self.remove_closed();
         }
         self.is_changing.during(|| {
-            let seen = self.seen();
-            match self.inline.get(seen.len) {
+            let len = self.len.get();
+            match self.inline.get(len) {
                 Some(cell) => {
                     cell.set(entry);
-                    self.len.set(seen.len + 1);
+                    self.len.set(len + 1);
                     compiler_fence(Ordering::SeqCst);
                     // Until here, code that interrupts the thread may have used the cell for a span of its own.
                     cell.set(entry);
                 }
                 // The allocator may record meanwhile, too.
-                None if heap::push(entry) => self.len.set(seen.len + 1),
+                None if heap::push(entry) => self.len.set(len + 1),
                 None => return false,
             }
             true
@@ -285,8 +266,7 @@ impl SpanStack {
                     self.hide_below(kept, entry);
                 }
             }
-            self.removed.set(self.removed.get().wrapping_add(self.len.get() - kept));
-            self.truncate(kept);
+            self.remove_from(kept);
             self.look_at.set(INLINE.max(2 * kept));
         });
     }
@@ -304,8 +284,7 @@ impl SpanStack {
                 if entry.is_open() {
                     break;
                 }
-                self.removed.set(self.removed.get().wrapping_add(1));
-                self.truncate(last);
+                self.remove_from(last);
                 self.hide_below(last, entry);
             }
         });
@@ -333,6 +312,16 @@ impl SpanStack {
             None => {
                 heap::change(|entries| entries.get_mut(at - INLINE).map(|place| *place = entry));
             }
+        }
+    }
+
+    /// Removes the entries from this index on. Empties their cells and the next one: a fast path that was interrupted sees
+    /// by the cell that it uses that entries were removed.
+    fn remove_from(&self, len: usize) {
+        let before = self.len.get();
+        self.truncate(len);
+        if len < before {
+            self.inline.iter().take(before + 1).skip(len).for_each(|cell| cell.set(SpanEntry::EMPTY));
         }
     }
 
