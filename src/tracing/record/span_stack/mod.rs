@@ -120,7 +120,8 @@ impl SpanStack {
 
     /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
     /// in every other case. The last entry may belong to another span, be a duplicate, be hidden, be unrecorded, or
-    /// lie on the heap; or the thread was interrupted. The stack may be empty, or the entry before the last may be a duplicate or hidden.
+    /// lie on the heap; or the thread was interrupted. The stack may be empty, or the entry before the last may be a
+    /// duplicate or hidden.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);
