@@ -125,8 +125,8 @@ impl<T> Owned<T> {
     /// Returns the address, if it is of something that belongs to `owner`. It is the address that [`Self::new`] got.
     #[inline(always)]
     pub(crate) fn of(self, owner: OwnerTag) -> Option<*const T> {
-        // The address follows from this word alone. So the processor need not wait for the owner's tag, which is farther
-        // away.
+        // The address follows from this word alone. So the processor need not wait for the owner's tag, which it must
+        // load from farther away.
         let pointer = self.0.map_addr(|addr| addr & (usize::MAX >> TAG_BITS));
         ((self.0.addr() ^ owner.0) >> SHIFT == 0).then_some(pointer.cast_const())
     }

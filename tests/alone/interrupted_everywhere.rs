@@ -163,11 +163,11 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int, *mut libc::si
         // SAFETY: a signal set, and an action, may be all zeros.
         ..unsafe { std::mem::zeroed() }
     };
-    // SAFETY: the action is complete, and no old action is asked for. No timer ends while a handler runs.
-    unsafe {
-        libc::sigaddset(&mut action.sa_mask, libc::SIGALRM);
-        assert_eq!(libc::sigaction(signal, &action, std::ptr::null_mut()), 0);
-    }
+    // While a handler runs, the timer does not end.
+    // SAFETY: the set is an initialized one.
+    assert_eq!(unsafe { libc::sigaddset(&mut action.sa_mask, libc::SIGALRM) }, 0);
+    // SAFETY: the action is complete, and no old action is asked for.
+    assert_eq!(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) }, 0);
 }
 
 /// A timer that signals the calling thread.
@@ -176,24 +176,23 @@ struct Timer(libc::timer_t);
 impl Timer {
     fn new() -> Self {
         let mut timer = std::ptr::null_mut();
-        // SAFETY: an event may be all zeros, and its fields are set as the system wants them.
-        unsafe {
-            let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = libc::SIGALRM;
-            event.sigev_notify_thread_id = libc::gettid();
-            assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), 0);
-        }
+        // SAFETY: an event may be all zeros.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = libc::SIGALRM;
+        // SAFETY: the function has no preconditions.
+        event.sigev_notify_thread_id = unsafe { libc::gettid() };
+        // SAFETY: the event is complete.
+        assert_eq!(unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) }, 0);
         Self(timer)
     }
 
-    fn signal_in(&self, nanos: u64) {
-        // SAFETY: the time may be all zeros, and the timer exists.
-        unsafe {
-            let mut time: libc::itimerspec = std::mem::zeroed();
-            time.it_value.tv_nsec = nanos as libc::c_long;
-            assert_eq!(libc::timer_settime(self.0, 0, &time, std::ptr::null_mut()), 0);
-        }
+    fn signal_in(&self, nanos: u32) {
+        let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let time =
+            libc::itimerspec { it_interval: never, it_value: libc::timespec { tv_sec: 0, tv_nsec: nanos.into() } };
+        // SAFETY: the timer exists, and no old time is asked for.
+        assert_eq!(unsafe { libc::timer_settime(self.0, 0, &time, std::ptr::null_mut()) }, 0);
     }
 }
 
@@ -201,7 +200,7 @@ impl Timer {
 fn work_until_interrupted(timer: &Timer, work: fn(u64), first_round: u64) -> u64 {
     STEPS.store(u64::MAX, Ordering::Relaxed);
     IS_AT_WORK.store(true, Ordering::Relaxed);
-    timer.signal_in(1 + random() % 20_000);
+    timer.signal_in(1 + (random() % 20_000) as u32);
     for round in first_round.. {
         work(round);
         if STEPS.load(Ordering::Relaxed) == 0 {

@@ -120,8 +120,8 @@ impl SpanStack {
 
     /// Removes an entry like [`Self::pop`], if it is the last entry of the stack. Returns `None` and changes nothing
     /// in every other case. The last entry may belong to another span, be a duplicate, be hidden, be unrecorded, or
-    /// lie on the heap; or the thread was interrupted. The stack may be empty, or the entry before the last may be a
-    /// duplicate or hidden.
+    /// lie on the heap. The stack may be empty, or the entry before the last may be a duplicate or hidden. Or the
+    /// thread was interrupted.
     #[inline(always)]
     pub(super) fn try_pop(&self, local_id: u64, owner: u32) -> Option<Popped> {
         let last = self.len.get().wrapping_sub(1);
@@ -140,8 +140,8 @@ impl SpanStack {
         self.len.set(last);
         compiler_fence(Ordering::SeqCst);
         if cell.span_id() != entry.span_id {
-            // The thread was interrupted by code that has used the cell, or has removed entries. If the entry is gone, the
-            // slow path does not miss it.
+            // The thread was interrupted by code that has used the cell, or has removed entries. If the entry is gone,
+            // the slow path does not miss it.
             self.correct_len(last);
             return None;
         }
@@ -316,8 +316,8 @@ impl SpanStack {
         }
     }
 
-    /// Removes the entries from this index on. Empties their cells and the next one: a fast path that was interrupted sees
-    /// by the cell that it uses that entries were removed.
+    /// Removes the entries from this index on. Empties their cells and the next one: a fast path that was interrupted
+    /// sees by the cell that it uses that entries were removed.
     fn remove_from(&self, len: usize) {
         let before = self.len.get();
         self.truncate(len);
