@@ -2,7 +2,7 @@
 //! its place.
 
 use super::roles::play;
-use crate::program::{Run, argument, directory, program, run};
+use crate::program::{Run, argument, directory, program_in, run};
 use eventring_stress::child::{self, Talk, part};
 use eventring_stress::test_name;
 use std::io::Read as _;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs the program `eventring`, which must end by itself.
-fn ends(arguments: &[&str]) -> Run {
-    let mut child = program(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+fn ends(rings: &Path, arguments: &[&str]) -> Run {
+    let mut child = program_in(rings, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let reads = std::thread::spawn(move || {
         let mut text = String::new();
@@ -63,11 +63,12 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
     let mut talk = replaced(REPLACED, "replaced", directory.path());
     let (ring, file) = (directory.path().join("ring"), directory.path().join("p.evc"));
     let process = format!("pid:{}", talk.child.id());
-    let checked = ends(&["check", &process]);
+    let checked = ends(directory.path(), &["check", &process]);
     assert!(checked.out.contains("ring"), "{checked:?}");
-    let open = ends(&["open", argument(&ring), "--stacks"]);
+    let open = ends(directory.path(), &["open", argument(&ring), "--stacks"]);
     assert!(open.code == Some(0) && open.out.contains("at hot_function"), "{open:?}");
-    let profiled = ends(&["profile", &process, "-o", argument(&file), "--stacks", "--resolve", "-d", "500ms"]);
+    let profiled =
+        ends(directory.path(), &["profile", &process, "-o", argument(&file), "--stacks", "--resolve", "-d", "500ms"]);
     assert_eq!(profiled.code, Some(0), "{profiled:?}");
     assert!(talk.end().success());
     let events = run(&["watch", argument(&file), "--json"]).json_lines();
@@ -78,8 +79,9 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
     let (bare, again) = (directory.path().join("bare.evc"), crate::program::directory());
     let mut talk = replaced(REPLACED, "replaced", again.path());
     let process = format!("pid:{}", talk.child.id());
-    let profiled = ends(&["profile", &process, "-o", argument(&bare), "--stacks", "-d", "300ms"]);
+    let profiled = ends(directory.path(), &["profile", &process, "-o", argument(&bare), "--stacks", "-d", "300ms"]);
     assert!(profiled.code == Some(0) && talk.end().success(), "{profiled:?}");
-    let folded = ends(&["export", argument(&bare), "--format", "folded", "--weight", "cpu", "-o", "-"]);
+    let folded =
+        ends(directory.path(), &["export", argument(&bare), "--format", "folded", "--weight", "cpu", "-o", "-"]);
     assert!(folded.code == Some(0) && folded.out.contains("program+0x"), "{folded:?}");
 }

@@ -81,7 +81,8 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
     assert_eq!(talk.hear(), "ready");
     let file = directory.path().join("p.evc");
     let process = format!("pid:{}", talk.child.id());
-    let ended = run(&["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"]);
+    let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
+    let ended = finish(program_in(directory.path(), &words));
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     // The recorder has two, and the profile one.
     assert!(ended.err.contains(" from 3 rings "), "{ended:?}");
