@@ -120,6 +120,8 @@ mod macros;
 #[cfg(test)]
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
+#[cfg(feature = "tracing")]
+mod now;
 pub mod reader;
 pub mod recorder;
 mod ring;

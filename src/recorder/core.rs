@@ -23,6 +23,8 @@ pub(crate) struct Core {
     recorded_domains: AtomicU64,
     /// True if the ring keeps start records.
     has_start_table: bool,
+    /// The index of the ring among the shards of its recorder.
+    shard_index: u16,
     /// Number that no other recorder of this process ever has. By this number a thread finds its payload cursor for
     /// this recorder.
     pub(super) id: u64,
@@ -54,6 +56,7 @@ impl Core {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
         let has_start_table = description.content_type() == table::CONTENT_TYPE && start_table::exists(&memory);
+        let shard_index = memory.header_value(extension::SHARD_INDEX) as u16;
         let writer = RingWriter::new(memory);
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -66,6 +69,8 @@ impl Core {
             clock,
             recorded_domains: AtomicU64::new(switch.recorded()),
             has_start_table,
+            // There are 1,024 shards at most.
+            shard_index,
             fork_guard,
             file,
             description,
@@ -124,6 +129,12 @@ impl Core {
     /// Stores the bits of the domains that are recorded from now on.
     pub(super) fn publish_recorded_domains(&self, domains: u64) {
         self.recorded_domains.store(domains, Ordering::Relaxed);
+    }
+
+    /// Returns the index of the ring among the shards of its recorder.
+    #[inline(always)]
+    pub(crate) fn shard_index(&self) -> u64 {
+        self.shard_index.into()
     }
 
     /// Returns the description of the events that the ring holds.

@@ -1,5 +1,6 @@
 //! `PerfCore`: the state of a perf recorder, which all handles to the recorder share.
 
+use crate::now::NowTable;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
 use crate::sync::{AtomicU64, Ordering};
@@ -35,6 +36,8 @@ pub(super) struct PerfCore {
     pub(super) stores_arguments: bool,
     pub(super) shards: Shards,
     tables: Tables,
+    /// The tables of the present, if they could be made.
+    pub(super) now: Option<Box<NowTable>>,
     lost_spans: AtomicU64,
     #[cfg(feature = "context")]
     process_ids: std::sync::OnceLock<ProcessIds>,
@@ -49,7 +52,13 @@ impl Drop for PerfCore {
 }
 
 impl PerfCore {
-    pub(super) fn new(shards: Shards, tables: Tables, limits: FieldLimits, redacted: RedactedFields) -> Self {
+    pub(super) fn new(
+        shards: Shards,
+        tables: Tables,
+        now: Option<NowTable>,
+        limits: FieldLimits,
+        redacted: RedactedFields,
+    ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let recording_id = AtomicU64::new(id);
@@ -58,6 +67,7 @@ impl PerfCore {
             recording_id,
             shards,
             tables,
+            now: now.map(Box::new),
             stores_arguments: redacted.is_empty() && limits.allow_any_small_text(),
             limits,
             redacted,
@@ -115,10 +125,11 @@ impl PerfCore {
         payload: &[u8],
     ) -> u64 {
         let [span_id, related, ids, counts] = ext.to_words();
-        match thread.ring_of(self) {
-            Some(ring) => ring.record(event as u16, [span_id, related, ids | thread.id_word(), counts], payload),
-            None => 0,
-        }
+        let Some(ring) = thread.ring_of(self) else { return 0 };
+        let words = [span_id, related, ids | thread.id_word(), counts];
+        let recorded = ring.core.record(event as u16, words, payload);
+        self.show(ring, thread, event, &ext, recorded, payload);
+        recorded.seqno
     }
 
     /// Returns the id of a call site. In a forked child, returns [`NO_CALL_SITE`] for a call site that the process
@@ -151,7 +162,11 @@ impl PerfCore {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = crate::shm::current_thread_name(is_ending);
         let os_thread_id = crate::shm::current_thread_id();
-        let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name);
+        let epoch_nanos = shard0.clock().now_epoch_nanos();
+        if let Some(now) = &self.now {
+            now.begin_thread(id, os_thread_id, shard.core.shard_index(), epoch_nanos, &name);
+        }
+        let body = ThreadView::encode(epoch_nanos, os_thread_id, &name);
         self.tables.add(shard0, TableKind::Threads, id, &body);
         let ext = PerfExt { thread_id: id, ..PerfExt::default() };
         shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);
