@@ -121,7 +121,7 @@ mod macros;
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
 #[cfg(feature = "tracing")]
-mod now;
+pub mod now;
 pub mod reader;
 pub mod recorder;
 mod ring;
