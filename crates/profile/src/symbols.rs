@@ -2,8 +2,8 @@
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
-use eventring::shm::open_file;
-use eventring_capture::foreign::{copy_in_memory, path_of};
+use eventring::shm::{link_to, open_file};
+use eventring_capture::foreign::copy_in_memory;
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, ReadCache};
@@ -50,7 +50,7 @@ pub(crate) fn of_file(file: &File, places: &[u64]) -> Vec<Vec<Name>> {
     let copy = if is_ours { None } else { Some(copy_in_memory(file, COPIED_BYTES_MAX)) };
     let Ok(copy) = copy.transpose() else { return Vec::new() };
     let file = copy.as_ref().unwrap_or(file);
-    let mut elf = Elf::new(path_of(file));
+    let mut elf = Elf::new(link_to(file));
     elf.debug_syms = is_ours || !names_other_files(file);
     look_up(&Source::Elf(elf), Input::FileOffset(places))
 }

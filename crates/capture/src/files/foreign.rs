@@ -5,11 +5,11 @@
 
 use eventring::files::FileId;
 use eventring::shm::{self, is_own_or_roots};
-use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, fstat, makedev, memfd_create, open};
+use rustix::fs::{MemfdFlags, fstat, makedev, memfd_create};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::path::PathBuf;
 
 /// A file that a process has mapped.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,32 +86,17 @@ pub fn open_mapped(
 ) -> Option<File> {
     let is_trusted = is_own_or_roots(process);
     let exact = PathBuf::from(format!("/proc/{process}/map_files/{:x}-{:x}", place.start, place.end));
-    let is_safe = |found: &rustix::fd::OwnedFd| is_trusted || is_of_this_system(found, process);
-    if let Ok(file) = open_checked(&exact, is_safe) {
+    let check = |found: BorrowedFd<'_>| match is_trusted || is_of_this_system(found, process) {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is on a file system that a user may serve")),
+    };
+    if let Ok(file) = shm::open_file_if(&exact, check) {
         return Some(file);
     }
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     let paths = [format!("/proc/{process}/root{path}"), path.to_owned()];
     let paths = paths.iter().filter(|_| is_trusted && path.starts_with('/'));
     paths.filter_map(|path| shm::open_file(path.as_ref()).ok()).find(is_it)
-}
-
-fn open_checked(path: &Path, is_safe: impl Fn(&rustix::fd::OwnedFd) -> bool) -> io::Result<File> {
-    // This opening only finds the file. The second one opens what was found, whatever the path leads to by then.
-    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    if !is_safe(&found) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is on a file system that a user may serve"));
-    }
-    if !FileType::from_raw_mode(fstat(&found)?.st_mode).is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
-    }
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    Ok(open(path_of(&found), flags, Mode::empty())?.into())
-}
-
-/// Returns the path by which this process reaches an open file.
-pub fn path_of(file: impl AsFd) -> PathBuf {
-    format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd()).into()
 }
 
 /// Returns a copy of a file, in memory, that nobody else can change.
@@ -124,7 +109,7 @@ pub fn copy_in_memory(file: &File, bytes_max: u64) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has {bytes} bytes, expected {bytes_max}")));
     }
     let mut copy = File::from(memfd_create("eventring-copy", MemfdFlags::CLOEXEC)?);
-    let again = File::from(open(path_of(file), OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?);
+    let again = shm::open_file(&shm::link_to(file))?;
     io::copy(&mut io::Read::take(again, bytes), &mut copy)?;
     Ok(copy)
 }
@@ -168,8 +153,8 @@ impl<'a> Mount<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{Mode, OFlags, open};
     use std::fs;
-    use std::io::Read as _;
 
     #[test]
     fn a_line_of_maps_is_a_file_and_memory_without_a_file_is_none() {
@@ -201,33 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn pipes_devices_and_directories_are_not_opened_and_a_regular_file_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let pipe = directory.path().join("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
-        // If the pipe was opened, this writer would find a reader.
-        let opened = std::thread::spawn({
-            let pipe = pipe.clone();
-            move || {
-                (0..200).any(|_| {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
-                    open(&pipe, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).is_ok()
-                })
-            }
-        });
-        for path in [&*pipe, "/dev/zero".as_ref(), directory.path(), "/no/such/file".as_ref()] {
-            (0..100).for_each(|_| assert!(shm::open_file(path).is_err(), "{}", path.display()));
-        }
-        assert!(!opened.join().unwrap());
-        let file = directory.path().join("file");
+    fn a_copy_does_not_change_with_its_file_and_has_a_limit() {
+        let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, "content").unwrap();
-        let opened = shm::open_file(&file).unwrap();
+        let opened = shm::open_file(file.path()).unwrap();
         let copy = copy_in_memory(&opened, 7).unwrap();
-        fs::write(&file, "").unwrap();
-        let mut text = String::new();
-        shm::open_file(&path_of(&copy)).unwrap().read_to_string(&mut text).unwrap();
-        assert_eq!(text, "content");
         fs::write(&file, "too much").unwrap();
+        assert_eq!(io::read_to_string(shm::open_file(&shm::link_to(&copy)).unwrap()).unwrap(), "content");
         assert!(copy_in_memory(&opened, 7).is_err());
     }
 

@@ -11,13 +11,14 @@ use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::{directory_of, part_path};
 use crate::files::read_files::{IS_READ, ReadFiles};
 use eventring::files::{FileId, LockState, lock_state};
+use eventring::shm;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -119,7 +120,7 @@ impl OutputEntry {
         let stream = loop {
             // A pipe without a reader would keep the open waiting for ever. So would some devices.
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-            match rustix::fs::open(path_of(&found), flags, Mode::empty()) {
+            match rustix::fs::open(shm::link_to(&found), flags, Mode::empty()) {
                 Err(Errno::NXIO) if begin.elapsed() < READER_PATIENCE => std::thread::sleep(READER_PAUSE),
                 Err(Errno::NXIO) => return Err(refused(IS_NOT_READ).at(&self.path)),
                 opened => break opened.map_err(of_system)?,
@@ -133,7 +134,10 @@ impl OutputEntry {
 
     /// Checks that no other user has put a link under this name. The links in `/dev` and `/proc` belong to root and to
     /// the user of the process.
-    fn check_link_owner(&self) -> Result<(), CaptureError> {
+    ///
+    /// # Errors
+    /// Another user has.
+    pub fn check_link_owner(&self) -> Result<(), CaptureError> {
         let link = rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         match link {
             Ok(link) if FileType::from_raw_mode(link.st_mode).is_symlink() && !is_ours_or_roots(&link) => {
@@ -334,18 +338,13 @@ impl Drop for UnfinishedFile<'_> {
 fn create_nameless(directory: &OwnedFd, mode: Mode) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(directory, ".", flags, mode).ok()?);
-    rustix::fs::stat(path_of(&file)).is_ok().then_some(file)
+    rustix::fs::stat(shm::link_to(&file)).is_ok().then_some(file)
 }
 
 /// Gives a file without a name an unpredictable one.
 fn name_file(file: &File, directory: &OwnedFd) -> Result<OsString, Errno> {
-    let link = |name: &OsString| rustix::fs::linkat(CWD, path_of(file), directory, name, AtFlags::SYMLINK_FOLLOW);
+    let link = |name: &OsString| rustix::fs::linkat(CWD, shm::link_to(file), directory, name, AtFlags::SYMLINK_FOLLOW);
     with_new_name(link).map(|(_, name)| name)
-}
-
-/// Returns a path that leads to an open file, whether the file has a name or not.
-fn path_of(file: &impl AsRawFd) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// Makes a file with an unpredictable name.

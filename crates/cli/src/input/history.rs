@@ -47,9 +47,14 @@ impl History {
     }
 
     /// Looks at all shards of a recorder. The past of a recorder is as long as that of its shard with the shortest. All
-    /// shards have the same end: a thread that ended long ago has recorded nothing since.
+    /// shards have the same end: a thread that ended long ago has recorded nothing since. And those that have lost
+    /// nothing yet have the same begin: there was nothing before.
     pub(crate) fn read_shards<'r>(shards: impl IntoIterator<Item = &'r Reader>, is_live: bool) -> Self {
-        let shards: Vec<ShardPast> = shards.into_iter().map(ShardPast::read).collect();
+        let mut shards: Vec<ShardPast> = shards.into_iter().map(ShardPast::read).collect();
+        let first_nanos = shards.iter().filter_map(|shard| Some(shard.events?.1)).min();
+        for shard in shards.iter_mut().filter(|shard| shard.is_whole) {
+            shard.events = shard.events.map(|(events, from)| (events, first_nanos.unwrap_or(from)));
+        }
         let until_nanos = match is_live {
             true => now_epoch_nanos(),
             false => shards.iter().map(|shard| shard.newest_nanos).max().unwrap_or(0),
@@ -96,6 +101,8 @@ struct ShardPast {
     fill: f64,
     /// The number of events in the ring, and the time of the oldest; `None` if there is none.
     events: Option<(u64, u64)>,
+    /// True if it has all events that were ever recorded in it.
+    is_whole: bool,
     /// The time of the newest event; 0 if there is none.
     newest_nanos: u64,
 }
@@ -118,7 +125,8 @@ impl ShardPast {
         let oldest = first_from(Seek::Oldest);
         let newest_nanos = first_from(Seek::Last(1)).or(oldest).map_or(0, |(_, nanos)| nanos);
         let events = oldest.map(|(seqno, from)| (info.last_seqno.saturating_sub(seqno) + 1, from));
-        Self { fill, events, newest_nanos }
+        let is_whole = oldest.is_some_and(|(seqno, _)| seqno == 1);
+        Self { fill, events, is_whole, newest_nanos }
     }
 
     fn until(&self, until_nanos: u64) -> History {

@@ -1,6 +1,6 @@
 //! A directory with a file for each final block.
 
-use super::eventcap::{EventcapEvents, EventcapFile, Stored};
+use super::eventcap::{Bundle, EventcapEvents, EventcapFile, Stored};
 use crate::values::Block;
 use crate::{BlockUpdate, Blocks, ExecEvents, Update, Wanted};
 use eventring_capture::{CaptureError, CaptureErrorKind};
@@ -53,6 +53,24 @@ impl BlockArchive {
     #[must_use]
     pub fn has(&self, number: u64) -> bool {
         self.path_of(number).is_file()
+    }
+
+    /// Returns true if the archive has a file of the block with this number. What the file holds is found out by those
+    /// who read the block.
+    ///
+    /// # Errors
+    /// Something else is in its place.
+    pub(crate) fn has_file_of(&self, number: u64) -> Result<bool, CaptureError> {
+        let path = self.path_of(number);
+        let is_another = |of: &Bundle| of.block_number.is_some_and(|other| other != number);
+        let problem = match EventcapFile::open(&path) {
+            Ok(file) if file.bundles().all(is_another) => format!("it does not hold block {number}"),
+            Ok(_) => return Ok(true),
+            Err(error) if error.kind() == CaptureErrorKind::NotFound => return Ok(false),
+            Err(error) => format!("it cannot be read as block {number} ({error})"),
+        };
+        let mend = "move it away, or give the archive another directory";
+        Err(CaptureError::new(CaptureErrorKind::Damaged, format!("{problem}; {mend}")).at(&path))
     }
 
     /// Returns the smallest number from `first` on, and below `end`, of which the archive has a file. Looks only at

@@ -6,7 +6,7 @@ use crate::Dialect;
 use eventring::exec::flow_tag;
 use eventring::reader::{Descriptor, Gap, GapCause};
 use eventring::schema::exec::{Bytes32, ExecEvent, ExecPayload};
-use eventring_capture::CaptureError;
+use eventring_capture::{CaptureError, OutputEntry};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -182,12 +182,13 @@ impl Archiver {
             self.forgotten += 1;
             return Ok(None);
         }
-        if path.is_file() {
+        if self.archive.has_file_of(block.number)? {
             return Ok(None);
         }
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory)
                 .map_err(|error| CaptureError::io_writing("make it", error).at(directory))?;
+            OutputEntry::open(directory)?.check_link_owner()?;
         }
         let bytes = write_bundle(&path, self.schema_hash, block.number, &block.events)?;
         Ok(Some(Archived { number: block.number, path, bytes }))

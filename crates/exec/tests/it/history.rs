@@ -347,6 +347,65 @@ fn a_file_that_is_missing_or_damaged_costs_its_own_block_and_is_named() {
 }
 
 #[test]
+fn what_is_in_the_place_of_a_block_is_not_taken_for_it() {
+    let all = chain(&[(1, 1), (2, 2), (3, 3), (4, 4)]);
+    let push = |directory: &Path| {
+        let archive = BlockArchive::open(directory).unwrap();
+        let mut archiver = Archiver::new(archive, Dialect::TODAY, ExecEvent::schema_hash());
+        all.iter().find_map(|(event, payload)| archiver.push(event, Some(payload)).err())
+    };
+    let in_its_place = |put: &dyn Fn(&Path)| {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!archive(directory.path(), &all).is_empty());
+        assert!(push(directory.path()).is_none(), "what is there stays");
+        let path = BlockArchive::open(directory.path()).unwrap().path_of(1);
+        put(&path);
+        push(directory.path()).map(|error| error.to_string())
+    };
+    let other = |path: &Path| path.with_file_name("2.bcap");
+    for (put, words) in [
+        (&(|path: &Path| std::fs::write(path, "").unwrap()) as &dyn Fn(&Path), "cannot be read as block 1"),
+        (&|path| std::fs::write(path, "garbage").unwrap(), "cannot be read as block 1"),
+        (&|path| std::fs::copy(other(path), path).map(drop).unwrap(), "it does not hold block 1"),
+        (
+            &|path| {
+                std::fs::remove_file(path).unwrap();
+                std::os::unix::fs::symlink("2.bcap", path).unwrap();
+            },
+            "it does not hold block 1",
+        ),
+    ] {
+        let said = in_its_place(put).expect(words);
+        assert!(said.contains("0/1.bcap: ") && said.contains(words) && said.ends_with("another directory"), "{said}");
+    }
+    // A link that leads nowhere is not replaced, and what is gone is written again.
+    let put = |path: &Path| {
+        std::fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink("nowhere", path).unwrap();
+    };
+    assert!(in_its_place(&put).is_some_and(|said| said.contains("it is a symbolic link")));
+    assert_eq!(in_its_place(&|path| std::fs::remove_file(path).unwrap()), None);
+}
+
+#[test]
+fn blocks_are_not_written_through_a_link_of_another_user() {
+    if !eventring_stress::users::can_be_played() {
+        return;
+    }
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let link = directory.path().join("0");
+    std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
+    let all = chain(&[(1, 1), (2, 2), (3, 3)]);
+    assert!(!archive(directory.path(), &all).is_empty(), "one's own link is followed");
+    std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
+    std::fs::remove_file(elsewhere.path().join("1.bcap")).unwrap();
+    let archive = BlockArchive::open(directory.path()).unwrap();
+    let mut archiver = Archiver::new(archive, Dialect::TODAY, ExecEvent::schema_hash());
+    let error = all.iter().find_map(|(event, payload)| archiver.push(event, Some(payload)).err()).unwrap();
+    assert!(error.to_string().contains("a symbolic link") && !elsewhere.path().join("1.bcap").exists(), "{error}");
+}
+
+#[test]
 fn a_number_that_no_chain_has_reached_is_not_looked_for_in_each_directory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("events.evcap");

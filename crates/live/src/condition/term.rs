@@ -102,6 +102,8 @@ pub(super) enum FieldLimit {
     Bool(bool),
     /// A pattern of texts.
     Pattern(NamePattern),
+    /// A name of a float that is no number to compare with: `inf`, `-inf` or `NaN`. It is also the text.
+    NotFinite(NamePattern),
     /// A text that is less or greater than others. It is always written in quotation marks.
     Text(String),
 }
@@ -283,23 +285,25 @@ impl FieldLimit {
     pub(super) fn unquoted(word: &str) -> Self {
         let boolean = || word.parse().ok().map(Self::Bool);
         let number = Number::new(word).map(Self::Number);
-        number.or_else(boolean).unwrap_or_else(|| Self::Pattern(NamePattern::new(word)))
+        number.or_else(boolean).unwrap_or_else(|| match word {
+            "inf" | "-inf" | "NaN" => Self::NotFinite(NamePattern::new(word)),
+            _ => Self::Pattern(NamePattern::new(word)),
+        })
     }
 
     /// Returns the order of a value and this one. Values of different kinds have none.
     fn order_of(&self, found: Operand<'_>) -> Option<Ordering> {
         match (self, found) {
             (Self::Number(wanted), found) => wanted.order_of(found),
-            (Self::Pattern(_), Operand::Float32(found)) => self.order_of(Operand::Float(found.into())),
-            // NaN and infinities are no numbers to compare with, but have names.
-            (Self::Pattern(pattern), Operand::Float(found)) if !found.is_finite() => {
-                Some(if pattern.fits(&found.to_string()) { Ordering::Equal } else { Ordering::Less })
+            (Self::NotFinite(_), Operand::Float32(found)) => self.order_of(Operand::Float(found.into())),
+            (Self::NotFinite(name), Operand::Float(found)) => {
+                Some(if name.fits(&found.to_string()) { Ordering::Equal } else { Ordering::Less })
             }
             (Self::Bool(wanted), Operand::Bool(found)) => Some(found.cmp(wanted)),
             // Programs record truth values as text, too.
             (Self::Bool(wanted), Operand::Text(text)) => text.parse().ok().map(|found: bool| found.cmp(wanted)),
             (Self::Text(wanted), Operand::Text(text)) => Some(text.cmp(wanted)),
-            (Self::Pattern(pattern), Operand::Text(text)) => {
+            (Self::Pattern(pattern) | Self::NotFinite(pattern), Operand::Text(text)) => {
                 Some(if pattern.fits(text) { Ordering::Equal } else { Ordering::Less })
             }
             _ => None,
@@ -380,7 +384,7 @@ impl fmt::Display for FieldLimit {
             Self::Pattern(pattern) if !matches!(Self::unquoted(pattern.as_str()), Self::Pattern(_)) => {
                 write_quoted(f, pattern.as_str())
             }
-            Self::Pattern(pattern) => write!(f, "{pattern}"),
+            Self::Pattern(pattern) | Self::NotFinite(pattern) => write!(f, "{pattern}"),
             Self::Text(text) => write_quoted(f, text),
         }
     }

@@ -206,7 +206,7 @@ fn numbers_are_equal_if_they_are_the_same_decimal_number_however_they_are_record
     let texts = ["9007199254740993", "9007199254740993.0", "9007199254740993e0"].map(Operand::Text);
     let (exact, near) =
         ([&[integer(large)][..], &texts].concat(), [integer(large - 1), Operand::Float(9.007199254740992e15)]);
-    let cases: [(&[&str], &[Operand<'_>], &[Operand<'_>]); 8] = [
+    let cases: [(&[&str], &[Operand<'_>], &[Operand<'_>]); 10] = [
         (&["9007199254740993", "9007199254740993.0", "900719925474099.3e1"], &exact, &near),
         (
             &["1", "1.0", "+1", "01", "10e-1", "1e0"],
@@ -245,8 +245,10 @@ fn numbers_are_equal_if_they_are_the_same_decimal_number_however_they_are_record
             &[Operand::Text("10e399")],
             &[Operand::Float(f64::INFINITY), Operand::Text("inf"), Operand::Text("1e401")],
         ),
-        // A quoted number is a text.
+        // A quoted number is a text, and so is a quoted name of what is no number.
         (&["\"1\""], &[Operand::Text("1")], &[Operand::Text("1.0"), integer(1)]),
+        (&["\"inf\"", "\"i*f\""], &[Operand::Text("inf")], &[Operand::Float(f64::INFINITY), Operand::Text("-inf")]),
+        (&["\"NaN\""], &[Operand::Text("NaN")], &[Operand::Float(f64::NAN), Operand::Float32(f32::NAN)]),
     ];
     for (wanted, equal, others) in cases {
         for (wanted, (found, is_equal)) in wanted.iter().flat_map(|wanted| {

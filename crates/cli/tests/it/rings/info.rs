@@ -137,6 +137,23 @@ fn the_past_in_a_live_ring_is_told_with_a_size_that_holds_more() {
 }
 
 #[test]
+fn a_shard_that_has_lost_nothing_does_not_shorten_the_past() {
+    let directory = directory();
+    let path = place(&directory, "ring");
+    let perf = PerfRecorder::builder().config(&path).shifts(15, 21).shards(2).build().unwrap();
+    let record = || {
+        let subscriber = RecorderSubscriber::new(perf.clone());
+        tracing::subscriber::with_default(subscriber, || tracing::info!("one"));
+    };
+    record();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::scope(|scope| scope.spawn(record).join()).unwrap();
+    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    let seconds = listed["rings"][0]["history_seconds"].as_f64().unwrap();
+    assert!(seconds >= 0.3, "{seconds} in {listed}");
+}
+
+#[test]
 fn the_domains_of_a_ring_are_listed() {
     let directory = directory();
     let path = place(&directory, "ring");
