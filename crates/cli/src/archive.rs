@@ -7,7 +7,7 @@ use crate::text::format::{bytes, counted, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;
 use eventring::reader::PayloadRead;
-use eventring_capture::CaptureError;
+use eventring_capture::{CaptureError, OutputEntry};
 use eventring_exec::{Archiver, BlockArchive, ExecEvents, NextEvent};
 use serde_json::json;
 use std::io::Write as _;
@@ -62,12 +62,16 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     let name = args.output.display();
     std::fs::create_dir_all(&args.output)
         .map_err(|error| Failure::io(format_args!("{name}: cannot make the directory"), &error))?;
+    if args.output.file_name().is_some() {
+        OutputEntry::open(&args.output)?.check_link_owner()?;
+    }
     let archive = BlockArchive::open(&args.output)?;
     let interrupt = Interrupt::listen()?;
     let mut written = Written::default();
     let mut forgotten = 0;
     let failed = loop {
-        let mut archiver = Archiver::new(archive.clone(), events.dialect().clone(), events.schema_hash());
+        let archiver = Archiver::new(archive.clone(), events.dialect().clone(), events.schema_hash());
+        let mut archiver = archiver.all_final(events.is_archive());
         let stop = read(args, &mut events, &mut archiver, &interrupt, &mut written);
         forgotten += archiver.forgotten();
         match stop {

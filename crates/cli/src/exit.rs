@@ -4,6 +4,7 @@ use eventring::files::{ShmError, ShmErrorKind};
 use eventring::global::InitError;
 use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};
+use eventring::shm::NotAFile;
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::{fmt, io};
 
@@ -183,7 +184,13 @@ fn of_control(kind: eventring::control::ControlErrorKind) -> Option<Exit> {
     })
 }
 
+/// The number of the error that a link leads to itself (`ELOOP`).
+const LOOP: i32 = 40;
+
 fn of_io(error: &io::Error) -> Exit {
+    if NotAFile::is_cause(error) || (cfg!(target_os = "linux") && error.raw_os_error() == Some(LOOP)) {
+        return Exit::NotARing;
+    }
     match error.kind() {
         // The program that reads our output has ended, as `head` does when it has read enough. This is no failure.
         io::ErrorKind::BrokenPipe => Exit::Done,

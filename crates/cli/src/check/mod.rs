@@ -208,7 +208,8 @@ impl Answer {
             line(NO, "recording", &format!("{name} {what}"))?;
         }
         for ring in &self.rings {
-            let by = ring.writer.map_or_else(|| "nobody".to_owned(), process::in_words);
+            let unseen = if ring.is_live() { "a process that is not to be seen here" } else { "nobody" };
+            let by = ring.writer.map_or_else(|| unseen.to_owned(), process::in_words);
             let is_recorded = self.is_recording && ring.is_recorded();
             line(if is_recorded { YES } else { NO }, "recording", &format!("{}, by {by}", ring.name))?;
         }

@@ -42,9 +42,13 @@ impl CheckedRing {
         total.lost > 0 || total.by_type.keys().any(|code| !(is_perf && is_description(*code)))
     }
 
+    pub(super) fn is_live(&self) -> bool {
+        self.reader.state() == RingState::Live
+    }
+
     /// Returns true if something was recorded since the ring was made, and its writer lives.
     pub(super) fn is_recorded(&self) -> bool {
-        self.reader.state() == RingState::Live && self.has_events()
+        self.is_live() && self.has_events()
     }
 }
 

@@ -26,10 +26,10 @@ fn refusal<T>(code: i64, why: impl Into<String>) -> Result<T, Refusal> {
 }
 
 /// Returns the answer to a line; `None` if nobody waits for one. `line` is `None` if it was too long. `call` runs a
-/// tool and returns the text of its answer, or of its error.
+/// tool for the request with this id, which is JSON, and returns the text of its answer, or of its error.
 pub(super) fn answer(
     line: Option<&[u8]>,
-    call: impl Fn(&tools::Tool, &Map<String, Value>) -> Result<String, String>,
+    call: impl Fn(&str, &tools::Tool, &Map<String, Value>) -> Result<String, String>,
 ) -> Option<String> {
     let refused = |code, why: &str| Some(written(NO_ID, &refusal(code, why)));
     let Some(line) = line else { return refused(INVALID_REQUEST, "the message is longer than 1 MiB") };
@@ -48,10 +48,25 @@ pub(super) fn answer(
     (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }
 
+/// Returns true if a line may have a request that takes long.
+pub(super) fn may_call(line: &[u8]) -> bool {
+    let name = b"tools/call";
+    line.windows(name.len()).any(|part| part == name)
+}
+
+/// Returns the id of the request that the client does not want any more, as it stands in the line, if the line says that
+/// of one.
+pub(super) fn cancelled(line: &[u8]) -> Option<String> {
+    let members = serde_json::from_slice::<BTreeMap<String, &RawValue>>(line).ok()?;
+    let method = serde_json::from_str::<String>(members.get("method")?.get()).ok()?;
+    let params = serde_json::from_str::<BTreeMap<String, &RawValue>>(members.get("params")?.get()).ok()?;
+    Some(params.get("requestId")?.get().to_owned()).filter(|_| method == "notifications/cancelled")
+}
+
 /// Returns the answer to a message, which has the same id, digit for digit.
 fn answer_one(
     message: &RawValue,
-    call: &impl Fn(&tools::Tool, &Map<String, Value>) -> Result<String, String>,
+    call: &impl Fn(&str, &tools::Tool, &Map<String, Value>) -> Result<String, String>,
 ) -> Option<String> {
     let members = serde_json::from_str::<BTreeMap<String, &RawValue>>(message.get()).unwrap_or_default();
     let text = |name: &str| serde_json::from_str::<String>(members.get(name)?.get()).ok();
@@ -69,7 +84,7 @@ fn answer_one(
     };
     let params = members.get("params").map_or(Ok(Value::Null), |params| serde_json::from_str(params.get()));
     let result = match params {
-        Ok(params) => result_of(&method, &params, call),
+        Ok(params) => result_of(&method, &params, |tool, arguments| call(id, tool, arguments)),
         Err(why) => refusal(INVALID_PARAMS, format!("`params` cannot be read: {why}")),
     };
     Some(written(id, &result))
@@ -87,7 +102,7 @@ fn written(id: &str, result: &Result<Value, Refusal>) -> String {
 fn result_of(
     method: &str,
     params: &Value,
-    call: &impl Fn(&tools::Tool, &Map<String, Value>) -> Result<String, String>,
+    call: impl Fn(&tools::Tool, &Map<String, Value>) -> Result<String, String>,
 ) -> Result<Value, Refusal> {
     Ok(match method {
         "initialize" => initialize(params),
@@ -137,7 +152,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ask(line: &str) -> Option<Value> {
-        let answered = answer(Some(line.as_bytes()), |tool, _| Ok(tool.verb.to_owned()))?;
+        let answered = answer(Some(line.as_bytes()), |_, tool, _| Ok(tool.verb.to_owned()))?;
         Some(serde_json::from_str(&answered).unwrap())
     }
 
@@ -161,7 +176,7 @@ mod tests {
             code(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":[1]}}"#),
             Some(INVALID_PARAMS)
         );
-        assert!(answer(None, |_, _| Ok(String::new())).unwrap().contains("-32600"));
+        assert!(answer(None, |_, _, _| Ok(String::new())).unwrap().contains("-32600"));
         let called = ask(r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ask"}}"#).unwrap();
         assert_eq!(called["result"]["content"][0]["text"], "ask");
         let begun = |version: &str| {
@@ -172,10 +187,20 @@ mod tests {
     }
 
     #[test]
+    fn a_line_says_which_request_is_not_wanted_any_more() {
+        let of = |method: &str, id: &str| {
+            cancelled(format!(r#"{{"method":"{method}","params":{{"requestId": {id} ,"reason":"x"}}}}"#).as_bytes())
+        };
+        assert_eq!(of("notifications/cancelled", "7").as_deref(), Some("7"));
+        assert_eq!(of("notifications/cancelled", r#""a""#).as_deref(), Some(r#""a""#));
+        assert_eq!((of("ping", "7"), cancelled(b"{"), cancelled(b"[]")), (None, None, None));
+    }
+
+    #[test]
     fn an_id_comes_back_digit_for_digit() {
         for id in ["123456789012345678901234567890", "-0", "1.50", "1e400", r#""\u00e4\"""#, r#""""#] {
             let answered =
-                answer(Some(format!(r#"{{"method":"ping","id" : {id} ,"jsonrpc":"2.0"}}"#).as_bytes()), |_, _| {
+                answer(Some(format!(r#"{{"method":"ping","id" : {id} ,"jsonrpc":"2.0"}}"#).as_bytes()), |_, _, _| {
                     Ok(String::new())
                 });
             assert_eq!(answered.unwrap(), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
@@ -249,7 +274,7 @@ mod tests {
             if changes.len() % 2 == 1 {
                 line.truncate(cut.index(line.len()));
             }
-            let answered = answer(Some(&line), |tool, arguments| tool.command_line(arguments, 1024).map(|_| String::new()));
+            let answered = answer(Some(&line), |_, tool, arguments| tool.command_line(arguments, 1024).map(|_| String::new()));
             let answered: Value = serde_json::from_str(answered.as_deref().unwrap_or("[]")).unwrap();
             let one = std::slice::from_ref(&answered);
             for answered in answered.as_array().map_or(one, Vec::as_slice) {

@@ -11,7 +11,10 @@ mod message;
 mod tools;
 
 use super::exit::Exit;
+use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 /// Serve the verbs that only read to programs, over standard input and output, in the Model Context Protocol
 ///
@@ -28,16 +31,43 @@ pub(super) struct McpArgs {
 /// The longest message that is read.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 
+/// The largest number of lines with calls that are under way. Then nothing is read until one of them has its answer.
+const CALLS_MAX: usize = 16;
+
 pub(super) fn run(args: &McpArgs) -> anyhow::Result<Exit> {
-    let (mut input, mut out) = (io::stdin().lock(), io::stdout().lock());
+    let (mut input, out) = (io::stdin().lock(), Mutex::new(io::stdout()));
     let caller = call::Caller::new(std::time::Duration::from_secs(args.timeout))?;
-    while let Some(line) = next_line(&mut input)? {
-        if let Some(answer) = message::answer(line.as_deref(), |tool, arguments| caller.call(tool, arguments)) {
-            writeln!(out, "{answer}")?;
-            out.flush()?;
+    let answer = |line: Option<Vec<u8>>| -> io::Result<()> {
+        let answer = message::answer(line.as_deref(), |id, tool, arguments| caller.call(id, tool, arguments));
+        let Some(answer) = answer else { return Ok(()) };
+        let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(out, "{answer}")?;
+        out.flush()
+    };
+    std::thread::scope(|scope| {
+        let mut calls: VecDeque<ScopedJoinHandle<'_, io::Result<()>>> = VecDeque::new();
+        while let Some(line) = next_line(&mut input)? {
+            if let Some(id) = line.as_deref().and_then(message::cancelled) {
+                caller.cancel(&id);
+            }
+            if !line.as_deref().is_some_and(message::may_call) {
+                answer(line)?;
+                continue;
+            }
+            // A call takes long. What comes meanwhile is answered: a ping, or that the call is not wanted any more.
+            calls.push_back(scope.spawn(|| answer(line)));
+            while calls.len() >= CALLS_MAX || calls.front().is_some_and(ScopedJoinHandle::is_finished) {
+                ended(calls.pop_front())?;
+            }
         }
-    }
+        calls.into_iter().try_for_each(|call| ended(Some(call)))
+    })?;
     Ok(Exit::Done)
+}
+
+/// Waits until a call has its answer.
+fn ended(call: Option<ScopedJoinHandle<'_, io::Result<()>>>) -> io::Result<()> {
+    call.map_or(Ok(()), |call| call.join().unwrap_or_else(|_| Err(io::Error::other("a call has panicked"))))
 }
 
 /// Returns the next line: `Some(None)` is one that is too long, which is skipped, and `None` the end.

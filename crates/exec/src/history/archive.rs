@@ -1,6 +1,6 @@
 //! A directory with a file for each final block.
 
-use super::eventcap::{Bundle, EventcapEvents, EventcapFile, Stored};
+use super::eventcap::{EventcapEvents, EventcapFile, Stored};
 use crate::values::Block;
 use crate::{BlockUpdate, Blocks, ExecEvents, Update, Wanted};
 use eventring_capture::{CaptureError, CaptureErrorKind};
@@ -55,20 +55,20 @@ impl BlockArchive {
         self.path_of(number).is_file()
     }
 
-    /// Returns true if the archive has a file of the block with this number. What the file holds is found out by those
-    /// who read the block.
+    /// Returns true if the archive has a file of the block with this number, which can be read.
     ///
     /// # Errors
     /// Something else is in its place.
     pub(crate) fn has_file_of(&self, number: u64) -> Result<bool, CaptureError> {
         let path = self.path_of(number);
-        let is_another = |of: &Bundle| of.block_number.is_some_and(|other| other != number);
-        let problem = match EventcapFile::open(&path) {
-            Ok(file) if file.bundles().all(is_another) => format!("it does not hold block {number}"),
-            Ok(_) => return Ok(true),
+        let read_all = |file: &EventcapFile| (0..file.bundles().len()).find_map(|index| file.read(index).err());
+        let opened = match EventcapFile::open(&path) {
+            Ok(file) if !file.may_be_block(number) => Err(format!("it does not hold block {number}")),
+            Ok(file) => read_all(&file).map_or(Ok(()), |error| Err(error.to_string())),
             Err(error) if error.kind() == CaptureErrorKind::NotFound => return Ok(false),
-            Err(error) => format!("it cannot be read as block {number} ({error})"),
+            Err(error) => Err(error.to_string()),
         };
+        let Err(problem) = opened else { return Ok(true) };
         let mend = "move it away, or give the archive another directory";
         Err(CaptureError::new(CaptureErrorKind::Damaged, format!("{problem}; {mend}")).at(&path))
     }
@@ -110,7 +110,11 @@ impl BlockArchive {
 
     /// Returns the numbers of the blocks in a directory.
     fn numbers_in(&self, part: u64) -> Result<Vec<u64>, CaptureError> {
-        let number_of = |name: &OsString| name.to_str()?.strip_suffix(".bcap")?.parse::<u64>().ok();
+        let number_of = |name: &OsString| {
+            let number = name.to_str()?.strip_suffix(".bcap")?.parse::<u64>().ok()?;
+            // `05` and `+5` are no names of block 5.
+            (*name == *format!("{number}.bcap")).then_some(number)
+        };
         let numbers = entries(&self.part(part))?.iter().filter_map(number_of).collect::<Vec<_>>();
         Ok(numbers.into_iter().filter(|number| number / BLOCKS_IN_DIRECTORY == part).collect())
     }
@@ -195,7 +199,11 @@ impl ArchiveEvents {
                 self.problems.extend(file.problems);
             }
             let Some(number) = self.numbers.pop_front() else { return false };
-            match EventcapFile::open(self.archive.path_of(number)) {
+            let path = self.archive.path_of(number);
+            match EventcapFile::open(&path) {
+                Ok(file) if !file.may_be_block(number) => {
+                    self.problems.push(format!("{}: it does not hold block {number}", path.display()));
+                }
                 Ok(file) => self.file = Some(EventcapEvents::new(file).after(self.next_seqno)),
                 Err(error) => self.problems.push(error.to_string()),
             }

@@ -40,6 +40,7 @@ pub struct Archiver {
     next_seqno: u64,
     scratch: Vec<u8>,
     forgotten: u64,
+    are_all_final: bool,
 }
 
 /// The events of a block.
@@ -59,7 +60,15 @@ impl Archiver {
     pub fn new(archive: BlockArchive, dialect: Dialect, schema_hash: [u8; 32]) -> Self {
         let (waiting, finals) = (VecDeque::new(), VecDeque::new());
         let (scratch, forgotten) = (Vec::new(), 0);
-        Self { archive, dialect, schema_hash, open: None, waiting, finals, next_seqno: 0, scratch, forgotten }
+        let (open, next_seqno, are_all_final) = (None, 0, false);
+        Self { archive, dialect, schema_hash, open, waiting, finals, next_seqno, scratch, forgotten, are_all_final }
+    }
+
+    /// Returns an archiver that takes each block for final as soon as it has ended, or not. The blocks of an archive are
+    /// final, and no event says so ([`ExecEvents::is_archive`](crate::ExecEvents::is_archive)).
+    #[must_use]
+    pub fn all_final(self, are_all_final: bool) -> Self {
+        Self { are_all_final, ..self }
     }
 
     /// Returns the number of final blocks that were not written, because events of them were lost or too old.
@@ -146,6 +155,9 @@ impl Archiver {
     /// The open block has been executed.
     fn end(&mut self) -> Result<Option<Archived>, CaptureError> {
         let Some(block) = self.open.take() else { return Ok(None) };
+        if self.are_all_final {
+            return self.write(block);
+        }
         if let Some(at) = self.finals.iter().position(|id| *id == block.id) {
             self.finals.remove(at);
             return self.write(block);

@@ -97,6 +97,11 @@ impl EventcapFile {
         Ok(Self { path: path.to_path_buf(), file: Mutex::new(file), header, bundles, sections })
     }
 
+    /// Returns true unless the file says that it holds other blocks only.
+    pub(crate) fn may_be_block(&self, number: u64) -> bool {
+        self.bundles.iter().any(|(bundle, _)| bundle.block_number.is_none_or(|of| of == number))
+    }
+
     /// Returns which of the two headers the file has.
     #[must_use]
     pub fn header(&self) -> EventcapHeader {

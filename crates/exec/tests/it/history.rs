@@ -7,7 +7,7 @@ use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;
 use eventring_exec::{
     Archiver, Block, BlockArchive, BlockUpdate, Blocks, CommitState, Dialect, EventcapFile, EventcapHeader, ExecEvents,
-    NextUpdate, Problem, Replay, Start, Wanted, stored_events, write_bundle,
+    NextEvent, NextUpdate, Problem, Replay, Start, Wanted, stored_events, write_bundle,
 };
 use eventring_stress::chain::Made;
 use eventring_stress::real_data;
@@ -364,8 +364,15 @@ fn what_is_in_the_place_of_a_block_is_not_taken_for_it() {
     };
     let other = |path: &Path| path.with_file_name("2.bcap");
     for (put, words) in [
-        (&(|path: &Path| std::fs::write(path, "").unwrap()) as &dyn Fn(&Path), "cannot be read as block 1"),
-        (&|path| std::fs::write(path, "garbage").unwrap(), "cannot be read as block 1"),
+        (&(|path: &Path| std::fs::write(path, "").unwrap()) as &dyn Fn(&Path), "1.bcap"),
+        (&|path| std::fs::write(path, "garbage").unwrap(), "1.bcap"),
+        (
+            &|path| {
+                let whole = std::fs::read(path).unwrap();
+                std::fs::write(path, &whole[..whole.len() - 7]).unwrap();
+            },
+            "a section ends after the file",
+        ),
         (&|path| std::fs::copy(other(path), path).map(drop).unwrap(), "it does not hold block 1"),
         (
             &|path| {
@@ -378,6 +385,19 @@ fn what_is_in_the_place_of_a_block_is_not_taken_for_it() {
         let said = in_its_place(put).expect(words);
         assert!(said.contains("0/1.bcap: ") && said.contains(words) && said.ends_with("another directory"), "{said}");
     }
+    // Whoever reads the archive is told, too, and other names are no blocks.
+    let directory = tempfile::tempdir().unwrap();
+    let numbers = archive(directory.path(), &all);
+    let archived = BlockArchive::open(directory.path()).unwrap();
+    let place = |name: &str| directory.path().join("0").join(name);
+    std::fs::copy(place("2.bcap"), place("02.bcap")).unwrap();
+    assert_eq!(archived.numbers().unwrap(), numbers);
+    std::fs::copy(place("2.bcap"), place("1.bcap")).unwrap();
+    let mut blocks = Blocks::of_events(ExecEvents::of_archive(&archived).unwrap(), Wanted::ALL);
+    let news = blocks.by_ref().filter(|update| matches!(update, BlockUpdate::Changed(update) if update.is_new));
+    assert_eq!(news.count(), numbers.len() - 1);
+    let problems = blocks.file_problems();
+    assert!(problems.len() == 1 && problems[0].ends_with("1.bcap: it does not hold block 1"), "{problems:?}");
     // A link that leads nowhere is not replaced, and what is gone is written again.
     let put = |path: &Path| {
         std::fs::remove_file(path).unwrap();
@@ -385,6 +405,29 @@ fn what_is_in_the_place_of_a_block_is_not_taken_for_it() {
     };
     assert!(in_its_place(&put).is_some_and(|said| said.contains("it is a symbolic link")));
     assert_eq!(in_its_place(&|path| std::fs::remove_file(path).unwrap()), None);
+}
+
+#[test]
+fn an_archive_of_an_archive_has_the_same_files() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let numbers = archive(first.path(), &chain(&[(1, 1), (2, 2), (3, 3), (4, 4)]));
+    let from = BlockArchive::open(first.path()).unwrap();
+    let mut events = ExecEvents::of_archive(&from).unwrap();
+    let to = BlockArchive::open(second.path()).unwrap();
+    let archiver = Archiver::new(to.clone(), events.dialect().clone(), events.schema_hash());
+    let mut archiver = archiver.all_final(events.is_archive());
+    loop {
+        match events.next_timeout(Duration::ZERO) {
+            NextEvent::Event(event, payload) => {
+                archiver.push(&event, Some(payload.read().valid().unwrap())).unwrap();
+            }
+            NextEvent::Gap(gap) => archiver.push_gap(gap),
+            _ => break,
+        }
+    }
+    assert_eq!(to.numbers().unwrap(), numbers);
+    let bytes = |of: &BlockArchive, number| std::fs::read(of.path_of(number)).unwrap();
+    assert!(numbers.iter().all(|number| bytes(&from, *number) == bytes(&to, *number)));
 }
 
 #[test]

@@ -122,3 +122,40 @@ fn no_answer_has_a_byte_of_a_file_that_is_no_recording() {
         assert!(!text.contains("QZ"), "{}: {text}", beginning.escape_ascii());
     }
 }
+
+#[test]
+fn a_ping_is_answered_during_a_call_and_a_call_that_is_not_wanted_any_more_ends() {
+    use std::io::{BufRead as _, BufReader};
+    let dir = directory();
+    let (ring, _recorder) = recorded(&dir, "shop", || usual(&mut Random(3), 50));
+    let capture = place(&dir, "shop.evc");
+    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    let mut server = program(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (server.stdin.take().unwrap(), BufReader::new(server.stdout.take().unwrap()));
+    // A thousand files take long.
+    let files: Vec<String> = (0..1000).map(|number| format!("{}.{number}", argument(&capture))).collect();
+    files.iter().for_each(|file| std::fs::copy(&capture, file).map(drop).unwrap());
+    let call = |id: u32| {
+        let params = serde_json::json!({ "name": "find", "arguments": { "files": files, "expression": "number=-1" } });
+        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let begin = std::time::Instant::now();
+    writeln!(input, "{}", call(1)).unwrap();
+    writeln!(input, r#"{{"jsonrpc":"2.0","id":2,"method":"ping"}}"#).unwrap();
+    let mut next = || {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()
+    };
+    let first = next();
+    assert_eq!((&first["id"], &first["result"]), (&2.into(), &serde_json::json!({})));
+    // It is not asked for before it is under way.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    writeln!(input, "{cancel}").unwrap();
+    let second = next();
+    let text = second["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(second["id"] == 1 && text.contains("does not want the answer any more"), "{second} {:?}", begin.elapsed());
+    drop(input);
+    assert!(server.wait().unwrap().success());
+}
