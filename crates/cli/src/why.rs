@@ -4,6 +4,7 @@ use super::exit::Exit;
 use crate::args::limit::LimitArgs;
 use crate::text::format::{TimeFormat, counted, one_line, shown_name};
 use crate::text::paint::{BOLD, DIM, WARNING};
+use eventring_capture::CaptureErrorKind;
 use eventring_capture::numbers::time;
 use eventring_profile::why::{Answer, Part, Question, WhySpan, why};
 use serde_json::Value;
@@ -40,7 +41,10 @@ pub(super) struct WhyArgs {
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let saved = crate::input::saved::open(&args.names, true)?;
     let question = Question { span: args.span.clone(), slowest: args.slowest.into(), id: args.id };
-    let answer = why(&saved.capture, &question)?;
+    let answer = why(&saved.capture, &question).map_err(|error| match error.kind() {
+        CaptureErrorKind::Damaged if saved.capture.is_truncated() => Exit::Truncated.failure(error.to_string()).into(),
+        _ => anyhow::Error::from(error),
+    })?;
     let mut out = anstream::stdout();
     if args.json {
         // Programs of several captures may have spans with the same number.

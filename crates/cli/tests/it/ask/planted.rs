@@ -110,4 +110,8 @@ fn a_damaged_capture_is_flagged_and_a_budget_that_is_too_small_is_refused() {
     let people = run(&["ask", argument(&capture), "--budget", "1024"]);
     assert!(people.out.len() <= 1024 && people.out.contains("**damaged** the capture"), "{people:?}");
     assert_eq!(run(&["ask", argument(&capture), "--budget", "1023"]).code, Some(2));
+    // Cut before its first block, it has no span to say something of.
+    std::fs::write(&capture, &bytes[..3000]).unwrap();
+    let why = run(&["why", argument(&capture)]);
+    assert!(why.code == Some(6) && why.err.contains("no span has ended") && why.err.contains("truncated"), "{why:?}");
 }
