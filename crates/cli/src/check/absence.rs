@@ -54,9 +54,7 @@ pub(super) fn of_name(name: &Path, error: &ReaderError) -> Vec<String> {
         }));
     }
     reasons.extend(of_others());
-    for (pid, note) in held::notes() {
-        reasons.push(held::in_words(pid, &note));
-    }
+    reasons.extend(held::why_not_made(wanted.as_ref()));
     if reasons.is_empty() {
         let called = process::all().filter(|pid| is_called(*pid, wanted));
         reasons.extend(called.flat_map(|pid| of_process(pid, &[])));

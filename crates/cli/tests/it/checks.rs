@@ -248,7 +248,11 @@ fn each_case_in_which_nothing_is_recorded_has_its_sentence() {
     let unsubscribed = Case::start("no subscriber", &[]);
     unsubscribed.nothing("spans", "its subscriber or layer is not installed where they are made");
     Case::start("scoped", &[]).nothing("spans", "a scoped subscriber of another library takes them");
-    Case::start("other subscriber", &[]).nothing("pid", "a global subscriber already");
+    let other = Case::start("other subscriber", &[]);
+    other.nothing("pid", "a global subscriber already");
+    other.nothing("spans", "a global subscriber already");
+    // What the program says of one ring is no reason why there is no other one.
+    other.nothing("nothing", "a ring is removed when its program exits normally");
     let unset = Case::start("from environment", &[]);
     unset.nothing("pid", "EVENTRING_PERF is not set in the environment of");
     let set = Case::start("from environment", &[("EVENTRING_PERF", "spans:22MiB")]);
