@@ -78,8 +78,8 @@ impl ReplayConsumer for Collected {
                 ring.overwritten_before = ring.overwritten_before.saturating_add(gap.count);
             }
             EntryContent::Gap(gap) => {
-                // An event that a writer did not end is one, and no recording that went on.
-                if gap.cause != GapCause::NeverCommitted {
+                // An event that a writer did not end is one, and no recording that went on. A number that it gave up is none.
+                if !matches!(gap.cause, GapCause::NeverCommitted | GapCause::GivenUp) {
                     ring.lost_of = Some(entry.process_index);
                 }
                 let lost = ring.lost.entry(gap.cause).or_default();

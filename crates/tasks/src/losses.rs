@@ -1,5 +1,7 @@
 //! The time since which all events of a process are known.
 
+use eventring::reader::GapCause;
+
 /// What the rings of a process have lost.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses {
@@ -10,9 +12,12 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Takes a loss of a ring.
-    pub(crate) fn gap(&mut self, ring: u32) {
-        if !self.open.contains(&ring) {
+    /// Takes a gap of a ring.
+    pub(crate) fn gap(&mut self, ring: u32, cause: GapCause) {
+        // A number that was given up stands for no event. An event that was never committed is recorded before what it
+        // says happens, and the writer was killed meanwhile.
+        let hides_events = !matches!(cause, GapCause::GivenUp | GapCause::NeverCommitted);
+        if hides_events && !self.open.contains(&ring) {
             self.open.push(ring);
         }
     }
@@ -41,7 +46,10 @@ mod tests {
     fn what_a_ring_has_lost_is_older_than_its_next_event_and_a_loss_at_its_end_may_be_anything() {
         let mut losses = Losses::default();
         assert!(losses.has_all_since(0));
-        losses.gap(1);
+        losses.gap(1, GapCause::GivenUp);
+        losses.gap(1, GapCause::NeverCommitted);
+        assert!(losses.has_all_since(0));
+        losses.gap(1, GapCause::Overwritten);
         losses.event(0, 10);
         assert!(!losses.has_all_since(10));
         losses.event(1, 20);

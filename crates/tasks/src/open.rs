@@ -93,9 +93,9 @@ impl<T: Default> OpenTasks<T> {
         let of_process = &mut self.processes[process];
         let (record, catalog) = match &entry.content {
             EntryContent::Perf { record, catalog, .. } => (record, catalog),
-            EntryContent::Gap(_) => {
+            EntryContent::Gap(gap) => {
                 if entry.tables.rings.is_perf(entry.ring) {
-                    of_process.losses.gap(entry.ring);
+                    of_process.losses.gap(entry.ring, gap.cause);
                 }
                 return None;
             }
