@@ -125,6 +125,8 @@ mod missing;
 #[cfg(feature = "tracing")]
 #[doc(hidden)]
 pub mod quoted;
+#[cfg(feature = "tracing")]
+mod now;
 pub mod reader;
 pub mod recorder;
 mod ring;

@@ -29,6 +29,8 @@ pub(crate) struct Core {
     pub(super) place: u8,
     /// Tag of `id`, by which a thread finds its payload cursor for this recorder.
     pub(super) tag: OwnerTag,
+    /// The index of the ring among the shards of its recorder.
+    shard_index: u16,
     pub(super) clock: &'static Clock,
     /// Largest size in bytes, before padding, of a payload that can be recorded. It is less than 2^32.
     pub(super) payload_bytes_max: u64,
@@ -59,6 +61,7 @@ impl Core {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
         let has_start_table = description.content_type() == table::CONTENT_TYPE && start_table::exists(&memory);
+        let shard_index = memory.header_value(extension::SHARD_INDEX) as u16;
         let writer = RingWriter::new(memory);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -74,6 +77,8 @@ impl Core {
             clock,
             recorded_domains: AtomicU64::new(switch.recorded()),
             has_start_table,
+            // There are 1,024 shards at most.
+            shard_index,
             fork_guard,
             file,
             description,
@@ -132,6 +137,12 @@ impl Core {
     /// Stores the bits of the domains that are recorded from now on.
     pub(super) fn publish_recorded_domains(&self, domains: u64) {
         self.recorded_domains.store(domains, Ordering::Relaxed);
+    }
+
+    /// Returns the index of the ring among the shards of its recorder.
+    #[inline(always)]
+    pub(crate) fn shard_index(&self) -> u64 {
+        self.shard_index.into()
     }
 
     /// Returns the description of the events that the ring holds.

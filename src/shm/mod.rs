@@ -56,6 +56,7 @@ pub(crate) use options::OWNER_PATIENCE;
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
 pub use sections::Sections;
+pub(crate) use system::{allocate_more, lengthen};
 pub use system::host_name;
 pub use system::nameless_file;
 pub use system::nameless_memory;

@@ -271,6 +271,8 @@ impl Mapping {
 
     pub fn release_pages(&self) {}
 
+    pub fn leave_out_of_cores(&self) {}
+
     pub fn next_data(&self, offset: u64) -> Option<u64> {
         Some(offset)
     }
@@ -361,6 +363,14 @@ pub fn lock_state(_: impl AsFd) -> LockState {
 }
 
 pub(crate) fn remove_dead_parts(_: &Path, _: impl Fn(u64, &RingFile) -> bool) {}
+
+pub(crate) fn lengthen(_: impl AsFd, _: u64) -> Result<(), ShmError> {
+    Err(unsupported("allocate ring file"))
+}
+
+pub(crate) fn allocate_more(_: impl AsFd, _: u64, _: u64) -> bool {
+    false
+}
 
 pub(crate) fn process_number() -> u64 {
     std::process::id().into()

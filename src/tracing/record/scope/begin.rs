@@ -11,7 +11,6 @@ use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::open_spans;
-use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::ThreadState;
@@ -25,20 +24,12 @@ const BEGIN: u16 = flags::SCOPE | flags::ENTERED;
 #[inline(always)]
 pub(super) fn try_begin(site: &'static MacroSite, thread: &ThreadState) -> Option<u64> {
     let call_site_id = site.try_id()?;
-    let ring = thread.try_ring(&PERF.installed()?.core)?;
+    let core = &PERF.installed()?.core;
+    let ring = thread.try_ring(core)?;
     let (parent, span_id) = try_enter_new(thread, call_site_id)?;
-    let ids = u64::from(call_site_id) | thread.id_word();
-    match ring.core.try_record_empty(PerfEvent::SpanNew as u16, span_id, parent, ids, BEGIN.into()) {
-        Some(_) => Some(span_id),
-        None => Some(record_begin_slow(ring, span_id, parent, ids)),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn record_begin_slow(ring: &Recorder, span_id: u64, parent: u64, ids: u64) -> u64 {
-    ring.core.record_empty_slow(PerfEvent::SpanNew as u16, span_id, parent, ids, BEGIN.into());
-    span_id
+    let ext = PerfExt { related: parent, flags: BEGIN, ..PerfExt::of_span(span_id, call_site_id) };
+    core.record_empty(ring, thread, PerfEvent::SpanNew, ext);
+    Some(span_id)
 }
 
 /// Makes a span and enters it. Returns its parent and its id.
@@ -70,7 +61,7 @@ pub(super) fn begin_with_fields(site: &'static MacroSite, thread: &ThreadState, 
         return begin_encoded(site, core, thread, fields);
     };
     let ext = PerfExt { related: parent, flags: BEGIN, ..PerfExt::of_span(span_id, call_site_id) };
-    record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
     span_id
 }
 
@@ -141,7 +132,7 @@ fn begin_encoded(
     let instructions = thread.instructions();
     let flags = if instructions == 0 { BEGIN } else { flags::SCOPE };
     let ext = PerfExt { related: parent, flags, ..PerfExt::of_span(span_id, call_site_id) };
-    record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
     judging_filters::for_each(|filter| open_spans::judge(filter, span_id, call_site_id, fields.payload));
     if instructions > 0 {
         let ext = PerfExt { related: instructions, ..PerfExt::of_span(span_id, call_site_id) };

@@ -4,7 +4,6 @@ use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::sink::record_empty;
 use crate::tracing::record::span_stack::{SCOPES, SpanEntry, scope_local_id};
 use crate::tracing::record::thread::{self, ThreadState};
 
@@ -21,14 +20,15 @@ pub(super) fn end(span_id: u64) {
 /// Ends the scope if it is the innermost entry of the span stack. Otherwise returns `None` and changes nothing.
 #[inline(always)]
 fn try_end(thread: &ThreadState, span_id: u64) -> Option<()> {
-    let ring = thread.try_ring(&PERF.installed()?.core)?;
+    let core = &PERF.installed()?.core;
+    let ring = thread.try_ring(core)?;
     let entry = thread.try_exit(scope_local_id(span_id), SCOPES)?;
     let call_site_id = entry.call_site_id();
     if SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id).is_none() {
         drop_handle_slow(thread, span_id);
     }
     let ext = PerfExt { flags: flags::CLOSED, ..PerfExt::of_span(span_id, call_site_id) };
-    record_empty(ring, thread, PerfEvent::SpanExit, ext);
+    core.record_empty(ring, thread, PerfEvent::SpanExit, ext);
     Some(())
 }
 
