@@ -126,7 +126,7 @@ mod missing;
 #[doc(hidden)]
 pub mod quoted;
 #[cfg(feature = "tracing")]
-mod now;
+pub mod now;
 pub mod reader;
 pub mod recorder;
 mod ring;

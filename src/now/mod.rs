@@ -23,7 +23,7 @@ pub use lock_cell::{LockCell, LockMode};
 pub use reader::{NowReader, Untabled};
 pub(crate) use span_cell::Begun;
 pub use span_cell::{Presence, SpanCell};
-pub use task_cell::{TaskCell, Wake};
+pub use task_cell::{TaskCell, TaskPhase, Wake};
 pub use thread_cell::ThreadCell;
 pub(crate) use writer::NowTable;
 pub use writer::now_path;

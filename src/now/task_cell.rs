@@ -12,12 +12,13 @@
 //! | 4 | 0–31 | number of polls |
 //! | 4 | 32–63 | number of wakes. Two wakes at the same moment may count as one |
 //! | 5 | 0–7 | bytes of fields |
-//! | 6–15 | | the first fields of the task's span, encoded as in the event: as many whole fields as have room |
+//! | 6 | | time at which its last poll began, or 0 |
+//! | 7–15 | | the first fields of the task's span, encoded as in the event: as many whole fields as have room |
 //!
-//! A task runs if a thread is in its span. Otherwise it is woken if it was woken after a thread left its span last, or
-//! was never in it, and idle if not.
+//! A task runs if a thread is in its span. Otherwise it is woken if its last wake came after its last poll began, or if
+//! it was never polled, and idle if not.
 
-use super::span_cell::INDEX_BITS;
+use super::span_cell::{INDEX_BITS, Presence};
 use crate::layout::now::TASK_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -26,7 +27,7 @@ type Cell = [AtomicU64; TASK_WORDS];
 const OPEN: u64 = 1 << 63;
 const UNWAKEABLE: u64 = 1 << 31;
 const CHECK_MASK: u64 = UNWAKEABLE - 1;
-const FIELDS_AT: usize = 6;
+const FIELDS_AT: usize = 7;
 /// The most bytes of fields that a cell holds.
 pub(crate) const FIELD_BYTES: usize = 8 * (TASK_WORDS - FIELDS_AT);
 const WAKE: u64 = 1 << 32;
@@ -45,7 +46,7 @@ fn is_of(cell: &Cell, id: u64) -> bool {
 pub(crate) fn begin(cell: &Cell, id: u64, fields: &[u8]) {
     fence(Ordering::Release);
     let fields = &fields[..fields.len().min(FIELD_BYTES)];
-    let fixed = [0, 0, check(id, 0), 0, fields.len() as u64];
+    let fixed = [0, 0, check(id, 0), 0, fields.len() as u64, 0];
     cell[1..].iter().zip(fixed).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     let mut bytes = [0; FIELD_BYTES];
     bytes[..fields.len()].copy_from_slice(fields);
@@ -56,9 +57,10 @@ pub(crate) fn begin(cell: &Cell, id: u64, fields: &[u8]) {
     cell[0].store(id | OPEN, Ordering::Release);
 }
 
-/// Counts a poll of the task, if the cell is that of the task. Only the polling thread calls this.
-pub(crate) fn count_poll(cell: &Cell, id: u64) {
+/// Notes that a poll of the task begins, if the cell is that of the task. Only the polling thread calls this.
+pub(crate) fn begin_poll(cell: &Cell, id: u64, epoch_nanos: u64) {
     if is_of(cell, id) {
+        cell[6].store(epoch_nanos, Ordering::Relaxed);
         crate::sync::local_add(&cell[4], 1);
     }
 }
@@ -94,6 +96,8 @@ pub struct TaskCell {
     pub id: u64,
     /// The last wake. `None` if there was none.
     pub woken: Option<Wake>,
+    /// The time at which its last poll began, in nanoseconds since the epoch; 0 if it was never polled.
+    pub polled_epoch_nanos: u64,
     /// True if nobody can wake it any more.
     pub is_unwakeable: bool,
     /// The number of its polls.
@@ -115,7 +119,33 @@ pub struct Wake {
     pub by_thread: Option<u32>,
 }
 
+/// What a task does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskPhase {
+    /// A thread polls it.
+    Running,
+    /// It was woken, or was never polled, and waits for a thread.
+    Woken,
+    /// It waits to be woken.
+    Idle,
+    /// A thread was about to begin or end a poll.
+    Changing,
+}
+
 impl TaskCell {
+    /// Returns what the task does and since when, in nanoseconds since the epoch. `span` is its span.
+    #[must_use]
+    pub fn phase(&self, span: &super::SpanCell) -> (TaskPhase, u64) {
+        let woken = self.woken.filter(|wake| wake.epoch_nanos > self.polled_epoch_nanos);
+        match (span.presence, woken) {
+            (Presence::Inside(_, since), _) => (TaskPhase::Running, since),
+            (Presence::Left(_, since), Some(wake)) => (TaskPhase::Woken, wake.epoch_nanos.max(since)),
+            (Presence::Left(_, since), None) => (TaskPhase::Idle, since),
+            (Presence::NotYet, _) => (TaskPhase::Woken, span.begun_epoch_nanos),
+            (Presence::Changing, _) => (TaskPhase::Changing, self.polled_epoch_nanos),
+        }
+    }
+
     /// Returns the first fields of the task's span, encoded as in events: as many as have room in the cell.
     #[must_use]
     pub fn fields(&self) -> &[u8] {
@@ -145,6 +175,7 @@ pub(super) fn read(cell: &Cell, id: u64) -> Option<TaskCell> {
     Some(TaskCell {
         id,
         woken: (words[1] != 0).then_some(wake),
+        polled_epoch_nanos: words[6],
         is_unwakeable: words[3] & UNWAKEABLE != 0,
         polls: words[4] as u32,
         wakes: (words[4] >> 32) as u32,

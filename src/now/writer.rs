@@ -143,9 +143,9 @@ impl NowTable {
         (index < self.task_cells.load(Ordering::Relaxed)).then(|| self.memory.task(index as usize)).flatten()
     }
 
-    /// Counts a poll of a task.
-    pub(crate) fn count_poll(&self, id: u64) {
-        self.open_task(id).into_iter().for_each(|cell| task_cell::count_poll(cell, id));
+    /// Notes that a poll of a task begins.
+    pub(crate) fn begin_poll(&self, id: u64, epoch_nanos: u64) {
+        self.open_task(id).into_iter().for_each(|cell| task_cell::begin_poll(cell, id, epoch_nanos));
     }
 
     /// Notes a wake of a task, by a thread that is in the span `by`.

@@ -133,7 +133,15 @@ impl PerfCore {
         let Some(ring) = thread.ring_of(self) else { return 0 };
         let words = [span_id, related, ids | thread.id_word(), counts];
         let recorded = ring.core.record(event as u16, words, payload);
-        self.show(ring, thread, event, &ext, recorded, payload);
+        // Of a span that the thread is in twice, only the first enter and the last exit change anything.
+        let is_twice = match event {
+            PerfEvent::SpanEnter => thread.span_stack.count(span_id) > 1,
+            PerfEvent::SpanExit => thread.span_stack.count(span_id) > 0,
+            _ => false,
+        };
+        if !is_twice {
+            self.show(ring, thread, event, &ext, recorded, payload);
+        }
         recorded.seqno
     }
 

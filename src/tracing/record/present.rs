@@ -89,7 +89,7 @@ impl PerfCore {
             PerfEvent::SpanEnter => {
                 now.set_presence(id, thread_id, true, epoch_nanos);
                 if is(&TASK, call_site_id) {
-                    now.count_poll(id);
+                    now.begin_poll(id, epoch_nanos);
                 }
             }
             PerfEvent::SpanExit if ext.flags & flags::CLOSED == 0 => {
