@@ -20,7 +20,7 @@ mod thread_cell;
 mod writer;
 
 pub use lock_cell::{LockCell, LockMode};
-pub use reader::{NowReader, Untabled};
+pub use reader::{NowReader, Present, Untabled};
 pub(crate) use span_cell::Begun;
 pub use span_cell::{Presence, SpanCell};
 pub use task_cell::{TaskCell, TaskPhase, Wake};

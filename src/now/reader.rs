@@ -35,6 +35,22 @@ pub struct Untabled {
     pub tasks: u64,
 }
 
+/// What the tables of a recorder show.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Present {
+    /// The open spans, in the order of their cells.
+    pub spans: Vec<SpanCell>,
+    /// The tasks that have not ended, in the same order.
+    pub tasks: Vec<TaskCell>,
+    /// The threads.
+    pub threads: Vec<ThreadCell>,
+    /// The waits for locks, and the guards, in the order of their numbers.
+    pub locks: Vec<LockCell>,
+    /// How much is missing.
+    pub untabled: Untabled,
+}
+
 impl NowReader {
     /// Opens the tables of the recorder of this shard. Returns `Ok(None)` if it has none: its writer is older, or
     /// could not make the file, or the ring has no name.
@@ -133,6 +149,18 @@ impl NowReader {
         let mut locks: Vec<_> = (0..cells).filter_map(|index| lock_cell::read(self.memory.lock(index))).collect();
         locks.sort_unstable_by_key(|lock| lock.guard);
         locks
+    }
+
+    /// Reads all tables. Cells that are read later may be of a later moment.
+    #[must_use]
+    pub fn read(&self) -> Present {
+        let mut present = Present { threads: self.threads(), locks: self.locks(), ..Present::default() };
+        self.for_each_span(|span| present.spans.push(span));
+        if self.has_tasks() {
+            present.tasks = present.spans.iter().filter_map(|span| self.task(span.id)).collect();
+        }
+        present.untabled = self.untabled();
+        present
     }
 
     /// Returns how much is missing in the tables.

@@ -12,7 +12,8 @@
 //! | 3 | 31 | a thread is in the span |
 //! | 3 | 32–63 | id of the thread that is in it or was last |
 //! | 4 | | time at which that thread has entered or left the span; 0 if no thread has |
-//! | 5 | 0–39 | the low bits of the SPAN_NEW event's seqno |
+//! | 5 | 0–35 | the low bits of the SPAN_NEW event's seqno |
+//! | 5 | 36–39 | number of the event's fields; 15 if there are more |
 //! | 5 | 40–55 | flags of the SPAN_NEW event, and [`HAS_ERROR`] |
 //! | 5 | 56–63 | bytes of fields in words 6 and 7 |
 //! | 6, 7 | | the first fields, encoded as in the event: as many whole fields as have room |
@@ -33,7 +34,9 @@ const OPEN: u64 = 1 << 63;
 const GENERATION_BITS: u32 = 29;
 const ID_BITS: u32 = 53;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
-const SEQNO_BITS: u32 = 40;
+const SEQNO_BITS: u32 = 36;
+const FIELDS_MAX: u64 = 15;
+const FLAGS_SHIFT: u32 = 40;
 const INSIDE: u64 = 1 << 31;
 const CHECK_MASK: u64 = INSIDE - 1;
 const INLINE_SHIFT: u32 = 56;
@@ -54,6 +57,7 @@ pub(crate) struct Begun {
     pub(crate) epoch_nanos: u64,
     pub(crate) seqno: u64,
     pub(crate) flags: u16,
+    pub(crate) field_count: u16,
 }
 
 #[inline(always)]
@@ -87,7 +91,9 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, fields: 
     cell[2].store(span.epoch_nanos, Ordering::Relaxed);
     cell[3].store(inside, Ordering::Relaxed);
     cell[4].store(since, Ordering::Relaxed);
-    let described = span.seqno & ((1 << SEQNO_BITS) - 1) | u64::from(span.flags) << SEQNO_BITS;
+    let seqno = span.seqno & ((1 << SEQNO_BITS) - 1);
+    let field_count = u64::from(span.field_count).min(FIELDS_MAX);
+    let described = seqno | field_count << SEQNO_BITS | u64::from(span.flags) << FLAGS_SHIFT;
     let fields = &fields[..fields.len().min(INLINE_BYTES)];
     cell[5].store(described | (fields.len() as u64) << INLINE_SHIFT, Ordering::Relaxed);
     if !fields.is_empty() {
@@ -118,7 +124,7 @@ pub(crate) fn end(cell: &Cell, id: u64, call_site_id: u32) {
 
 /// Notes that an error was recorded in the span.
 pub(crate) fn set_error(cell: &Cell) {
-    cell[5].fetch_or(u64::from(HAS_ERROR) << SEQNO_BITS, Ordering::Relaxed);
+    cell[5].fetch_or(u64::from(HAS_ERROR) << FLAGS_SHIFT, Ordering::Relaxed);
 }
 
 /// Returns true if the cell is that of this open span.
@@ -141,10 +147,12 @@ pub struct SpanCell {
     pub begun_epoch_nanos: u64,
     /// Where it is.
     pub presence: Presence,
-    /// The index of the shard that has its SPAN_NEW event, and the low 40 bits of the event's seqno.
+    /// The index of the shard that has its SPAN_NEW event, and the low 36 bits of the event's seqno.
     pub begun_at: (u64, u64),
     /// The flags of its SPAN_NEW event, and [`HAS_ERROR`].
     pub flags: u16,
+    /// The number of the event's fields; 15 if there are 15 or more.
+    pub field_count: u16,
     pub(super) fields: [u8; INLINE_BYTES],
     pub(super) field_bytes: usize,
 }
@@ -212,7 +220,8 @@ fn try_read(cell: &Cell, index: usize) -> Option<Option<SpanCell>> {
         begun_epoch_nanos: words[2],
         presence,
         begun_at: (words[1] >> ID_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
-        flags: (words[5] >> SEQNO_BITS) as u16,
+        flags: (words[5] >> FLAGS_SHIFT) as u16,
+        field_count: (words[5] >> SEQNO_BITS & FIELDS_MAX) as u16,
         fields,
         field_bytes: ((words[5] >> INLINE_SHIFT) as usize).min(INLINE_BYTES),
     }))

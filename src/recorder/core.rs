@@ -27,10 +27,10 @@ pub(crate) struct Core {
     has_start_table: bool,
     /// The place in which a thread remembers its payload cursor.
     pub(super) place: u8,
-    /// Tag of `id`, by which a thread finds its payload cursor for this recorder.
-    pub(super) tag: OwnerTag,
     /// The index of the ring among the shards of its recorder.
     shard_index: u16,
+    /// Tag of `id`, by which a thread finds its payload cursor for this recorder.
+    pub(super) tag: OwnerTag,
     pub(super) clock: &'static Clock,
     /// Largest size in bytes, before padding, of a payload that can be recorded. It is less than 2^32.
     pub(super) payload_bytes_max: u64,

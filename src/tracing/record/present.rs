@@ -79,7 +79,8 @@ impl PerfCore {
         match event {
             PerfEvent::SpanNew => {
                 let (parent, shard) = (ext.related, ring.core.shard_index());
-                let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags: ext.flags };
+                let (flags, field_count) = (ext.flags, ext.field_count);
+                let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count };
                 let entered_by = (ext.flags & flags::ENTERED != 0).then_some(thread_id);
                 now.begin_span(&span, entered_by, payload);
                 if is(&TASK, call_site_id) {

@@ -191,6 +191,7 @@ impl PerfCore {
             }
             None => record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload),
         };
+        let ext = PerfExt { thread_id: 0, ..PerfExt::from_words([span_id, related, ids, flags_and_counts]) };
         self.show(ring, thread, event, &ext, recorded, fields.payload);
         recorded
     }
