@@ -123,10 +123,10 @@ mod macros;
 mod missing;
 // Hidden, for the same crates: names that users type.
 #[cfg(feature = "tracing")]
+pub mod now;
+#[cfg(feature = "tracing")]
 #[doc(hidden)]
 pub mod quoted;
-#[cfg(feature = "tracing")]
-pub mod now;
 pub mod reader;
 pub mod recorder;
 mod ring;

@@ -45,11 +45,7 @@ pub fn now_path(shard0: &Path) -> PathBuf {
 
 impl NowTable {
     /// Makes the file beside shard 0.
-    pub(crate) fn create(
-        shard0: &Path,
-        group: u64,
-        options: &shm::CreateOptions,
-    ) -> Result<Self, shm::ShmError> {
+    pub(crate) fn create(shard0: &Path, group: u64, options: &shm::CreateOptions) -> Result<Self, shm::ShmError> {
         let name = shm::RingName::Path(now_path(shard0));
         let place = shm::RingDirectories::from_environment().location_for_writing(&name);
         let prefix = const { &layout::MAGIC.to_le_bytes() };

@@ -56,7 +56,6 @@ pub(crate) use options::OWNER_PATIENCE;
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
 pub use sections::Sections;
-pub(crate) use system::{allocate_more, lengthen};
 pub use system::host_name;
 pub use system::nameless_file;
 pub use system::nameless_memory;
@@ -65,6 +64,7 @@ pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
     lock_state,
 };
+pub(crate) use system::{allocate_more, lengthen};
 pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_file, read_exact_at};
 pub(crate) use system::{current_thread_id, current_thread_name, leave_note};
 pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};

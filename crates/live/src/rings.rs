@@ -179,7 +179,11 @@ impl Live {
             *last = last_nanos.max(*last);
             for record in &records {
                 let Some(entry) = live.entries.present_entry(recorder, record) else { continue };
-                let mut consumer = LiveConsumer { core: &mut live.core, see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: &mut () };
+                let mut consumer = LiveConsumer {
+                    core: &mut live.core,
+                    see: &mut |_: &Observation<'_>, _: LiveState<'_>| (),
+                    also: &mut (),
+                };
                 // Nobody writes, so nothing fails.
                 live.replay.step(&entry, &mut consumer).ok()?;
             }

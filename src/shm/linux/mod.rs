@@ -77,8 +77,8 @@ mod trust;
 mod uninherited;
 mod write_lock;
 
-pub(crate) use core_filter::put_named_files_into_cores;
 pub(crate) use allocate::{allocate_more, lengthen};
+pub(crate) use core_filter::put_named_files_into_cores;
 pub use create::{UnpublishedFile, create};
 pub(crate) use descriptor::OwnDescriptor;
 pub use destination::check_ring_directory;

@@ -201,7 +201,9 @@ fn field(tokens: &mut Tokens<'_>, path: &str) -> Result<Term, ConditionError> {
         (true, false) => FieldLimit::Text(word.text.into_owned()),
         (false, _) => FieldLimit::unquoted(&word.text),
     };
-    if matches!(value, FieldLimit::Bool(_) | FieldLimit::Pattern(_) | FieldLimit::NotFinite(_)) && !compare.is_equality() {
+    if matches!(value, FieldLimit::Bool(_) | FieldLimit::Pattern(_) | FieldLimit::NotFinite(_))
+        && !compare.is_equality()
+    {
         let expected = "a number or a quoted text, because only these are less or greater than others";
         return Err(tokens.expected_at(word.place, expected));
     }

@@ -41,7 +41,9 @@ fn from_events(records: Vec<PerfRecord>) -> BTreeMap<u64, Open> {
             PerfContent::SpanExit { span, .. } => {
                 let depth = depths.entry((span.get(), thread)).or_default();
                 *depth -= 1;
-                if *depth == 0 && let Some(open) = open.get_mut(&span.get()) {
+                if *depth == 0
+                    && let Some(open) = open.get_mut(&span.get())
+                {
                     open.presence = Presence::Left(thread, nanos);
                 }
             }
