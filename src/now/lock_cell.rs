@@ -82,9 +82,16 @@ fn window(memory: &NowMemory, guard: u64) -> impl Iterator<Item = &Cell> {
     (0..LOCK_WINDOW).map(move |step| memory.lock(first + step))
 }
 
-/// Stores a wait or a guard in its cell, or in a free one. Returns false if there is none.
+/// Stores a wait or a guard in its cell, or in a free one. Returns false if there is none. A guard without a number has
+/// no cell.
+///
+/// Nobody else changes the cell of a guard meanwhile: what happens to a guard happens in the program's order, and code
+/// that interrupts the thread has guards of its own.
 pub(crate) fn set(memory: &NowMemory, of: &LockCell) -> bool {
     let number = of.guard & NUMBER_MASK;
+    if number == 0 {
+        return false;
+    }
     let own = window(memory, number).find(|cell| cell[0].load(Ordering::Relaxed) & NUMBER_MASK == number);
     let claim = || {
         let take = |cell: &&Cell| {
@@ -107,20 +114,35 @@ pub(crate) fn set(memory: &NowMemory, of: &LockCell) -> bool {
 /// Frees the cell of a wait or guard.
 pub(crate) fn free(memory: &NowMemory, guard: u64) {
     let number = guard & NUMBER_MASK;
-    if let Some(cell) = window(memory, number).find(|cell| cell[0].load(Ordering::Relaxed) & NUMBER_MASK == number) {
+    let is_own = |cell: &&Cell| number != 0 && cell[0].load(Ordering::Relaxed) & NUMBER_MASK == number;
+    if let Some(cell) = window(memory, number).find(is_own) {
         cell[0].store(0, Ordering::Release);
     }
 }
 
-/// Reads a cell. Returns `None` if it is free or just written.
+/// Number of times that a cell is read before its changes are given up.
+const TRIES: usize = 100;
+
+/// Reads a cell. Returns `None` if it is free, or if it stays half written: then its writer was killed.
 pub(super) fn read(cell: &Cell) -> Option<LockCell> {
+    (0..TRIES).find_map(|_| try_read(cell)).flatten()
+}
+
+/// Reads the cell. Returns `None` if it is being written, and `Some(None)` if it is free.
+fn try_read(cell: &Cell) -> Option<Option<LockCell>> {
     let word = cell[0].load(Ordering::Acquire);
-    if word == 0 || word & WRITING != 0 {
+    if word == 0 {
+        return Some(None);
+    }
+    if word & WRITING != 0 {
         return None;
     }
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
     fence(Ordering::Acquire);
-    (cell[0].load(Ordering::Relaxed) == word).then(|| LockCell {
+    if cell[0].load(Ordering::Relaxed) != word {
+        return None;
+    }
+    Some(Some(LockCell {
         guard: word & NUMBER_MASK,
         is_held: word & HELD != 0,
         lock: words[1],
@@ -133,5 +155,5 @@ pub(super) fn read(cell: &Cell) -> Option<LockCell> {
         },
         thread: (words[3] >> 32) as u32,
         span: words[4],
-    })
+    }))
 }

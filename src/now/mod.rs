@@ -6,6 +6,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `span_cell`, `thread_cell`, `task_cell`, `lock_cell` | the words of a cell, and how they are written and read |
+//! | `pair` | two words that change together, and that a signal handler may change in between |
 //! | `memory` | the mapped file |
 //! | `writer` | the tables of a recorder |
 //! | `reader` | reading the tables of another process |
@@ -13,6 +14,7 @@
 mod lock_cell;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod memory;
+mod pair;
 mod reader;
 mod span_cell;
 mod task_cell;

@@ -86,7 +86,7 @@ impl NowReader {
         let capacity = word(header::SPAN_CAPACITY) as usize;
         let is_possible = (layout::SPAN_CELLS_MIN..=layout::SPAN_CELLS_MAX).contains(&capacity);
         if !capacity.is_power_of_two() || !is_possible {
-            return Err(bad(&format!("it says {capacity} span cells, expected a power of two from 65536 to 16777216")));
+            return Err(bad(&format!("it says {capacity} span cells, expected a power of two from 65536 to 2097152")));
         }
         let options = shm::MapOptions { map_holes: true, ..shm::MapOptions::reader() };
         let mapping = shm::Mapping::map(file.descriptor(), NowMemory::sections(capacity), options);

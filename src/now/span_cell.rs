@@ -20,10 +20,11 @@
 //!
 //! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
 //! with bit 63, before and after the others has read those of this span. Words 3 and 4 change while the span is open.
-//! Each update stores both, in any order: a reader that gets parts of two updates finds that bits 0 to 30 of word 3 do
-//! not fit, and reads again. If they never fit, the writer was killed between the two stores, or two threads entered
-//! the span at the same time, or a thread left a span that had ended long ago.
+//! Each update stores both: a reader that gets parts of two updates finds that bits 0 to 30 of word 3 do not fit, and
+//! reads again. If they never fit, the writer was killed between the two stores, or two threads entered the span at the
+//! same time, or a thread left a span that had ended long ago.
 
+use super::pair;
 use crate::layout::now::CELL_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -82,6 +83,10 @@ fn presence(id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) -> u64 {
 /// most [`INLINE_BYTES`] bytes.
 #[inline(always)]
 pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, fields: &[u8]) {
+    // The span before ended in another recorder, if at all.
+    if cell[0].load(Ordering::Relaxed) & OPEN != 0 {
+        cell[0].store(0, Ordering::Relaxed);
+    }
     // The words of the span before must not be seen to change before its end is seen: the last store to word 0 was
     // that end. Pairs with the acquire fence in `read`.
     fence(Ordering::Release);
@@ -111,15 +116,19 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, fields: 
 #[inline(always)]
 pub(crate) fn set_presence(cell: &Cell, id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) {
     if is_of(cell, id) {
-        cell[4].store(epoch_nanos, Ordering::Relaxed);
-        cell[3].store(presence(id, thread_id, is_inside, epoch_nanos), Ordering::Relaxed);
+        let word = presence(id, thread_id, is_inside, epoch_nanos);
+        pair::store(&cell[4], epoch_nanos, &cell[3], word, || ());
     }
 }
 
-/// Ends the span.
+/// Ends the span, if the cell is that of the span. The span must still own its cell: until it ends, nobody else may
+/// begin a span in it.
 #[inline(always)]
-pub(crate) fn end(cell: &Cell, id: u64, call_site_id: u32) {
-    cell[0].store(key(id, call_site_id), Ordering::Relaxed);
+pub(crate) fn end(cell: &Cell, id: u64) {
+    let word = cell[0].load(Ordering::Relaxed);
+    if word_is_of(word, id) {
+        cell[0].store(word & !OPEN, Ordering::Relaxed);
+    }
 }
 
 /// Notes that an error was recorded in the span.
@@ -130,7 +139,11 @@ pub(crate) fn set_error(cell: &Cell) {
 /// Returns true if the cell is that of this open span.
 #[inline(always)]
 pub(crate) fn is_of(cell: &Cell, id: u64) -> bool {
-    let word = cell[0].load(Ordering::Relaxed);
+    word_is_of(cell[0].load(Ordering::Relaxed), id)
+}
+
+#[inline(always)]
+fn word_is_of(word: u64, id: u64) -> bool {
     (word ^ OPEN) >> 32 == id >> INDEX_BITS
 }
 

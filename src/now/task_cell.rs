@@ -9,15 +9,16 @@
 //! | 3 | 0–30 | the low bits of word 1, exclusive-or the generation: they show that words 1 and 3 belong together |
 //! | 3 | 31 | nobody can wake the task any more |
 //! | 3 | 32–63 | id of the thread that woke it |
-//! | 4 | 0–31 | number of polls |
-//! | 4 | 32–63 | number of wakes. Two wakes at the same moment may count as one |
+//! | 4 | | number of wakes. Two wakes at the same moment may count as one |
 //! | 5 | 0–7 | bytes of fields |
+//! | 5 | 32–63 | number of polls |
 //! | 6 | | time at which its last poll began, or 0 |
 //! | 7–15 | | the first fields of the task's span, encoded as in the event: as many whole fields as have room |
 //!
 //! A task runs if a thread is in its span. Otherwise it is woken if its last wake came after its last poll began, or if
 //! it was never polled, and idle if not.
 
+use super::pair;
 use super::span_cell::{INDEX_BITS, Presence};
 use crate::layout::now::TASK_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -30,7 +31,7 @@ const CHECK_MASK: u64 = UNWAKEABLE - 1;
 const FIELDS_AT: usize = 7;
 /// The most bytes of fields that a cell holds.
 pub(crate) const FIELD_BYTES: usize = 8 * (TASK_WORDS - FIELDS_AT);
-const WAKE: u64 = 1 << 32;
+const POLL: u64 = 1 << 32;
 const TRIES: usize = 100;
 
 fn check(id: u64, epoch_nanos: u64) -> u64 {
@@ -44,6 +45,9 @@ fn is_of(cell: &Cell, id: u64) -> bool {
 
 /// Begins a task. `fields` are whole encoded fields of at most [`FIELD_BYTES`] bytes.
 pub(crate) fn begin(cell: &Cell, id: u64, fields: &[u8]) {
+    // The task before ended in another recorder, if at all.
+    cell[0].store(0, Ordering::Relaxed);
+    // Pairs with the acquire fence in `read`.
     fence(Ordering::Release);
     let fields = &fields[..fields.len().min(FIELD_BYTES)];
     let fixed = [0, 0, check(id, 0), 0, fields.len() as u64, 0];
@@ -61,17 +65,17 @@ pub(crate) fn begin(cell: &Cell, id: u64, fields: &[u8]) {
 pub(crate) fn begin_poll(cell: &Cell, id: u64, epoch_nanos: u64) {
     if is_of(cell, id) {
         cell[6].store(epoch_nanos, Ordering::Relaxed);
-        crate::sync::local_add(&cell[4], 1);
+        // Only one thread polls the task, so no other one changes the word.
+        crate::sync::local_add(&cell[5], POLL);
     }
 }
 
 /// Notes a wake, by a thread that is in the span `by`.
 pub(crate) fn wake(cell: &Cell, id: u64, thread_id: u32, by: u64, epoch_nanos: u64) {
     if is_of(cell, id) {
-        cell[1].store(epoch_nanos, Ordering::Relaxed);
-        cell[2].store(by, Ordering::Relaxed);
-        cell[3].store(u64::from(thread_id) << 32 | check(id, epoch_nanos), Ordering::Relaxed);
-        crate::sync::local_add(&cell[4], WAKE);
+        let word = u64::from(thread_id) << 32 | check(id, epoch_nanos);
+        pair::store(&cell[1], epoch_nanos, &cell[3], word, || cell[2].store(by, Ordering::Relaxed));
+        crate::sync::local_add(&cell[4], 1);
     }
 }
 
@@ -82,7 +86,7 @@ pub(crate) fn set_unwakeable(cell: &Cell, id: u64) {
     }
 }
 
-/// Ends the task.
+/// Ends the task, if the cell is that of the task. Its span must still own its cell.
 pub(crate) fn end(cell: &Cell, id: u64) {
     if is_of(cell, id) {
         cell[0].store(id, Ordering::Relaxed);
@@ -103,7 +107,7 @@ pub struct TaskCell {
     /// The number of its polls.
     pub polls: u32,
     /// The number of its wakes. Two wakes at the same moment may count as one.
-    pub wakes: u32,
+    pub wakes: u64,
     fields: [u8; FIELD_BYTES],
     field_bytes: usize,
 }
@@ -177,8 +181,8 @@ pub(super) fn read(cell: &Cell, id: u64) -> Option<TaskCell> {
         woken: (words[1] != 0).then_some(wake),
         polled_epoch_nanos: words[6],
         is_unwakeable: words[3] & UNWAKEABLE != 0,
-        polls: words[4] as u32,
-        wakes: (words[4] >> 32) as u32,
+        polls: (words[5] >> 32) as u32,
+        wakes: words[4],
         fields,
         field_bytes: (words[5] as u8).into(),
     })

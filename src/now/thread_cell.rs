@@ -10,7 +10,8 @@
 //! | 3 | | time of its last event |
 //! | 4–7 | | the first 32 bytes of its name, filled with zeros |
 //!
-//! A thread takes a cell by an exchange of word 0 for its id with state 0, stores the others, and then word 0.
+//! A thread takes a cell by an exchange of word 0 for its id with state 0, stores the others, and then word 0. No two
+//! threads write to a cell: one that is being written is taken only after it has been written, and its thread has ended.
 
 use crate::layout::now::CELL_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -23,13 +24,14 @@ const ENDED: u64 = 2 << STATE_SHIFT;
 const STATE_MASK: u64 = 3 << STATE_SHIFT;
 const NAME_BYTES: usize = 32;
 
-/// Takes a cell for a thread that has just got its shard. Returns false if a living thread has the cell.
+/// Takes a cell for a thread that has just got its shard. Returns false if another thread has the cell.
 pub(crate) fn begin(cell: &Cell, id: u32, os_id: u32, shard: u64, epoch_nanos: u64, name: &str) -> bool {
     let before = cell[0].load(Ordering::Relaxed);
-    let is_taken = before & STATE_MASK == LIVES && before as u32 != id;
+    let is_free = before == 0 || before & STATE_MASK == ENDED || before == u64::from(id) | LIVES;
     // Acquire, pairs with the release of the thread that had the cell.
-    if is_taken || cell[0].compare_exchange(before, id.into(), Ordering::Acquire, Ordering::Relaxed).is_err() {
-        return false;
+    if !is_free || cell[0].compare_exchange(before, id.into(), Ordering::Acquire, Ordering::Relaxed).is_err() {
+        // A thread that is interrupted while it writes its own cell goes on with it.
+        return before == u64::from(id);
     }
     // Pairs with the acquire fence in `read`, as in cells of spans.
     fence(Ordering::Release);
@@ -82,10 +84,21 @@ pub struct ThreadCell {
     pub name: String,
 }
 
-/// Reads a cell. Returns `None` if no thread has it, or if it is just taken.
+/// Number of times that a cell is read before its changes are given up.
+const TRIES: usize = 100;
+
+/// Reads a cell. Returns `None` if no thread has it, or if it stays half written: then its writer was killed.
 pub(super) fn read(cell: &Cell) -> Option<ThreadCell> {
+    (0..TRIES).find_map(|_| try_read(cell)).flatten()
+}
+
+/// Reads the cell. Returns `None` if it is being written, and `Some(None)` if it is free.
+fn try_read(cell: &Cell) -> Option<Option<ThreadCell>> {
     // Acquire, pairs with the release in `begin`.
     let word = cell[0].load(Ordering::Acquire);
+    if word == 0 {
+        return Some(None);
+    }
     if word & STATE_MASK == 0 {
         return None;
     }
@@ -98,7 +111,7 @@ pub(super) fn read(cell: &Cell) -> Option<ThreadCell> {
     }
     let name: Vec<u8> = words[4..].iter().flat_map(|word| word.to_le_bytes()).collect();
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    Some(ThreadCell {
+    Some(Some(ThreadCell {
         id: word as u32,
         os_id: words[1] as u32,
         shard: (words[1] >> 32) as u32,
@@ -106,5 +119,5 @@ pub(super) fn read(cell: &Cell) -> Option<ThreadCell> {
         last_epoch_nanos: words[3],
         is_alive: now & STATE_MASK == LIVES,
         name: String::from_utf8_lossy(&name[..end]).into_owned(),
-    })
+    }))
 }

@@ -97,10 +97,8 @@ impl NowTable {
 
     /// Ends a span.
     #[inline(always)]
-    pub(crate) fn end_span(&self, id: u64, call_site_id: u32) {
-        if let Some(cell) = self.open_span(id).filter(|cell| span_cell::is_of(cell, id)) {
-            span_cell::end(cell, id, call_site_id);
-        }
+    pub(crate) fn end_span(&self, id: u64) {
+        self.open_span(id).into_iter().for_each(|cell| span_cell::end(cell, id));
     }
 
     /// Takes a cell for a thread that has just got its shard.

@@ -118,7 +118,7 @@ impl Core {
 
     /// Returns true if this is not a forked child.
     #[inline(always)]
-    pub(super) fn is_original_process(&self) -> bool {
+    pub(crate) fn is_original_process(&self) -> bool {
         self.fork_guard.is_original_process()
     }
 

@@ -96,12 +96,6 @@ impl PerfCore {
             PerfEvent::SpanExit if ext.flags & flags::CLOSED == 0 => {
                 now.set_presence(id, thread_id, false, epoch_nanos);
             }
-            PerfEvent::SpanExit | PerfEvent::SpanClose => {
-                now.end_span(id, call_site_id);
-                if is(&TASK, call_site_id) {
-                    now.end_task(id);
-                }
-            }
             PerfEvent::Event if is(&WOKEN, call_site_id) => {
                 now.wake_task(id, thread_id, current_span_id(), epoch_nanos);
             }
@@ -109,6 +103,22 @@ impl PerfCore {
             PerfEvent::ThreadEnded => now.end_thread(thread_id, epoch_nanos),
             _ => {}
         }
+    }
+
+    /// Ends a span in the tables. Call this before another span may have its cell, so not after its end was recorded.
+    #[inline(always)]
+    pub(super) fn show_end(&self, ring: &Recorder, id: u64, call_site_id: u32) {
+        // A forked child has its parent's tables mapped.
+        let Some(now) = self.now.as_ref().filter(|_| ring.core.is_original_process()) else { return };
+        if is(&TASK, call_site_id) {
+            now.end_task(id);
+        }
+        now.end_span(id);
+    }
+
+    /// Ends a span in the tables, without a ring of the thread.
+    pub(super) fn show_end_slow(&self, id: u64, call_site_id: u32) {
+        self.shards.get(0).into_iter().for_each(|ring| self.show_end(ring, id, call_site_id));
     }
 
     /// Changes the tables as a log record says whose call site has a meaning.

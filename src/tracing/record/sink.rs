@@ -96,6 +96,11 @@ impl Sink {
         }
     }
 
+    /// Ends a span in the tables of the present, before another span may have its cell.
+    pub(super) fn show_end(&self, span_id: u64, call_site_id: u32) {
+        self.recorder().into_iter().for_each(|recorder| recorder.core.show_end_slow(span_id, call_site_id));
+    }
+
     /// Records that a thread exits a span. `entry` is the entry that the exit removed from the span stack; `None` if
     /// there was no entry. If the enter was recorded, the exit is recorded even while recording is switched off.
     pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {

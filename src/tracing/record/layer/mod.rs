@@ -193,7 +193,8 @@ impl Drop for RecorderLayer {
         thread::with(|thread| {
             end_of_thread::register();
             self.spans.for_each_open(|span| {
-                SPAN_SLAB.drop_handle(&thread.free_list, span.span_id);
+                let ended = |site| self.sink.show_end(span.span_id, site);
+                SPAN_SLAB.drop_handle_and(&thread.free_list, span.span_id, ended);
             });
         });
     }
@@ -306,11 +307,16 @@ where
             // The span is removed from the map even while recording is switched off, because the registry will give its
             // id to another span later.
             let Some(MappedSpan { span_id, call_site_id }) = self.spans.remove(id.into_u64()) else { return };
-            match self.sink.try_ring(thread) {
-                Some((core, ring)) if SPAN_SLAB.try_close_of_layer(&thread.free_list, span_id) => {
+            let is_closed = self.sink.try_ring(thread).is_some_and(|(core, ring)| {
+                let ended = || core.show_end(ring, span_id, call_site_id);
+                let is_closed = SPAN_SLAB.try_close_of_layer(&thread.free_list, span_id, ended);
+                if is_closed {
                     core.record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
                 }
-                _ => self.close_slow(thread, span_id),
+                is_closed
+            });
+            if !is_closed {
+                self.close_slow(thread, span_id);
             }
         });
     }

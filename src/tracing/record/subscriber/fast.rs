@@ -61,7 +61,8 @@ impl RecorderSubscriber {
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let (core, ring) = self.sink.try_ring(thread)?;
-        let call_site_id = SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id)?;
+        let ended = |call_site_id| core.show_end(ring, span_id, call_site_id);
+        let call_site_id = SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id, ended)?;
         core.record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
         Some(true)
     }

@@ -138,7 +138,7 @@ impl RecorderSubscriber {
     pub(super) fn close_slow(&self, thread: &ThreadState, span_id: u64) -> bool {
         let _paused = thread.pause_count();
         end_of_thread::register();
-        match SPAN_SLAB.drop_handle(&thread.free_list, span_id) {
+        match SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, |site| self.sink.show_end(span_id, site)) {
             Dropped::Last(call_site_id) => {
                 self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
                 true
