@@ -75,6 +75,12 @@ impl AsFd for UnpublishedFile<'_> {
 #[derive(Debug)]
 pub struct OwnedRingFile(Infallible);
 
+impl AsFd for OwnedRingFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.0 {}
+    }
+}
+
 impl OwnedRingFile {
     pub fn keep(&self, _: bool) {
         match self.0 {}
