@@ -128,7 +128,7 @@ mod tests {
             if let Ok(plan) = Plan::new(&sections, PAGE) {
                 let page = usize::try_from(PAGE).unwrap();
                 prop_assert!(plan.descriptors <= plan.payload && plan.payload <= plan.mirror);
-                prop_assert!(plan.mirror < plan.context && plan.context <= plan.end);
+                prop_assert!(plan.mirror <= plan.context && plan.context <= plan.end);
                 prop_assert_eq!(plan.mirror - plan.payload, plan.context - plan.mirror);
                 for place in [plan.payload, plan.mirror, plan.context, plan.end] {
                     prop_assert_eq!(place % page, 0);
