@@ -236,7 +236,12 @@ fn whole_fields(payload: &[u8], room: usize) -> &[u8] {
 
 /// Makes the file as long as its cells need, maps it, and writes its header.
 fn initialise(file: &shm::UnpublishedFile<'_>, group: u64) -> Result<NowMemory, shm::ShmError> {
+    // Cells that were never used take no memory, but addresses. A program that has few gets few cells.
+    let addresses = shm::address_space_limit() / 16;
     let mut capacity = layout::SPAN_CELLS_MAX;
+    while capacity > layout::SPAN_CELLS_MIN && layout::file_bytes(capacity) > addresses {
+        capacity /= 2;
+    }
     let mapping = loop {
         let made = shm::lengthen(file, layout::file_bytes(capacity)).and_then(|()| {
             let options = shm::MapOptions { prefault: false, ..shm::MapOptions::writer() };
@@ -244,7 +249,7 @@ fn initialise(file: &shm::UnpublishedFile<'_>, group: u64) -> Result<NowMemory, 
         });
         match made {
             // The process may have little address space, or may not make large files.
-            Err(_) if capacity > layout::SPAN_CELLS_MIN => capacity /= 4,
+            Err(_) if capacity > layout::SPAN_CELLS_MIN => capacity = (capacity / 4).max(layout::SPAN_CELLS_MIN),
             made => break made?,
         }
     };

@@ -374,6 +374,10 @@ pub(crate) fn lengthen(_: impl AsFd, _: u64) -> Result<(), ShmError> {
     Err(unsupported("allocate ring file"))
 }
 
+pub(crate) fn address_space_limit() -> u64 {
+    u64::MAX
+}
+
 pub(crate) fn allocate_more(_: impl AsFd, _: u64, _: u64) -> bool {
     false
 }

@@ -77,6 +77,11 @@ pub(crate) fn lengthen(file: impl AsFd, bytes: u64) -> Result<(), ShmError> {
     ftruncate(file, bytes).map_err(|errno| ShmError::from_errno(OPERATION, errno))
 }
 
+/// Returns how many bytes of addresses the process may have (RLIMIT_AS).
+pub(crate) fn address_space_limit() -> u64 {
+    getrlimit(Resource::As).current.unwrap_or(u64::MAX)
+}
+
 /// Allocates a part of the file. Returns false if there is no memory for it.
 pub(crate) fn allocate_more(file: impl AsFd, offset: u64, bytes: u64) -> bool {
     let file = file.as_fd();

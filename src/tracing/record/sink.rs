@@ -162,18 +162,19 @@ impl PerfCore {
     #[inline(always)]
     pub(super) fn record_log(&self, ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) {
         let id = ext.call_site_id;
+        let known = CALL_SITES.texts(id);
         let texts = match fields.message {
             MessageText::Other => None,
-            MessageText::Expected | MessageText::OnePiece(_) => CALL_SITES.texts(id),
+            MessageText::Expected | MessageText::OnePiece(_) => known.map(|(texts, _)| texts),
         };
-        let call_site_id = texts.map_or(id, |(texts, _)| texts.call_site_id(id, fields.message));
+        let call_site_id = texts.map_or(id, |texts| texts.call_site_id(id, fields.message));
         let ext = PerfExt { call_site_id, ..ext };
         let recorded = self.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
-        if let Some((texts, meaning)) = texts {
+        if let Some(texts) = texts {
             texts.learn(id, fields.message);
-            if meaning != Meaning::None {
-                self.show_meaning(thread, meaning, ext.span_id, recorded.epoch_nanos, fields.payload);
-            }
+        }
+        if let Some((_, meaning)) = known.filter(|(_, meaning)| *meaning != Meaning::None) {
+            self.show_meaning(thread, meaning, ext.span_id, recorded.epoch_nanos, fields.payload);
         }
     }
 
