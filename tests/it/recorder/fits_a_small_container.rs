@@ -211,6 +211,8 @@ fn the_default_rings_fit_a_control_group_that_has_less_memory_than_the_machine()
     let in_group = |sizes: &str| {
         let mut command = play(test, sizes, directory.path());
         command.env(GROUP, &group.0);
+        // As above. Otherwise threads find no addresses for their stacks, and those before wait for them.
+        command.env("MALLOC_ARENA_MAX", "1");
         command.output().unwrap()
     };
     let output = in_group(" ");
