@@ -121,9 +121,9 @@ mod macros;
 #[cfg(test)]
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
-// Hidden, for the same crates: names that users type.
 #[cfg(feature = "tracing")]
 pub mod now;
+// Hidden, for the same crates: names that users type.
 #[cfg(feature = "tracing")]
 #[doc(hidden)]
 pub mod quoted;
