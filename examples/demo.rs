@@ -220,8 +220,8 @@ fn counts(tallies: &[Tally; 2]) -> [[u64; 4]; 3] {
     [lines, spans, std::array::from_fn(|index| lines[index] + spans[index])]
 }
 
-/// Shows the counts, and the rates since the last report of the writing process: on a terminal in a line that is drawn
-/// again and again, elsewhere in a line a second.
+/// Shows the counts, and the rates since they were last shown: on a terminal in a line that is drawn again and again,
+/// elsewhere in a line a second.
 fn show(reports: impl Iterator<Item = String>, tallies: &[Tally; 2], is_json: bool) {
     let (start, mut then, mut before) = (Instant::now(), 0.0, [0; 4]);
     for report in reports {
@@ -229,14 +229,18 @@ fn show(reports: impl Iterator<Item = String>, tallies: &[Tally; 2], is_json: bo
             count.store(number.parse().unwrap_or(0), Ordering::Relaxed);
         }
         let ([.., all], now) = (counts(tallies), start.elapsed().as_secs_f64());
+        let is_terminal = std::io::stderr().is_terminal();
+        if !is_terminal && now as u64 == then as u64 {
+            continue;
+        }
         let rate = |index: usize| (all[index] as f64 - before[index] as f64) / (now - then) / 1e6;
         let [recorded, read, lost, torn] = all.map(grouped);
         let recorded = format!("recorded {recorded} ({:.1} M/s)", rate(0));
         let line = format!("{now:.1} s  {recorded}  read {read} ({:.1} M/s)  lost {lost}  torn {torn}", rate(1));
-        if std::io::stderr().is_terminal() {
+        if is_terminal {
             // A narrow terminal must not wrap the line.
             eprint!("\r\x1b[?7l{line}\x1b[K\x1b[?7h");
-        } else if !is_json && now as u64 > then as u64 {
+        } else if !is_json {
             eprintln!("{line}");
         }
         (then, before) = (now, all);

@@ -244,11 +244,15 @@ impl Seen {
     /// Notes the spans.
     fn note(&mut self, item: &PerfItem) {
         match item {
-            PerfItem::Record(PerfRecord { content: PerfContent::SpanNew { span, call_site, fields, .. }, .. }) => {
+            PerfItem::Record(PerfRecord {
+                content: PerfContent::SpanNew { span, parent, call_site, fields, .. },
+                ..
+            }) => {
                 if *call_site.name == *"held" {
                     assert!(self.held.replace(*span).is_none());
                     return;
                 }
+                self.check_has_begun(*parent);
                 let of = ["number", "round", "interruption"].into_iter().find_map(|name| number(fields, name));
                 let before = self.spans.insert(*span, (call_site.name.to_string(), of));
                 assert!(before.is_none() && !self.earlier.contains(span), "{span:?} is there twice: {before:?}");
@@ -259,9 +263,20 @@ impl Seen {
             PerfItem::Record(PerfRecord { content: PerfContent::SpanClose { span, .. }, .. }) => {
                 count_close(&mut self.closed, *span, true);
             }
+            PerfItem::Record(PerfRecord { content: PerfContent::Event { span, .. }, .. }) => {
+                self.check_has_begun(*span)
+            }
             PerfItem::Record(_) => {}
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Checks that no event is in a span that begins after it.
+    fn check_has_begun(&self, span: Option<SpanId>) {
+        assert!(
+            span.is_none_or(|span| self.held == Some(span) || self.spans.contains_key(&span)),
+            "{span:?} has not begun"
+        );
     }
 
     fn named(&self, span: Option<SpanId>) -> Option<&(String, Option<u64>)> {

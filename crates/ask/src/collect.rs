@@ -27,6 +27,10 @@ pub(crate) struct RingCounts {
     pub(crate) is_profile: bool,
     /// The events that could not be recorded, and the time of the first, in nanoseconds since the epoch.
     pub(crate) record_errors: (u64, u64),
+    /// The time of the last event.
+    last_nanos: u64,
+    /// The process of the ring, if events were lost since.
+    lost_of: Option<usize>,
 }
 
 /// What was collected.
@@ -70,9 +74,14 @@ impl ReplayConsumer for Collected {
         let Some(ring) = collected.rings.get_mut(entry.ring as usize) else { return Ok(()) };
         match &entry.content {
             EntryContent::Gap(gap) if gap.cause == GapCause::OverwrittenBefore => {
+                ring.lost_of = Some(entry.process_index);
                 ring.overwritten_before = ring.overwritten_before.saturating_add(gap.count);
             }
             EntryContent::Gap(gap) => {
+                // An event that a writer did not end is one, and no recording that went on.
+                if gap.cause != GapCause::NeverCommitted {
+                    ring.lost_of = Some(entry.process_index);
+                }
                 let lost = ring.lost.entry(gap.cause).or_default();
                 *lost = lost.saturating_add(gap.count);
             }
@@ -84,6 +93,10 @@ impl ReplayConsumer for Collected {
                         collected.pauses.resize_with(entry.process_index + 1, Pauses::default);
                     }
                     let pauses = &mut collected.pauses[entry.process_index];
+                    if ring.lost_of.take().is_some() {
+                        pauses.lost(ring.last_nanos, nanos);
+                    }
+                    ring.last_nanos = nanos;
                     if pauses.event(nanos) {
                         pauses.until = match content {
                             EntryContent::Perf { record, .. } => span(record).map_or_else(String::new, name_of),
@@ -126,6 +139,11 @@ impl ReplayConsumer for Collected {
 
     fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
         self.until_nanos = end_nanos.to_vec();
+        for ring in &self.rings {
+            if let Some(pauses) = ring.lost_of.and_then(|process| self.pauses.get_mut(process)) {
+                pauses.lost(ring.last_nanos, u64::MAX);
+            }
+        }
         for replay in state.replays {
             let mut innermost: BTreeMap<_, _> = BTreeMap::new();
             for slice in replay.open_slices() {

@@ -49,7 +49,7 @@ pub(crate) fn next(flag: &Flag, inputs: &[OsString]) -> String {
         FlagKind::Died => line("open", &[]),
         FlagKind::Panic | FlagKind::ErrorBurst => line("export", &["--format", "jsonl", "--where", "level>=ERROR"]),
         FlagKind::TaskPanicked => line("tasks", &["--json"]),
-        FlagKind::TaskDeadlock | FlagKind::LostWaker => line("tasks", &["--deadlocks"]),
+        FlagKind::TaskDeadlock | FlagKind::Futurelock | FlagKind::LostWaker => line("tasks", &["--deadlocks"]),
         FlagKind::HungSpan => line("open", &["--min-age", "500ms"]),
         FlagKind::LongPoll => line("tasks", &["--slowest", "longest-poll"]),
         FlagKind::LatePoll => line("tasks", &["--slowest", "scheduled"]),

@@ -20,6 +20,8 @@ pub enum FlagKind {
     TaskPanicked,
     /// Tasks wait for locks that the next one holds.
     TaskDeadlock,
+    /// A task was given a lock for which others wait, and does not poll its wait for it.
+    Futurelock,
     /// A task waits, and nobody can wake it any more.
     LostWaker,
     /// A span is open far longer than others of its name took.
@@ -101,6 +103,7 @@ impl FlagKind {
             Self::Panic => ("panic", "one log record with `panicked at`, or of `trigger_on_panic`"),
             Self::TaskPanicked => ("task_panicked", "one task"),
             Self::TaskDeadlock => ("task_deadlock", "one cycle"),
+            Self::Futurelock => ("futurelock", "one task"),
             Self::LostWaker => ("lost_waker", "one task"),
             Self::HungSpan => ("hung_span", "500 ms, and 10 times the longest of three or more"),
             Self::ErrorBurst => ("error_burst", "10 errors of one call site in a second"),

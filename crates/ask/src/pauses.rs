@@ -16,6 +16,8 @@ pub(crate) struct Pauses {
     long: u64,
     /// The longest pause, and when it began.
     longest: (u64, u64),
+    /// The latest time at which an event may be lost. What was before is no pause.
+    lost_until_nanos: u64,
     /// What was recorded first after the longest pause.
     pub(crate) until: String,
 }
@@ -25,7 +27,8 @@ impl Pauses {
     #[inline]
     pub(crate) fn event(&mut self, nanos: u64) -> bool {
         let pause = (nanos.saturating_sub(self.last_nanos), self.last_nanos);
-        let is_long = self.events > 0 && pause.0 >= SILENCE_NANOS / 5;
+        let is_known = self.events > 0 && self.last_nanos >= self.lost_until_nanos;
+        let is_long = is_known && pause.0 >= SILENCE_NANOS / 5;
         let is_longest = is_long && pause > self.longest;
         self.long += u64::from(is_long);
         if is_longest {
@@ -34,6 +37,15 @@ impl Pauses {
         self.events += 1;
         self.last_nanos = nanos.max(self.last_nanos);
         is_longest
+    }
+
+    /// Notes that events of this time may be lost.
+    pub(crate) fn lost(&mut self, from_nanos: u64, until_nanos: u64) {
+        self.lost_until_nanos = self.lost_until_nanos.max(until_nanos);
+        let (nanos, begin_nanos) = self.longest;
+        if begin_nanos < until_nanos && from_nanos < begin_nanos + nanos {
+            self.longest = (0, 0);
+        }
     }
 
     /// Returns how long a program that recorded all the time was silent, from when on, and what it recorded then;
@@ -67,5 +79,24 @@ mod tests {
         let mut rare = Pauses::default();
         (0..3).for_each(|at| _ = rare.event(at * 1_000_000_000_000));
         assert_eq!(rare.silence(4_000_000_000_000), None);
+    }
+
+    #[test]
+    fn a_pause_in_which_something_may_be_lost_is_no_silence() {
+        let mut paused = Pauses::default();
+        (0..2000).for_each(|at| _ = paused.event(at * 1_000_000));
+        // Another ring has overwritten what it had before.
+        let mut later = paused.clone();
+        later.event(7_000_000_000);
+        assert!(later.silence(7_000_000_000).is_some());
+        later.lost(0, 8_000_000_000);
+        later.event(8_000_000_000);
+        assert_eq!(later.silence(8_000_000_000), None);
+        assert!(later.silence(12_000_000_000).is_some(), "after that, all is known");
+        later.lost(8_000_000_000, u64::MAX);
+        assert_eq!(later.silence(12_000_000_000), None);
+        // What was lost before the pause does not matter.
+        paused.lost(0, 1_000_000_000);
+        assert!(paused.silence(5_000_000_000).is_some());
     }
 }

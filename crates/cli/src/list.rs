@@ -10,7 +10,7 @@ use crate::input::state::{add_end, json_name, short_word, writer};
 use crate::text::format::{bytes, columns, content_name, counted, duration, grouped, one_line};
 use crate::text::paint::{DIM, WARNING};
 use crate::text::table::{column_width, shortened, shortened_end};
-use eventring::reader::{Reader, ReaderErrorKind, RingEnd, RingState, shard_path};
+use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingEnd, RingState, shard_path};
 use eventring::tracing::CatalogLosses;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -96,7 +96,16 @@ impl ListedRing {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let directories = directories::named_or_usual(&args.directories);
     let files = directories::files(&directories, !args.directories.is_empty())?;
-    let mut found: Vec<ListedRing> = files.iter().filter_map(|path| list_ring(path)).collect();
+    let (mut found, mut may_be_more) = (Vec::new(), false);
+    for path in &files {
+        match list_ring(path) {
+            Ok(ring) => found.extend(ring),
+            Err(error) => {
+                may_be_more |= error.kind() == ReaderErrorKind::PermissionDenied;
+                anstream::eprintln!("{WARNING}warning:{WARNING:#} {}", one_line(&error.to_string()));
+            }
+        }
+    }
     let (answering, silent) = servers::in_directories(&directories);
     add_servers(&mut found, &answering);
     add_silent(&mut found, &silent);
@@ -107,7 +116,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         std::fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
     // `files` has warned of it. The list may be incomplete.
-    let may_be_more = directories.iter().any(is_closed);
+    may_be_more |= directories.iter().any(is_closed);
     let mut out = anstream::stdout().lock();
     if args.json {
         let notes: Vec<Value> = notes.iter().map(|(pid, text)| json!({ "pid": pid, "note": text })).collect();
@@ -147,25 +156,27 @@ pub(super) fn instance_of(name: &str) -> Option<&str> {
 
 /// Reads the ring at `path`. Returns `None` if the file is no ring, or if it is a shard that is listed with its shard
 /// 0.
-fn list_ring(path: &Path) -> Option<ListedRing> {
-    let metadata = std::fs::metadata(path).ok()?;
+///
+/// # Errors
+/// There is a ring, and it cannot be read.
+fn list_ring(path: &Path) -> Result<Option<ListedRing>, ReaderError> {
+    let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
     if !metadata.is_file() || is_unfinished(path, &metadata) {
-        return None;
+        return Ok(None);
     }
-    let reader = match Reader::options().header_only().open(path) {
-        Ok(reader) => reader,
-        Err(error) => {
-            if !matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) {
-                anstream::eprintln!("{WARNING}warning:{WARNING:#} {}", one_line(&error.to_string()));
-            }
-            return None;
-        }
-    };
+    match Reader::options().header_only().open(path) {
+        Ok(reader) => Ok(of_file(path, metadata.len(), reader)),
+        Err(error) if matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn of_file(path: &Path, file_bytes: u64, reader: Reader) -> Option<ListedRing> {
     let role = directories::shard_role(path, &reader.info());
     let mut found = ListedRing {
         file: Some(path.to_path_buf()),
         shards: 0,
-        file_bytes: metadata.len(),
+        file_bytes,
         ..ListedRing::new(path.file_name()?.to_string_lossy().into_owned(), &reader)
     };
     match role {

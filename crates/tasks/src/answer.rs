@@ -12,6 +12,9 @@ pub struct Answer {
     /// The tasks that will never go on, as far as they are known: those of a cycle wait for locks that the next one
     /// holds, and a task alone waits for a wake that cannot come, or for a lock that it holds itself.
     pub deadlocks: Vec<Vec<u64>>,
+    /// The tasks that were given a lock for which they do not wait any more, without having given up the wait: they poll
+    /// something else. Others wait for the lock, or they do themselves. A lock that is free and has waiters is theirs.
+    pub futurelocks: Vec<u64>,
     /// The longest waits for locks that have ended, the longest first; at most ten.
     pub lock_waits: Vec<LockWait>,
     /// The counts of all tasks.
@@ -34,6 +37,10 @@ pub struct Counts {
     pub cancelled: u64,
     /// Those that have panicked.
     pub panicked: u64,
+    /// Those that have ended, and of which nobody has recorded how.
+    pub ended: u64,
+    /// Those of which it is not known what they do, or whether they have ended.
+    pub unknown: u64,
     /// The polls of all tasks.
     pub polls: u64,
     /// The wakes of all tasks.
@@ -58,6 +65,8 @@ pub struct TaskView {
     pub kind: String,
     /// What it does.
     pub state: TaskState,
+    /// If it is not known what it does: the time until which it was, in nanoseconds since the epoch.
+    pub unknown_since_epoch_nanos: Option<u64>,
     /// True if it waits, and nobody has its waker.
     pub is_unwakeable: bool,
     /// The number of polls.
@@ -127,22 +136,23 @@ impl TaskView {
             "span": self.span,
             "woken_by": self.woken_by.as_ref().map(|by| json!({ "id": by.id, "name": by.name })),
             "kind": self.kind, "pid": self.pid, "unwakeable": self.is_unwakeable,
+            "unknown_since_ns": self.unknown_since_epoch_nanos,
         })
     }
 }
 
 impl Answer {
-    /// Returns the answer as JSON: `tasks`, `deadlocks`, `lock_waits`, `counts`, `lost`.
+    /// Returns the answer as JSON: `tasks`, `deadlocks`, `futurelocks`, `lock_waits`, `counts`, `lost`.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let Counts { tasks, done, cancelled, panicked, polls, wakes, not_listed } = self.counts;
+        let Counts { tasks, done, cancelled, panicked, ended, unknown, polls, wakes, not_listed } = self.counts;
         json!({
             "tasks": self.tasks.iter().map(TaskView::to_json).collect::<Vec<_>>(),
-            "deadlocks": self.deadlocks,
+            "deadlocks": self.deadlocks, "futurelocks": self.futurelocks,
             "lock_waits": self.lock_waits.iter().map(LockWait::to_json).collect::<Vec<_>>(),
             "counts": {
-                "tasks": tasks, "done": done, "cancelled": cancelled, "panicked": panicked, "polls": polls,
-                "wakes": wakes, "not_listed": not_listed,
+                "tasks": tasks, "done": done, "cancelled": cancelled, "panicked": panicked, "ended": ended,
+                "unknown": unknown, "polls": polls, "wakes": wakes, "not_listed": not_listed,
             },
             "lost": self.lost,
         })

@@ -1,8 +1,8 @@
 //! The effect of each event on the counts of tasks, and on their locks.
 
-use super::answer::{Answer, LockWait};
+use super::answer::{Answer, LockWait, TaskView};
 use super::finished::Finished;
-use super::locks::Locks;
+use super::locks::{Known, Locks, Turn};
 use super::open::{OpenTasks, TaskChange, TaskEvent};
 use super::place::places;
 use super::seen::{TARGET, number};
@@ -48,22 +48,26 @@ impl Collector {
 
     pub(crate) fn finish(self) -> Answer {
         let (counts, finished) = self.finished.finish();
-        let Answer { mut tasks, deadlocks, .. } = self.answer;
+        let Answer { mut tasks, deadlocks, futurelocks, .. } = self.answer;
         tasks.extend(finished);
-        tasks.sort_by_key(|task| (Reverse(task.rank(self.question.order)), task.pid, task.id));
+        // What is not known comes last.
+        let is_unknown = |task: &TaskView| task.state == TaskState::Unknown;
+        tasks.sort_by_key(|task| (is_unknown(task), Reverse(task.rank(self.question.order)), task.pid, task.id));
         let lock_waits = self.lock_waits.into_sorted_vec().into_iter().map(|Reverse(wait)| wait).collect();
-        Answer { tasks, deadlocks, lock_waits, counts, ..Answer::default() }
+        Answer { tasks, deadlocks, futurelocks, lock_waits, counts, ..Answer::default() }
     }
 
     fn change(&mut self, seen: &Seen<'_>, change: TaskChange<Tally>) {
+        // With something lost in it, it may have been several.
+        let ended = change.ended.filter(|_| change.is_certain);
         if let Some(mut closed) = change.closed {
-            change.ended.iter().for_each(|phase| closed.more.add(phase, change.epoch_nanos));
-            let view = closed.view(change.id, pid(seen.state, seen.process), None, change.epoch_nanos);
+            ended.iter().for_each(|phase| closed.more.add(phase, change.epoch_nanos));
+            let view = closed.view(change.id, pid(seen.state, seen.process), None, change.epoch_nanos, true);
             return self.finished.add(view);
         }
         let Some(task) = self.open.get_mut(seen.process, change.id) else { return };
         let tally = &mut task.more;
-        change.ended.iter().for_each(|phase| tally.add(phase, change.epoch_nanos));
+        ended.iter().for_each(|phase| tally.add(phase, change.epoch_nanos));
         match change.what {
             TaskEvent::Spawned => {
                 let fields = seen.record.named_fields(seen.catalog);
@@ -86,6 +90,16 @@ impl Collector {
         }
     }
 
+    /// Returns what is known of a task, whose turn began at this time.
+    fn known(&self, process: usize, id: Option<SpanId>, nanos: u64) -> Known {
+        match id.and_then(|id| self.open.get(process, id)) {
+            Some(task) if self.open.is_certain(process, task) && self.open.has_all_since(process, nanos) => {
+                if task.phase.state == TaskState::Idle { Known::IsIdle } else { Known::IsAlive }
+            }
+            _ => Known::Nothing,
+        }
+    }
+
     /// Takes an event of a lock.
     fn lock(&mut self, seen: &Seen<'_>) {
         let site = seen.catalog.known_call_site(seen.record.ext.call_site_id);
@@ -101,10 +115,12 @@ impl Collector {
             let task = SpanId::new(id).and_then(|id| open.get(seen.process, id));
             task.map(|task| task.more.name.clone()).unwrap_or_default()
         };
+        let is_shared = fields.get("mode").is_some_and(|mode| mode.to_string() == "read");
+        let turn = Turn { lock, task, is_shared, since_nanos: nanos };
         match &*site.name {
-            "lock_wait" => locks.wait(lock, guard, task, nanos),
+            "lock_wait" => locks.wait(guard, turn),
             "lock_held" => {
-                if let Some((start_nanos, holder)) = locks.hold(lock, guard, task) {
+                if let Some((start_nanos, holder)) = locks.hold(guard, turn) {
                     let (name, holder) = (task.map(name_of).unwrap_or_default(), holder.to_owned());
                     let nanos = nanos.saturating_sub(start_nanos);
                     self.lock_waits.push(Reverse(LockWait { nanos, start_nanos, name, holder }));
@@ -142,13 +158,15 @@ impl ReplayConsumer for Collector {
         for (process, replay) in state.replays.iter().enumerate() {
             let is_task = |id: SpanId| self.open.get(process, id).is_some();
             if let Some(locks) = self.locks.get(&process) {
-                let is_alive = |id| SpanId::new(id).is_some_and(is_task);
-                self.answer.deadlocks.extend(locks.cycles(is_alive));
+                let known = |id, nanos| self.known(process, SpanId::new(id), nanos);
+                let stuck = locks.stuck(known);
+                self.answer.deadlocks.extend(stuck.cycles);
+                self.answer.futurelocks.extend(stuck.futurelocks);
             }
             let mut places = places(replay, is_task);
             let end_nanos = end_nanos.get(process).copied().unwrap_or(state.now_nanos);
-            for (id, task) in self.open.take_process(process) {
-                let view = task.view(id, pid(state, process), places.remove(&id), end_nanos);
+            for (id, task, is_certain) in self.open.take_process(process) {
+                let view = task.view(id, pid(state, process), places.remove(&id), end_nanos, is_certain);
                 if view.is_unwakeable && view.state == TaskState::Idle {
                     self.answer.deadlocks.push(vec![id.get()]);
                 }

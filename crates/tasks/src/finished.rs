@@ -24,6 +24,7 @@ impl Finished {
         match task.state {
             TaskState::Cancelled => self.counts.cancelled += 1,
             TaskState::Panicked => self.counts.panicked += 1,
+            TaskState::Ended => self.counts.ended += 1,
             _ => self.counts.done += 1,
         }
         self.kept.insert((task.rank(self.order), self.counts.tasks), task);
@@ -36,6 +37,7 @@ impl Finished {
     /// Counts a task, whether it has ended or not.
     pub(crate) fn count(&mut self, task: &TaskView) {
         self.counts.tasks += 1;
+        self.counts.unknown += u64::from(task.state == TaskState::Unknown);
         self.counts.polls += task.polls;
         self.counts.wakes += task.wakes;
     }

@@ -18,6 +18,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `phase` | what a task does, and since when |
+//! | `losses` | the time since which nothing can be lost |
 //! | `open` | the tasks that have not ended: what each record says of them |
 //! | `seen` | names and fields of the records |
 //! | `task` | the counts and times of one task |
@@ -36,6 +37,7 @@ mod collect;
 mod finished;
 mod latency;
 mod locks;
+mod losses;
 mod open;
 mod phase;
 mod place;

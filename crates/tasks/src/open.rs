@@ -1,10 +1,12 @@
 //! The tasks that have not ended, and what each of them does: the one place that knows what a record says of a task.
 
+use super::losses::Losses;
 use super::phase::{Phase, TaskState};
 use super::seen::{TARGET, is_task};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep};
 use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
+use std::collections::hash_map::Entry;
 
 /// The number of tasks up to which those stay whose span the replay has given up.
 const GIVEN_UP_MAX: usize = 4096;
@@ -18,12 +20,12 @@ pub struct OpenTasks<T = ()> {
 #[derive(Clone, Debug)]
 struct OfProcess<T> {
     tasks: IdMap<SpanId, OpenTask<T>>,
-    losses: u32,
+    losses: Losses,
 }
 
 impl<T> Default for OfProcess<T> {
     fn default() -> Self {
-        Self { tasks: IdMap::default(), losses: 0 }
+        Self { tasks: IdMap::default(), losses: Losses::default() }
     }
 }
 
@@ -92,13 +94,16 @@ impl<T: Default> OpenTasks<T> {
         let (record, catalog) = match &entry.content {
             EntryContent::Perf { record, catalog, .. } => (record, catalog),
             EntryContent::Gap(_) => {
-                of_process.losses = of_process.losses.wrapping_add(1);
+                if entry.tables.rings.is_perf(entry.ring) {
+                    of_process.losses.gap(entry.ring);
+                }
                 return None;
             }
             EntryContent::Typed { .. } => return None,
         };
         let replay = state.replays.get(process)?;
         let nanos = record.epoch_nanos();
+        of_process.losses.event(entry.ring, nanos);
         let (id, what, ended) = match (record.event, step) {
             (Some(PerfEvent::SpanNew), SpanStep::Updated(id)) => {
                 of_process.task(replay, *id)?;
@@ -123,8 +128,8 @@ impl<T: Default> OpenTasks<T> {
                 let mut task = of_process.tasks.remove(span)?;
                 // Nobody says how a task has ended that only the runtime has seen.
                 let is_open = !task.phase.state.is_over();
-                let ended = is_open.then(|| task.phase.end(TaskState::Done, nanos));
-                let is_certain = task.phase.losses == of_process.losses;
+                let ended = is_open.then(|| task.phase.end(TaskState::Ended, nanos));
+                let is_certain = of_process.losses.has_all_since(task.phase.told_nanos);
                 let (what, closed) = (TaskEvent::Closed, Some(task));
                 return Some(TaskChange { id: *span, what, ended, is_certain, epoch_nanos: nanos, closed });
             }
@@ -140,8 +145,11 @@ impl<T: Default> OpenTasks<T> {
             _ => return None,
         };
         let task = of_process.tasks.get_mut(&id)?;
-        let is_certain = task.phase.losses == of_process.losses;
-        task.phase.losses = of_process.losses;
+        let is_certain = of_process.losses.has_all_since(task.phase.told_nanos);
+        // After the others, the task does what it did before, or has been woken, which may be lost.
+        if is_certain || matches!(what, TaskEvent::Spawned | TaskEvent::PollBegun | TaskEvent::Ended) {
+            task.phase.told_nanos = nanos;
+        }
         Some(TaskChange { id, what, ended, is_certain, epoch_nanos: nanos, closed: None })
     }
 }
@@ -150,15 +158,17 @@ impl<T: Default> OfProcess<T> {
     /// Returns a task. If it is not known and its span is open, it is new, or its beginning was overwritten.
     #[inline]
     fn task(&mut self, replay: &SpanReplay, id: SpanId) -> Option<&mut OpenTask<T>> {
-        if !self.tasks.contains_key(&id) {
-            let span = replay.get(id)?;
-            if span.closed.is_some() || !span.call_site.as_deref().is_some_and(is_task) {
-                return None;
+        match self.tasks.entry(id) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(new) => {
+                let span = replay.get(id)?;
+                if span.closed.is_some() || !span.call_site.as_deref().is_some_and(is_task) {
+                    return None;
+                }
+                let phase = Phase::spawned(span.start_epoch_nanos());
+                Some(new.insert(OpenTask { phase, more: T::default() }))
             }
-            let phase = Phase::spawned(span.start_epoch_nanos(), self.losses);
-            self.tasks.insert(id, OpenTask { phase, more: T::default() });
         }
-        self.tasks.get_mut(&id)
     }
 }
 
@@ -183,18 +193,28 @@ impl<T> OpenTasks<T> {
         self.processes.iter().flat_map(|of| of.tasks.values())
     }
 
-    /// Takes the tasks of a process, in the order of their ids.
-    pub fn take_process(&mut self, process: usize) -> impl Iterator<Item = (SpanId, OpenTask<T>)> + use<T> {
-        let tasks = self.processes.get_mut(process).map(|of| std::mem::take(&mut of.tasks)).unwrap_or_default();
+    /// Takes the tasks of a process, in the order of their ids, and whether it is [certain](Self::is_certain) what each
+    /// of them does.
+    pub fn take_process(&mut self, process: usize) -> impl Iterator<Item = (SpanId, OpenTask<T>, bool)> + use<T> {
+        let of_process = self.processes.get_mut(process).map(std::mem::take).unwrap_or_default();
+        let OfProcess { tasks, losses } = of_process;
         let mut tasks: Vec<(SpanId, OpenTask<T>)> = tasks.into_iter().collect();
         tasks.sort_unstable_by_key(|(id, _)| *id);
-        tasks.into_iter()
+        tasks.into_iter().map(move |(id, task)| {
+            let is_certain = losses.has_all_since(task.phase.told_nanos);
+            (id, task, is_certain)
+        })
     }
 
-    /// Returns true if no event of the process was lost since the phase of the task was last told.
+    /// Returns true if it is known what the task does: no ring of its process can have lost what would end it.
     #[must_use]
     pub fn is_certain(&self, process: usize, task: &OpenTask<T>) -> bool {
-        self.processes.get(process).is_some_and(|of| of.losses == task.phase.losses)
+        self.has_all_since(process, task.phase.told_nanos)
+    }
+
+    /// Returns true if no ring of the process can have lost an event since this time.
+    pub(crate) fn has_all_since(&self, process: usize, epoch_nanos: u64) -> bool {
+        self.processes.get(process).is_some_and(|of| of.losses.has_all_since(epoch_nanos))
     }
 
     /// Returns the number of tasks.

@@ -15,6 +15,10 @@ pub enum TaskState {
     Cancelled,
     /// It has panicked.
     Panicked,
+    /// It has ended, and nobody has recorded how: only the runtime has seen it.
+    Ended,
+    /// Nobody knows: what would say it may be lost.
+    Unknown,
 }
 
 impl TaskState {
@@ -28,6 +32,8 @@ impl TaskState {
             Self::Done => "done",
             Self::Cancelled => "cancelled",
             Self::Panicked => "panicked",
+            Self::Ended => "ended",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -39,7 +45,7 @@ impl TaskState {
     /// Returns true if the task has ended.
     #[must_use]
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Done | Self::Cancelled | Self::Panicked)
+        matches!(self, Self::Done | Self::Cancelled | Self::Panicked | Self::Ended)
     }
 }
 
@@ -55,13 +61,14 @@ pub struct Phase {
     pub is_first: bool,
     /// True if it was woken since the poll began.
     is_woken_again: bool,
-    /// The losses of its process that were known then.
-    pub(crate) losses: u32,
+    /// The time of the last event after which it was known what the task does.
+    pub(crate) told_nanos: u64,
 }
 
 impl Phase {
-    pub(crate) fn spawned(nanos: u64, losses: u32) -> Self {
-        Self { state: TaskState::Woken, since_epoch_nanos: nanos, is_first: true, is_woken_again: false, losses }
+    pub(crate) fn spawned(nanos: u64) -> Self {
+        let state = TaskState::Woken;
+        Self { state, since_epoch_nanos: nanos, is_first: true, is_woken_again: false, told_nanos: nanos }
     }
 
     /// Returns how long it has lasted at a time.
@@ -103,7 +110,7 @@ mod tests {
 
     #[test]
     fn phases_follow_each_other_without_gaps_and_a_wake_during_a_poll_counts_from_its_end() {
-        let mut phase = Phase::spawned(10, 0);
+        let mut phase = Phase::spawned(10);
         let mut ended = vec![phase.begin_poll(20)];
         assert_eq!(phase.wake(25), None);
         ended.push(phase.end_poll(20, 30));

@@ -43,9 +43,18 @@ impl Tally {
 }
 
 impl OpenTask<Tally> {
-    /// Makes what is shown. `end_nanos` is the time until which a poll that is under way lasts.
-    pub(crate) fn view(mut self, id: SpanId, pid: u32, span: Option<String>, end_nanos: u64) -> TaskView {
-        if self.phase.state == TaskState::Running {
+    /// Makes what is shown. `end_nanos` is the time until which a poll that is under way lasts. If not `is_certain`, a
+    /// task that has not ended may do something else.
+    pub(crate) fn view(
+        mut self,
+        id: SpanId,
+        pid: u32,
+        span: Option<String>,
+        end_nanos: u64,
+        is_certain: bool,
+    ) -> TaskView {
+        let is_known = is_certain || self.phase.state.is_over();
+        if is_known && self.phase.state == TaskState::Running {
             self.more.add(&self.phase, end_nanos);
         }
         let named = |(id, site): (SpanId, Option<Arc<CallSite>>)| WokenBy {
@@ -59,14 +68,15 @@ impl OpenTask<Tally> {
             name: of.name,
             spawned_at: of.spawned_at,
             kind: of.kind,
-            state: self.phase.state,
-            is_unwakeable: of.is_unwakeable,
+            state: if is_known { self.phase.state } else { TaskState::Unknown },
+            unknown_since_epoch_nanos: (!is_known).then_some(self.phase.told_nanos),
+            is_unwakeable: of.is_unwakeable && is_known,
             polls: of.polls,
             wakes: of.wakes,
             busy_nanos: of.busy_nanos,
             longest_poll_nanos: of.longest_poll_nanos,
             scheduled_p99_nanos: of.latencies.p99(),
-            span,
+            span: span.filter(|_| is_known),
             woken_by: of.woken_by.map(named),
         }
     }

@@ -32,17 +32,31 @@ pub(crate) fn find(capture: &CaptureFile, flags: &mut Vec<Flag>) -> Result<(), C
 fn of_answer(answer: &Answer, seen: &mut HashSet<(u32, u64)>, flags: &mut Vec<Flag>) {
     let by_id: HashMap<u64, &TaskView> = answer.tasks.iter().map(|task| (task.id, task)).collect();
     let find = |id: &u64| by_id.get(id).copied();
-    for cycle in &answer.deadlocks {
-        let names: Vec<String> = cycle.iter().map(|id| find(id).map_or_else(|| id.to_string(), name)).collect();
-        let place = cycle.iter().filter_map(find).find_map(|task| task.span.clone()).unwrap_or_default();
+    let place = |ids: &[u64], who: &str| {
+        let span = ids.iter().filter_map(find).find_map(|task| task.span.clone());
+        span.map_or_else(String::new, |span| format!("; {who} is in {span}"))
+    };
+    let name_of = |id: &u64| find(id).map_or_else(|| id.to_string(), name);
+    for cycle in answer.deadlocks.iter().filter(|cycle| !is_futurelock(answer, cycle)) {
+        let names: Vec<String> = cycle.iter().map(name_of).collect();
         let (kind, evidence) = match cycle.as_slice() {
             [id] if find(id).is_some_and(|task| task.is_unwakeable) => {
-                (FlagKind::LostWaker, format!("it waits, and nobody can wake it any more; it is in {place}"))
+                (FlagKind::LostWaker, format!("it waits, and nobody can wake it any more{}", place(cycle, "it")))
             }
-            [_] => (FlagKind::TaskDeadlock, format!("it waits for a lock that it holds itself; it is in {place}")),
-            _ => (FlagKind::TaskDeadlock, format!("each waits for a lock that the next one holds; one is in {place}")),
+            [_] => (FlagKind::TaskDeadlock, format!("it waits for a lock that it holds itself{}", place(cycle, "it"))),
+            _ => (
+                FlagKind::TaskDeadlock,
+                format!("each waits for a lock that the next one holds{}", place(cycle, "one")),
+            ),
         };
         flags.push(Flag::new(kind, &names.join(", "), names.len() as u64, evidence).count(names.len() as u64));
+    }
+    for id in &answer.futurelocks {
+        let evidence = format!(
+            "it was given a lock for which others wait, and polls something else{}: poll the wait, or drop it",
+            place(&[*id], "it")
+        );
+        flags.push(Flag::new(FlagKind::Futurelock, &name_of(id), 1, evidence).id(*id));
     }
     for wait in answer.lock_waits.iter().filter(|wait| wait.nanos >= LOCK_WAIT_NANOS) {
         let holder = if wait.holder.is_empty() { "a task whose name is not known" } else { &wait.holder };
@@ -52,6 +66,11 @@ fn of_answer(answer: &Answer, seen: &mut HashSet<(u32, u64)>, flags: &mut Vec<Fl
     for task in &answer.tasks {
         of_task(task, seen, flags);
     }
+}
+
+/// Returns true if the cycle is one task, which has a flag of its own.
+fn is_futurelock(answer: &Answer, cycle: &[u64]) -> bool {
+    matches!(cycle, [id] if answer.futurelocks.contains(id))
 }
 
 /// Adds the flags of a task, unless it has been looked at.

@@ -14,7 +14,7 @@ use crate::text::format::{TimeFormat, counted, duration, one_line};
 use crate::text::paint::{DIM, GOOD, WARNING};
 use anstyle::Style;
 use eventring::files::{CONTENT_TYPE_PERF, FileId};
-use eventring::reader::RingState;
+use eventring::reader::{ReaderErrorKind, RingState};
 use eventring_ask::command_line;
 use eventring_capture::foreign::MappedFile;
 use left_out::LeftOut;
@@ -49,6 +49,8 @@ pub(super) struct CheckArgs {
 #[derive(Default)]
 struct Answer {
     rings: Vec<CheckedRing>,
+    /// The exit code for a ring that is there and cannot be read.
+    unread: Option<Exit>,
     is_recording: bool,
     since_epoch_nanos: Option<u64>,
     last_event_epoch_nanos: Option<u64>,
@@ -79,6 +81,8 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         None => match rings::named(&args.name) {
             Ok((rings, errors)) => {
                 answer.problems = errors.iter().flat_map(|error| absence::of_name(&args.name, error)).collect();
+                let unread = errors.into_iter().find(|error| error.kind() != ReaderErrorKind::NotFound);
+                answer.unread = unread.map(|error| Exit::from_error(&error.into()));
                 answer.rings = rings;
             }
             Err(error) => answer.problems.push(one_line(&error.to_string())),
@@ -102,7 +106,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     out.flush()?;
     Ok(match answer.is_recording {
         true => Exit::Done,
-        false if answer.rings.is_empty() => Exit::NotFound,
+        false if answer.rings.is_empty() => answer.unread.unwrap_or(Exit::NotFound),
         false => Exit::Failed,
     })
 }
@@ -200,7 +204,8 @@ impl Answer {
             format!("{} ({} ago)", time.date_and_time(nanos), duration(age))
         };
         if self.rings.is_empty() {
-            line(NO, "recording", &format!("{name} has no ring"))?;
+            let what = if self.unread.is_some() { "cannot be read" } else { "has no ring" };
+            line(NO, "recording", &format!("{name} {what}"))?;
         }
         for ring in &self.rings {
             let by = ring.writer.map_or_else(|| "nobody".to_owned(), process::in_words);

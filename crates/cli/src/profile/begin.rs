@@ -9,6 +9,7 @@ use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
 use crate::text::losses::report_problem;
 use eventring::reader::{Reader, RingState};
+use eventring::shm::own_number;
 use eventring_profile::record::{Missing, Prepared, ProfileOptions, ProfileTarget, Recording};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -103,21 +104,20 @@ fn of_processes(args: &ProfileArgs) -> anyhow::Result<Begun> {
 /// A ring has a writer, and it is not known which process that is.
 pub(super) fn processes_of(rings: &AwaitedRings, mut processes: Vec<u32>) -> Result<Vec<u32>, Failure> {
     for ring in &rings.opened {
-        let Some(holder) = known_holder(ring)? else { continue };
-        let is_known = processes.contains(&holder);
-        processes.push(holder);
-        if !is_known && ring.info().extension.is_some_and(|extension| !extension.writer.is_numbered_here()) {
-            let message = format!(
-                "the program of {} is in another pid namespace: what the kernel says of its threads is not joined with \
-                 its spans; run eventring in its container to have both",
-                ring.name().unwrap_or("the ring".as_ref()).display()
-            );
-            report_problem(false, &message);
-        }
+        processes.extend(known_holder(ring)?);
     }
     processes.sort_unstable();
     processes.dedup();
     processes.retain(|process| Path::new(&format!("/proc/{process}/task")).exists());
+    for process in &processes {
+        if own_number(&format!("/proc/{process}")).is_some_and(|own| own != *process) {
+            let message = format!(
+                "process {process} is in another pid namespace: what the kernel says of its threads is not joined with its \
+                 spans; run eventring in its container to have both"
+            );
+            report_problem(false, &message);
+        }
+    }
     Ok(processes)
 }
 

@@ -20,8 +20,8 @@ pub(super) struct TasksArgs {
     /// What the first tasks have most of
     #[arg(long, value_name = "BY", default_value = "longest-poll")]
     slowest: Slowest,
-    /// Show only tasks that will never go on: those that wait for locks that each other hold, and those that nobody can
-    /// wake
+    /// Show only tasks that will never go on: those that wait for locks that each other hold, those that nobody can
+    /// wake, and those that do not take a lock that they were given
     #[arg(long)]
     deadlocks: bool,
     /// Show at most this many tasks; with --json, at most this many of those that have ended [default: 40, 10000]
@@ -62,7 +62,8 @@ pub(super) fn run(args: &TasksArgs) -> anyhow::Result<Exit> {
     }
     let mut answer = tasks(&saved.capture, &question)?;
     if args.deadlocks {
-        answer.tasks.retain(|task| answer.deadlocks.iter().flatten().any(|id| *id == task.id));
+        let found = answer.deadlocks.iter().flatten().chain(&answer.futurelocks);
+        answer.tasks.retain(|task| found.clone().any(|id| *id == task.id));
     }
     let mut out = anstream::stdout();
     if args.json {

@@ -13,10 +13,22 @@ pub(super) fn write(out: &mut impl Write, answer: &Answer, rows: usize, deadlock
     for cycle in &answer.deadlocks {
         write_deadlock(out, answer, cycle)?;
     }
+    for task in answer.futurelocks.iter().filter(|task| !answer.deadlocks.contains(&vec![**task])) {
+        let task = name(answer, task);
+        writeln!(
+            out,
+            "{WARNING}futurelock:{WARNING:#} {BOLD}{task}{BOLD:#} was given a lock for which others wait, and does not \
+             poll its wait for it"
+        )?;
+    }
     if !answer.tasks.is_empty() {
         table(&answer.tasks[..rows.min(answer.tasks.len())]).write(out, columns(&io::stdout()))?;
     } else if deadlocks_only {
-        writeln!(out, "no deadlocks")?;
+        let unknown = match answer.counts.unknown {
+            0 => String::new(),
+            count => format!(" among the other tasks: {} unknown", counted(count, "task is", "tasks are")),
+        };
+        writeln!(out, "no deadlocks{unknown}")?;
     }
     let counts = &answer.counts;
     let not_shown = counts.not_listed + answer.tasks.len().saturating_sub(rows) as u64;
@@ -26,7 +38,13 @@ pub(super) fn write(out: &mut impl Write, answer: &Answer, rows: usize, deadlock
     let (tasks, polls) = (counted(counts.tasks, "task", "tasks"), counted(counts.polls, "poll", "polls"));
     let (wakes, done) = (counted(counts.wakes, "wake", "wakes"), counts.done);
     let (cancelled, panicked) = (counts.cancelled, counts.panicked);
-    writeln!(out, "{DIM}{tasks}: {done} done, {cancelled} cancelled, {panicked} panicked; {polls}, {wakes}{DIM:#}")?;
+    // Of tasks that only the runtime has seen, nobody knows more.
+    let ended = if counts.ended > 0 { format!(", {} ended", counts.ended) } else { String::new() };
+    let unknown = if counts.unknown > 0 { format!(", {} unknown", counts.unknown) } else { String::new() };
+    writeln!(
+        out,
+        "{DIM}{tasks}: {done} done, {cancelled} cancelled, {panicked} panicked{ended}{unknown}; {polls}, {wakes}{DIM:#}"
+    )?;
     if answer.lost > 0 {
         let lost = counted(answer.lost, "event is", "events are");
         writeln!(
@@ -37,16 +55,24 @@ pub(super) fn write(out: &mut impl Write, answer: &Answer, rows: usize, deadlock
     Ok(())
 }
 
+/// Returns the name of a task, with its id.
+fn name(answer: &Answer, id: &u64) -> String {
+    let task = answer.tasks.iter().find(|task| task.id == *id);
+    task.map_or_else(|| id.to_string(), |task| format!("{} ({id})", shown_name(&task.name)))
+}
+
 /// Writes a cycle: who waits for whom.
 fn write_deadlock(out: &mut impl Write, answer: &Answer, cycle: &[u64]) -> io::Result<()> {
     let find = |id: &u64| answer.tasks.iter().find(|task| task.id == *id);
-    let name = |id: &u64| find(id).map_or_else(|| id.to_string(), |task| format!("{} ({id})", shown_name(&task.name)));
     let why = match cycle {
         [id] if find(id).is_some_and(|task| task.is_unwakeable) => " waits, and nobody can wake it any more",
+        [id] if answer.futurelocks.contains(id) => {
+            " waits for a lock that was given to an earlier wait of its own, which it does not poll any more"
+        }
         [_] => " waits for a lock that it holds itself",
         _ => " wait for locks that the next one holds",
     };
-    let names: Vec<String> = cycle.iter().map(name).collect();
+    let names: Vec<String> = cycle.iter().map(|id| name(answer, id)).collect();
     writeln!(out, "{ERROR}deadlock:{ERROR:#} {BOLD}{}{BOLD:#}{why}", names.join(" → "))
 }
 
@@ -59,6 +85,7 @@ fn table(tasks: &[TaskView]) -> NumberTable<8> {
             TaskState::Panicked => ERROR,
             TaskState::Idle if task.is_unwakeable => ERROR,
             TaskState::Running => BOLD,
+            TaskState::Unknown => DIM,
             state if state.is_over() => DIM,
             _ => Style::new(),
         };

@@ -340,6 +340,14 @@ fn a_directory_of_another_user_is_named() {
     let answer = nothing(&by_user(&closed, "shop"), "is of another user, and this user may not look into it");
     assert!(answer["directory"]["allowed"] == false, "{answer:#}");
     nothing(&by_user(case.directory.path(), &format!("pid:{}", case.talk.child.id())), "this user may not look into");
+    // A ring that is there and cannot be read is not said to be absent.
+    std::fs::set_permissions(case.directory.path().join("shop"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let unread = by_user(case.directory.path(), "shop");
+    assert!(unread.code == Some(11) && unread.out.contains("permission denied"), "{unread:?}");
+    let mut list = Command::new(&copy);
+    list.args(["list", argument(case.directory.path())]).current_dir("/").uid(65534).gid(65534);
+    let list = finish(list);
+    assert!(list.code == Some(11) && list.err.contains("as far as this user may look"), "{list:?}");
 }
 
 /// Returns true if a recorder makes a ring in this ring directory.

@@ -44,7 +44,7 @@ fn record() {
             None
         });
         if number == 7 {
-            std::thread::sleep(Duration::from_millis(30));
+            std::thread::sleep(Duration::from_millis(200));
             request.in_scope(|| info_span!("answer").in_scope(|| error!("too late")));
         }
         if number == REQUESTS {

@@ -154,11 +154,13 @@ impl TraceBuilder<'_> {
     pub(super) fn end_tasks(&mut self) -> io::Result<()> {
         let ends = self.outline.end_nanos.clone();
         for (process, end_nanos) in ends.iter().enumerate() {
-            for (_, task) in self.drawn_tasks.open.take_process(process) {
+            for (_, task, is_certain) in self.drawn_tasks.open.take_process(process) {
                 let Some(mut drawn) = task.more else { continue };
-                let mut args = Args::default();
-                args.push_open(task.phase.since_epoch_nanos, *end_nanos);
-                self.draw_phase(&mut drawn, &task.phase, *end_nanos, &args)?;
+                if is_certain {
+                    let mut args = Args::default();
+                    args.push_open(task.phase.since_epoch_nanos, *end_nanos);
+                    self.draw_phase(&mut drawn, &task.phase, *end_nanos, &args)?;
+                }
                 self.end_task(drawn, *end_nanos, &Args::one("open", ArgValue::Bool(true)))?;
             }
         }

@@ -54,7 +54,8 @@ impl Scheduled {
                 waits.put_off_by = thread_outside(entry, state);
             }
         }
-        if let Some(phase) = change.ended {
+        // With something lost in it, the task may have done something else.
+        if let Some(phase) = change.ended.filter(|_| change.is_certain) {
             self.add(key, &phase, change.epoch_nanos, windows);
         }
     }
@@ -71,7 +72,8 @@ impl Scheduled {
     /// Takes the end of a recording: some tasks still wait.
     pub(super) fn end(&mut self, end_nanos: &[u64], windows: &Times) {
         for (process, end_nanos) in end_nanos.iter().enumerate() {
-            for (id, task) in self.open.take_process(process) {
+            let open = self.open.take_process(process).filter(|(.., is_certain)| *is_certain);
+            for (id, task, _) in open {
                 self.add((process, id), &task.phase, *end_nanos, windows);
             }
         }

@@ -77,8 +77,10 @@ impl Turn {
         let mut waiting = pin!(waiting);
         let mut turn = None;
         let got = poll_fn(|context| {
+            // Without it, tokio lets others go on, whether the lock is free or not: that is no wait for a lock.
+            let has_budget = tokio::task::coop::has_budget_remaining();
             let polled = waiting.as_mut().poll(context);
-            if polled.is_pending() && turn.is_none() {
+            if polled.is_pending() && has_budget && turn.is_none() {
                 turn = Some(Self::waits(lock, mode));
             }
             polled

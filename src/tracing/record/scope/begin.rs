@@ -26,22 +26,23 @@ pub(super) fn try_begin(site: &'static MacroSite, thread: &ThreadState) -> Optio
     let call_site_id = site.try_id()?;
     let core = &PERF.installed()?.core;
     let ring = thread.try_ring(core)?;
-    let (parent, span_id) = try_enter_new(thread, call_site_id)?;
+    let (parent, span_id) = try_create(thread, call_site_id)?;
     let ext = PerfExt { related: parent, flags: BEGIN, ..PerfExt::of_span(span_id, call_site_id) };
     core.record_empty(ring, thread, PerfEvent::SpanNew, ext);
+    thread.enter_new_scope(span_id, call_site_id);
     Some(span_id)
 }
 
-/// Makes a span and enters it. Returns its parent and its id.
+/// Makes a span. Returns its parent and its id. The thread enters it when its begin is recorded: what a signal handler
+/// records before is in the parent, and no event is in a span that begins after it.
 #[inline(always)]
-fn try_enter_new(thread: &ThreadState, call_site_id: u32) -> Option<(u64, u64)> {
+fn try_create(thread: &ThreadState, call_site_id: u32) -> Option<(u64, u64)> {
     let parent = thread.span_stack.try_current(SCOPES)?;
     if !thread.span_stack.has_inline_room() {
         return None;
     }
     let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
     SPAN_SLAB.set_parent(span_id, parent);
-    thread.enter_new_scope(span_id, call_site_id);
     Some((parent, span_id))
 }
 
@@ -57,11 +58,12 @@ pub(super) fn begin_with_fields(site: &'static MacroSite, thread: &ThreadState, 
         return begin_slow(site, thread, values);
     }
     let fields = encoder.encoded(Some(epoch_nanos));
-    let Some((parent, span_id)) = try_enter_new(thread, call_site_id) else {
+    let Some((parent, span_id)) = try_create(thread, call_site_id) else {
         return begin_encoded(site, core, thread, fields);
     };
     let ext = PerfExt { related: parent, flags: BEGIN, ..PerfExt::of_span(span_id, call_site_id) };
     core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    thread.enter_new_scope(span_id, call_site_id);
     span_id
 }
 
@@ -127,12 +129,12 @@ fn begin_encoded(
         return 0;
     };
     SPAN_SLAB.set_parent(span_id, parent);
-    thread.enter_new_scope_slow(span_id, call_site_id);
     // An event has one word for the parent and the instructions. So where these are counted, the enter is an event.
     let instructions = thread.instructions();
     let flags = if instructions == 0 { BEGIN } else { flags::SCOPE };
     let ext = PerfExt { related: parent, flags, ..PerfExt::of_span(span_id, call_site_id) };
     core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    thread.enter_new_scope_slow(span_id, call_site_id);
     judging_filters::for_each(|filter| open_spans::judge(filter, span_id, call_site_id, fields.payload));
     if instructions > 0 {
         let ext = PerfExt { related: instructions, ..PerfExt::of_span(span_id, call_site_id) };

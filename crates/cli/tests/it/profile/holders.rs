@@ -1,7 +1,7 @@
 //! Which process is looked at: the one that writes the ring, whatever number the ring names.
 
 use super::roles::play;
-use crate::program::{argument, directory, run};
+use crate::program::{argument, directory, finish, program_in, run};
 use eventring_stress::child::{self, Talk, part};
 use eventring_stress::test_name;
 use eventring_stress::users::can_be_played;
@@ -46,6 +46,13 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
     assert_eq!(checked["rings"][0]["pid"], inside, "{checked:#}");
     let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "500ms", "--json"]);
     assert_eq!(profiled.code, Some(0), "{profiled:?}");
+    let by_number = directory.path().join("n.evc");
+    let process = format!("pid:{inside}");
+    let words = ["profile", &process, "-o", argument(&by_number), "--sched", "-d", "100ms", "--json"];
+    let by_number = finish(program_in(directory.path(), &words));
+    for said in [&profiled, &by_number] {
+        assert_eq!(said.err.matches("is in another pid namespace").count(), 1, "{said:?}");
+    }
     if profiled.json()["missing"] == serde_json::json!([]) {
         let events = run(&["watch", argument(&file), "--json"]).json_lines();
         let of = |name: &str| {

@@ -39,7 +39,7 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
     words.extend(options);
     let file = directory.path().join("cut-1.evc");
     // On a busy machine the kernel may leave out the few stacks of a thread that mostly waits.
-    let mut tries = 3;
+    let mut tries = 8;
     let captured = loop {
         let captured = run(&words);
         assert_eq!(captured.code, Some(0), "{captured:?}");

@@ -39,7 +39,7 @@ fn a_hot_function_has_nearly_all_samples_of_its_thread() {
     let (found, lost) = (samples.len() as u64, profiled.summary["kernel_lost"].as_u64().unwrap());
     // A virtual processor that does not run has no timer.
     let expected = ran * 997 / 1_000_000_000;
-    assert!(found <= expected + expected / 10 && found + lost >= expected / 2, "{found} of {expected}, {lost} lost");
+    assert!(found <= expected + expected / 4 && found + lost >= expected / 2, "{found} of {expected}, {lost} lost");
     assert!(found >= 20, "{found} samples are too few for this test");
     assert!(in_hot * 100 >= samples.len() * 95, "{in_hot} of {}", samples.len());
     // The stack goes on to where the thread begins: without frame pointers, by the tables of the files.

@@ -1,6 +1,7 @@
 //! `eventring tasks`: what it counts is what programs count themselves, and planted faults are found, also after a
 //! kill.
 
+mod believed;
 mod counted;
 mod counters;
 mod pictures;
