@@ -6,7 +6,7 @@
 use crate::layout::now as layout;
 use crate::layout::now::{CELL_BYTES, CELL_WORDS, TASK_BYTES, TASK_WORDS};
 use crate::shm::Mapping;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use std::ptr::NonNull;
 
 /// A cell of a span, thread or lock.
@@ -16,11 +16,14 @@ pub(super) type TaskCell = [AtomicU64; TASK_WORDS];
 
 /// The mapped file.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct NowMemory {
+    words: NonNull<u8>,
     spans: NonNull<Cell>,
+    /// Number of span cells that may be looked at; at most `capacity`.
+    span_cells: AtomicUsize,
     /// Number of span cells, and of task cells.
     capacity: usize,
-    words: NonNull<u8>,
     mapping: Mapping,
 }
 
@@ -48,7 +51,19 @@ impl NowMemory {
             && mapping.header_bytes() == layout::SPANS_OFFSET
             && mapping.context_bytes() == capacity * (CELL_BYTES + TASK_BYTES);
         let (spans, words) = (mapping.context().cast(), mapping.header());
-        fits.then_some(Self { spans, capacity, words, mapping })
+        fits.then_some(Self { words, spans, span_cells: AtomicUsize::new(capacity), capacity, mapping })
+    }
+
+    /// Returns the number of span cells that may be looked at.
+    #[inline(always)]
+    pub(super) fn span_cells(&self) -> usize {
+        self.span_cells.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many span cells may be looked at: those that have memory behind them. Before, it is all cells.
+    pub(super) fn set_span_cells(&self, cells: usize) {
+        // Relaxed: the memory is the kernel's doing, and needs no ordering.
+        self.span_cells.store(cells.min(self.capacity), Ordering::Relaxed);
     }
 
     /// Returns the number of span cells, which is also that of task cells.
@@ -97,13 +112,14 @@ impl NowMemory {
         unsafe { cell.cast().as_ref() }
     }
 
-    /// Returns the span cell with this index, if there is one.
+    /// Returns the span cell with this index, if there is one that may be looked at.
     #[inline(always)]
     pub(super) fn span(&self, index: usize) -> Option<&Cell> {
-        if index >= self.capacity {
+        if index >= self.span_cells() {
             return None;
         }
-        // SAFETY: the index was checked, and the context area begins with `capacity` cells, which `new` has checked.
+        // SAFETY: the index was checked: `span_cells` is never more than `capacity`, and the context area begins with
+        // `capacity` cells, which `new` has checked.
         let cell = unsafe { self.spans.add(index) };
         // SAFETY: as in `in_header`; the context area begins with a page, too.
         Some(unsafe { cell.as_ref() })

@@ -12,19 +12,29 @@ const TRIES: usize = 100;
 /// a whole pair.
 #[inline(always)]
 pub(super) fn store(time: &AtomicU64, epoch_nanos: u64, word: &AtomicU64, value: u64, between: impl Fn()) {
-    for _ in 0..TRIES {
-        time.store(epoch_nanos, Ordering::Relaxed);
-        between();
-        // A handler of the thread sees the stores in their order, if the compiler keeps this order.
-        compiler_fence(Ordering::SeqCst);
-        word.store(value, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        let is_own = word.load(Ordering::Relaxed) == value;
-        compiler_fence(Ordering::SeqCst);
-        if !is_own || time.load(Ordering::Relaxed) == epoch_nanos {
-            return;
-        }
+    if !try_store(time, epoch_nanos, word, value, &between) {
+        store_again(time, epoch_nanos, word, value, between);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn store_again(time: &AtomicU64, epoch_nanos: u64, word: &AtomicU64, value: u64, between: impl Fn()) {
+    let _ = (1..TRIES).any(|_| try_store(time, epoch_nanos, word, value, &between));
+}
+
+/// Stores the pair once. Returns false if another pair was stored in the middle, whose time stays with this word.
+#[inline(always)]
+fn try_store(time: &AtomicU64, epoch_nanos: u64, word: &AtomicU64, value: u64, between: &impl Fn()) -> bool {
+    time.store(epoch_nanos, Ordering::Relaxed);
+    between();
+    // A handler of the thread sees the stores in their order, if the compiler keeps this order.
+    compiler_fence(Ordering::SeqCst);
+    word.store(value, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let is_own = word.load(Ordering::Relaxed) == value;
+    compiler_fence(Ordering::SeqCst);
+    !is_own || time.load(Ordering::Relaxed) == epoch_nanos
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -127,6 +127,7 @@ impl NowReader {
         if index >= self.cells(header::TASK_CELLS, self.memory.capacity()) {
             return None;
         }
+        self.span(id)?;
         task_cell::read(self.memory.task(index)?, id)
     }
 

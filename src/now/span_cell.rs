@@ -79,10 +79,9 @@ fn presence(id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) -> u64 {
     u64::from(thread_id) << 32 | inside | check(id, epoch_nanos)
 }
 
-/// Begins a span. `thread_id` is that of the thread if it also enters the span. `fields` are whole encoded fields of at
-/// most [`INLINE_BYTES`] bytes.
+/// Begins a span. `entered_by` is the id of the thread if it also enters the span. `payload` are the encoded fields.
 #[inline(always)]
-pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, fields: &[u8]) {
+pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload: &[u8]) {
     // The span before ended in another recorder, if at all.
     if cell[0].load(Ordering::Relaxed) & OPEN != 0 {
         cell[0].store(0, Ordering::Relaxed);
@@ -99,17 +98,50 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, fields: 
     let seqno = span.seqno & ((1 << SEQNO_BITS) - 1);
     let field_count = u64::from(span.field_count).min(FIELDS_MAX);
     let described = seqno | field_count << SEQNO_BITS | u64::from(span.flags) << FLAGS_SHIFT;
-    let fields = &fields[..fields.len().min(INLINE_BYTES)];
-    cell[5].store(described | (fields.len() as u64) << INLINE_SHIFT, Ordering::Relaxed);
-    if !fields.is_empty() {
-        let mut words = [0; INLINE_BYTES];
-        words[..fields.len()].copy_from_slice(fields);
-        let (low, high) = words.split_at(8);
-        cell[6].store(u64::from_le_bytes(low.try_into().unwrap_or_default()), Ordering::Relaxed);
-        cell[7].store(u64::from_le_bytes(high.try_into().unwrap_or_default()), Ordering::Relaxed);
+    let field_bytes = whole_fields(payload, INLINE_BYTES);
+    cell[5].store(described | (field_bytes as u64) << INLINE_SHIFT, Ordering::Relaxed);
+    if field_bytes > 0 {
+        let [low, high] = first_words(payload);
+        cell[6].store(low, Ordering::Relaxed);
+        cell[7].store(high, Ordering::Relaxed);
     }
     // Release, pairs with the acquire in `read`: who sees that the span is open sees its words.
     cell[0].store(key(span.id, span.call_site_id) | OPEN, Ordering::Release);
+}
+
+/// Returns the length of as many whole fields as fit into `room` bytes.
+#[inline(always)]
+pub(super) fn whole_fields(payload: &[u8], room: usize) -> usize {
+    if payload.len() <= room {
+        return payload.len();
+    }
+    let mut end = 0;
+    // Each field has its index, its type, and the length of its value in two bytes.
+    while let Some([_, _, low, high]) = payload.get(end..end + 4) {
+        let next = end + 4 + usize::from(u16::from_le_bytes([*low, *high]));
+        if next > room {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
+/// Returns the first [`INLINE_BYTES`] of encoded fields. Bytes after the last field may be anything. (A copy of so few
+/// bytes would be a function call.)
+#[inline(always)]
+fn first_words(payload: &[u8]) -> [u64; 2] {
+    let word = |at: Option<&[u8; 8]>| at.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let half = |at: Option<&[u8; 4]>| u64::from(at.map_or(0, |bytes| u32::from_le_bytes(*bytes)));
+    match payload.len() {
+        INLINE_BYTES.. => [word(payload.first_chunk()), word(payload[8..].first_chunk())],
+        // The last bytes, without those that are in the first word already.
+        len @ 8.. => {
+            [word(payload.first_chunk()), word(payload.last_chunk()).checked_shr(128 - 8 * len as u32).unwrap_or(0)]
+        }
+        // No field has fewer than four bytes.
+        len => [half(payload.first_chunk()) | half(payload.last_chunk()) << (8 * len.saturating_sub(4)), 0],
+    }
 }
 
 /// Notes that a thread has entered or left the span, if the cell is that of the span.
@@ -252,4 +284,34 @@ fn read_presence(cell: &Cell, id: u64) -> Presence {
         }
     }
     Presence::Changing
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Returns the fields of a span that begins with this payload, as its cell shows them.
+    fn fields_of(payload: &[u8]) -> Vec<u8> {
+        let cell: Cell = std::array::from_fn(|_| AtomicU64::new(0));
+        let id = 5 << INDEX_BITS | 3;
+        let (call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count) = (1, 0, 0, 7, 9, 0, 1);
+        let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count };
+        begin(&cell, &span, None, payload);
+        read(&cell, 3).unwrap().fields().to_vec()
+    }
+
+    #[test]
+    fn a_cell_has_as_many_whole_fields_as_have_room_whatever_their_lengths() {
+        let field = |index: u8, len: u8| [&[index, 1, len, 0][..], &vec![0xf0 | index; len.into()]].concat();
+        assert!(fields_of(&[]).is_empty());
+        for first in 0..30 {
+            let one = field(1, first);
+            assert_eq!(fields_of(&one), if first <= 12 { &one[..] } else { &[] }, "{first}");
+            for second in 0..30 {
+                let two = [&one[..], &field(2, second)].concat();
+                let expected = [&two[..], &one, &[]].into_iter().find(|fields| fields.len() <= INLINE_BYTES);
+                assert_eq!(Some(&fields_of(&two)[..]), expected, "{first}, {second}");
+            }
+        }
+    }
 }

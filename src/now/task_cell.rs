@@ -3,7 +3,7 @@
 //!
 //! | word | bits | |
 //! |---|---|---|
-//! | 0 | 0–63 | span id of the task with bit 63; without the bit after its end |
+//! | 0 | 0–63 | span id of the task with bit 63; 0 while the cell is written |
 //! | 1 | | time of the last wake, nanoseconds since the epoch; 0 if there was none |
 //! | 2 | 0–52 | span id of the innermost span in which the waking thread was, or 0 |
 //! | 3 | 0–30 | the low bits of word 1, exclusive-or the generation: they show that words 1 and 3 belong together |
@@ -14,6 +14,8 @@
 //! | 5 | 32–63 | number of polls |
 //! | 6 | | time at which its last poll began, or 0 |
 //! | 7–15 | | the first fields of the task's span, encoded as in the event: as many whole fields as have room |
+//!
+//! A task ends with its span: then the cell is left as it is.
 //!
 //! A task runs if a thread is in its span. Otherwise it is woken if its last wake came after its last poll began, or if
 //! it was never polled, and idle if not.
@@ -45,7 +47,7 @@ fn is_of(cell: &Cell, id: u64) -> bool {
 
 /// Begins a task. `fields` are whole encoded fields of at most [`FIELD_BYTES`] bytes.
 pub(crate) fn begin(cell: &Cell, id: u64, fields: &[u8]) {
-    // The task before ended in another recorder, if at all.
+    // The task before has ended with its span.
     cell[0].store(0, Ordering::Relaxed);
     // Pairs with the acquire fence in `read`.
     fence(Ordering::Release);
@@ -83,13 +85,6 @@ pub(crate) fn wake(cell: &Cell, id: u64, thread_id: u32, by: u64, epoch_nanos: u
 pub(crate) fn set_unwakeable(cell: &Cell, id: u64) {
     if is_of(cell, id) {
         cell[3].fetch_or(UNWAKEABLE, Ordering::Relaxed);
-    }
-}
-
-/// Ends the task, if the cell is that of the task. Its span must still own its cell.
-pub(crate) fn end(cell: &Cell, id: u64) {
-    if is_of(cell, id) {
-        cell[0].store(id, Ordering::Relaxed);
     }
 }
 
@@ -157,7 +152,7 @@ impl TaskCell {
     }
 }
 
-/// Reads the cell of this task. Returns `None` if it is not its cell.
+/// Reads the cell of this task, whose span is open. Returns `None` if it is not its cell.
 pub(super) fn read(cell: &Cell, id: u64) -> Option<TaskCell> {
     // Acquire, pairs with the release in `begin`.
     if cell[0].load(Ordering::Acquire) != id | OPEN {

@@ -2,7 +2,7 @@
 
 use super::lock_cell::{self, LockCell};
 use super::memory::{NowMemory, TaskCell};
-use super::span_cell::{self, Begun, INDEX_BITS, INLINE_BYTES};
+use super::span_cell::{self, Begun, INDEX_BITS};
 use super::{task_cell, thread_cell};
 use crate::layout::now::{self as layout, CELL_BYTES, TASK_BYTES, header};
 use crate::locked_section::LockedSection;
@@ -17,10 +17,10 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
 /// The tables of what is open in this process, of one recorder.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct NowTable {
     memory: NowMemory,
-    /// Number of span cells, and of task cells, that have memory.
-    span_cells: AtomicU64,
+    /// Number of task cells that have memory. That of span cells is in `memory`.
     task_cells: AtomicU64,
     lock_cells: AtomicU64,
     growing: Mutex<()>,
@@ -52,8 +52,8 @@ impl NowTable {
         let options = shm::CreateOptions { replace_prefix: prefix, ..*options };
         let (file, memory) = shm::create(&place, layout::FIXED_BYTES as u64, &options, |file| initialise(file, group))?;
         let none = || AtomicU64::new(0);
-        let (span_cells, task_cells, lock_cells) = (none(), none(), none());
-        Ok(Self { memory, span_cells, task_cells, lock_cells, growing: Mutex::new(()), file })
+        memory.set_span_cells(0);
+        Ok(Self { memory, task_cells: none(), lock_cells: none(), growing: Mutex::new(()), file })
     }
 
     /// Sets whether the file stays when the recorder ends.
@@ -64,19 +64,28 @@ impl NowTable {
     /// Begins a span that has been recorded. `payload` are its encoded fields.
     #[inline(always)]
     pub(crate) fn begin_span(&self, span: &Begun, entered_by: Option<u32>, payload: &[u8]) {
+        match self.memory.span((span.id & INDEX_MASK) as usize) {
+            Some(cell) => span_cell::begin(cell, span, entered_by, payload),
+            // A copy: the fast path keeps the span in registers.
+            None => self.begin_span_slow(*span, entered_by, payload),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_span_slow(&self, span: Begun, entered_by: Option<u32>, payload: &[u8]) {
         let index = (span.id & INDEX_MASK) as usize;
-        if index as u64 >= self.span_cells.load(Ordering::Relaxed) && !self.grow(Array::Spans, index) {
+        if !self.grow(Array::Spans, index) {
             return self.count(header::SPANS_WITHOUT);
         }
         if let Some(cell) = self.memory.span(index) {
-            span_cell::begin(cell, span, entered_by, whole_fields(payload, INLINE_BYTES));
+            span_cell::begin(cell, &span, entered_by, payload);
         }
     }
 
     #[inline(always)]
     fn open_span(&self, id: u64) -> Option<&super::memory::Cell> {
-        let index = id & INDEX_MASK;
-        (index < self.span_cells.load(Ordering::Relaxed)).then(|| self.memory.span(index as usize)).flatten()
+        self.memory.span((id & INDEX_MASK) as usize)
     }
 
     /// Notes that a thread has entered or left a span.
@@ -127,11 +136,11 @@ impl NowTable {
             return self.count(header::TASKS_WITHOUT);
         }
         if let Some(cell) = self.memory.task(index) {
-            task_cell::begin(cell, id, whole_fields(payload, task_cell::FIELD_BYTES));
+            task_cell::begin(cell, id, &payload[..span_cell::whole_fields(payload, task_cell::FIELD_BYTES)]);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn open_task(&self, id: u64) -> Option<&TaskCell> {
         let index = id & INDEX_MASK;
         (index < self.task_cells.load(Ordering::Relaxed)).then(|| self.memory.task(index as usize)).flatten()
@@ -150,11 +159,6 @@ impl NowTable {
     /// Notes that nobody can wake a task any more.
     pub(crate) fn set_unwakeable(&self, id: u64) {
         self.open_task(id).into_iter().for_each(|cell| task_cell::set_unwakeable(cell, id));
-    }
-
-    /// Ends a task.
-    pub(crate) fn end_task(&self, id: u64) {
-        self.open_task(id).into_iter().for_each(|cell| task_cell::end(cell, id));
     }
 
     /// Notes that a lock is waited for, or held.
@@ -185,20 +189,19 @@ impl NowTable {
         let Some(_section) = LockedSection::enter() else { return false };
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let capacity = self.memory.capacity();
-        let (cells, start, bytes, word, end) = match array {
-            Array::Spans => (&self.span_cells, layout::SPANS_OFFSET, CELL_BYTES, header::SPAN_CELLS, capacity),
-            Array::Tasks => {
-                let start = layout::SPANS_OFFSET + capacity * CELL_BYTES;
-                (&self.task_cells, start, TASK_BYTES, header::TASK_CELLS, capacity)
-            }
-            Array::Locks => {
-                (&self.lock_cells, layout::LOCKS_OFFSET, CELL_BYTES, header::LOCK_CELLS, layout::LOCK_CELLS)
-            }
+        let now = match array {
+            Array::Spans => self.memory.span_cells(),
+            Array::Tasks => self.task_cells.load(Ordering::Relaxed) as usize,
+            Array::Locks => self.lock_cells.load(Ordering::Relaxed) as usize,
         };
-        let now = cells.load(Ordering::Relaxed) as usize;
         if index < now {
             return true;
         }
+        let (start, bytes, word, end) = match array {
+            Array::Spans => (layout::SPANS_OFFSET, CELL_BYTES, header::SPAN_CELLS, capacity),
+            Array::Tasks => (layout::SPANS_OFFSET + capacity * CELL_BYTES, TASK_BYTES, header::TASK_CELLS, capacity),
+            Array::Locks => (layout::LOCKS_OFFSET, CELL_BYTES, header::LOCK_CELLS, layout::LOCK_CELLS),
+        };
         let page_cells = self.memory.mapping().page_bytes() / bytes;
         let wanted = match array {
             Array::Locks => end,
@@ -210,28 +213,14 @@ impl NowTable {
         if has_memory {
             // Release, pairs with the acquire of readers: they look at no cell without memory.
             self.memory.word(word).store(wanted as u64, Ordering::Release);
-            cells.store(wanted as u64, Ordering::Relaxed);
+            match array {
+                Array::Spans => self.memory.set_span_cells(wanted),
+                Array::Tasks => self.task_cells.store(wanted as u64, Ordering::Relaxed),
+                Array::Locks => self.lock_cells.store(wanted as u64, Ordering::Relaxed),
+            }
         }
         has_memory
     }
-}
-
-/// Returns as many whole fields as fit into `room` bytes.
-#[inline(always)]
-fn whole_fields(payload: &[u8], room: usize) -> &[u8] {
-    if payload.len() <= room {
-        return payload;
-    }
-    let mut end = 0;
-    // Each field has its index, its type, and the length of its value in two bytes.
-    while let Some([_, _, low, high]) = payload.get(end..end + 4) {
-        let next = end + 4 + usize::from(u16::from_le_bytes([*low, *high]));
-        if next > room {
-            break;
-        }
-        end = next;
-    }
-    &payload[..end]
 }
 
 /// Makes the file as long as its cells need, maps it, and writes its header.

@@ -112,13 +112,13 @@ impl Core {
 
     /// Returns true if the fork guard knows, without a system call, that this process is not a forked child.
     #[inline(always)]
-    pub(super) fn is_surely_original_process(&self) -> bool {
+    pub(crate) fn is_surely_original_process(&self) -> bool {
         self.fork_guard.is_surely_original_process()
     }
 
     /// Returns true if this is not a forked child.
     #[inline(always)]
-    pub(crate) fn is_original_process(&self) -> bool {
+    pub(super) fn is_original_process(&self) -> bool {
         self.fork_guard.is_original_process()
     }
 

@@ -26,8 +26,8 @@ fn nobody_gets_the_cell_of_a_span_before_its_end_was_told() {
             told.set(told.get() + 1);
         };
         match way {
-            0 => assert_eq!(slab.drop_handle_and(&free, id, |_| ended()), Dropped::Last(7)),
-            1 => assert_eq!(slab.try_drop_only_handle(&free, id, |_| ended()), Some(7)),
+            0 => assert_eq!(slab.drop_handle_and(&free, id, ended), Dropped::Last(7)),
+            1 => assert_eq!(slab.try_drop_only_handle(&free, id, ended), Some(7)),
             _ => assert!(slab.try_close_of_layer(&free, id, ended)),
         }
         assert_eq!((told.get(), slab.is_open(id)), (1, false), "{way}");
@@ -90,7 +90,7 @@ fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice(
     for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
         let id = slab.create::<false>(&free, 1).unwrap();
         assert!(ids.insert(id), "{id:#x} again");
-        if n % 2 == 0 || slab.try_drop_only_handle(&free, id, |_| ()).is_none() {
+        if n % 2 == 0 || slab.try_drop_only_handle(&free, id, || ()).is_none() {
             assert_eq!(slab.drop_handle(&free, id), Dropped::Last(1));
         }
     }

@@ -13,7 +13,7 @@ use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::constant_text::SeenTexts;
 use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::present::Meaning;
+use crate::tracing::record::present;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tracing_core::{Level, Metadata};
@@ -42,7 +42,6 @@ struct CallSiteEntry {
 struct KnownCallSite {
     metadata: &'static Metadata<'static>,
     texts: SeenTexts,
-    meaning: Meaning,
 }
 
 /// The call sites that this process has met, and their ids. The [module](self) explains the table.
@@ -99,10 +98,10 @@ impl CallSites {
         Some(self.known(id)?.metadata)
     }
 
-    /// Returns what is known about the texts of a call site's log records, and what they mean for the present.
+    /// Returns what is known about the texts of a call site's log records.
     #[inline(always)]
-    pub(super) fn texts(&self, id: u32) -> Option<(&SeenTexts, Meaning)> {
-        self.known(id).map(|known| (&known.texts, known.meaning))
+    pub(super) fn texts(&self, id: u32) -> Option<&SeenTexts> {
+        Some(&self.known(id)?.texts)
     }
 
     #[inline(always)]
@@ -113,7 +112,7 @@ impl CallSites {
     /// Returns the constant text of a call site's log records, if it is known.
     #[inline(always)]
     pub(super) fn constant_text(&self, id: u32) -> Option<&str> {
-        Some(&self.texts(id)?.0.constant()?.text)
+        Some(&self.texts(id)?.constant()?.text)
     }
 
     /// Looks for the call site only in the first entry that it may take, where most call sites are. Returns the call
@@ -170,8 +169,8 @@ impl CallSites {
         let Some((id, entry)) = self.free_entry(key) else { return NO_CALL_SITE };
         if let Some(metadata) = metadata {
             // The entry was free: its metadata has not been set.
-            let meaning = Meaning::learn(id, metadata);
-            let _ = entry.known.set(Box::new(KnownCallSite { metadata, texts: SeenTexts::new(), meaning }));
+            let _ = entry.known.set(Box::new(KnownCallSite { metadata, texts: SeenTexts::new() }));
+            present::learn(id, metadata);
         }
         let body = describe().into_boxed_slice();
         known.recorders.retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.add_call_site(id, &body)));

@@ -32,6 +32,8 @@ pub(super) struct PerfCore {
     /// The recorder's id, by which a thread finds its shard of this recorder. No two recorders of a process have the
     /// same id.
     pub(super) id: u64,
+    /// The tables of the present, if they could be made.
+    pub(super) now: Option<Box<NowTable>>,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
     /// True if the text of a log record is stored as its arguments. Otherwise the program formats it, so that redacted
@@ -39,8 +41,6 @@ pub(super) struct PerfCore {
     pub(super) stores_arguments: bool,
     pub(super) shards: Shards,
     tables: Tables,
-    /// The tables of the present, if they could be made.
-    pub(super) now: Option<Box<NowTable>>,
     lost_spans: AtomicU64,
     #[cfg(feature = "context")]
     process_ids: std::sync::OnceLock<ProcessIds>,
@@ -139,8 +139,8 @@ impl PerfCore {
             PerfEvent::SpanExit => thread.span_stack.count(span_id) > 0,
             _ => false,
         };
-        if !is_twice {
-            self.show(ring, thread, event, &ext, recorded, payload);
+        if !is_twice && recorded.seqno != 0 {
+            self.show(ring, event, &PerfExt::from_words(words), recorded, payload);
         }
         recorded.seqno
     }

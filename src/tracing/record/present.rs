@@ -5,23 +5,37 @@ use crate::now::{Begun, LockCell, LockMode};
 use crate::recorder::{Recorded, Recorder};
 use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields, ValueType, flags};
 use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::thread;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tracing_core::{Level, Metadata};
 
 /// The target of the spans of tasks, and of their events (`crates/tokio`).
 const TASK_TARGET: &str = "eventring::task";
 
-/// Ids of call sites of tasks, or 0 while the process has not met them.
-static TASK: AtomicU32 = AtomicU32::new(0);
-static WOKEN: AtomicU32 = AtomicU32::new(0);
-static UNWAKEABLE: AtomicU32 = AtomicU32::new(0);
+/// Ids of call sites of tasks, or [`NOT_MET`] while the process has not met them.
+static TASK: AtomicU32 = AtomicU32::new(NOT_MET);
+static WOKEN: AtomicU32 = AtomicU32::new(NOT_MET);
+static UNWAKEABLE: AtomicU32 = AtomicU32::new(NOT_MET);
 
-/// What the log records of a call site mean for the tables.
+/// The id of no call site.
+const NOT_MET: u32 = u32::MAX;
+
+/// Notes the call site, if it is one of tasks.
+pub(super) fn learn(id: u32, metadata: &Metadata<'_>) {
+    if metadata.target() != TASK_TARGET {
+        return;
+    }
+    match metadata.name() {
+        "task" if metadata.is_span() => TASK.store(id, Ordering::Relaxed),
+        "woken" => WOKEN.store(id, Ordering::Relaxed),
+        "unwakeable" => UNWAKEABLE.store(id, Ordering::Relaxed),
+        _ => {}
+    }
+}
+
+/// What log records of a call site mean for the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Meaning {
-    /// Nothing.
-    None,
+enum Meaning {
     /// That something failed in the span.
     Error,
     /// That a lock is waited for.
@@ -33,48 +47,37 @@ pub(super) enum Meaning {
 }
 
 impl Meaning {
-    /// Returns what the records of a call site mean, and notes the call site if it is one of tasks.
-    pub(super) fn learn(id: u32, metadata: &Metadata<'_>) -> Self {
-        let of_task = metadata.target() == TASK_TARGET;
+    fn of(metadata: &Metadata<'_>) -> Option<Self> {
         match metadata.name() {
-            "task" if of_task && metadata.is_span() => TASK.store(id, Ordering::Relaxed),
-            "woken" if of_task => WOKEN.store(id, Ordering::Relaxed),
-            "unwakeable" if of_task => UNWAKEABLE.store(id, Ordering::Relaxed),
-            "lock_wait" if of_task => return Self::LockWait,
-            "lock_held" if of_task => return Self::LockHeld,
-            "lock_free" if of_task => return Self::LockFree,
-            _ if metadata.is_event() && *metadata.level() == Level::ERROR => return Self::Error,
-            _ => {}
+            "lock_wait" if metadata.target() == TASK_TARGET => Some(Self::LockWait),
+            "lock_held" if metadata.target() == TASK_TARGET => Some(Self::LockHeld),
+            "lock_free" if metadata.target() == TASK_TARGET => Some(Self::LockFree),
+            _ => (*metadata.level() == Level::ERROR).then_some(Self::Error),
         }
-        Self::None
     }
+}
+
+/// Returns true if log records of a call site may mean something for the tables. Nearly all mean nothing, and this
+/// costs two comparisons.
+#[inline(always)]
+pub(super) fn may_mean(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() == Level::ERROR || metadata.target().len() == TASK_TARGET.len()
 }
 
 #[inline(always)]
 fn is(site: &AtomicU32, call_site_id: u32) -> bool {
     // Relaxed: a call site's id is stored before its first event.
-    site.load(Ordering::Relaxed) == call_site_id && call_site_id != 0
+    site.load(Ordering::Relaxed) == call_site_id
 }
 
 impl PerfCore {
-    /// Changes the tables as an event says that has been recorded. `payload` are the encoded fields.
+    /// Changes the tables as an event says that has been recorded. `ext` has the thread, and `payload` are the encoded
+    /// fields.
     #[inline(always)]
-    pub(super) fn show(
-        &self,
-        ring: &Recorder,
-        thread: &ThreadState,
-        event: PerfEvent,
-        ext: &PerfExt,
-        recorded: Recorded,
-        payload: &[u8],
-    ) {
-        let Some(now) = &self.now else { return };
+    pub(super) fn show(&self, ring: &Recorder, event: PerfEvent, ext: &PerfExt, recorded: Recorded, payload: &[u8]) {
+        let Some(now) = self.now.as_deref() else { return };
         let Recorded { seqno, epoch_nanos } = recorded;
-        if seqno == 0 {
-            return;
-        }
-        let thread_id = (thread.id_word() >> 32) as u32;
-        let PerfExt { span_id: id, call_site_id, .. } = *ext;
+        let PerfExt { span_id: id, call_site_id, thread_id, .. } = *ext;
         now.touch_thread(thread_id, epoch_nanos);
         match event {
             PerfEvent::SpanNew => {
@@ -96,48 +99,42 @@ impl PerfCore {
             PerfEvent::SpanExit if ext.flags & flags::CLOSED == 0 => {
                 now.set_presence(id, thread_id, false, epoch_nanos);
             }
-            PerfEvent::Event if is(&WOKEN, call_site_id) => {
+            PerfEvent::Event if payload.is_empty() && is(&WOKEN, call_site_id) => {
                 now.wake_task(id, thread_id, current_span_id(), epoch_nanos);
             }
-            PerfEvent::Event if is(&UNWAKEABLE, call_site_id) => now.set_unwakeable(id),
+            PerfEvent::Event if payload.is_empty() && is(&UNWAKEABLE, call_site_id) => now.set_unwakeable(id),
             PerfEvent::ThreadEnded => now.end_thread(thread_id, epoch_nanos),
             _ => {}
         }
     }
 
     /// Ends a span in the tables. Call this before another span may have its cell, so not after its end was recorded.
+    /// The caller has seen that this is no forked child, which has its parent's tables mapped.
     #[inline(always)]
-    pub(super) fn show_end(&self, ring: &Recorder, id: u64, call_site_id: u32) {
-        // A forked child has its parent's tables mapped.
-        let Some(now) = self.now.as_ref().filter(|_| ring.core.is_original_process()) else { return };
-        if is(&TASK, call_site_id) {
-            now.end_task(id);
+    pub(super) fn show_end(&self, id: u64) {
+        if let Some(now) = &self.now {
+            now.end_span(id);
         }
-        now.end_span(id);
     }
 
-    /// Ends a span in the tables, without a ring of the thread.
-    pub(super) fn show_end_slow(&self, id: u64, call_site_id: u32) {
-        self.shards.get(0).into_iter().for_each(|ring| self.show_end(ring, id, call_site_id));
+    /// Ends a span in the tables, unless this is a forked child.
+    pub(super) fn show_end_slow(&self, id: u64) {
+        if self.belongs_to_this_process() {
+            self.show_end(id);
+        }
     }
 
-    /// Changes the tables as a log record says whose call site has a meaning.
+    /// Changes the tables as a log record of the calling thread says that has been recorded, if it says anything.
     #[cold]
     #[inline(never)]
-    pub(super) fn show_meaning(
-        &self,
-        thread: &ThreadState,
-        meaning: Meaning,
-        span_id: u64,
-        epoch_nanos: u64,
-        payload: &[u8],
-    ) {
+    pub(super) fn show_meaning(&self, metadata: &Metadata<'_>, span_id: u64, epoch_nanos: u64, payload: &[u8]) {
         let Some(now) = self.now.as_ref().filter(|_| epoch_nanos != 0) else { return };
+        let Some(meaning) = Meaning::of(metadata) else { return };
         if meaning == Meaning::Error {
             return now.set_error(span_id);
         }
         let Some(of) = lock_of(payload) else { return };
-        let thread = (thread.id_word() >> 32) as u32;
+        let thread = thread::with(|thread| (thread.id_word() >> 32) as u32);
         let span = current_span_id();
         let of = LockCell { is_held: meaning == Meaning::LockHeld, since_epoch_nanos: epoch_nanos, thread, span, ..of };
         match meaning {

@@ -6,12 +6,13 @@ use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{self, EncodedFields, MessageText, Redactable};
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::present::Meaning;
+use crate::tracing::record::present::may_mean;
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::redact::Redacting;
 use crate::tracing::record::span_stack::SpanEntry;
 use crate::tracing::record::thread::ThreadState;
 use std::sync::{Arc, Weak};
+use tracing_core::Metadata;
 use tracing_core::field::Visit;
 
 /// Sink of a subscriber or layer.
@@ -97,8 +98,8 @@ impl Sink {
     }
 
     /// Ends a span in the tables of the present, before another span may have its cell.
-    pub(super) fn show_end(&self, span_id: u64, call_site_id: u32) {
-        self.recorder().into_iter().for_each(|recorder| recorder.core.show_end_slow(span_id, call_site_id));
+    pub(super) fn show_end(&self, span_id: u64) {
+        self.recorder().into_iter().for_each(|recorder| recorder.core.show_end_slow(span_id));
     }
 
     /// Records that a thread exits a span. `entry` is the entry that the exit removed from the span stack; `None` if
@@ -146,26 +147,53 @@ impl PerfCore {
 
 /// Recording in a thread's ring of this recorder.
 impl PerfCore {
-    /// Records an event of a span, without payload. The caller has checked that recording is switched on.
+    /// Records an event of a span, without payload. The caller has checked that recording is switched on. Returns the
+    /// id of the span, so that a caller that needs it keeps nothing during a call of the slow path.
     #[inline(always)]
-    pub(super) fn record_empty(&self, ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
+    pub(super) fn record_empty(&self, ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) -> u64 {
         let [span_id, related, ids, flags_and_counts] = ext.to_words();
-        let ids = ids | thread.id_word();
-        let recorded = match ring.core.try_record_empty(event as u16, span_id, related, ids, flags_and_counts) {
-            Some(recorded) => recorded,
-            None => ring.core.record_empty_slow(event as u16, span_id, related, ids, flags_and_counts),
-        };
-        self.show(ring, thread, event, &ext, recorded, &[]);
+        let words = [span_id, related, ids | thread.id_word(), flags_and_counts];
+        let [_, _, ids, _] = words;
+        match ring.core.try_record_empty(event as u16, span_id, related, ids, flags_and_counts) {
+            Some(recorded) => self.show(ring, event, &PerfExt::from_words(words), recorded, &[]),
+            None => return self.record_empty_slow(ring, event, span_id, related, ids, flags_and_counts),
+        }
+        span_id
     }
 
-    /// Records a log record. `ext` has the id of its call site.
+    #[cold]
+    #[inline(never)]
+    fn record_empty_slow(
+        &self,
+        ring: &Recorder,
+        event: PerfEvent,
+        span_id: u64,
+        related: u64,
+        ids: u64,
+        flags_and_counts: u64,
+    ) -> u64 {
+        let recorded = ring.core.record_empty_slow(event as u16, span_id, related, ids, flags_and_counts);
+        if recorded.seqno != 0 {
+            let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);
+            self.show(ring, event, &ext, recorded, &[]);
+        }
+        span_id
+    }
+
+    /// Records a log record of the call site with this metadata. `ext` has the id of the call site.
     #[inline(always)]
-    pub(super) fn record_log(&self, ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) {
+    pub(super) fn record_log(
+        &self,
+        ring: &Recorder,
+        thread: &ThreadState,
+        metadata: &Metadata<'_>,
+        ext: PerfExt,
+        fields: EncodedFields<'_>,
+    ) {
         let id = ext.call_site_id;
-        let known = CALL_SITES.texts(id);
         let texts = match fields.message {
             MessageText::Other => None,
-            MessageText::Expected | MessageText::OnePiece(_) => known.map(|(texts, _)| texts),
+            MessageText::Expected | MessageText::OnePiece(_) => CALL_SITES.texts(id),
         };
         let call_site_id = texts.map_or(id, |texts| texts.call_site_id(id, fields.message));
         let ext = PerfExt { call_site_id, ..ext };
@@ -173,8 +201,8 @@ impl PerfCore {
         if let Some(texts) = texts {
             texts.learn(id, fields.message);
         }
-        if let Some((_, meaning)) = known.filter(|(_, meaning)| *meaning != Meaning::None) {
-            self.show_meaning(thread, meaning, ext.span_id, recorded.epoch_nanos, fields.payload);
+        if may_mean(metadata) {
+            self.show_meaning(metadata, ext.span_id, recorded.epoch_nanos, fields.payload);
         }
     }
 
@@ -197,8 +225,10 @@ impl PerfCore {
             }
             None => record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload),
         };
-        let ext = PerfExt { thread_id: 0, ..PerfExt::from_words([span_id, related, ids, flags_and_counts]) };
-        self.show(ring, thread, event, &ext, recorded, fields.payload);
+        if recorded.seqno != 0 {
+            let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);
+            self.show(ring, event, &ext, recorded, fields.payload);
+        }
         recorded
     }
 }

@@ -173,7 +173,8 @@ impl RecorderLayer {
         ext: PerfExt,
     ) {
         if new.attributes.fields().is_empty() {
-            return core.record_empty(ring, thread, PerfEvent::SpanNew, ext);
+            core.record_empty(ring, thread, PerfEvent::SpanNew, ext);
+            return;
         }
         let visit = |visitor: &mut dyn Visit| new.attributes.record(visitor);
         core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
@@ -193,7 +194,7 @@ impl Drop for RecorderLayer {
         thread::with(|thread| {
             end_of_thread::register();
             self.spans.for_each_open(|span| {
-                let ended = |site| self.sink.show_end(span.span_id, site);
+                let ended = || self.sink.show_end(span.span_id);
                 SPAN_SLAB.drop_handle_and(&thread.free_list, span.span_id, ended);
             });
         });
@@ -282,7 +283,9 @@ where
             let (related, flags) = (thread.instructions(), parent.flags);
             let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
-            core.encode_fields(thread, ring, call_site_id, visit, |fields| core.record_log(ring, thread, ext, fields));
+            core.encode_fields(thread, ring, call_site_id, visit, |fields| {
+                core.record_log(ring, thread, event.metadata(), ext, fields);
+            });
         });
     }
 
@@ -308,7 +311,10 @@ where
             // id to another span later.
             let Some(MappedSpan { span_id, call_site_id }) = self.spans.remove(id.into_u64()) else { return };
             let is_closed = self.sink.try_ring(thread).is_some_and(|(core, ring)| {
-                let ended = || core.show_end(ring, span_id, call_site_id);
+                if !ring.core.is_surely_original_process() {
+                    return false;
+                }
+                let ended = || core.show_end(span_id);
                 let is_closed = SPAN_SLAB.try_close_of_layer(&thread.free_list, span_id, ended);
                 if is_closed {
                     core.record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));

@@ -12,14 +12,13 @@ use crate::tracing::record::fields::{
     EncodedFields, FieldValues, Redactable, SmallEncoder, encode_large, visit_fields, visit_values,
 };
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::present::Meaning;
+use crate::tracing::record::present::may_mean;
 use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::{self, ThreadState};
 
 pub use args::{ArgAsIs, ArgFormatted, ArgOf, ArgSink, FormattedArg, LogArgs, LogText, LogValue};
 use std::sync::Arc;
-use tracing_core::Level;
 use tracing_core::field::Visit;
 
 /// Takes a text so that the compiler checks it. Not called. (An assignment would keep temporaries alive for too long.)
@@ -68,8 +67,8 @@ fn record(
     fields: EncodedFields<'_>,
 ) {
     let recorded = core.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
-    if *site.metadata().level() == Level::ERROR {
-        core.show_meaning(thread, Meaning::Error, ext.span_id, recorded.epoch_nanos, &[]);
+    if may_mean(site.metadata()) {
+        core.show_meaning(site.metadata(), ext.span_id, recorded.epoch_nanos, fields.payload);
     }
 }
 

@@ -1,6 +1,5 @@
 //! The end of a scope.
 
-use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::{Dropped, SPAN_SLAB};
 use crate::tracing::record::core::PerfCore;
@@ -24,11 +23,14 @@ pub(super) fn end(span_id: u64) {
 fn try_end(thread: &ThreadState, span_id: u64) -> Option<()> {
     let core = &PERF.installed()?.core;
     let ring = thread.try_ring(core)?;
+    if !ring.core.is_surely_original_process() {
+        return None;
+    }
     let entry = thread.try_exit(scope_local_id(span_id), SCOPES)?;
     let call_site_id = entry.call_site_id();
-    let ended = |call_site_id| core.show_end(ring, span_id, call_site_id);
+    let ended = || core.show_end(span_id);
     if SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id, ended).is_none() {
-        drop_handle_slow(core, ring, thread, span_id);
+        drop_handle_slow(core, thread, span_id);
     }
     let ext = PerfExt { flags: flags::CLOSED, ..PerfExt::of_span(span_id, call_site_id) };
     core.record_empty(ring, thread, PerfEvent::SpanExit, ext);
@@ -37,8 +39,8 @@ fn try_end(thread: &ThreadState, span_id: u64) -> Option<()> {
 
 #[cold]
 #[inline(never)]
-fn drop_handle_slow(core: &PerfCore, ring: &Recorder, thread: &ThreadState, span_id: u64) {
-    SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, |call_site_id| core.show_end(ring, span_id, call_site_id));
+fn drop_handle_slow(core: &PerfCore, thread: &ThreadState, span_id: u64) {
+    SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, || core.show_end(span_id));
 }
 
 /// Ends a scope, wherever its entry is, after the scopes that were begun inside of it and never ended.
@@ -82,7 +84,7 @@ fn end_scopes(thread: &ThreadState, is_wanted: impl Fn(&ThreadState) -> bool) {
 fn close(thread: &ThreadState, span_id: u64, entry: Option<SpanEntry>, flags: u16) {
     end_of_thread::register();
     let recorder = PERF.installed();
-    let ended = |call_site_id| recorder.into_iter().for_each(|of| of.core.show_end_slow(span_id, call_site_id));
+    let ended = || recorder.into_iter().for_each(|of| of.core.show_end_slow(span_id));
     let dropped = SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, ended);
     let Dropped::Last(call_site_id) = dropped else { return };
     let is_recorded = entry.is_none_or(|entry| entry.is_recorded());

@@ -20,8 +20,7 @@ impl RecorderSubscriber {
         let span_id = SPAN_SLAB.try_create::<false>(&thread.free_list, call_site_id)?;
         SPAN_SLAB.set_parent(span_id, parent);
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
-        core.record_empty(ring, thread, PerfEvent::SpanNew, ext);
-        Some(id_of(span_id))
+        Some(id_of(core.record_empty(ring, thread, PerfEvent::SpanNew, ext)))
     }
 
     /// Enters a span.
@@ -61,7 +60,10 @@ impl RecorderSubscriber {
     #[inline(always)]
     pub(super) fn try_close_last(&self, thread: &ThreadState, span_id: u64) -> Option<bool> {
         let (core, ring) = self.sink.try_ring(thread)?;
-        let ended = |call_site_id| core.show_end(ring, span_id, call_site_id);
+        if !ring.core.is_surely_original_process() {
+            return None;
+        }
+        let ended = || core.show_end(span_id);
         let call_site_id = SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id, ended)?;
         core.record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
         Some(true)

@@ -106,7 +106,7 @@ impl RecorderSubscriber {
         let call_site_id = core.call_site_id(event.metadata());
         let (related, flags) = (thread.instructions(), parent.flags);
         let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
-        core.record_log(ring, thread, ext, fields);
+        core.record_log(ring, thread, event.metadata(), ext, fields);
     }
 
     #[cold]
@@ -138,7 +138,7 @@ impl RecorderSubscriber {
     pub(super) fn close_slow(&self, thread: &ThreadState, span_id: u64) -> bool {
         let _paused = thread.pause_count();
         end_of_thread::register();
-        match SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, |site| self.sink.show_end(span_id, site)) {
+        match SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, || self.sink.show_end(span_id)) {
             Dropped::Last(call_site_id) => {
                 self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
                 true

@@ -86,6 +86,6 @@ impl RecorderSubscriber {
             return self.large_event(thread, event, epoch_nanos);
         }
         let fields = encoder.encoded(Some(epoch_nanos));
-        core.record_log(ring, thread, PerfExt::of_span(span_id, call_site_id), fields);
+        core.record_log(ring, thread, event.metadata(), PerfExt::of_span(span_id, call_site_id), fields);
     }
 }
