@@ -199,7 +199,7 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     let ended = run(&folded);
     assert!(ended.code == Some(6) && ended.err.contains("the capture is not whole, as said above"), "{ended:?}");
     let ended = run(&["why", argument(&cut)]);
-    assert!(ended.code == Some(7) && ended.err.contains("no span has ended"), "{ended:?}");
+    assert!(ended.code == Some(6) && ended.err.contains("no span has ended"), "{ended:?}");
 }
 
 const BESIDE: &str = test_name!("top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded");
