@@ -129,7 +129,7 @@ impl Collector {
                     }
                 }
             }
-            "lock_free" => locks.free(guard, name_of),
+            "lock_free" => locks.free(guard, nanos, name_of),
             _ => {}
         }
     }

@@ -23,8 +23,16 @@ pub(crate) struct Locks {
     /// By the number of the guard.
     held: BTreeMap<u64, Turn>,
     waiting: BTreeMap<u64, Turn>,
-    /// The tasks that freed locks last, and their names, by the lock.
-    freed: HashMap<u64, (Option<u64>, String)>,
+    /// Who freed locks last, by the lock.
+    freed: HashMap<u64, Freed>,
+}
+
+/// The last freeing of a lock.
+#[derive(Clone, Debug)]
+struct Freed {
+    task: Option<u64>,
+    name: String,
+    epoch_nanos: u64,
 }
 
 /// What is known of a task.
@@ -56,17 +64,18 @@ impl Locks {
     pub(crate) fn hold(&mut self, guard: u64, turn: Turn) -> Option<(u64, &str)> {
         self.held.insert(guard, turn);
         let since_nanos = self.waiting.remove(&guard)?.since_nanos;
-        let by_another = self.freed.get(&turn.lock).filter(|(task, _)| *task != turn.task);
-        Some((since_nanos, by_another.map_or("", |(_, name)| name)))
+        let by_another = self.freed.get(&turn.lock).filter(|freed| freed.task != turn.task);
+        Some((since_nanos, by_another.map_or("", |freed| &freed.name)))
     }
 
-    pub(crate) fn free(&mut self, guard: u64, name_of: impl FnOnce(u64) -> String) {
+    pub(crate) fn free(&mut self, guard: u64, epoch_nanos: u64, name_of: impl FnOnce(u64) -> String) {
         self.waiting.remove(&guard);
         let Some(turn) = self.held.remove(&guard) else { return };
         if self.freed.len() >= FREED_MAX {
             self.freed.clear();
         }
-        self.freed.insert(turn.lock, (turn.task, turn.task.map(name_of).unwrap_or_default()));
+        let name = turn.task.map(name_of).unwrap_or_default();
+        self.freed.insert(turn.lock, Freed { task: turn.task, name, epoch_nanos });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -77,8 +86,14 @@ impl Locks {
     ///
     /// The locks of tokio are fair: a reader also waits for a writer before it, and a lock that is freed is given to the
     /// first wait. Its task is woken then. If it is idle all the same, it does not poll the wait: nobody gets the lock.
-    pub(crate) fn stuck(&self, known: impl Fn(u64, u64) -> Known) -> Stuck {
-        let known = |turn: &Turn| turn.task.map_or(Known::Nothing, |task| known(task, turn.since_nanos));
+    /// A lock is free if it was freed, and nothing can be lost since: of one without a holder, the holder may be lost.
+    pub(crate) fn stuck(&self, known_since: impl Fn(u64, u64) -> Known) -> Stuck {
+        let known = |turn: &Turn| turn.task.map_or(Known::Nothing, |task| known_since(task, turn.since_nanos));
+        let is_given = |turn: &Turn| {
+            let freed = self.freed.get(&turn.lock).zip(turn.task);
+            known(turn) == Known::IsIdle
+                && freed.is_some_and(|(freed, task)| known_since(task, freed.epoch_nanos) != Known::Nothing)
+        };
         let mut of_locks: BTreeMap<u64, (Vec<&Turn>, Vec<&Turn>)> = BTreeMap::new();
         for (turns, are_held) in [(&self.held, true), (&self.waiting, false)] {
             for turn in turns.values() {
@@ -89,7 +104,7 @@ impl Locks {
         let mut next: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut stuck = Stuck::default();
         for (held, waiting) in of_locks.values() {
-            let given = waiting.first().filter(|turn| held.is_empty() && known(turn) == Known::IsIdle);
+            let given = waiting.first().filter(|turn| held.is_empty() && is_given(turn));
             if waiting.len() > 1 {
                 stuck.futurelocks.extend(given.and_then(|turn| turn.task));
             }
@@ -172,7 +187,7 @@ mod tests {
         assert_eq!(cycles(&locks), [[1, 2, 3]]);
         let without_two = |task, _| if task == 2 { Known::Nothing } else { Known::IsAlive };
         assert_eq!(locks.stuck(without_two), Stuck::default());
-        locks.free(2, |_| String::new());
+        locks.free(2, 0, |_| String::new());
         assert!(cycles(&locks).is_empty());
     }
 
@@ -213,25 +228,38 @@ mod tests {
         locks.wait(3, turn(1, 7));
         assert!(cycles(&locks).is_empty());
         // Nobody holds it, and the first one is about to take it.
-        locks.free(1, |_| String::new());
+        locks.free(1, 0, |_| String::new());
         assert!(cycles(&locks).is_empty());
     }
 
     #[test]
     fn a_lock_that_a_task_was_given_and_does_not_take_is_a_futurelock_and_holds_up_the_others() {
         let mut locks = Locks::default();
+        locks.hold(0, turn(1, 6));
         locks.wait(1, turn(1, 7));
+        locks.free(0, 5, |_| String::new());
         let idle = |_, _| Known::IsIdle;
         assert_eq!(locks.stuck(idle), Stuck::default(), "nobody else wants it");
         locks.wait(2, turn(1, 8));
+        // Something may be lost that came after it was freed: who has taken it.
+        let lost_later = |_, nanos| if nanos == 5 { Known::Nothing } else { Known::IsIdle };
+        assert_eq!(locks.stuck(lost_later), Stuck::default());
         assert_eq!(locks.stuck(idle), Stuck { cycles: vec![], futurelocks: vec![7] });
         locks.wait(3, turn(1, 7));
         assert_eq!(locks.stuck(idle), Stuck { cycles: vec![vec![7]], futurelocks: vec![7] });
         // The task has been woken: it will take the lock.
         assert_eq!(locks.stuck(|_, _| Known::IsAlive).futurelocks, [0; 0]);
         // The wait was given up.
-        locks.free(1, |_| String::new());
+        locks.free(1, 0, |_| String::new());
         assert_eq!(locks.stuck(idle), Stuck { cycles: vec![], futurelocks: vec![8] });
+    }
+
+    #[test]
+    fn a_lock_whose_holder_was_never_seen_is_not_taken_for_a_free_one() {
+        let mut locks = Locks::default();
+        locks.wait(1, turn(1, 7));
+        locks.wait(2, turn(1, 8));
+        assert_eq!(locks.stuck(|_, _| Known::IsIdle), Stuck::default());
     }
 
     #[test]
@@ -239,10 +267,10 @@ mod tests {
         let mut locks = Locks::default();
         locks.hold(1, turn(1, 7));
         locks.wait(2, Turn { since_nanos: 5, ..turn(1, 8) });
-        locks.free(1, |task| task.to_string());
+        locks.free(1, 0, |task| task.to_string());
         assert_eq!(locks.hold(2, turn(1, 8)), Some((5, "7")));
         locks.wait(3, turn(1, 8));
-        locks.free(2, |task| task.to_string());
+        locks.free(2, 0, |task| task.to_string());
         assert_eq!(locks.hold(3, turn(1, 8)), Some((0, "")));
     }
 }
