@@ -69,6 +69,21 @@ impl GapCause {
         !matches!(self, Self::GivenUp | Self::Filtered)
     }
 
+    /// Returns true if something may have been recorded in the gap that is not known. Returns false for numbers that a
+    /// writer gave up, and for events that were never committed: a program records an event before what it says happens,
+    /// and was killed meanwhile.
+    ///
+    /// ```
+    /// use eventring::reader::GapCause;
+    ///
+    /// assert!(GapCause::Overwritten.may_hide_events() && GapCause::Filtered.may_hide_events());
+    /// assert!(!GapCause::GivenUp.may_hide_events() && !GapCause::NeverCommitted.may_hide_events());
+    /// ```
+    #[must_use]
+    pub fn may_hide_events(self) -> bool {
+        !matches!(self, Self::GivenUp | Self::NeverCommitted)
+    }
+
     /// Returns a short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`,
     /// `filtered`, `damaged`.
     #[must_use]

@@ -72,16 +72,16 @@ impl ReplayConsumer for Collected {
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let collected = self;
         let Some(ring) = collected.rings.get_mut(entry.ring as usize) else { return Ok(()) };
+        if let EntryContent::Gap(gap) = &entry.content
+            && gap.cause.may_hide_events()
+        {
+            ring.lost_of = Some(entry.process_index);
+        }
         match &entry.content {
             EntryContent::Gap(gap) if gap.cause == GapCause::OverwrittenBefore => {
-                ring.lost_of = Some(entry.process_index);
                 ring.overwritten_before = ring.overwritten_before.saturating_add(gap.count);
             }
             EntryContent::Gap(gap) => {
-                // An event that a writer did not end is one, and no recording that went on. A number that it gave up is none.
-                if !matches!(gap.cause, GapCause::NeverCommitted | GapCause::GivenUp) {
-                    ring.lost_of = Some(entry.process_index);
-                }
                 let lost = ring.lost.entry(gap.cause).or_default();
                 *lost = lost.saturating_add(gap.count);
             }

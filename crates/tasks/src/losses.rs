@@ -14,10 +14,7 @@ pub(crate) struct Losses {
 impl Losses {
     /// Takes a gap of a ring.
     pub(crate) fn gap(&mut self, ring: u32, cause: GapCause) {
-        // A number that was given up stands for no event. An event that was never committed is recorded before what it
-        // says happens, and the writer was killed meanwhile.
-        let hides_events = !matches!(cause, GapCause::GivenUp | GapCause::NeverCommitted);
-        if hides_events && !self.open.contains(&ring) {
+        if cause.may_hide_events() && !self.open.contains(&ring) {
             self.open.push(ring);
         }
     }

@@ -42,6 +42,7 @@ impl CheckedRing {
         total.lost > 0 || total.by_type.keys().any(|code| !(is_perf && is_description(*code)))
     }
 
+    /// Returns true if its writer lives, whether that is seen here or not.
     pub(super) fn is_live(&self) -> bool {
         self.reader.state() == RingState::Live
     }
