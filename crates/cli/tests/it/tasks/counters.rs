@@ -79,6 +79,7 @@ pub fn check(counts: &Value, said: &str) -> [u64; 3] {
     let count = |what: &str| counts[what].as_u64().unwrap();
     assert_eq!((count("tasks"), count("polls")), (tasks, polls), "{counts:#}");
     assert!((wakes..=wakes + late).contains(&count("wakes")), "{wakes}, {late} beside the ends: {counts:#}");
-    assert!(late <= wakes / 50, "{late} of {wakes} wakes beside the ends of tasks");
+    // On a busy machine, a thread may wait for its processor between a wake and its look at the end of the task.
+    assert!(late <= 3 + wakes / 50, "{late} of {wakes} wakes beside the ends of tasks");
     [tasks, polls, wakes]
 }
