@@ -160,6 +160,44 @@ impl Live {
         Ok(live)
     }
 
+    /// Shows the present of rings as their tables of the present have it: nothing is read of the rings, nothing is in
+    /// doubt, and there are no counts of what was before. Returns `None` if a ring is no perf ring, or has no tables.
+    #[must_use]
+    pub fn of_present(set: RingSet, options: &LiveOptions) -> Option<Self> {
+        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options));
+        live.grow();
+        let recorders = live.tables().rings.recorders().to_vec();
+        let is_of_spans = |ring: u32| live.tables().rings.is_perf(ring);
+        if recorders.is_empty() || !(0..live.tables().rings.count() as u32).all(is_of_spans) {
+            return None;
+        }
+        let asked_nanos = Clock::global().now_epoch_nanos();
+        for recorder in recorders {
+            let (records, last_nanos) = live.entries.present(recorder)?;
+            let process = live.tables().rings.origin(recorder).process_index;
+            let last = &mut live.core.processes[process].last_nanos;
+            *last = last_nanos.max(*last);
+            for record in &records {
+                let Some(entry) = live.entries.present_entry(recorder, record) else { continue };
+                let mut consumer = LiveConsumer {
+                    core: &mut live.core,
+                    see: &mut |_: &Observation<'_>, _: LiveState<'_>| (),
+                    also: &mut (),
+                };
+                // Nobody writes, so nothing fails.
+                live.replay.step(&entry, &mut consumer).ok()?;
+            }
+        }
+        let to = &mut Watchers { see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: &mut () };
+        live.notice_ends(Instant::now());
+        match live.ends.iter().all(|end| end.noticed.is_some()) {
+            true => live.end(to).ok()?,
+            false => live.advance(asked_nanos, to).ok()?,
+        }
+        live.has_present = true;
+        Some(live)
+    }
+
     /// Follows a further ring, with all its shards, from its oldest events on.
     pub fn add(&mut self, ring: Reader) {
         let index = self.entries.set().rings().len();

@@ -77,6 +77,7 @@ mod trust;
 mod uninherited;
 mod write_lock;
 
+pub(crate) use allocate::{address_space_limit, allocate_more, lengthen};
 pub(crate) use core_filter::put_named_files_into_cores;
 pub use create::{UnpublishedFile, create};
 pub(crate) use descriptor::OwnDescriptor;

@@ -5,6 +5,7 @@ use crate::layout::extension::SHARDS_MAX;
 use crate::layout::fit::STEP_BYTES;
 use crate::layout::limits::MAX_CONTEXT_SHIFT;
 use crate::locked_section::LockedSection;
+use crate::now::NowTable;
 use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, Shard, too_little_memory};
 use crate::schema::perf::PerfEvent;
 use crate::shm::RingSize;
@@ -274,11 +275,13 @@ impl PerfRecorderBuilder {
         if let Some(source) = self.instructions {
             source.choose();
         }
+        // Without the tables, readers take the present from the rings.
+        let now = shard0.path().and_then(|path| NowTable::create(path, group, self.ring.create_options()).ok());
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
         if self.all_at_build {
             shards.make_all()?;
         }
-        Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, self.limits.checked(), self.redacted)))
+        Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, now, self.limits.checked(), self.redacted)))
     }
 
     /// Chooses the size of the shards, if the program has not set it by shifts, and returns how many there may be.

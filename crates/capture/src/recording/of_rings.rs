@@ -1,7 +1,9 @@
 //! The entries of rings, as they are recorded.
 
+use super::present::{PresentRecord, present_records};
 use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::{EntryContent, RecordingEntry, RecordingTables};
+use eventring::now::NowReader;
 use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, WriterInfo};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -85,6 +87,39 @@ impl RingEntries {
             let (process, process_index) = (origin.process, origin.process_index);
             return Some(RecordingEntry { tables, ring: ring as u32, process, process_index, content });
         }
+    }
+
+    /// Reads the tables of the present of a perf recorder, by the index of its shard 0. Returns the records that show what
+    /// they show, and the time of the last event of any thread (nanoseconds since the epoch). Returns `None` if the
+    /// recorder has no tables, or if some of its spans have no cell in them.
+    #[must_use]
+    pub fn present(&self, recorder: u32) -> Option<(Vec<PresentRecord>, u64)> {
+        let rings = self.set.rings();
+        let now = NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??;
+        let present = now.read();
+        if present.untabled.spans > 0 {
+            return None;
+        }
+        let of_recorder = rings.iter().filter(|ring| ring.recorder() == Some(recorder as usize));
+        let mut shards: Vec<(u32, Option<&Reader>)> = of_recorder.map(|ring| (ring.shard(), ring.reader())).collect();
+        shards.sort_unstable_by_key(|(shard, _)| *shard);
+        let shards: Vec<_> = shards.into_iter().map(|(_, reader)| reader).collect();
+        let index = self.tables.rings.origin(recorder).shard?.recorder_index;
+        let last_nanos = present.threads.iter().map(|thread| thread.last_epoch_nanos).max().unwrap_or(0);
+        Some((present_records(&present, &self.tables.catalogs[index], &shards), last_nanos))
+    }
+
+    /// Returns the entry of a record that tables of this recorder have made.
+    pub fn present_entry<'e>(&'e mut self, recorder: u32, made: &'e PresentRecord) -> Option<RecordingEntry<'e>> {
+        let Self { set, tables, .. } = self;
+        let origin = tables.rings.origin(recorder);
+        let index = origin.shard?.recorder_index;
+        let catalog = &mut tables.catalogs[index];
+        know(catalog, made.descriptor(), recorder, set.rings());
+        let record = made.record(catalog);
+        let (process, process_index) = (origin.process, origin.process_index);
+        let content = EntryContent::Perf { recorder, record, catalog: &tables.catalogs[index] };
+        Some(RecordingEntry { tables, ring: recorder, process, process_index, content })
     }
 
     /// Forgets the name of a thread that has ended.

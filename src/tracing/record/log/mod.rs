@@ -12,7 +12,7 @@ use crate::tracing::record::fields::{
     EncodedFields, FieldValues, Redactable, SmallEncoder, encode_large, visit_fields, visit_values,
 };
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::sink::record_with_fields;
+use crate::tracing::record::present::may_mean;
 use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::{self, ThreadState};
@@ -47,14 +47,29 @@ fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldVa
     let epoch_nanos = ring.core.try_now()?;
     let ext = PerfExt::of_span(span_id, call_site_id);
     let mut encoder = SmallEncoder::new(thread, &core.limits);
-    let panicked = move |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let panicked = move |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), panicked);
     if encoder.is_too_small() {
         log_as_text(site, thread, values);
         return Some(());
     }
-    record_with_fields(ring, thread, PerfEvent::Event, ext, encoder.encoded(Some(epoch_nanos)));
+    record(site, (core, ring), thread, ext, encoder.encoded(Some(epoch_nanos)));
     Some(())
+}
+
+/// Records a log record whose fields are encoded.
+#[inline(always)]
+fn record(
+    site: &'static MacroSite,
+    (core, ring): (&PerfCore, &Recorder),
+    thread: &ThreadState,
+    ext: PerfExt,
+    fields: EncodedFields<'_>,
+) {
+    let recorded = core.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    if may_mean(site.metadata()) {
+        core.show_meaning(site.metadata(), ext.span_id, recorded.epoch_nanos, fields.payload);
+    }
 }
 
 /// Handles every case but a long text.
@@ -67,7 +82,7 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
         return log_as_text(site, thread, values);
     }
     let epoch_nanos = ring.core.try_now();
-    let record = |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let record = |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     let mut encoder = SmallEncoder::new(thread, &core.limits);
     visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), record);
     if encoder.is_too_small() {
@@ -82,7 +97,7 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
 fn log_as_text(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
     let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
-    let record = |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let record = |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     if core.stores_arguments {
         // The small buffer was too small already: each further visit would format the values once more.
         let visit = |encoder: &mut dyn Redactable| visit_values(values, site.metadata(), encoder);

@@ -363,6 +363,11 @@ impl SpanStack {
         });
     }
 
+    /// Returns the number of entries of the span with this id.
+    pub(super) fn count(&self, span_id: u64) -> usize {
+        (0..self.len.get()).filter(|at| self.get(*at).span_id == span_id).count()
+    }
+
     /// Returns the innermost entry of a scope.
     pub(super) fn innermost_scope(&self) -> Option<SpanEntry> {
         self.last_where(SpanEntry::is_scope)

@@ -13,7 +13,7 @@ use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::open_spans::{self, SpanOwner, SpanSource};
 use crate::tracing::record::owner_filter;
 use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::sink::{Parent, Sink, record_with_fields};
+use crate::tracing::record::sink::{Parent, Sink};
 use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_stack::Owner;
 use crate::tracing::record::thread::{self, ThreadState};
@@ -224,7 +224,7 @@ impl Subscriber for RecorderSubscriber {
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
             core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
-                record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
+                core.record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
                 self.judge(span_id, ext.call_site_id, fields.payload);
             });
         });

@@ -7,7 +7,6 @@ use crate::span_slab::SPAN_SLAB;
 use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{EncodedFields, SmallEncoder, visit_fields};
-use crate::tracing::record::sink::{record_log, record_with_fields};
 use crate::tracing::record::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};
@@ -64,7 +63,7 @@ impl RecorderSubscriber {
         };
         SPAN_SLAB.set_parent(span_id, parent);
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
-        record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+        core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         self.judge(span_id, call_site_id, fields.payload);
         id_of(span_id)
     }
@@ -87,6 +86,6 @@ impl RecorderSubscriber {
             return self.large_event(thread, event, epoch_nanos);
         }
         let fields = encoder.encoded(Some(epoch_nanos));
-        record_log(ring, thread, PerfExt::of_span(span_id, call_site_id), fields);
+        core.record_log(ring, thread, event.metadata(), PerfExt::of_span(span_id, call_site_id), fields);
     }
 }

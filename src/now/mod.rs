@@ -1,0 +1,31 @@
+//! The present in a file: what is open in a program at this moment, in tables that outlive the rings.
+//!
+//! A ring says how things came to be, and forgets. The tables say what is: each open span, thread, task and lock has a
+//! cell, which its program changes, and which a kill leaves behind. `docs/FORMAT.md` has the bytes.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `span_cell`, `thread_cell`, `task_cell`, `lock_cell` | the words of a cell, and how they are written and read |
+//! | `pair` | two words that change together, and that a signal handler may change in between |
+//! | `memory` | the mapped file |
+//! | `writer` | the tables of a recorder |
+//! | `reader` | reading the tables of another process |
+
+mod lock_cell;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
+mod memory;
+mod pair;
+mod reader;
+mod span_cell;
+mod task_cell;
+mod thread_cell;
+mod writer;
+
+pub use lock_cell::{LockCell, LockMode};
+pub use reader::{NowReader, Present, Untabled};
+pub(crate) use span_cell::Begun;
+pub use span_cell::{Presence, SpanCell};
+pub use task_cell::{TaskCell, TaskPhase, Wake};
+pub use thread_cell::ThreadCell;
+pub(crate) use writer::NowTable;
+pub use writer::now_path;

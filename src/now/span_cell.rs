@@ -1,0 +1,317 @@
+//! The cell of an open span: what its words mean, and how they are written and read.
+//!
+//! | word | bits | |
+//! |---|---|---|
+//! | 0 | 0–31 | id of the call site |
+//! | 0 | 32–60 | bits 24 to 52 of the span id: the generation of the cell. The other bits are the index of the cell |
+//! | 0 | 63 | the span is open |
+//! | 1 | 0–52 | span id of the parent, or 0 |
+//! | 1 | 53–63 | index of the shard that has the SPAN_NEW event |
+//! | 2 | | time of the begin, nanoseconds since the epoch |
+//! | 3 | 0–30 | the low bits of word 4, exclusive-or the generation: they show that both words belong to this span |
+//! | 3 | 31 | a thread is in the span |
+//! | 3 | 32–63 | id of the thread that is in it or was last |
+//! | 4 | | time at which that thread has entered or left the span; 0 if no thread has |
+//! | 5 | 0–35 | the low bits of the SPAN_NEW event's seqno |
+//! | 5 | 36–39 | number of the event's fields; 15 if there are more |
+//! | 5 | 40–55 | flags of the SPAN_NEW event, and [`HAS_ERROR`] |
+//! | 5 | 56–63 | bytes of fields in words 6 and 7 |
+//! | 6, 7 | | the first fields, encoded as in the event: as many whole fields as have room |
+//!
+//! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
+//! with bit 63, before and after the others has read those of this span. Words 3 and 4 change while the span is open.
+//! Each update stores both: a reader that gets parts of two updates finds that bits 0 to 30 of word 3 do not fit, and
+//! reads again. If they never fit, the writer was killed between the two stores, or two threads entered the span at the
+//! same time, or a thread left a span that had ended long ago.
+
+use super::pair;
+use crate::layout::now::CELL_WORDS;
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// Number of bits of a span id that are the index of its cell.
+pub(super) const INDEX_BITS: u32 = 24;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+const OPEN: u64 = 1 << 63;
+const GENERATION_BITS: u32 = 29;
+const ID_BITS: u32 = 53;
+const ID_MASK: u64 = (1 << ID_BITS) - 1;
+const SEQNO_BITS: u32 = 36;
+const FIELDS_MAX: u64 = 15;
+const FLAGS_SHIFT: u32 = 40;
+const INSIDE: u64 = 1 << 31;
+const CHECK_MASK: u64 = INSIDE - 1;
+const INLINE_SHIFT: u32 = 56;
+/// The most bytes of fields that a cell holds.
+pub(crate) const INLINE_BYTES: usize = 16;
+/// Flag of a span in a cell: an event of the level ERROR was recorded in it. Flags of events are below.
+pub(crate) const HAS_ERROR: u16 = 1 << 15;
+
+type Cell = [AtomicU64; CELL_WORDS];
+
+/// What is known of a span when it begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) id: u64,
+    pub(crate) call_site_id: u32,
+    pub(crate) parent: u64,
+    pub(crate) shard: u64,
+    pub(crate) epoch_nanos: u64,
+    pub(crate) seqno: u64,
+    pub(crate) flags: u16,
+    pub(crate) field_count: u16,
+}
+
+#[inline(always)]
+fn key(id: u64, call_site_id: u32) -> u64 {
+    (id >> INDEX_BITS & ((1 << GENERATION_BITS) - 1)) << 32 | u64::from(call_site_id)
+}
+
+/// Returns the bits of word 3 that belong to this time in word 4.
+#[inline(always)]
+fn check(id: u64, epoch_nanos: u64) -> u64 {
+    (epoch_nanos ^ id >> INDEX_BITS) & CHECK_MASK
+}
+
+/// Returns word 3 for a thread that enters or leaves a span.
+#[inline(always)]
+fn presence(id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) -> u64 {
+    let inside = if is_inside { INSIDE } else { 0 };
+    u64::from(thread_id) << 32 | inside | check(id, epoch_nanos)
+}
+
+/// Begins a span. `entered_by` is the id of the thread if it also enters the span. `payload` are the encoded fields.
+#[inline(always)]
+pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload: &[u8]) {
+    // The span before ended in another recorder, if at all.
+    if cell[0].load(Ordering::Relaxed) & OPEN != 0 {
+        cell[0].store(0, Ordering::Relaxed);
+    }
+    // The words of the span before must not be seen to change before its end is seen: the last store to word 0 was
+    // that end. Pairs with the acquire fence in `read`.
+    fence(Ordering::Release);
+    let enter = |thread_id| (presence(span.id, thread_id, true, span.epoch_nanos), span.epoch_nanos);
+    let (inside, since) = entered_by.map_or((0, 0), enter);
+    cell[1].store(span.parent & ID_MASK | span.shard << ID_BITS, Ordering::Relaxed);
+    cell[2].store(span.epoch_nanos, Ordering::Relaxed);
+    cell[3].store(inside, Ordering::Relaxed);
+    cell[4].store(since, Ordering::Relaxed);
+    let seqno = span.seqno & ((1 << SEQNO_BITS) - 1);
+    let field_count = u64::from(span.field_count).min(FIELDS_MAX);
+    let described = seqno | field_count << SEQNO_BITS | u64::from(span.flags) << FLAGS_SHIFT;
+    let field_bytes = whole_fields(payload, INLINE_BYTES);
+    cell[5].store(described | (field_bytes as u64) << INLINE_SHIFT, Ordering::Relaxed);
+    if field_bytes > 0 {
+        let [low, high] = first_words(payload);
+        cell[6].store(low, Ordering::Relaxed);
+        cell[7].store(high, Ordering::Relaxed);
+    }
+    // Release, pairs with the acquire in `read`: who sees that the span is open sees its words.
+    cell[0].store(key(span.id, span.call_site_id) | OPEN, Ordering::Release);
+}
+
+/// Returns the length of as many whole fields as fit into `room` bytes.
+#[inline(always)]
+pub(super) fn whole_fields(payload: &[u8], room: usize) -> usize {
+    if payload.len() <= room {
+        return payload.len();
+    }
+    let mut end = 0;
+    // Each field has its index, its type, and the length of its value in two bytes.
+    while let Some([_, _, low, high]) = payload.get(end..end + 4) {
+        let next = end + 4 + usize::from(u16::from_le_bytes([*low, *high]));
+        if next > room {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
+/// Returns the first [`INLINE_BYTES`] of encoded fields. Bytes after the last field may be anything. (A copy of so few
+/// bytes would be a function call.)
+#[inline(always)]
+fn first_words(payload: &[u8]) -> [u64; 2] {
+    let word = |at: Option<&[u8; 8]>| at.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let half = |at: Option<&[u8; 4]>| u64::from(at.map_or(0, |bytes| u32::from_le_bytes(*bytes)));
+    match payload.len() {
+        INLINE_BYTES.. => [word(payload.first_chunk()), word(payload[8..].first_chunk())],
+        // The last bytes, without those that are in the first word already.
+        len @ 8.. => {
+            [word(payload.first_chunk()), word(payload.last_chunk()).checked_shr(128 - 8 * len as u32).unwrap_or(0)]
+        }
+        // No field has fewer than four bytes.
+        len => [half(payload.first_chunk()) | half(payload.last_chunk()) << (8 * len.saturating_sub(4)), 0],
+    }
+}
+
+/// Notes that a thread has entered or left the span, if the cell is that of the span.
+#[inline(always)]
+pub(crate) fn set_presence(cell: &Cell, id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) {
+    if is_of(cell, id) {
+        let word = presence(id, thread_id, is_inside, epoch_nanos);
+        pair::store(&cell[4], epoch_nanos, &cell[3], word, || ());
+    }
+}
+
+/// Ends the span, if the cell is that of the span. The span must still own its cell: until it ends, nobody else may
+/// begin a span in it.
+#[inline(always)]
+pub(crate) fn end(cell: &Cell, id: u64) {
+    let word = cell[0].load(Ordering::Relaxed);
+    if word_is_of(word, id) {
+        cell[0].store(word & !OPEN, Ordering::Relaxed);
+    }
+}
+
+/// Notes that an error was recorded in the span.
+pub(crate) fn set_error(cell: &Cell) {
+    cell[5].fetch_or(u64::from(HAS_ERROR) << FLAGS_SHIFT, Ordering::Relaxed);
+}
+
+/// Returns true if the cell is that of this open span.
+#[inline(always)]
+pub(crate) fn is_of(cell: &Cell, id: u64) -> bool {
+    word_is_of(cell[0].load(Ordering::Relaxed), id)
+}
+
+#[inline(always)]
+fn word_is_of(word: u64, id: u64) -> bool {
+    (word ^ OPEN) >> 32 == id >> INDEX_BITS
+}
+
+/// An open span, as its cell shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpanCell {
+    /// The id of the span.
+    pub id: u64,
+    /// The id of its call site.
+    pub call_site_id: u32,
+    /// The span id of its parent; 0 if it is a root.
+    pub parent: u64,
+    /// The time of its begin, in nanoseconds since the epoch.
+    pub begun_epoch_nanos: u64,
+    /// Where it is.
+    pub presence: Presence,
+    /// The index of the shard that has its SPAN_NEW event, and the low 36 bits of the event's seqno.
+    pub begun_at: (u64, u64),
+    /// The flags of its SPAN_NEW event, and [`HAS_ERROR`].
+    pub flags: u16,
+    /// The number of the event's fields; 15 if there are 15 or more.
+    pub field_count: u16,
+    pub(super) fields: [u8; INLINE_BYTES],
+    pub(super) field_bytes: usize,
+}
+
+/// Whether a thread is in a span.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Presence {
+    /// No thread has ever been in it.
+    NotYet,
+    /// This thread has been in it since this time, in nanoseconds since the epoch.
+    Inside(u32, u64),
+    /// This thread left it last, at this time.
+    Left(u32, u64),
+    /// A thread was about to enter or leave it, or several at the same time.
+    Changing,
+}
+
+impl SpanCell {
+    /// Returns the first fields of the span, encoded as in events: as many as have room in the cell.
+    #[must_use]
+    pub fn fields(&self) -> &[u8] {
+        self.fields.get(..self.field_bytes).unwrap_or_default()
+    }
+
+    /// Returns true if an event of the level ERROR was recorded in the span.
+    #[must_use]
+    pub fn has_error(&self) -> bool {
+        self.flags & HAS_ERROR != 0
+    }
+}
+
+/// Number of times that a cell is read before its changes are given up.
+const TRIES: usize = 100;
+
+/// Reads the cell with this index. Returns `None` if it belongs to no open span, or if it changes all the time: then
+/// its spans begin and end in less time than a read takes.
+pub(super) fn read(cell: &Cell, index: usize) -> Option<SpanCell> {
+    (0..TRIES).find_map(|_| try_read(cell, index)).flatten()
+}
+
+/// Reads the cell. Returns `None` if it has changed meanwhile, and `Some(None)` if it belongs to no open span.
+fn try_read(cell: &Cell, index: usize) -> Option<Option<SpanCell>> {
+    // Acquire, pairs with the release in `begin`.
+    let word = cell[0].load(Ordering::Acquire);
+    if word & OPEN == 0 {
+        return Some(None);
+    }
+    let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
+    let generation = word >> 32 & ((1 << GENERATION_BITS) - 1);
+    let id = generation << INDEX_BITS | index as u64 & INDEX_MASK;
+    let presence = read_presence(cell, id);
+    // Acquire, pairs with the release in `begin` of a later span: if one of these words is of a later span, the load
+    // below sees that this one has ended.
+    fence(Ordering::Acquire);
+    if cell[0].load(Ordering::Relaxed) != word {
+        return None;
+    }
+    let mut fields = [0; INLINE_BYTES];
+    fields[..8].copy_from_slice(&words[6].to_le_bytes());
+    fields[8..].copy_from_slice(&words[7].to_le_bytes());
+    Some(Some(SpanCell {
+        id,
+        call_site_id: word as u32,
+        parent: words[1] & ID_MASK,
+        begun_epoch_nanos: words[2],
+        presence,
+        begun_at: (words[1] >> ID_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
+        flags: (words[5] >> FLAGS_SHIFT) as u16,
+        field_count: (words[5] >> SEQNO_BITS & FIELDS_MAX) as u16,
+        fields,
+        field_bytes: ((words[5] >> INLINE_SHIFT) as usize).min(INLINE_BYTES),
+    }))
+}
+
+fn read_presence(cell: &Cell, id: u64) -> Presence {
+    for _ in 0..TRIES {
+        let (inside, since) = (cell[3].load(Ordering::Relaxed), cell[4].load(Ordering::Relaxed));
+        let thread_id = (inside >> 32) as u32;
+        match (inside, since) {
+            (0, 0) => return Presence::NotYet,
+            _ if inside & CHECK_MASK != check(id, since) => {}
+            _ if inside & INSIDE != 0 => return Presence::Inside(thread_id, since),
+            _ => return Presence::Left(thread_id, since),
+        }
+    }
+    Presence::Changing
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Returns the fields of a span that begins with this payload, as its cell shows them.
+    fn fields_of(payload: &[u8]) -> Vec<u8> {
+        let cell: Cell = std::array::from_fn(|_| AtomicU64::new(0));
+        let id = 5 << INDEX_BITS | 3;
+        let (call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count) = (1, 0, 0, 7, 9, 0, 1);
+        let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count };
+        begin(&cell, &span, None, payload);
+        read(&cell, 3).unwrap().fields().to_vec()
+    }
+
+    #[test]
+    fn a_cell_has_as_many_whole_fields_as_have_room_whatever_their_lengths() {
+        let field = |index: u8, len: u8| [&[index, 1, len, 0][..], &vec![0xf0 | index; len.into()]].concat();
+        assert!(fields_of(&[]).is_empty());
+        for first in 0..30 {
+            let one = field(1, first);
+            assert_eq!(fields_of(&one), if first <= 12 { &one[..] } else { &[] }, "{first}");
+            for second in 0..30 {
+                let two = [&one[..], &field(2, second)].concat();
+                let expected = [&two[..], &one, &[]].into_iter().find(|fields| fields.len() <= INLINE_BYTES);
+                assert_eq!(Some(&fields_of(&two)[..]), expected, "{first}, {second}");
+            }
+        }
+    }
+}
