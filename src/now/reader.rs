@@ -2,7 +2,7 @@
 
 use super::lock_cell::{self, LockCell};
 use super::memory::NowMemory;
-use super::span_cell::{self, SpanCell};
+use super::span_cell::{self, Presence, SpanCell};
 use super::task_cell::{self, TaskCell};
 use super::thread_cell::{self, ThreadCell};
 use super::writer::now_path;
@@ -101,10 +101,24 @@ impl NowReader {
         (self.memory.word(offset).load(Ordering::Acquire) as usize).min(max)
     }
 
+    /// Returns the id of the thread of which a cell has the low bits.
+    fn thread_id(&self, low: u32) -> u32 {
+        // Later threads may have these bits, too: after 65,535 others, or where the cell is not theirs.
+        thread_cell::id(self.memory.thread(low)).filter(|id| id & 0xffff == low).unwrap_or(low)
+    }
+
+    fn span_at(&self, index: usize) -> Option<SpanCell> {
+        let mut span = span_cell::read(self.memory.span(index)?, index)?;
+        if let Presence::Inside(thread_id, _) | Presence::Left(thread_id, _) = &mut span.presence {
+            *thread_id = self.thread_id(*thread_id);
+        }
+        Some(span)
+    }
+
     /// Calls `each` with every open span, in the order of their cells.
     pub fn for_each_span(&self, mut each: impl FnMut(SpanCell)) {
         for index in 0..self.cells(header::SPAN_CELLS, self.memory.capacity()) {
-            if let Some(span) = self.memory.span(index).and_then(|cell| span_cell::read(cell, index)) {
+            if let Some(span) = self.span_at(index) {
                 each(span);
             }
         }
@@ -117,7 +131,7 @@ impl NowReader {
         if index >= self.cells(header::SPAN_CELLS, self.memory.capacity()) {
             return None;
         }
-        span_cell::read(self.memory.span(index)?, index).filter(|span| span.id == id)
+        self.span_at(index).filter(|span| span.id == id)
     }
 
     /// Returns the task whose span has this id, if it has not ended.

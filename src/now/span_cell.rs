@@ -8,10 +8,11 @@
 //! | 1 | 0–52 | span id of the parent, or 0 |
 //! | 1 | 53–63 | index of the shard that has the SPAN_NEW event |
 //! | 2 | | time of the begin, nanoseconds since the epoch |
-//! | 3 | 0–30 | the low bits of word 4, exclusive-or the generation: they show that both words belong to this span |
-//! | 3 | 31 | a thread is in the span |
-//! | 3 | 32–63 | id of the thread that is in it or was last |
-//! | 4 | | time at which that thread has entered or left the span; 0 if no thread has |
+//! | 3 | 0–45 | time at which a thread has entered or left the span last: nanoseconds since the begin, plus 1; with bit 46, units of 1024 ns. All zero if no thread was in the span |
+//! | 3 | 46 | that time is in units of 1024 ns |
+//! | 3 | 47 | the thread is in the span |
+//! | 3 | 48–63 | the low bits of that thread's id |
+//! | 4 | | 0 |
 //! | 5 | 0–35 | the low bits of the SPAN_NEW event's seqno |
 //! | 5 | 36–39 | number of the event's fields; 15 if there are more |
 //! | 5 | 40–55 | flags of the SPAN_NEW event, and [`HAS_ERROR`] |
@@ -19,12 +20,9 @@
 //! | 6, 7 | | the first fields, encoded as in the event: as many whole fields as have room |
 //!
 //! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
-//! with bit 63, before and after the others has read those of this span. Words 3 and 4 change while the span is open.
-//! Each update stores both: a reader that gets parts of two updates finds that bits 0 to 30 of word 3 do not fit, and
-//! reads again. If they never fit, the writer was killed between the two stores, or two threads entered the span at the
-//! same time, or a thread left a span that had ended long ago.
+//! with bit 63, before and after the others has read those of this span. Word 3 changes while the span is open: it says all
+//! of one enter or exit, so whoever reads it reads one of them whole.
 
-use super::pair;
 use crate::layout::now::CELL_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -38,8 +36,12 @@ const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const SEQNO_BITS: u32 = 36;
 const FIELDS_MAX: u64 = 15;
 const FLAGS_SHIFT: u32 = 40;
-const INSIDE: u64 = 1 << 31;
-const CHECK_MASK: u64 = INSIDE - 1;
+const SINCE_BITS: u32 = 46;
+const COARSE: u64 = 1 << SINCE_BITS;
+/// Power of two of the nanoseconds in a unit of times that are long after the begin.
+const COARSE_SHIFT: u32 = 10;
+const INSIDE: u64 = 1 << 47;
+const THREAD_SHIFT: u32 = 48;
 const INLINE_SHIFT: u32 = 56;
 /// The most bytes of fields that a cell holds.
 pub(crate) const INLINE_BYTES: usize = 16;
@@ -66,17 +68,18 @@ fn key(id: u64, call_site_id: u32) -> u64 {
     (id >> INDEX_BITS & ((1 << GENERATION_BITS) - 1)) << 32 | u64::from(call_site_id)
 }
 
-/// Returns the bits of word 3 that belong to this time in word 4.
+/// Returns word 3 for a thread that enters or leaves a span this long after its begin.
 #[inline(always)]
-fn check(id: u64, epoch_nanos: u64) -> u64 {
-    (epoch_nanos ^ id >> INDEX_BITS) & CHECK_MASK
+fn presence(thread_id: u32, is_inside: bool, nanos: u64) -> u64 {
+    let inside = if is_inside { INSIDE } else { 0 };
+    let since = if nanos < COARSE - 1 { nanos + 1 } else { coarse(nanos) };
+    u64::from(thread_id) << THREAD_SHIFT | inside | since
 }
 
-/// Returns word 3 for a thread that enters or leaves a span.
-#[inline(always)]
-fn presence(id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) -> u64 {
-    let inside = if is_inside { INSIDE } else { 0 };
-    u64::from(thread_id) << 32 | inside | check(id, epoch_nanos)
+/// Returns the time bits of word 3 for a time of 19 hours or more.
+#[cold]
+fn coarse(nanos: u64) -> u64 {
+    COARSE | (nanos >> COARSE_SHIFT).min(COARSE - 1)
 }
 
 /// Begins a span. `entered_by` is the id of the thread if it also enters the span. `payload` are the encoded fields.
@@ -89,12 +92,10 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload:
     // The words of the span before must not be seen to change before its end is seen: the last store to word 0 was
     // that end. Pairs with the acquire fence in `read`.
     fence(Ordering::Release);
-    let enter = |thread_id| (presence(span.id, thread_id, true, span.epoch_nanos), span.epoch_nanos);
-    let (inside, since) = entered_by.map_or((0, 0), enter);
+    let inside = entered_by.map_or(0, |thread_id| presence(thread_id, true, 0));
     cell[1].store(span.parent & ID_MASK | span.shard << ID_BITS, Ordering::Relaxed);
     cell[2].store(span.epoch_nanos, Ordering::Relaxed);
     cell[3].store(inside, Ordering::Relaxed);
-    cell[4].store(since, Ordering::Relaxed);
     let seqno = span.seqno & ((1 << SEQNO_BITS) - 1);
     let field_count = u64::from(span.field_count).min(FIELDS_MAX);
     let described = seqno | field_count << SEQNO_BITS | u64::from(span.flags) << FLAGS_SHIFT;
@@ -148,8 +149,8 @@ fn first_words(payload: &[u8]) -> [u64; 2] {
 #[inline(always)]
 pub(crate) fn set_presence(cell: &Cell, id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) {
     if is_of(cell, id) {
-        let word = presence(id, thread_id, is_inside, epoch_nanos);
-        pair::store(&cell[4], epoch_nanos, &cell[3], word, || ());
+        let nanos = epoch_nanos.saturating_sub(cell[2].load(Ordering::Relaxed));
+        cell[3].store(presence(thread_id, is_inside, nanos), Ordering::Relaxed);
     }
 }
 
@@ -211,8 +212,6 @@ pub enum Presence {
     Inside(u32, u64),
     /// This thread left it last, at this time.
     Left(u32, u64),
-    /// A thread was about to enter or leave it, or several at the same time.
-    Changing,
 }
 
 impl SpanCell {
@@ -248,7 +247,6 @@ fn try_read(cell: &Cell, index: usize) -> Option<Option<SpanCell>> {
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
     let generation = word >> 32 & ((1 << GENERATION_BITS) - 1);
     let id = generation << INDEX_BITS | index as u64 & INDEX_MASK;
-    let presence = read_presence(cell, id);
     // Acquire, pairs with the release in `begin` of a later span: if one of these words is of a later span, the load
     // below sees that this one has ended.
     fence(Ordering::Acquire);
@@ -263,7 +261,7 @@ fn try_read(cell: &Cell, index: usize) -> Option<Option<SpanCell>> {
         call_site_id: word as u32,
         parent: words[1] & ID_MASK,
         begun_epoch_nanos: words[2],
-        presence,
+        presence: read_presence(words[3], words[2]),
         begun_at: (words[1] >> ID_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
         flags: (words[5] >> FLAGS_SHIFT) as u16,
         field_count: (words[5] >> SEQNO_BITS & FIELDS_MAX) as u16,
@@ -272,18 +270,14 @@ fn try_read(cell: &Cell, index: usize) -> Option<Option<SpanCell>> {
     }))
 }
 
-fn read_presence(cell: &Cell, id: u64) -> Presence {
-    for _ in 0..TRIES {
-        let (inside, since) = (cell[3].load(Ordering::Relaxed), cell[4].load(Ordering::Relaxed));
-        let thread_id = (inside >> 32) as u32;
-        match (inside, since) {
-            (0, 0) => return Presence::NotYet,
-            _ if inside & CHECK_MASK != check(id, since) => {}
-            _ if inside & INSIDE != 0 => return Presence::Inside(thread_id, since),
-            _ => return Presence::Left(thread_id, since),
-        }
+fn read_presence(word: u64, begun_epoch_nanos: u64) -> Presence {
+    if word == 0 {
+        return Presence::NotYet;
     }
-    Presence::Changing
+    let value = word & (COARSE - 1);
+    let nanos = if word & COARSE == 0 { value.saturating_sub(1) } else { value << COARSE_SHIFT };
+    let (thread_id, since) = ((word >> THREAD_SHIFT) as u32, begun_epoch_nanos.saturating_add(nanos));
+    if word & INSIDE != 0 { Presence::Inside(thread_id, since) } else { Presence::Left(thread_id, since) }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -298,6 +292,25 @@ mod tests {
         let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count };
         begin(&cell, &span, None, payload);
         read(&cell, 3).unwrap().fields().to_vec()
+    }
+
+    #[test]
+    fn a_cell_shows_when_a_thread_has_entered_and_left_to_the_nanosecond_and_after_hours_to_the_microsecond() {
+        let hour = 3_600_000_000_000;
+        for nanos in [0, 1, 1000, hour, 19 * hour, 20 * hour, 24 * 365 * hour] {
+            for is_inside in [false, true] {
+                let (thread_id, since) = match read_presence(presence(7, is_inside, nanos), 5) {
+                    Presence::Inside(thread_id, since) if is_inside => (thread_id, since),
+                    Presence::Left(thread_id, since) if !is_inside => (thread_id, since),
+                    other => panic!("{other:?}"),
+                };
+                let exact = if nanos > 19 * hour { nanos >> COARSE_SHIFT << COARSE_SHIFT } else { nanos };
+                assert_eq!((thread_id, since), (7, 5 + exact));
+            }
+        }
+        // The control: three years are too long, and stay the longest time that there is.
+        let longest = read_presence(presence(7, true, u64::MAX), 0);
+        assert_eq!(longest, Presence::Inside(7, (COARSE - 1) << COARSE_SHIFT));
     }
 
     #[test]

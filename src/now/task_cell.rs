@@ -127,8 +127,6 @@ pub enum TaskPhase {
     Woken,
     /// It waits to be woken.
     Idle,
-    /// A thread was about to begin or end a poll.
-    Changing,
 }
 
 impl TaskCell {
@@ -141,7 +139,6 @@ impl TaskCell {
             (Presence::Left(_, since), Some(wake)) => (TaskPhase::Woken, wake.epoch_nanos.max(since)),
             (Presence::Left(_, since), None) => (TaskPhase::Idle, since),
             (Presence::NotYet, _) => (TaskPhase::Woken, span.begun_epoch_nanos),
-            (Presence::Changing, _) => (TaskPhase::Changing, self.polled_epoch_nanos),
         }
     }
 

@@ -7,7 +7,7 @@
 //! | 1 | 0–31 | id of the thread in its system |
 //! | 1 | 32–63 | index of the shard to which it records |
 //! | 2 | | time at which it first recorded, nanoseconds since the epoch |
-//! | 3 | | time of its last event |
+//! | 3 | | time at which it has ended; 0 before |
 //! | 4–7 | | the first 32 bytes of its name, filled with zeros |
 //!
 //! A thread takes a cell by an exchange of word 0 for its id with state 0, stores the others, and then word 0. No two
@@ -37,7 +37,7 @@ pub(crate) fn begin(cell: &Cell, id: u32, os_id: u32, shard: u64, epoch_nanos: u
     fence(Ordering::Release);
     cell[1].store(u64::from(os_id) | shard << 32, Ordering::Relaxed);
     cell[2].store(epoch_nanos, Ordering::Relaxed);
-    cell[3].store(epoch_nanos, Ordering::Relaxed);
+    cell[3].store(0, Ordering::Relaxed);
     let mut bytes = [0; NAME_BYTES];
     let cut = name.floor_char_boundary(NAME_BYTES);
     bytes[..cut].copy_from_slice(&name.as_bytes()[..cut]);
@@ -49,20 +49,18 @@ pub(crate) fn begin(cell: &Cell, id: u32, os_id: u32, shard: u64, epoch_nanos: u
     true
 }
 
-/// Notes the time of an event of the thread, if the cell is that of the thread.
-#[inline(always)]
-pub(crate) fn touch(cell: &Cell, id: u32, epoch_nanos: u64) {
-    if cell[0].load(Ordering::Relaxed) == u64::from(id) | LIVES {
-        cell[3].store(epoch_nanos, Ordering::Relaxed);
-    }
-}
-
 /// Notes that the thread has ended, if the cell is that of the thread.
 pub(crate) fn end(cell: &Cell, id: u32, epoch_nanos: u64) {
     if cell[0].load(Ordering::Relaxed) == u64::from(id) | LIVES {
         cell[3].store(epoch_nanos, Ordering::Relaxed);
         cell[0].store(u64::from(id) | ENDED, Ordering::Release);
     }
+}
+
+/// Returns the id of the thread that has a cell. `None` if no thread has it, or if it is being written.
+pub(super) fn id(cell: &Cell) -> Option<u32> {
+    let word = cell[0].load(Ordering::Relaxed);
+    (word & STATE_MASK != 0).then_some(word as u32)
 }
 
 /// A thread, as its cell shows it.
@@ -76,10 +74,8 @@ pub struct ThreadCell {
     pub shard: u32,
     /// The time at which it first recorded, in nanoseconds since the epoch.
     pub first_epoch_nanos: u64,
-    /// The time of its last event.
-    pub last_epoch_nanos: u64,
-    /// False if it has ended.
-    pub is_alive: bool,
+    /// The time at which it has ended. `None` if it has not.
+    pub ended_epoch_nanos: Option<u64>,
     /// The first 32 bytes of its name. Invalid UTF-8 is replaced.
     pub name: String,
 }
@@ -116,8 +112,7 @@ fn try_read(cell: &Cell) -> Option<Option<ThreadCell>> {
         os_id: words[1] as u32,
         shard: (words[1] >> 32) as u32,
         first_epoch_nanos: words[2],
-        last_epoch_nanos: words[3],
-        is_alive: now & STATE_MASK == LIVES,
+        ended_epoch_nanos: (now & STATE_MASK == ENDED).then_some(words[3]),
         name: String::from_utf8_lossy(&name[..end]).into_owned(),
     }))
 }

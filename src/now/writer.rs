@@ -117,12 +117,6 @@ impl NowTable {
         }
     }
 
-    /// Notes the time of an event of a thread.
-    #[inline(always)]
-    pub(crate) fn touch_thread(&self, id: u32, epoch_nanos: u64) {
-        thread_cell::touch(self.memory.thread(id), id, epoch_nanos);
-    }
-
     /// Notes that a thread has ended.
     pub(crate) fn end_thread(&self, id: u32, epoch_nanos: u64) {
         thread_cell::end(self.memory.thread(id), id, epoch_nanos);

@@ -78,7 +78,6 @@ impl PerfCore {
         let Some(now) = self.now.as_deref() else { return };
         let Recorded { seqno, epoch_nanos } = recorded;
         let PerfExt { span_id: id, call_site_id, thread_id, .. } = *ext;
-        now.touch_thread(thread_id, epoch_nanos);
         match event {
             PerfEvent::SpanNew => {
                 let (parent, shard) = (ext.related, ring.core.shard_index());

@@ -197,13 +197,29 @@ impl PerfCore {
         };
         let call_site_id = texts.map_or(id, |texts| texts.call_site_id(id, fields.message));
         let ext = PerfExt { call_site_id, ..ext };
-        let recorded = self.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+        if may_mean(metadata) {
+            self.record_meaning(ring, thread, metadata, ext, fields);
+        } else {
+            self.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+        }
         if let Some(texts) = texts {
             texts.learn(id, fields.message);
         }
-        if may_mean(metadata) {
-            self.show_meaning(metadata, ext.span_id, recorded.epoch_nanos, fields.payload);
-        }
+    }
+
+    /// Records a log record that may mean something for the tables of the present.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_meaning(
+        &self,
+        ring: &Recorder,
+        thread: &ThreadState,
+        metadata: &Metadata<'_>,
+        ext: PerfExt,
+        fields: EncodedFields<'_>,
+    ) {
+        let recorded = self.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+        self.show_meaning(metadata, ext.span_id, recorded.epoch_nanos, fields.payload);
     }
 
     /// Records an event with its fields.
@@ -225,7 +241,9 @@ impl PerfCore {
             }
             None => record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload),
         };
-        if recorded.seqno != 0 {
+        // No log record with fields changes the tables by itself.
+        let may_show = event != PerfEvent::Event || fields.payload.is_empty();
+        if may_show && recorded.seqno != 0 {
             let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);
             self.show(ring, event, &ext, recorded, fields.payload);
         }

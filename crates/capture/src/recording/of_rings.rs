@@ -105,7 +105,8 @@ impl RingEntries {
         shards.sort_unstable_by_key(|(shard, _)| *shard);
         let shards: Vec<_> = shards.into_iter().map(|(_, reader)| reader).collect();
         let index = self.tables.rings.origin(recorder).shard?.recorder_index;
-        let last_nanos = present.threads.iter().map(|thread| thread.last_epoch_nanos).max().unwrap_or(0);
+        // The last event of a ring is never overwritten.
+        let last_nanos = shards.iter().flatten().filter_map(|shard| shard.last_event_epoch_nanos()).max().unwrap_or(0);
         Some((present_records(&present, &self.tables.catalogs[index], &shards), last_nanos))
     }
 

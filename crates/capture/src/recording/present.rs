@@ -74,7 +74,7 @@ fn span_records(span: &SpanCell, task: Option<&TaskCell>, payload: Option<Vec<u8
     let (thread_id, since, is_inside) = match span.presence {
         Presence::Inside(thread_id, since) => (thread_id, Some(since), true),
         Presence::Left(thread_id, since) => (thread_id, Some(since), false),
-        Presence::NotYet | Presence::Changing => (0, None, false),
+        Presence::NotYet => (0, None, false),
     };
     let payload = payload.unwrap_or_else(|| {
         let of_task = task.map(TaskCell::fields).unwrap_or_default();

@@ -66,10 +66,10 @@ fn record(
     ext: PerfExt,
     fields: EncodedFields<'_>,
 ) {
-    let recorded = core.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
     if may_mean(site.metadata()) {
-        core.show_meaning(site.metadata(), ext.span_id, recorded.epoch_nanos, fields.payload);
+        return core.record_meaning(ring, thread, site.metadata(), ext, fields);
     }
+    core.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
 }
 
 /// Handles every case but a long text.
