@@ -123,13 +123,13 @@ pub(crate) fn free(memory: &NowMemory, guard: u64) {
 /// Number of times that a cell is read before its changes are given up.
 const TRIES: usize = 100;
 
-/// Reads a cell. Returns `None` if it is free, or if it stays half written: then its writer was killed.
-pub(super) fn read(cell: &Cell) -> Option<LockCell> {
+/// Reads the words of a cell. Returns `None` if it is free, or if it stays half written: then its writer was killed.
+pub(super) fn read(cell: &Cell) -> Option<[u64; CELL_WORDS]> {
     (0..TRIES).find_map(|_| try_read(cell)).flatten()
 }
 
 /// Reads the cell. Returns `None` if it is being written, and `Some(None)` if it is free.
-fn try_read(cell: &Cell) -> Option<Option<LockCell>> {
+fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
     let word = cell[0].load(Ordering::Acquire);
     if word == 0 {
         return Some(None);
@@ -139,21 +139,25 @@ fn try_read(cell: &Cell) -> Option<Option<LockCell>> {
     }
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
     fence(Ordering::Acquire);
-    if cell[0].load(Ordering::Relaxed) != word {
-        return None;
+    (cell[0].load(Ordering::Relaxed) == word).then_some(Some(words))
+}
+
+impl LockCell {
+    /// Returns what the words of a cell mean.
+    pub(super) fn of_words(words: &[u64; CELL_WORDS]) -> Self {
+        Self {
+            guard: words[0] & NUMBER_MASK,
+            is_held: words[0] & HELD != 0,
+            lock: words[1],
+            since_epoch_nanos: words[2],
+            mode: match words[3] as u32 {
+                1 => LockMode::Mutex,
+                2 => LockMode::Read,
+                3 => LockMode::Write,
+                _ => LockMode::Unknown,
+            },
+            thread: (words[3] >> 32) as u32,
+            span: words[4],
+        }
     }
-    Some(Some(LockCell {
-        guard: word & NUMBER_MASK,
-        is_held: word & HELD != 0,
-        lock: words[1],
-        since_epoch_nanos: words[2],
-        mode: match words[3] as u32 {
-            1 => LockMode::Mutex,
-            2 => LockMode::Read,
-            3 => LockMode::Write,
-            _ => LockMode::Unknown,
-        },
-        thread: (words[3] >> 32) as u32,
-        span: words[4],
-    }))
 }

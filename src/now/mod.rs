@@ -10,11 +10,13 @@
 //! | `memory` | the mapped file |
 //! | `writer` | the tables of a recorder |
 //! | `reader` | reading the tables of another process |
+//! | `present` | what they show, and their image in captures |
 
 mod lock_cell;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod memory;
 mod pair;
+mod present;
 mod reader;
 mod span_cell;
 mod task_cell;
@@ -22,7 +24,8 @@ mod thread_cell;
 mod writer;
 
 pub use lock_cell::{LockCell, LockMode};
-pub use reader::{NowReader, Present, Untabled};
+pub use present::{Present, Untabled};
+pub use reader::NowReader;
 pub(crate) use span_cell::Begun;
 pub use span_cell::{Presence, SpanCell};
 pub use task_cell::{TaskCell, TaskPhase, Wake};

@@ -1,10 +1,11 @@
 //! Reading the file of the present, live or after the writer's death.
 
-use super::lock_cell::{self, LockCell};
+use super::lock_cell;
 use super::memory::NowMemory;
-use super::span_cell::{self, Presence, SpanCell};
+use super::present::{Present, Untabled};
+use super::span_cell::{self, INDEX_MASK, SpanCell};
 use super::task_cell::{self, TaskCell};
-use super::thread_cell::{self, ThreadCell};
+use super::thread_cell;
 use super::writer::now_path;
 use crate::layout::now::{self as layout, header};
 use crate::reader::{Reader, ReaderError, ReaderErrorKind};
@@ -19,36 +20,6 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct NowReader {
     memory: NowMemory,
-}
-
-/// How much is missing in the tables, because there was no room for it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[non_exhaustive]
-pub struct Untabled {
-    /// Spans that were opened without a cell.
-    pub spans: u64,
-    /// Threads.
-    pub threads: u64,
-    /// Waits for locks, and guards.
-    pub locks: u64,
-    /// Tasks.
-    pub tasks: u64,
-}
-
-/// What the tables of a recorder show.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-#[non_exhaustive]
-pub struct Present {
-    /// The open spans, in the order of their cells.
-    pub spans: Vec<SpanCell>,
-    /// The tasks that have not ended, in the same order.
-    pub tasks: Vec<TaskCell>,
-    /// The threads.
-    pub threads: Vec<ThreadCell>,
-    /// The waits for locks, and the guards, in the order of their numbers.
-    pub locks: Vec<LockCell>,
-    /// How much is missing.
-    pub untabled: Untabled,
 }
 
 impl NowReader {
@@ -101,81 +72,60 @@ impl NowReader {
         (self.memory.word(offset).load(Ordering::Acquire) as usize).min(max)
     }
 
-    /// Returns the id of the thread of which a cell has the low bits.
-    fn thread_id(&self, low: u32) -> u32 {
-        // Later threads may have these bits, too: after 65,535 others, or where the cell is not theirs.
-        thread_cell::id(self.memory.thread(low)).filter(|id| id & 0xffff == low).unwrap_or(low)
+    /// Returns the number of span cells, of task cells and of lock cells that may be looked at.
+    fn span_cells(&self) -> usize {
+        self.cells(header::SPAN_CELLS, self.memory.capacity())
     }
 
-    fn span_at(&self, index: usize) -> Option<SpanCell> {
-        let mut span = span_cell::read(self.memory.span(index)?, index)?;
-        if let Presence::Inside(thread_id, _) | Presence::Left(thread_id, _) = &mut span.presence {
-            *thread_id = self.thread_id(*thread_id);
-        }
-        Some(span)
-    }
-
-    /// Calls `each` with every open span, in the order of their cells.
-    pub fn for_each_span(&self, mut each: impl FnMut(SpanCell)) {
-        for index in 0..self.cells(header::SPAN_CELLS, self.memory.capacity()) {
-            if let Some(span) = self.span_at(index) {
-                each(span);
+    /// Returns an image of the tables, of which [`Present::of_image`] makes what they show. Cells that are read later
+    /// may be of a later moment. `fields_of` is asked for the fields of spans whose cells do not have them all.
+    pub fn image(&self, mut fields_of: impl FnMut(&SpanCell) -> Option<Vec<u8>>) -> Vec<u8> {
+        let (mut words, mut further): (Vec<u64>, Vec<u8>) = (vec![0; 9], Vec::new());
+        let Untabled { spans, threads, locks, tasks } = self.untabled();
+        words[..4].copy_from_slice(&[spans, threads, locks, tasks]);
+        let mut ids = Vec::new();
+        let task_cells = self.cells(header::TASK_CELLS, self.memory.capacity());
+        for index in 0..self.span_cells() {
+            let Some(cell) = self.memory.span(index).and_then(span_cell::read) else { continue };
+            words[4] += 1;
+            words.push(index as u64);
+            words.extend(cell);
+            let span = SpanCell::of_words(index, &cell);
+            if span.lacks_fields()
+                && let Some(fields) = fields_of(&span)
+            {
+                words[8] += 1;
+                further.extend([span.id, fields.len() as u64].iter().flat_map(|word| word.to_le_bytes()));
+                further.extend(fields);
+            }
+            if index < task_cells {
+                ids.push(span.id);
             }
         }
-    }
-
-    /// Returns the span with this id, if it is open.
-    #[must_use]
-    pub fn span(&self, id: u64) -> Option<SpanCell> {
-        let index = (id & ((1 << span_cell::INDEX_BITS) - 1)) as usize;
-        if index >= self.cells(header::SPAN_CELLS, self.memory.capacity()) {
-            return None;
+        let threads = (0..layout::THREAD_CELLS as u32).map(|index| self.memory.thread(index));
+        let locks = (0..self.cells(header::LOCK_CELLS, layout::LOCK_CELLS)).map(|index| self.memory.lock(index));
+        for cell in threads.filter_map(thread_cell::read) {
+            words[5] += 1;
+            words.extend(cell);
         }
-        self.span_at(index).filter(|span| span.id == id)
-    }
-
-    /// Returns the task whose span has this id, if it has not ended.
-    #[must_use]
-    pub fn task(&self, id: u64) -> Option<TaskCell> {
-        let index = (id & ((1 << span_cell::INDEX_BITS) - 1)) as usize;
-        if index >= self.cells(header::TASK_CELLS, self.memory.capacity()) {
-            return None;
+        for cell in locks.filter_map(lock_cell::read) {
+            words[6] += 1;
+            words.extend(cell);
         }
-        self.span(id)?;
-        task_cell::read(self.memory.task(index)?, id)
+        for id in ids {
+            let cell = self.memory.task((id & INDEX_MASK) as usize).and_then(|cell| task_cell::read(cell, id));
+            words[7] += u64::from(cell.is_some());
+            words.extend(cell.into_iter().flatten());
+        }
+        let mut image: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        image.extend(further);
+        image
     }
 
-    /// Returns true if the program has ever had a task.
-    #[must_use]
-    pub fn has_tasks(&self) -> bool {
-        self.cells(header::TASK_CELLS, self.memory.capacity()) > 0
-    }
-
-    /// Returns the threads that have recorded, also those that have ended, if no later thread has taken their cells.
-    #[must_use]
-    pub fn threads(&self) -> Vec<ThreadCell> {
-        (0..layout::THREAD_CELLS as u32).filter_map(|index| thread_cell::read(self.memory.thread(index))).collect()
-    }
-
-    /// Returns the waits for locks, and the guards, in the order of their numbers.
-    #[must_use]
-    pub fn locks(&self) -> Vec<LockCell> {
-        let cells = self.cells(header::LOCK_CELLS, layout::LOCK_CELLS);
-        let mut locks: Vec<_> = (0..cells).filter_map(|index| lock_cell::read(self.memory.lock(index))).collect();
-        locks.sort_unstable_by_key(|lock| lock.guard);
-        locks
-    }
-
-    /// Reads all tables. Cells that are read later may be of a later moment.
+    /// Reads all tables, without what they lack of fields.
     #[must_use]
     pub fn read(&self) -> Present {
-        let mut present = Present { threads: self.threads(), locks: self.locks(), ..Present::default() };
-        self.for_each_span(|span| present.spans.push(span));
-        if self.has_tasks() {
-            present.tasks = present.spans.iter().filter_map(|span| self.task(span.id)).collect();
-        }
-        present.untabled = self.untabled();
-        present
+        Present::of_image(&self.image(|_| None)).unwrap_or_default()
     }
 
     /// Returns how much is missing in the tables.
@@ -188,5 +138,32 @@ impl NowReader {
             locks: count(header::LOCKS_WITHOUT),
             tasks: count(header::TASKS_WITHOUT),
         }
+    }
+
+    /// Calls `each` with every open span, in the order of their cells. Of the threads in them, only the low 16 bits of
+    /// their ids are known.
+    pub fn for_each_span(&self, mut each: impl FnMut(SpanCell)) {
+        for index in 0..self.span_cells() {
+            if let Some(words) = self.memory.span(index).and_then(span_cell::read) {
+                each(SpanCell::of_words(index, &words));
+            }
+        }
+    }
+
+    /// Returns the span with this id, if it is open. Of the thread in it, only the low 16 bits of its id are known.
+    #[must_use]
+    pub fn span(&self, id: u64) -> Option<SpanCell> {
+        let index = (id & INDEX_MASK) as usize;
+        let words = span_cell::read(self.memory.span(index).filter(|_| index < self.span_cells())?)?;
+        Some(SpanCell::of_words(index, &words)).filter(|span| span.id == id)
+    }
+
+    /// Returns the task whose span has this id, if it has not ended.
+    #[must_use]
+    pub fn task(&self, id: u64) -> Option<TaskCell> {
+        let index = (id & INDEX_MASK) as usize;
+        let has_memory = index < self.cells(header::TASK_CELLS, self.memory.capacity());
+        self.span(id).filter(|_| has_memory)?;
+        task_cell::read(self.memory.task(index)?, id).map(|words| TaskCell::of_words(&words))
     }
 }

@@ -16,19 +16,20 @@
 //! | 5 | 0–35 | the low bits of the SPAN_NEW event's seqno |
 //! | 5 | 36–39 | number of the event's fields; 15 if there are more |
 //! | 5 | 40–55 | flags of the SPAN_NEW event, and [`HAS_ERROR`] |
-//! | 5 | 56–63 | bytes of fields in words 6 and 7 |
-//! | 6, 7 | | the first fields, encoded as in the event: as many whole fields as have room |
+//! | 5 | 56–63 | bytes of fields in words 6 and 7: 16, or all that there are |
+//! | 6, 7 | | the first bytes of the fields, encoded as in the event. The last field may be cut |
 //!
 //! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
 //! with bit 63, before and after the others has read those of this span. Word 3 changes while the span is open: it says all
 //! of one enter or exit, so whoever reads it reads one of them whole.
 
 use crate::layout::now::CELL_WORDS;
+use crate::schema::perf::RawFields;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Number of bits of a span id that are the index of its cell.
 pub(super) const INDEX_BITS: u32 = 24;
-const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+pub(super) const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 const OPEN: u64 = 1 << 63;
 const GENERATION_BITS: u32 = 29;
 const ID_BITS: u32 = 53;
@@ -99,8 +100,8 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload:
     let seqno = span.seqno & ((1 << SEQNO_BITS) - 1);
     let field_count = u64::from(span.field_count).min(FIELDS_MAX);
     let described = seqno | field_count << SEQNO_BITS | u64::from(span.flags) << FLAGS_SHIFT;
-    let field_bytes = whole_fields(payload, INLINE_BYTES);
-    cell[5].store(described | (field_bytes as u64) << INLINE_SHIFT, Ordering::Relaxed);
+    let field_bytes = payload.len().min(INLINE_BYTES) as u64;
+    cell[5].store(described | field_bytes << INLINE_SHIFT, Ordering::Relaxed);
     if field_bytes > 0 {
         let [low, high] = first_words(payload);
         cell[6].store(low, Ordering::Relaxed);
@@ -111,16 +112,12 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload:
 }
 
 /// Returns the length of as many whole fields as fit into `room` bytes.
-#[inline(always)]
 pub(super) fn whole_fields(payload: &[u8], room: usize) -> usize {
-    if payload.len() <= room {
-        return payload.len();
-    }
     let mut end = 0;
     // Each field has its index, its type, and the length of its value in two bytes.
     while let Some([_, _, low, high]) = payload.get(end..end + 4) {
         let next = end + 4 + usize::from(u16::from_le_bytes([*low, *high]));
-        if next > room {
+        if next > room.min(payload.len()) {
             break;
         }
         end = next;
@@ -221,6 +218,11 @@ impl SpanCell {
         self.fields.get(..self.field_bytes).unwrap_or_default()
     }
 
+    /// Returns true if the span has more fields than those.
+    pub(super) fn lacks_fields(&self) -> bool {
+        RawFields::new(self.fields()).count() < usize::from(self.field_count)
+    }
+
     /// Returns true if an event of the level ERROR was recorded in the span.
     #[must_use]
     pub fn has_error(&self) -> bool {
@@ -231,43 +233,46 @@ impl SpanCell {
 /// Number of times that a cell is read before its changes are given up.
 const TRIES: usize = 100;
 
-/// Reads the cell with this index. Returns `None` if it belongs to no open span, or if it changes all the time: then
-/// its spans begin and end in less time than a read takes.
-pub(super) fn read(cell: &Cell, index: usize) -> Option<SpanCell> {
-    (0..TRIES).find_map(|_| try_read(cell, index)).flatten()
+/// Reads the words of a cell. Returns `None` if it belongs to no open span, or if it changes all the time: then its
+/// spans begin and end in less time than a read takes.
+pub(super) fn read(cell: &Cell) -> Option<[u64; CELL_WORDS]> {
+    (0..TRIES).find_map(|_| try_read(cell)).flatten()
 }
 
 /// Reads the cell. Returns `None` if it has changed meanwhile, and `Some(None)` if it belongs to no open span.
-fn try_read(cell: &Cell, index: usize) -> Option<Option<SpanCell>> {
+fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
     // Acquire, pairs with the release in `begin`.
     let word = cell[0].load(Ordering::Acquire);
     if word & OPEN == 0 {
         return Some(None);
     }
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
-    let generation = word >> 32 & ((1 << GENERATION_BITS) - 1);
-    let id = generation << INDEX_BITS | index as u64 & INDEX_MASK;
     // Acquire, pairs with the release in `begin` of a later span: if one of these words is of a later span, the load
     // below sees that this one has ended.
     fence(Ordering::Acquire);
-    if cell[0].load(Ordering::Relaxed) != word {
-        return None;
+    (cell[0].load(Ordering::Relaxed) == word).then_some(Some(words))
+}
+
+impl SpanCell {
+    /// Returns what the words of the cell with this index mean.
+    pub(super) fn of_words(index: usize, words: &[u64; CELL_WORDS]) -> Self {
+        let generation = words[0] >> 32 & ((1 << GENERATION_BITS) - 1);
+        let mut fields = [0; INLINE_BYTES];
+        fields[..8].copy_from_slice(&words[6].to_le_bytes());
+        fields[8..].copy_from_slice(&words[7].to_le_bytes());
+        Self {
+            id: generation << INDEX_BITS | index as u64 & INDEX_MASK,
+            call_site_id: words[0] as u32,
+            parent: words[1] & ID_MASK,
+            begun_epoch_nanos: words[2],
+            presence: read_presence(words[3], words[2]),
+            begun_at: (words[1] >> ID_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
+            flags: (words[5] >> FLAGS_SHIFT) as u16,
+            field_count: (words[5] >> SEQNO_BITS & FIELDS_MAX) as u16,
+            fields,
+            field_bytes: whole_fields(&fields, ((words[5] >> INLINE_SHIFT) as usize).min(INLINE_BYTES)),
+        }
     }
-    let mut fields = [0; INLINE_BYTES];
-    fields[..8].copy_from_slice(&words[6].to_le_bytes());
-    fields[8..].copy_from_slice(&words[7].to_le_bytes());
-    Some(Some(SpanCell {
-        id,
-        call_site_id: word as u32,
-        parent: words[1] & ID_MASK,
-        begun_epoch_nanos: words[2],
-        presence: read_presence(words[3], words[2]),
-        begun_at: (words[1] >> ID_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
-        flags: (words[5] >> FLAGS_SHIFT) as u16,
-        field_count: (words[5] >> SEQNO_BITS & FIELDS_MAX) as u16,
-        fields,
-        field_bytes: ((words[5] >> INLINE_SHIFT) as usize).min(INLINE_BYTES),
-    }))
 }
 
 fn read_presence(word: u64, begun_epoch_nanos: u64) -> Presence {
@@ -291,7 +296,7 @@ mod tests {
         let (call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count) = (1, 0, 0, 7, 9, 0, 1);
         let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count };
         begin(&cell, &span, None, payload);
-        read(&cell, 3).unwrap().fields().to_vec()
+        SpanCell::of_words(3, &read(&cell).unwrap()).fields().to_vec()
     }
 
     #[test]

@@ -149,33 +149,41 @@ impl TaskCell {
     }
 }
 
-/// Reads the cell of this task, whose span is open. Returns `None` if it is not its cell.
-pub(super) fn read(cell: &Cell, id: u64) -> Option<TaskCell> {
+fn fits(id: u64, words: &[u64; TASK_WORDS]) -> bool {
+    words[3] & CHECK_MASK == check(id, words[1])
+}
+
+/// Reads the words of the cell of this task, whose span is open. Returns `None` if it is not its cell.
+pub(super) fn read(cell: &Cell, id: u64) -> Option<[u64; TASK_WORDS]> {
     // Acquire, pairs with the release in `begin`.
     if cell[0].load(Ordering::Acquire) != id | OPEN {
         return None;
     }
     let load = || -> [u64; TASK_WORDS] { std::array::from_fn(|at| cell[at].load(Ordering::Relaxed)) };
-    let fits = |words: &[u64; TASK_WORDS]| words[3] & CHECK_MASK == check(id, words[1]);
-    let words = (0..TRIES).map(|_| load()).find(fits).unwrap_or_else(load);
+    let words = (0..TRIES).map(|_| load()).find(|words| fits(id, words)).unwrap_or_else(load);
     fence(Ordering::Acquire);
-    if !is_of(cell, id) {
-        return None;
+    is_of(cell, id).then_some(words)
+}
+
+impl TaskCell {
+    /// Returns what the words of the cell of a task mean.
+    pub(super) fn of_words(words: &[u64; TASK_WORDS]) -> Self {
+        let id = words[0] & !OPEN;
+        let mut fields = [0; FIELD_BYTES];
+        for (bytes, word) in fields.chunks_exact_mut(8).zip(&words[FIELDS_AT..]) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        let by_thread = fits(id, words).then_some((words[3] >> 32) as u32);
+        let wake = Wake { epoch_nanos: words[1], by_span: words[2], by_thread };
+        Self {
+            id,
+            woken: (words[1] != 0).then_some(wake),
+            polled_epoch_nanos: words[6],
+            is_unwakeable: words[3] & UNWAKEABLE != 0,
+            polls: (words[5] >> 32) as u32,
+            wakes: words[4],
+            fields,
+            field_bytes: (words[5] as u8).into(),
+        }
     }
-    let mut fields = [0; FIELD_BYTES];
-    for (bytes, word) in fields.chunks_exact_mut(8).zip(&words[FIELDS_AT..]) {
-        bytes.copy_from_slice(&word.to_le_bytes());
-    }
-    let by_thread = fits(&words).then_some((words[3] >> 32) as u32);
-    let wake = Wake { epoch_nanos: words[1], by_span: words[2], by_thread };
-    Some(TaskCell {
-        id,
-        woken: (words[1] != 0).then_some(wake),
-        polled_epoch_nanos: words[6],
-        is_unwakeable: words[3] & UNWAKEABLE != 0,
-        polls: (words[5] >> 32) as u32,
-        wakes: words[4],
-        fields,
-        field_bytes: (words[5] as u8).into(),
-    })
 }

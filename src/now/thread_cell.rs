@@ -57,12 +57,6 @@ pub(crate) fn end(cell: &Cell, id: u32, epoch_nanos: u64) {
     }
 }
 
-/// Returns the id of the thread that has a cell. `None` if no thread has it, or if it is being written.
-pub(super) fn id(cell: &Cell) -> Option<u32> {
-    let word = cell[0].load(Ordering::Relaxed);
-    (word & STATE_MASK != 0).then_some(word as u32)
-}
-
 /// A thread, as its cell shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadCell {
@@ -83,13 +77,14 @@ pub struct ThreadCell {
 /// Number of times that a cell is read before its changes are given up.
 const TRIES: usize = 100;
 
-/// Reads a cell. Returns `None` if no thread has it, or if it stays half written: then its writer was killed.
-pub(super) fn read(cell: &Cell) -> Option<ThreadCell> {
+/// Reads the words of a cell. Returns `None` if no thread has it, or if it stays half written: then its writer was
+/// killed.
+pub(super) fn read(cell: &Cell) -> Option<[u64; CELL_WORDS]> {
     (0..TRIES).find_map(|_| try_read(cell)).flatten()
 }
 
 /// Reads the cell. Returns `None` if it is being written, and `Some(None)` if it is free.
-fn try_read(cell: &Cell) -> Option<Option<ThreadCell>> {
+fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
     // Acquire, pairs with the release in `begin`.
     let word = cell[0].load(Ordering::Acquire);
     if word == 0 {
@@ -98,21 +93,25 @@ fn try_read(cell: &Cell) -> Option<Option<ThreadCell>> {
     if word & STATE_MASK == 0 {
         return None;
     }
-    let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
+    let mut words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
     fence(Ordering::Acquire);
-    let now = cell[0].load(Ordering::Relaxed);
     // The thread may have ended meanwhile, but another one must not have taken the cell.
-    if now as u32 != word as u32 || now & STATE_MASK == 0 {
-        return None;
+    words[0] = cell[0].load(Ordering::Relaxed);
+    (words[0] as u32 == word as u32 && words[0] & STATE_MASK != 0).then_some(Some(words))
+}
+
+impl ThreadCell {
+    /// Returns what the words of a cell mean.
+    pub(super) fn of_words(words: &[u64; CELL_WORDS]) -> Self {
+        let name: Vec<u8> = words[4..].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        Self {
+            id: words[0] as u32,
+            os_id: words[1] as u32,
+            shard: (words[1] >> 32) as u32,
+            first_epoch_nanos: words[2],
+            ended_epoch_nanos: (words[0] & STATE_MASK == ENDED).then_some(words[3]),
+            name: String::from_utf8_lossy(&name[..end]).into_owned(),
+        }
     }
-    let name: Vec<u8> = words[4..].iter().flat_map(|word| word.to_le_bytes()).collect();
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    Some(Some(ThreadCell {
-        id: word as u32,
-        os_id: words[1] as u32,
-        shard: (words[1] >> 32) as u32,
-        first_epoch_nanos: words[2],
-        ended_epoch_nanos: (now & STATE_MASK == ENDED).then_some(words[3]),
-        name: String::from_utf8_lossy(&name[..end]).into_owned(),
-    }))
 }

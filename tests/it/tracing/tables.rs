@@ -29,11 +29,17 @@ fn a_lock_has_a_cell_from_its_wait_until_its_guard_is_dropped() {
     on_both(|now| {
         let (lock, guard, mode) = (7_u64, 9_u64, "mutex");
         event!(name: "lock_wait", target: TARGET, Level::INFO, lock, guard, mode, "lock_wait");
-        assert_eq!(now.locks().iter().map(|of| (of.lock, of.guard, of.is_held)).collect::<Vec<_>>(), [(7, 9, false)]);
+        assert_eq!(
+            now.read().locks.iter().map(|of| (of.lock, of.guard, of.is_held)).collect::<Vec<_>>(),
+            [(7, 9, false)]
+        );
         event!(name: "lock_held", target: TARGET, Level::INFO, lock, guard, mode, "lock_held");
-        assert_eq!(now.locks().iter().map(|of| (of.lock, of.guard, of.is_held)).collect::<Vec<_>>(), [(7, 9, true)]);
+        assert_eq!(
+            now.read().locks.iter().map(|of| (of.lock, of.guard, of.is_held)).collect::<Vec<_>>(),
+            [(7, 9, true)]
+        );
         event!(name: "lock_free", target: TARGET, Level::INFO, lock, guard, mode, "lock_free");
-        assert!(now.locks().is_empty());
+        assert!(now.read().locks.is_empty());
     });
 }
 

@@ -1,9 +1,9 @@
 //! The entries of rings, as they are recorded.
 
-use super::present::{PresentRecord, present_records};
+use super::present::{FieldsInRings, PresentRecord, present_records};
 use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::{EntryContent, RecordingEntry, RecordingTables};
-use eventring::now::NowReader;
+use eventring::now::{NowReader, Present};
 use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, WriterInfo};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -96,8 +96,7 @@ impl RingEntries {
     pub fn present(&self, recorder: u32) -> Option<(Vec<PresentRecord>, u64)> {
         let rings = self.set.rings();
         let now = NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??;
-        let present = now.read();
-        if present.untabled.spans > 0 {
+        if now.untabled().spans > 0 {
             return None;
         }
         let of_recorder = rings.iter().filter(|ring| ring.recorder() == Some(recorder as usize));
@@ -106,8 +105,10 @@ impl RingEntries {
         let shards: Vec<_> = shards.into_iter().map(|(_, reader)| reader).collect();
         let index = self.tables.rings.origin(recorder).shard?.recorder_index;
         // The last event of a ring is never overwritten.
-        let last_nanos = shards.iter().flatten().filter_map(|shard| shard.last_event_epoch_nanos()).max().unwrap_or(0);
-        Some((present_records(&present, &self.tables.catalogs[index], &shards), last_nanos))
+        let last_nanos = shards.iter().flatten().map(|shard| shard.last_event_epoch_nanos()).max().unwrap_or(0);
+        let mut fields = FieldsInRings::new(shards);
+        let present = Present::of_image(&now.image(|span| fields.of(span)))?;
+        Some((present_records(&present, &self.tables.catalogs[index]), last_nanos))
     }
 
     /// Returns the entry of a record that tables of this recorder have made.

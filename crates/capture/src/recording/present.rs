@@ -49,17 +49,15 @@ impl PresentRecord {
     }
 }
 
-/// Returns the records that show what the tables of a recorder show, in the order of time. `shards` are the recorder's
-/// rings, by index: they may still have the fields for which the tables have no room.
+/// Returns the records that show what the tables of a recorder show, in the order of time.
 #[must_use]
-pub fn present_records(present: &Present, catalog: &Catalog, shards: &[Option<&Reader>]) -> Vec<PresentRecord> {
+pub fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecord> {
     let tasks: HashMap<u64, &TaskCell> = present.tasks.iter().map(|task| (task.id, task)).collect();
     let sites = TaskSites::of(catalog);
-    let mut fields = FieldsInRings { shards, cursors: shards.iter().map(|_| None).collect(), buffer: Vec::new() };
     let mut records = Vec::new();
     for span in &present.spans {
         let task = tasks.get(&span.id).copied();
-        span_records(span, task, fields.of(span), &mut records);
+        span_records(span, task, present.fields_of(span, task), &mut records);
         task.into_iter().for_each(|task| task_records(task, &sites, &mut records));
     }
     present.locks.iter().for_each(|lock| records.extend(sites.lock_record(lock)));
@@ -69,18 +67,14 @@ pub fn present_records(present: &Present, catalog: &Catalog, shards: &[Option<&R
 }
 
 /// Makes the records of an open span: that it began, and where it is.
-fn span_records(span: &SpanCell, task: Option<&TaskCell>, payload: Option<Vec<u8>>, records: &mut Vec<PresentRecord>) {
+fn span_records(span: &SpanCell, task: Option<&TaskCell>, payload: &[u8], records: &mut Vec<PresentRecord>) {
     let of_span = PerfExt::of_span(span.id, span.call_site_id);
     let (thread_id, since, is_inside) = match span.presence {
         Presence::Inside(thread_id, since) => (thread_id, Some(since), true),
         Presence::Left(thread_id, since) => (thread_id, Some(since), false),
         Presence::NotYet => (0, None, false),
     };
-    let payload = payload.unwrap_or_else(|| {
-        let of_task = task.map(TaskCell::fields).unwrap_or_default();
-        if of_task.len() > span.fields().len() { of_task } else { span.fields() }.to_vec()
-    });
-    let has = RawFields::new(&payload).filter(Result::is_ok).count() as u16;
+    let has = RawFields::new(payload).filter(Result::is_ok).count() as u16;
     let begun = PerfExt {
         related: span.parent,
         thread_id,
@@ -89,7 +83,7 @@ fn span_records(span: &SpanCell, task: Option<&TaskCell>, payload: Option<Vec<u8
         missing_fields: span.field_count.saturating_sub(has),
         ..of_span
     };
-    records.push(PresentRecord::new(PerfEvent::SpanNew, span.begun_epoch_nanos, begun, payload));
+    records.push(PresentRecord::new(PerfEvent::SpanNew, span.begun_epoch_nanos, begun, payload.to_vec()));
     let Some(since) = since else { return };
     let on_thread = PerfExt { thread_id, ..of_span };
     // A task that is not polled now was polled since this time. Of other spans, nobody knows.
@@ -148,18 +142,20 @@ impl TaskSites {
 }
 
 /// The fields of spans, as far as the rings still have their begins.
-struct FieldsInRings<'r> {
-    shards: &'r [Option<&'r Reader>],
+pub(crate) struct FieldsInRings<'r> {
+    shards: Vec<Option<&'r Reader>>,
     cursors: Vec<Option<Cursor>>,
     buffer: Vec<u8>,
 }
 
-impl FieldsInRings<'_> {
-    /// Returns the fields of a span, if its cell does not have them all and the ring still does.
-    fn of(&mut self, span: &SpanCell) -> Option<Vec<u8>> {
-        if RawFields::new(span.fields()).count() >= usize::from(span.field_count) {
-            return None;
-        }
+impl<'r> FieldsInRings<'r> {
+    /// Looks in these shards of a recorder, by index.
+    pub(crate) fn new(shards: Vec<Option<&'r Reader>>) -> Self {
+        Self { cursors: shards.iter().map(|_| None).collect(), shards, buffer: Vec::new() }
+    }
+
+    /// Returns the fields of a span, if its ring still has them.
+    pub(crate) fn of(&mut self, span: &SpanCell) -> Option<Vec<u8>> {
         let (shard, low) = span.begun_at;
         let reader = (*self.shards.get(shard as usize)?)?;
         let last = reader.info().last_seqno;
