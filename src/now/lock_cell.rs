@@ -3,14 +3,14 @@
 //!
 //! | word | bits | |
 //! |---|---|---|
-//! | 0 | 0–61 | number of the wait and of its guard; 0 if the cell is free |
+//! | 0 | 0–61 | number of the wait and of its guard; 0 if the cell is free. A free cell still tells of the guard that it had last |
 //! | 0 | 62 | the lock is held; else it is waited for |
 //! | 0 | 63 | the cell is being written |
 //! | 1 | | number of the lock |
-//! | 2 | | since when it is waited for or held, nanoseconds since the epoch |
+//! | 2 | | since when it is waited for, held or free, nanoseconds since the epoch |
 //! | 3 | 0–31 | mode: 1 mutex, 2 read, 3 write |
 //! | 3 | 32–63 | id of the thread that began the wait, or got the lock |
-//! | 4 | | span id of the innermost span in which this thread was, or 0 |
+//! | 4 | | span id of the task that this thread polled; without one, of the innermost span in which it was, or 0 |
 
 use super::memory::{Cell, NowMemory};
 use crate::layout::now::{CELL_WORDS, LOCK_CELLS, LOCK_WINDOW};
@@ -23,7 +23,7 @@ const NUMBER_MASK: u64 = HELD - 1;
 /// A wait for a lock, or a guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LockCell {
-    /// The number of the wait and of its guard.
+    /// The number of the wait and of its guard; 0 if the guard was dropped: the lock was freed then.
     pub guard: u64,
     /// True if the lock is held; false if it is waited for.
     pub is_held: bool,
@@ -35,7 +35,7 @@ pub struct LockCell {
     pub mode: LockMode,
     /// The id of the thread that began the wait, or got the lock.
     pub thread: u32,
-    /// The span id of the innermost span in which this thread was; 0 if it was in none.
+    /// The span id of the task that this thread polled; without one, of the innermost span in which it was, or 0.
     pub span: u64,
 }
 
@@ -112,10 +112,16 @@ pub(crate) fn set(memory: &NowMemory, of: &LockCell) -> bool {
 }
 
 /// Frees the cell of a wait or guard.
-pub(crate) fn free(memory: &NowMemory, guard: u64) {
+pub(crate) fn free(memory: &NowMemory, guard: u64, epoch_nanos: u64) {
     let number = guard & NUMBER_MASK;
     let is_own = |cell: &&Cell| number != 0 && cell[0].load(Ordering::Relaxed) & NUMBER_MASK == number;
     if let Some(cell) = window(memory, number).find(is_own) {
+        // Of a wait that was given up, nothing is told: the lock was not freed.
+        if cell[0].load(Ordering::Relaxed) & HELD == 0 {
+            cell[1].store(0, Ordering::Relaxed);
+        }
+        cell[2].store(epoch_nanos, Ordering::Relaxed);
+        // Release, pairs with the acquire in `read` and of the guard that takes the cell.
         cell[0].store(0, Ordering::Release);
     }
 }
@@ -123,26 +129,29 @@ pub(crate) fn free(memory: &NowMemory, guard: u64) {
 /// Number of times that a cell is read before its changes are given up.
 const TRIES: usize = 100;
 
-/// Reads the words of a cell. Returns `None` if it is free, or if it stays half written: then its writer was killed.
+/// Reads the words of a cell. Returns `None` if no guard had it, or if it stays half written: then its writer was killed.
 pub(super) fn read(cell: &Cell) -> Option<[u64; CELL_WORDS]> {
     (0..TRIES).find_map(|_| try_read(cell)).flatten()
 }
 
-/// Reads the cell. Returns `None` if it is being written, and `Some(None)` if it is free.
+/// Reads the cell. Returns `None` if it is being written, and `Some(None)` if no guard had it.
 fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
     let word = cell[0].load(Ordering::Acquire);
-    if word == 0 {
-        return Some(None);
-    }
     if word & WRITING != 0 {
         return None;
     }
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
     fence(Ordering::Acquire);
-    (cell[0].load(Ordering::Relaxed) == word).then_some(Some(words))
+    (cell[0].load(Ordering::Relaxed) == word).then_some(Some(words).filter(|words| words[1] != 0))
 }
 
 impl LockCell {
+    /// Returns true if the lock is waited for.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.guard != 0 && !self.is_held
+    }
+
     /// Returns what the words of a cell mean.
     pub(super) fn of_words(words: &[u64; CELL_WORDS]) -> Self {
         Self {

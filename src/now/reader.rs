@@ -1,17 +1,21 @@
 //! Reading the file of the present, live or after the writer's death.
 
-use super::lock_cell;
+use super::lock_cell::{self, LockCell};
 use super::memory::NowMemory;
 use super::present::{Present, Untabled};
 use super::span_cell::{self, INDEX_MASK, SpanCell};
 use super::task_cell::{self, TaskCell};
 use super::thread_cell;
 use super::writer::now_path;
-use crate::layout::now::{self as layout, header};
+use crate::layout::now::{self as layout, CELL_WORDS, header};
 use crate::reader::{Reader, ReaderError, ReaderErrorKind};
 use crate::shm;
 use crate::sync::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+
+/// Number of times that the locks are read before their changes are given up.
+const LOOKS_MAX: usize = 10;
 
 /// The tables of what is open in a program: spans, threads, tasks, locks. The writer changes them while they are read;
 /// each cell is whole, and two cells may be of different moments.
@@ -103,12 +107,11 @@ impl NowReader {
             }
         }
         let threads = (0..layout::THREAD_CELLS as u32).map(|index| self.memory.thread(index));
-        let locks = (0..self.cells(header::LOCK_CELLS, layout::LOCK_CELLS)).map(|index| self.memory.lock(index));
         for cell in threads.filter_map(thread_cell::read) {
             words[5] += 1;
             words.extend(cell);
         }
-        for cell in locks.filter_map(lock_cell::read) {
+        for cell in self.locks() {
             words[6] += 1;
             words.extend(cell);
         }
@@ -120,6 +123,33 @@ impl NowReader {
         let mut image: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         image.extend(further);
         image
+    }
+
+    /// Returns the lock cells of one moment: what is held and waited for in some order may look like a deadlock that
+    /// never was. Cells that tell of a dropped guard are left out, but for the last one of each lock that is waited for.
+    fn locks(&self) -> Vec<[u64; CELL_WORDS]> {
+        let cells = self.cells(header::LOCK_CELLS, layout::LOCK_CELLS);
+        let read = || -> Vec<_> { (0..cells).filter_map(|index| lock_cell::read(self.memory.lock(index))).collect() };
+        let mut words = read();
+        for _ in 0..LOOKS_MAX {
+            // No guard has a number twice, so cells that are the same again have not changed in between.
+            let again = read();
+            if std::mem::replace(&mut words, again) == words {
+                break;
+            }
+        }
+        let waited: HashSet<u64> =
+            words.iter().map(LockCell::of_words).filter(LockCell::waits).map(|of| of.lock).collect();
+        let mut freed: HashMap<u64, [u64; CELL_WORDS]> = HashMap::new();
+        for cell in words.extract_if(.., |cell| LockCell::of_words(cell).guard == 0) {
+            let of = LockCell::of_words(&cell);
+            let is_last = freed.get(&of.lock).is_none_or(|last| last[2] < of.since_epoch_nanos);
+            if is_last && waited.contains(&of.lock) {
+                freed.insert(of.lock, cell);
+            }
+        }
+        words.extend(freed.into_values());
+        words
     }
 
     /// Reads all tables, without what they lack of fields.

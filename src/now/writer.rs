@@ -164,9 +164,9 @@ impl NowTable {
     }
 
     /// Notes that a wait or guard has ended.
-    pub(crate) fn free_lock(&self, guard: u64) {
+    pub(crate) fn free_lock(&self, guard: u64, epoch_nanos: u64) {
         if self.lock_cells.load(Ordering::Relaxed) > 0 {
-            lock_cell::free(&self.memory, guard);
+            lock_cell::free(&self.memory, guard, epoch_nanos);
         }
     }
 

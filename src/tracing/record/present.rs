@@ -133,11 +133,13 @@ impl PerfCore {
             return now.set_error(span_id);
         }
         let Some(of) = lock_of(payload) else { return };
-        let thread = thread::with(|thread| (thread.id_word() >> 32) as u32);
-        let span = current_span_id();
+        let task = TASK.load(Ordering::Relaxed);
+        let (thread, task) =
+            thread::with(|thread| ((thread.id_word() >> 32) as u32, thread.span_stack.innermost_of_call_site(task)));
+        let span = task.unwrap_or_else(current_span_id);
         let of = LockCell { is_held: meaning == Meaning::LockHeld, since_epoch_nanos: epoch_nanos, thread, span, ..of };
         match meaning {
-            Meaning::LockFree => now.free_lock(of.guard),
+            Meaning::LockFree => now.free_lock(of.guard, epoch_nanos),
             _ => now.set_lock(&of),
         }
     }

@@ -99,14 +99,14 @@ impl RingEntries {
         if now.untabled().spans > 0 {
             return None;
         }
-        let of_recorder = rings.iter().filter(|ring| ring.recorder() == Some(recorder as usize));
-        let mut shards: Vec<(u32, Option<&Reader>)> = of_recorder.map(|ring| (ring.shard(), ring.reader())).collect();
-        shards.sort_unstable_by_key(|(shard, _)| *shard);
-        let shards: Vec<_> = shards.into_iter().map(|(_, reader)| reader).collect();
+        let shards = || {
+            let of_recorder = rings.iter().filter(|ring| ring.recorder() == Some(recorder as usize));
+            of_recorder.map(|ring| (ring.shard(), ring.reader()))
+        };
         let index = self.tables.rings.origin(recorder).shard?.recorder_index;
         // The last event of a ring is never overwritten.
-        let last_nanos = shards.iter().flatten().map(|shard| shard.last_event_epoch_nanos()).max().unwrap_or(0);
-        let mut fields = FieldsInRings::new(shards);
+        let last_nanos = shards().filter_map(|(_, reader)| Some(reader?.last_event_epoch_nanos())).max().unwrap_or(0);
+        let mut fields = FieldsInRings::new(shards());
         let present = Present::of_image(&now.image(|span| fields.of(span)))?;
         Some((present_records(&present, &self.tables.catalogs[index]), last_nanos))
     }
@@ -114,14 +114,9 @@ impl RingEntries {
     /// Returns the entry of a record that tables of this recorder have made.
     pub fn present_entry<'e>(&'e mut self, recorder: u32, made: &'e PresentRecord) -> Option<RecordingEntry<'e>> {
         let Self { set, tables, .. } = self;
-        let origin = tables.rings.origin(recorder);
-        let index = origin.shard?.recorder_index;
-        let catalog = &mut tables.catalogs[index];
-        know(catalog, made.descriptor(), recorder, set.rings());
-        let record = made.record(catalog);
-        let (process, process_index) = (origin.process, origin.process_index);
-        let content = EntryContent::Perf { recorder, record, catalog: &tables.catalogs[index] };
-        Some(RecordingEntry { tables, ring: recorder, process, process_index, content })
+        let index = tables.rings.origin(recorder).shard?.recorder_index;
+        know(&mut tables.catalogs[index], made.descriptor(), recorder, set.rings());
+        made.entry(tables, recorder)
     }
 
     /// Forgets the name of a thread that has ended.

@@ -1,6 +1,10 @@
 //! What tables of the present show, as the records that would have shown it: so a replay takes the present as it takes
 //! everything else, and knows nothing of tables.
 
+use super::replay::{RecordingReplay, ReplayBounds, write_error};
+use super::{CaptureRecording, EntryContent, RecordingEntry, RecordingTables, ReplayConsumer};
+use crate::CaptureError;
+use crate::read::present::CapturedPresent;
 use eventring::now::{LockCell, LockMode, Presence, Present, SpanCell, TaskCell};
 use eventring::reader::{Cursor, Descriptor, Next, PayloadRead, Reader, Seek};
 use eventring::schema::perf::{PerfEvent, PerfExt, RawFields, ValueType, flags};
@@ -41,8 +45,18 @@ impl PresentRecord {
         &self.descriptor
     }
 
+    /// Returns the entry of the record, which tables of this recorder have made.
+    pub fn entry<'e>(&'e self, tables: &'e mut RecordingTables, recorder: u32) -> Option<RecordingEntry<'e>> {
+        let origin = tables.rings.origin(recorder);
+        let index = origin.shard?.recorder_index;
+        let record = self.record(&mut tables.catalogs[index]);
+        let (process, process_index) = (origin.process, origin.process_index);
+        let content = EntryContent::Perf { recorder, record, catalog: &tables.catalogs[index] };
+        Some(RecordingEntry { tables, ring: recorder, process, process_index, content })
+    }
+
     /// Returns the record. It does not count as an event that was read.
-    pub fn record(&self, catalog: &mut Catalog) -> RawRecord<'_> {
+    fn record(&self, catalog: &mut Catalog) -> RawRecord<'_> {
         let mut record = RawRecord::new(catalog, 0, &self.descriptor, PayloadRead::Valid(&self.payload));
         record.descriptor = &self.no_event;
         record
@@ -60,10 +74,37 @@ pub fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecor
         span_records(span, task, present.fields_of(span, task), &mut records);
         task.into_iter().for_each(|task| task_records(task, &sites, &mut records));
     }
-    present.locks.iter().for_each(|lock| records.extend(sites.lock_record(lock)));
+    present.locks.iter().for_each(|lock| records.extend(sites.lock_records(lock)));
     // What the same moment has shown stays in the order of the rows.
     records.sort_by_key(|record| record.descriptor.record_epoch_nanos);
     records
+}
+
+/// Gives what tables of the present showed at the end of a capture to a consumer, as if it had just been recorded.
+///
+/// # Errors
+/// The consumer fails.
+pub fn replay_presents(
+    recording: &CaptureRecording<'_>,
+    presents: &[CapturedPresent],
+    to: &mut impl ReplayConsumer,
+) -> Result<(), CaptureError> {
+    let mut replay = RecordingReplay::new(to.parts(), ReplayBounds::Refuse);
+    let mut tables = recording.entries().into_tables();
+    replay.grow(&tables);
+    let mut last_nanos = 0;
+    for CapturedPresent { ring, epoch_nanos, present } in presents {
+        let Some(shard) = tables.rings.origin(*ring).shard else { continue };
+        last_nanos = last_nanos.max(*epoch_nanos);
+        for record in present_records(present, &tables.catalogs[shard.recorder_index]) {
+            let entry = record.entry(&mut tables, *ring);
+            entry.map_or(Ok(()), |entry| replay.step(&entry, to)).map_err(write_error)?;
+        }
+    }
+    let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
+    let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
+    replay.finish(&end_nanos, &tables, to).map_err(write_error)?;
+    Ok(())
 }
 
 /// Makes the records of an open span: that it began, and where it is.
@@ -113,6 +154,7 @@ struct TaskSites {
     unwakeable: Option<u32>,
     lock_wait: Option<u32>,
     lock_held: Option<u32>,
+    lock_free: Option<u32>,
 }
 
 impl TaskSites {
@@ -121,47 +163,54 @@ impl TaskSites {
             let is_it = |site: &&std::sync::Arc<CallSite>| site.target == "eventring::task" && site.name == name;
             catalog.call_sites().find(is_it).map(|site| site.id)
         };
-        let [woken, unwakeable, lock_wait, lock_held] = ["woken", "unwakeable", "lock_wait", "lock_held"].map(site);
-        Self { woken, unwakeable, lock_wait, lock_held }
+        let names = ["woken", "unwakeable", "lock_wait", "lock_held", "lock_free"];
+        let [woken, unwakeable, lock_wait, lock_held, lock_free] = names.map(site);
+        Self { woken, unwakeable, lock_wait, lock_held, lock_free }
     }
 
-    fn lock_record(&self, lock: &LockCell) -> Option<PresentRecord> {
-        let site = if lock.is_held { self.lock_held } else { self.lock_wait }?;
-        let ext = PerfExt { thread_id: lock.thread, field_count: 3, ..PerfExt::of_span(lock.span, site) };
-        let mut payload = Vec::new();
-        // The fields of these call sites: 0 is the text.
-        for (index, number) in [(1, lock.lock), (2, lock.guard)] {
-            payload.extend([index, ValueType::U64 as u8, 8, 0]);
-            payload.extend(number.to_le_bytes());
-        }
-        let mode = if lock.mode == LockMode::Unknown { "" } else { lock.mode.name() };
-        payload.extend([3, ValueType::Str as u8, mode.len() as u8, 0]);
-        payload.extend(mode.as_bytes());
-        Some(PresentRecord::new(PerfEvent::Event, lock.since_epoch_nanos, ext, payload))
+    /// Makes the records of a lock: of a wait or guard one, of a guard that was dropped one that says so after one of
+    /// the guard.
+    fn lock_records(&self, lock: &LockCell) -> impl Iterator<Item = PresentRecord> {
+        let of = |site: Option<u32>, lock: &LockCell| {
+            let ext = PerfExt { thread_id: lock.thread, field_count: 3, ..PerfExt::of_span(lock.span, site?) };
+            let mut payload = Vec::new();
+            // The fields of these call sites: 0 is the text.
+            for (index, number) in [(1, lock.lock), (2, lock.guard)] {
+                payload.extend([index, ValueType::U64 as u8, 8, 0]);
+                payload.extend(number.to_le_bytes());
+            }
+            let mode = if lock.mode == LockMode::Unknown { "" } else { lock.mode.name() };
+            payload.extend([3, ValueType::Str as u8, mode.len() as u8, 0]);
+            payload.extend(mode.as_bytes());
+            Some(PresentRecord::new(PerfEvent::Event, lock.since_epoch_nanos, ext, payload))
+        };
+        let is_over = lock.guard == 0;
+        let first = if lock.is_held || is_over { self.lock_held } else { self.lock_wait };
+        [of(first, lock), of(self.lock_free.filter(|_| is_over), lock)].into_iter().flatten()
     }
 }
 
 /// The fields of spans, as far as the rings still have their begins.
 pub(crate) struct FieldsInRings<'r> {
-    shards: Vec<Option<&'r Reader>>,
-    cursors: Vec<Option<Cursor>>,
+    shards: HashMap<u32, (&'r Reader, Option<Cursor>)>,
     buffer: Vec<u8>,
 }
 
 impl<'r> FieldsInRings<'r> {
-    /// Looks in these shards of a recorder, by index.
-    pub(crate) fn new(shards: Vec<Option<&'r Reader>>) -> Self {
-        Self { cursors: shards.iter().map(|_| None).collect(), shards, buffer: Vec::new() }
+    /// Looks in these shards of a recorder.
+    pub(crate) fn new(shards: impl Iterator<Item = (u32, Option<&'r Reader>)>) -> Self {
+        let shards = shards.filter_map(|(shard, reader)| Some((shard, (reader?, None)))).collect();
+        Self { shards, buffer: Vec::new() }
     }
 
     /// Returns the fields of a span, if its ring still has them.
     pub(crate) fn of(&mut self, span: &SpanCell) -> Option<Vec<u8>> {
         let (shard, low) = span.begun_at;
-        let reader = (*self.shards.get(shard as usize)?)?;
+        let (reader, cursor) = self.shards.get_mut(&(shard as u32))?;
         let last = reader.info().last_seqno;
         // The last seqno of the ring that has these low bits.
         let seqno = last - (last.wrapping_sub(low) & ((1 << SEQNO_BITS) - 1)).min(last);
-        let cursor = self.cursors.get_mut(shard as usize)?.get_or_insert_with(|| reader.cursor());
+        let cursor = cursor.get_or_insert_with(|| reader.cursor());
         cursor.seek(Seek::Seqno(seqno));
         let Next::Event(event) = cursor.next() else { return None };
         let is_it = event.event_type == PerfEvent::SpanNew as u16 && event.content_ext[0] == span.id;

@@ -373,6 +373,12 @@ impl SpanStack {
         self.last_where(SpanEntry::is_scope)
     }
 
+    /// Returns the id of the innermost open span of a call site.
+    pub(super) fn innermost_of_call_site(&self, call_site_id: u32) -> Option<u64> {
+        let is_it = |entry: &SpanEntry| entry.call_site_id() == call_site_id && entry.is_open();
+        self.last_where(is_it).map(|entry| entry.span_id)
+    }
+
     /// Returns true if the thread is in the span with this `local_id`.
     pub(super) fn has(&self, local_id: u64, owner: u32) -> bool {
         self.last_where(|entry| entry.is(local_id, owner)).is_some()
