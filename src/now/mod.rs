@@ -26,7 +26,7 @@ mod writer;
 pub use lock_cell::{LockCell, LockMode};
 pub use present::{Present, Untabled};
 pub use reader::NowReader;
-pub(crate) use span_cell::Begun;
+pub(crate) use span_cell::{Begun, HAS_ERROR, HAS_RECORDED};
 pub use span_cell::{Presence, SpanCell};
 pub use task_cell::{TaskCell, TaskPhase, Wake};
 pub use thread_cell::ThreadCell;

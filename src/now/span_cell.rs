@@ -15,7 +15,7 @@
 //! | 4 | | 0 |
 //! | 5 | 0–35 | the low bits of the SPAN_NEW event's seqno |
 //! | 5 | 36–39 | number of the event's fields; 15 if there are more |
-//! | 5 | 40–55 | flags of the SPAN_NEW event, and [`HAS_ERROR`] |
+//! | 5 | 40–55 | flags of the SPAN_NEW event, [`HAS_ERROR`] and [`HAS_RECORDED`] |
 //! | 5 | 56–63 | bytes of fields in words 6 and 7: 16, or all that there are |
 //! | 6, 7 | | the first bytes of the fields, encoded as in the event. The last field may be cut |
 //!
@@ -48,6 +48,8 @@ const INLINE_SHIFT: u32 = 56;
 pub(crate) const INLINE_BYTES: usize = 16;
 /// Flag of a span in a cell: an event of the level ERROR was recorded in it. Flags of events are below.
 pub(crate) const HAS_ERROR: u16 = 1 << 15;
+/// Flag of a span in a cell: fields of it were recorded after its begin.
+pub(crate) const HAS_RECORDED: u16 = 1 << 14;
 
 type Cell = [AtomicU64; CELL_WORDS];
 
@@ -161,9 +163,9 @@ pub(crate) fn end(cell: &Cell, id: u64) {
     }
 }
 
-/// Notes that an error was recorded in the span.
-pub(crate) fn set_error(cell: &Cell) {
-    cell[5].fetch_or(u64::from(HAS_ERROR) << FLAGS_SHIFT, Ordering::Relaxed);
+/// Sets a flag of the span.
+pub(crate) fn mark(cell: &Cell, flag: u16) {
+    cell[5].fetch_or(u64::from(flag) << FLAGS_SHIFT, Ordering::Relaxed);
 }
 
 /// Returns true if the cell is that of this open span.
@@ -192,7 +194,7 @@ pub struct SpanCell {
     pub presence: Presence,
     /// The index of the shard that has its SPAN_NEW event, and the low 36 bits of the event's seqno.
     pub begun_at: (u64, u64),
-    /// The flags of its SPAN_NEW event, and [`HAS_ERROR`].
+    /// The flags of its SPAN_NEW event, `HAS_ERROR` (bit 15) and `HAS_RECORDED` (bit 14).
     pub flags: u16,
     /// The number of the event's fields; 15 if there are 15 or more.
     pub field_count: u16,
@@ -220,7 +222,13 @@ impl SpanCell {
 
     /// Returns true if the span has more fields than those.
     pub(super) fn lacks_fields(&self) -> bool {
-        RawFields::new(self.fields()).count() < usize::from(self.field_count)
+        self.has_recorded() || RawFields::new(self.fields()).count() < usize::from(self.field_count)
+    }
+
+    /// Returns true if fields of the span were recorded after its begin.
+    #[must_use]
+    pub fn has_recorded(&self) -> bool {
+        self.flags & HAS_RECORDED != 0
     }
 
     /// Returns true if an event of the level ERROR was recorded in the span.

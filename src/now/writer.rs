@@ -96,11 +96,11 @@ impl NowTable {
         }
     }
 
-    /// Notes that an error was recorded in a span.
+    /// Sets a flag of a span.
     #[cold]
-    pub(crate) fn set_error(&self, id: u64) {
+    pub(crate) fn mark_span(&self, id: u64, flag: u16) {
         if let Some(cell) = self.open_span(id).filter(|cell| span_cell::is_of(cell, id)) {
-            span_cell::set_error(cell);
+            span_cell::mark(cell, flag);
         }
     }
 

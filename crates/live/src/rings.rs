@@ -7,7 +7,7 @@ use super::state::LiveState;
 use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{
-    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, write_error,
+    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, present_records, write_error,
 };
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
 use std::io;
@@ -137,7 +137,51 @@ impl Live {
             let mut consumer = LiveConsumer { core: &mut core, see, also: &mut () };
             replay.step(&entry, &mut consumer).map_err(write_error)?;
         }
-        let mut end_nanos = if is_cut { until } else { 0 };
+        let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
+        let end_nanos = if is_cut { until } else { 0 };
+        Self::at_end_of(&recording, (replay, core, entries.into_tables()), problems, (end_nanos, until), see)
+    }
+
+    /// Shows what tables of the present showed at the end of a capture: its events are not read, and nothing is in
+    /// doubt. Returns `None` if it has rings without such tables.
+    ///
+    /// # Errors
+    /// The capture is damaged.
+    pub fn of_captured_present(capture: &CaptureFile, options: &LiveOptions) -> Result<Option<Self>, CaptureError> {
+        let recording = CaptureRecording::new(capture)?;
+        let presents = capture.presents()?;
+        let has_tables =
+            |recorder: &u32| presents.iter().any(|of| of.ring == *recorder && of.present.untabled.spans == 0);
+        let rings = recording.rings();
+        if !(0..rings.count() as u32).all(|ring| rings.is_perf(ring)) || !rings.recorders().iter().all(has_tables) {
+            return Ok(None);
+        }
+        let (mut replay, mut core) = (replay(options), LiveCore::new(options));
+        let mut tables = recording.entries().into_tables();
+        replay.grow(&tables);
+        core.grow(&tables);
+        let see = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
+        for of in &presents {
+            let Some(shard) = tables.rings.origin(of.ring).shard else { continue };
+            for record in present_records(&of.present, &tables.catalogs[shard.recorder_index]) {
+                let Some(entry) = record.entry(&mut tables, of.ring) else { continue };
+                let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
+                replay.step(&entry, &mut consumer).map_err(write_error)?;
+            }
+        }
+        let problems = capture.problems().to_vec();
+        Self::at_end_of(&recording, (replay, core, tables), problems, (0, u64::MAX), see).map(Some)
+    }
+
+    /// Ends what was read of a capture at these times: at least, and at most.
+    fn at_end_of(
+        recording: &CaptureRecording<'_>,
+        (replay, mut core, tables): (RecordingReplay, LiveCore, RecordingTables),
+        problems: Vec<String>,
+        (mut end_nanos, until): (u64, u64),
+        see: &mut impl See,
+    ) -> Result<Self, CaptureError> {
+        let capture = recording.capture;
         for (process, number) in core.processes.iter_mut().zip(recording.processes()) {
             let life = capture.life_of(*number);
             // A program that still ran at the end of the capture did so until then, with or without events.
@@ -151,9 +195,8 @@ impl Live {
                 process.end = Some(end);
             }
         }
-        let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let no_rings = RingSet::options().from_readers(Vec::new());
-        let entries = RingEntries::with_tables(no_rings, entries.into_tables());
+        let entries = RingEntries::with_tables(no_rings, tables);
         let mut live = Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core) };
         let watchers = &mut Watchers { see, also: &mut () };
         live.advance(end_nanos.min(until), watchers).and_then(|()| live.close_all(watchers)).map_err(write_error)?;
@@ -164,7 +207,17 @@ impl Live {
     /// doubt, and there are no counts of what was before. Returns `None` if a ring is no perf ring, or has no tables.
     #[must_use]
     pub fn of_present(set: RingSet, options: &LiveOptions) -> Option<Self> {
-        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options));
+        Self::with_present(RingEntries::new(set), options)
+    }
+
+    /// Shows the present of the same rings again, as [`Self::of_present`] does.
+    #[must_use]
+    pub fn present_again(self, options: &LiveOptions) -> Option<Self> {
+        Self::with_present(self.entries, options)
+    }
+
+    fn with_present(entries: RingEntries, options: &LiveOptions) -> Option<Self> {
+        let mut live = Self::with(entries, replay(options), LiveCore::new(options));
         live.grow();
         let recorders = live.tables().rings.recorders().to_vec();
         let is_of_spans = |ring: u32| live.tables().rings.is_perf(ring);

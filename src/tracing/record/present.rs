@@ -1,7 +1,7 @@
 //! What each recorded event changes in the tables of the present: the one place that knows it.
 
 use crate::global::current_span_id;
-use crate::now::{Begun, LockCell, LockMode};
+use crate::now::{Begun, HAS_ERROR, HAS_RECORDED, LockCell, LockMode};
 use crate::recorder::{Recorded, Recorder};
 use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields, ValueType, flags};
 use crate::tracing::record::core::PerfCore;
@@ -102,6 +102,7 @@ impl PerfCore {
                 now.wake_task(id, thread_id, current_span_id(), epoch_nanos);
             }
             PerfEvent::Event if payload.is_empty() && is(&UNWAKEABLE, call_site_id) => now.set_unwakeable(id),
+            PerfEvent::SpanRecord => now.mark_span(id, HAS_RECORDED),
             PerfEvent::ThreadEnded => now.end_thread(thread_id, epoch_nanos),
             _ => {}
         }
@@ -130,7 +131,7 @@ impl PerfCore {
         let Some(now) = self.now.as_ref().filter(|_| epoch_nanos != 0) else { return };
         let Some(meaning) = Meaning::of(metadata) else { return };
         if meaning == Meaning::Error {
-            return now.set_error(span_id);
+            return now.mark_span(span_id, HAS_ERROR);
         }
         let Some(of) = lock_of(payload) else { return };
         let task = TASK.load(Ordering::Relaxed);

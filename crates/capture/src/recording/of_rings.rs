@@ -1,6 +1,7 @@
 //! The entries of rings, as they are recorded.
 
-use super::present::{FieldsInRings, PresentRecord, present_records};
+use super::fields_in_rings::FieldsInRings;
+use super::present::{PresentRecord, present_records};
 use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::{EntryContent, RecordingEntry, RecordingTables};
 use eventring::now::{NowReader, Present};
@@ -8,6 +9,7 @@ use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, Wr
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::tracing::{Catalog, RawRecord, ThreadKey};
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +22,8 @@ pub struct RingEntries {
     /// The writers of the rings, by the number of their process. It is `None` for a writer that is not known.
     writers: Vec<Option<WriterInfo>>,
     last: Descriptor,
+    /// The tables of the present that were read, by the index of shard 0. They outlive their files.
+    now: BTreeMap<u32, NowReader>,
 }
 
 impl RingEntries {
@@ -30,7 +34,7 @@ impl RingEntries {
 
     /// Begins to read rings with what is known already. The set has no rings of which nothing is known.
     pub fn with_tables(set: RingSet, tables: RecordingTables) -> Self {
-        let mut entries = Self { set, tables, writers: Vec::new(), last: Descriptor::default() };
+        let mut entries = Self { set, tables, writers: Vec::new(), last: Descriptor::default(), now: BTreeMap::new() };
         entries.take_new_rings();
         entries
     }
@@ -89,24 +93,24 @@ impl RingEntries {
         }
     }
 
-    /// Reads the tables of the present of a perf recorder, by the index of its shard 0. Returns the records that show what
-    /// they show, and the time of the last event of any thread (nanoseconds since the epoch). Returns `None` if the
+    /// Reads the tables of the present of a perf recorder, by the index of its shard 0. Returns the records that show
+    /// what they show, and the time of the last event of any thread (nanoseconds since the epoch). Returns `None` if the
     /// recorder has no tables, or if some of its spans have no cell in them.
     #[must_use]
-    pub fn present(&self, recorder: u32) -> Option<(Vec<PresentRecord>, u64)> {
+    pub fn present(&mut self, recorder: u32) -> Option<(Vec<PresentRecord>, u64)> {
         let rings = self.set.rings();
-        let now = NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??;
-        if now.untabled().spans > 0 {
-            return None;
+        if let Entry::Vacant(new) = self.now.entry(recorder) {
+            new.insert(NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??);
         }
+        let now = self.now.get(&recorder).filter(|now| now.untabled().spans == 0)?;
         let shards = || {
-            let of_recorder = rings.iter().filter(|ring| ring.recorder() == Some(recorder as usize));
-            of_recorder.map(|ring| (ring.shard(), ring.reader()))
+            let is_its = |(index, ring): &(usize, &SetRing)| ring.recorder().unwrap_or(*index) == recorder as usize;
+            rings.iter().enumerate().filter(is_its).map(|(_, ring)| (ring.shard(), ring.reader()))
         };
-        let index = self.tables.rings.origin(recorder).shard?.recorder_index;
         // The last event of a ring is never overwritten.
         let last_nanos = shards().filter_map(|(_, reader)| Some(reader?.last_event_epoch_nanos())).max().unwrap_or(0);
         let mut fields = FieldsInRings::new(shards());
+        let index = self.tables.rings.origin(recorder).shard?.recorder_index;
         let present = Present::of_image(&now.image(|span| fields.of(span)))?;
         Some((present_records(&present, &self.tables.catalogs[index]), last_nanos))
     }

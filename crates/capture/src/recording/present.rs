@@ -6,13 +6,11 @@ use super::{CaptureRecording, EntryContent, RecordingEntry, RecordingTables, Rep
 use crate::CaptureError;
 use crate::read::present::CapturedPresent;
 use eventring::now::{LockCell, LockMode, Presence, Present, SpanCell, TaskCell};
-use eventring::reader::{Cursor, Descriptor, Next, PayloadRead, Reader, Seek};
+use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{PerfEvent, PerfExt, RawFields, ValueType, flags};
 use eventring::tracing::{CallSite, Catalog, RawRecord};
 use std::collections::HashMap;
 
-/// Number of bits of a seqno that a cell has.
-const SEQNO_BITS: u32 = 36;
 /// The flags of a span that its SPAN_NEW event has, too.
 const NEW_FLAGS: u16 = flags::TRUNCATED
     | flags::FIELDS_MISSING
@@ -187,34 +185,5 @@ impl TaskSites {
         let is_over = lock.guard == 0;
         let first = if lock.is_held || is_over { self.lock_held } else { self.lock_wait };
         [of(first, lock), of(self.lock_free.filter(|_| is_over), lock)].into_iter().flatten()
-    }
-}
-
-/// The fields of spans, as far as the rings still have their begins.
-pub(crate) struct FieldsInRings<'r> {
-    shards: HashMap<u32, (&'r Reader, Option<Cursor>)>,
-    buffer: Vec<u8>,
-}
-
-impl<'r> FieldsInRings<'r> {
-    /// Looks in these shards of a recorder.
-    pub(crate) fn new(shards: impl Iterator<Item = (u32, Option<&'r Reader>)>) -> Self {
-        let shards = shards.filter_map(|(shard, reader)| Some((shard, (reader?, None)))).collect();
-        Self { shards, buffer: Vec::new() }
-    }
-
-    /// Returns the fields of a span, if its ring still has them.
-    pub(crate) fn of(&mut self, span: &SpanCell) -> Option<Vec<u8>> {
-        let (shard, low) = span.begun_at;
-        let (reader, cursor) = self.shards.get_mut(&(shard as u32))?;
-        let last = reader.info().last_seqno;
-        // The last seqno of the ring that has these low bits.
-        let seqno = last - (last.wrapping_sub(low) & ((1 << SEQNO_BITS) - 1)).min(last);
-        let cursor = cursor.get_or_insert_with(|| reader.cursor());
-        cursor.seek(Seek::Seqno(seqno));
-        let Next::Event(event) = cursor.next() else { return None };
-        let is_it = event.event_type == PerfEvent::SpanNew as u16 && event.content_ext[0] == span.id;
-        let payload = cursor.payload(&event, &mut self.buffer).valid().filter(|_| is_it)?;
-        Some(payload.to_vec())
     }
 }

@@ -124,7 +124,9 @@ fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
     let saved = saved::open(&args.names, false)?;
     let at = args.at.map(|at| at.as_seen(args.utc).look_nanos(&saved.capture));
     let have_spans = saved.capture.rings().iter().any(CapturedRing::is_perf);
-    let live = Live::of_capture(&saved.capture, at, &options(args, have_spans))?;
+    let options = options(args, have_spans);
+    let present = if at.is_none() { Live::of_captured_present(&saved.capture, &options)? } else { None };
+    let live = present.map_or_else(|| Live::of_capture(&saved.capture, at, &options), Ok)?;
     let stacks = match args.stacks {
         true => last_stacks(&saved.capture, at.unwrap_or(u64::MAX))?,
         false => BTreeMap::new(),
@@ -155,7 +157,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
                 }
                 std::thread::sleep(next.saturating_duration_since(Instant::now()).min(PATIENCE));
             }
-            let Some(next) = Live::of_present(open_rings(&names)?, &options) else { break };
+            let Some(next) = live.present_again(&options) else { return Ok(Exit::Done) };
             live = next;
         }
         check_whole(live.rings())?;
