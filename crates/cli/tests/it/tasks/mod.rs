@@ -4,6 +4,7 @@
 mod believed;
 mod counted;
 mod counters;
+mod outlived;
 mod pictures;
 mod planted;
 mod server;
