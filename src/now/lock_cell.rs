@@ -12,9 +12,17 @@
 //! | 3 | 32–63 | id of the thread that began the wait, or got the lock |
 //! | 4 | | span id of the task that this thread polled; without one, of the innermost span in which it was, or 0 |
 
-use super::memory::{Cell, NowMemory};
 use crate::layout::now::{CELL_WORDS, LOCK_CELLS, LOCK_WINDOW};
-use crate::sync::{Ordering, fence};
+use crate::ring::mutation::{self, Mutation};
+use crate::sync::{AtomicU64, Ordering, fence};
+
+type Cell = [AtomicU64; CELL_WORDS];
+
+/// Where the cells of locks are.
+pub(super) trait LockCells {
+    /// Returns the cell with this index, which is taken modulo the number of cells.
+    fn lock(&self, index: usize) -> &Cell;
+}
 
 const HELD: u64 = 1 << 62;
 const WRITING: u64 = 1 << 63;
@@ -77,9 +85,11 @@ impl LockMode {
 }
 
 /// The cells of a guard: one of them is its cell, if any is.
-fn window(memory: &NowMemory, guard: u64) -> impl Iterator<Item = &Cell> {
+fn window(memory: &impl LockCells, guard: u64) -> impl Iterator<Item = &Cell> {
     let first = (guard & NUMBER_MASK) as usize % LOCK_CELLS;
-    (0..LOCK_WINDOW).map(move |step| memory.lock(first + step))
+    // A model has one cell.
+    let cells = if cfg!(loom) { 1 } else { LOCK_WINDOW };
+    (0..cells).map(move |step| memory.lock(first + step))
 }
 
 /// Stores a wait or a guard in its cell, or in a free one. Returns false if there is none. A guard without a number has
@@ -87,7 +97,7 @@ fn window(memory: &NowMemory, guard: u64) -> impl Iterator<Item = &Cell> {
 ///
 /// Nobody else changes the cell of a guard meanwhile: what happens to a guard happens in the program's order, and code
 /// that interrupts the thread has guards of its own.
-pub(crate) fn set(memory: &NowMemory, of: &LockCell) -> bool {
+pub(super) fn set(memory: &impl LockCells, of: &LockCell) -> bool {
     let number = of.guard & NUMBER_MASK;
     if number == 0 {
         return false;
@@ -103,16 +113,19 @@ pub(crate) fn set(memory: &NowMemory, of: &LockCell) -> bool {
     let Some(cell) = own.or_else(claim) else { return false };
     cell[0].store(number | WRITING, Ordering::Relaxed);
     // Pairs with the acquire fence in `read`.
-    fence(Ordering::Release);
+    if !mutation::active(Mutation::MissingWriterFence) {
+        fence(Ordering::Release);
+    }
     let words = [of.lock, of.since_epoch_nanos, of.mode as u64 | u64::from(of.thread) << 32, of.span];
     cell[1..].iter().zip(words).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     // Release, pairs with the acquire in `read`.
-    cell[0].store(number | if of.is_held { HELD } else { 0 }, Ordering::Release);
+    let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
+    cell[0].store(number | if of.is_held { HELD } else { 0 }, order);
     true
 }
 
 /// Frees the cell of a wait or guard.
-pub(crate) fn free(memory: &NowMemory, guard: u64, epoch_nanos: u64) {
+pub(super) fn free(memory: &impl LockCells, guard: u64, epoch_nanos: u64) {
     let number = guard & NUMBER_MASK;
     let is_own = |cell: &&Cell| number != 0 && cell[0].load(Ordering::Relaxed) & NUMBER_MASK == number;
     if let Some(cell) = window(memory, number).find(is_own) {
@@ -127,7 +140,7 @@ pub(crate) fn free(memory: &NowMemory, guard: u64, epoch_nanos: u64) {
 }
 
 /// Number of times that a cell is read before its changes are given up.
-const TRIES: usize = 100;
+const TRIES: usize = if cfg!(loom) { 2 } else { 100 };
 
 /// Reads the words of a cell. Returns `None` if no guard had it, or if it stays half written: then its writer was killed.
 pub(super) fn read(cell: &Cell) -> Option<[u64; CELL_WORDS]> {
@@ -141,7 +154,9 @@ fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
         return None;
     }
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
-    fence(Ordering::Acquire);
+    if !mutation::active(Mutation::MissingReaderFence) {
+        fence(Ordering::Acquire);
+    }
     (cell[0].load(Ordering::Relaxed) == word).then_some(Some(words).filter(|words| words[1] != 0))
 }
 

@@ -3,6 +3,7 @@
 //! The rule of `ring::memory` holds here, too: every reference into the memory is one to atomics, because the writer
 //! changes it at any time.
 
+use super::lock_cell::LockCells;
 use crate::layout::now as layout;
 use crate::layout::now::{CELL_BYTES, CELL_WORDS, TASK_BYTES, TASK_WORDS};
 use crate::shm::Mapping;
@@ -32,6 +33,12 @@ pub(super) struct NowMemory {
 unsafe impl Send for NowMemory {}
 // SAFETY: as above.
 unsafe impl Sync for NowMemory {}
+
+impl LockCells for NowMemory {
+    fn lock(&self, index: usize) -> &Cell {
+        self.in_header(layout::LOCKS_OFFSET, index % layout::LOCK_CELLS)
+    }
+}
 
 impl NowMemory {
     /// Returns the sections of a file with this many span cells: words, threads and locks are the header section, span
@@ -94,11 +101,6 @@ impl NowMemory {
     #[inline(always)]
     pub(super) fn thread(&self, thread_id: u32) -> &Cell {
         self.in_header(layout::THREADS_OFFSET, thread_id as usize % layout::THREAD_CELLS)
-    }
-
-    /// Returns the lock cell with this index, which is taken modulo the number of cells.
-    pub(super) fn lock(&self, index: usize) -> &Cell {
-        self.in_header(layout::LOCKS_OFFSET, index % layout::LOCK_CELLS)
     }
 
     #[inline(always)]

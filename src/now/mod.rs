@@ -10,6 +10,7 @@
 //! | `memory` | the mapped file |
 //! | `writer` | the tables of a recorder |
 //! | `reader` | reading the tables of another process |
+//! | `models` | models of the cells (`tests/models`) |
 //! | `present` | what they show, and their image in captures |
 
 mod lock_cell;

@@ -3,7 +3,7 @@
 use crate::sync::{AtomicU64, Ordering, compiler_fence};
 
 /// Number of times that a pair is stored. It is stored again only if something else has changed it meanwhile.
-const TRIES: usize = 100;
+const TRIES: usize = if cfg!(loom) { 2 } else { 100 };
 
 /// Stores a time and the word that belongs to it. `between` stores what a change of the pair changes, too.
 ///

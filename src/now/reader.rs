@@ -1,6 +1,6 @@
 //! Reading the file of the present, live or after the writer's death.
 
-use super::lock_cell::{self, LockCell};
+use super::lock_cell::{self, LockCell, LockCells as _};
 use super::memory::NowMemory;
 use super::present::{Present, Untabled};
 use super::span_cell::{self, INDEX_MASK, SpanCell};
@@ -9,6 +9,7 @@ use super::thread_cell;
 use super::writer::now_path;
 use crate::layout::now::{self as layout, CELL_WORDS, header};
 use crate::reader::{Reader, ReaderError, ReaderErrorKind};
+use crate::schema::perf::RawFields;
 use crate::shm;
 use crate::sync::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -95,7 +96,7 @@ impl NowReader {
             words.push(index as u64);
             words.extend(cell);
             let span = SpanCell::of_words(index, &cell);
-            if span.lacks_fields()
+            if lacks_fields(&span)
                 && let Some(fields) = fields_of(&span)
             {
                 words[8] += 1;
@@ -196,4 +197,9 @@ impl NowReader {
         self.span(id).filter(|_| has_memory)?;
         task_cell::read(self.memory.task(index)?, id).map(|words| TaskCell::of_words(&words))
     }
+}
+
+/// Returns true if a span has more fields than its cell.
+fn lacks_fields(span: &SpanCell) -> bool {
+    span.has_recorded() || RawFields::new(span.fields()).count() < usize::from(span.field_count)
 }

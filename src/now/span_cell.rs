@@ -24,7 +24,7 @@
 //! of one enter or exit, so whoever reads it reads one of them whole.
 
 use crate::layout::now::CELL_WORDS;
-use crate::schema::perf::RawFields;
+use crate::ring::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Number of bits of a span id that are the index of its cell.
@@ -94,7 +94,13 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload:
     }
     // The words of the span before must not be seen to change before its end is seen: the last store to word 0 was
     // that end. Pairs with the acquire fence in `read`.
-    fence(Ordering::Release);
+    if !mutation::active(Mutation::MissingWriterFence) {
+        fence(Ordering::Release);
+    }
+    let open = key(span.id, span.call_site_id) | OPEN;
+    if mutation::active(Mutation::EarlyCommit) {
+        cell[0].store(open, Ordering::Release);
+    }
     let inside = entered_by.map_or(0, |thread_id| presence(thread_id, true, 0));
     cell[1].store(span.parent & ID_MASK | span.shard << ID_BITS, Ordering::Relaxed);
     cell[2].store(span.epoch_nanos, Ordering::Relaxed);
@@ -110,7 +116,8 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload:
         cell[7].store(high, Ordering::Relaxed);
     }
     // Release, pairs with the acquire in `read`: who sees that the span is open sees its words.
-    cell[0].store(key(span.id, span.call_site_id) | OPEN, Ordering::Release);
+    let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
+    cell[0].store(open, order);
 }
 
 /// Returns the length of as many whole fields as fit into `room` bytes.
@@ -220,11 +227,6 @@ impl SpanCell {
         self.fields.get(..self.field_bytes).unwrap_or_default()
     }
 
-    /// Returns true if the span has more fields than those.
-    pub(super) fn lacks_fields(&self) -> bool {
-        self.has_recorded() || RawFields::new(self.fields()).count() < usize::from(self.field_count)
-    }
-
     /// Returns true if fields of the span were recorded after its begin.
     #[must_use]
     pub fn has_recorded(&self) -> bool {
@@ -239,7 +241,7 @@ impl SpanCell {
 }
 
 /// Number of times that a cell is read before its changes are given up.
-const TRIES: usize = 100;
+const TRIES: usize = if cfg!(loom) { 2 } else { 100 };
 
 /// Reads the words of a cell. Returns `None` if it belongs to no open span, or if it changes all the time: then its
 /// spans begin and end in less time than a read takes.
@@ -257,7 +259,9 @@ fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));
     // Acquire, pairs with the release in `begin` of a later span: if one of these words is of a later span, the load
     // below sees that this one has ended.
-    fence(Ordering::Acquire);
+    if !mutation::active(Mutation::MissingReaderFence) {
+        fence(Ordering::Acquire);
+    }
     (cell[0].load(Ordering::Relaxed) == word).then_some(Some(words))
 }
 

@@ -21,7 +21,7 @@
 //! it was never polled, and idle if not.
 
 use super::pair;
-use super::span_cell::{INDEX_BITS, Presence};
+use super::span_cell::{INDEX_BITS, Presence, SpanCell};
 use crate::layout::now::TASK_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -34,7 +34,7 @@ const FIELDS_AT: usize = 7;
 /// The most bytes of fields that a cell holds.
 pub(crate) const FIELD_BYTES: usize = 8 * (TASK_WORDS - FIELDS_AT);
 const POLL: u64 = 1 << 32;
-const TRIES: usize = 100;
+const TRIES: usize = if cfg!(loom) { 2 } else { 100 };
 
 fn check(id: u64, epoch_nanos: u64) -> u64 {
     (epoch_nanos ^ id >> INDEX_BITS) & CHECK_MASK
@@ -132,7 +132,7 @@ pub enum TaskPhase {
 impl TaskCell {
     /// Returns what the task does and since when, in nanoseconds since the epoch. `span` is its span.
     #[must_use]
-    pub fn phase(&self, span: &super::SpanCell) -> (TaskPhase, u64) {
+    pub fn phase(&self, span: &SpanCell) -> (TaskPhase, u64) {
         let woken = self.woken.filter(|wake| wake.epoch_nanos > self.polled_epoch_nanos);
         match (span.presence, woken) {
             (Presence::Inside(_, since), _) => (TaskPhase::Running, since),
