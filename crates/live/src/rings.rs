@@ -1,6 +1,7 @@
 //! Reading rings without end, or a capture up to a time.
 
 use super::core::{LiveConsumer, LiveCore, replay};
+use super::looks::{Looks, show_records};
 use super::observation::{Observation, ProgramEnd};
 use super::options::LiveOptions;
 use super::state::LiveState;
@@ -26,18 +27,24 @@ const SURE_NANOS: u64 = 5_000_000;
 const END_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The engine: follows rings, keeps the state of their programs, and says what it sees.
+///
+/// If a [`ConditionSet`](super::ConditionSet) has made its options, and all conditions are about the present, it reads
+/// the tables of the present that the programs have, and nothing of the rings. It then sees a tick whenever a span or
+/// task has reached an age, with a state that has such spans alone.
 pub struct Live {
-    entries: RingEntries,
+    pub(super) options: LiveOptions,
+    pub(super) entries: RingEntries,
     replay: RecordingReplay,
-    core: LiveCore,
+    pub(super) core: LiveCore,
     /// The time at which the engine began, in nanoseconds since the epoch.
     attached_nanos: u64,
-    next_tick: Instant,
+    pub(super) next_tick: Instant,
     /// For each process, when its end was noticed, and whether the end was told.
     ends: Vec<NoticedEnd>,
     has_present: bool,
     /// The problems of the capture; `None` if rings are read.
     problems: Option<Vec<String>>,
+    pub(super) looks: Looks,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -63,8 +70,8 @@ pub(super) trait See: FnMut(&Observation<'_>, LiveState<'_>) {}
 impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Those who are told what the engine reads.
-struct Watchers<'w, S, C> {
-    see: &'w mut S,
+pub(super) struct Watchers<'w, S, C> {
+    pub(super) see: &'w mut S,
     also: &'w mut C,
 }
 
@@ -80,14 +87,15 @@ impl Live {
     #[must_use]
     pub fn new(mut set: RingSet, options: &LiveOptions) -> Self {
         set.set_wait(WaitStrategy::Sleep(PAUSE));
-        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options));
+        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options), options);
         live.grow();
         live.notice_ends(Instant::now());
         live
     }
 
-    fn with(entries: RingEntries, replay: RecordingReplay, core: LiveCore) -> Self {
+    fn with(entries: RingEntries, replay: RecordingReplay, core: LiveCore, options: &LiveOptions) -> Self {
         Self {
+            options: options.clone(),
             entries,
             replay,
             core,
@@ -96,6 +104,7 @@ impl Live {
             ends: Vec::new(),
             has_present: false,
             problems: None,
+            looks: Looks::default(),
         }
     }
 
@@ -154,7 +163,8 @@ impl Live {
         let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let no_rings = RingSet::options().from_readers(Vec::new());
         let entries = RingEntries::with_tables(no_rings, entries.into_tables());
-        let mut live = Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core) };
+        let mut live =
+            Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core, options) };
         let watchers = &mut Watchers { see, also: &mut () };
         live.advance(end_nanos.min(until), watchers).and_then(|()| live.close_all(watchers)).map_err(write_error)?;
         Ok(live)
@@ -164,7 +174,7 @@ impl Live {
     /// doubt, and there are no counts of what was before. Returns `None` if a ring is no perf ring, or has no tables.
     #[must_use]
     pub fn of_present(set: RingSet, options: &LiveOptions) -> Option<Self> {
-        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options));
+        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options), options);
         live.grow();
         let recorders = live.tables().rings.recorders().to_vec();
         let is_of_spans = |ring: u32| live.tables().rings.is_perf(ring);
@@ -177,16 +187,8 @@ impl Live {
             let process = live.tables().rings.origin(recorder).process_index;
             let last = &mut live.core.processes[process].last_nanos;
             *last = last_nanos.max(*last);
-            for record in &records {
-                let Some(entry) = live.entries.present_entry(recorder, record) else { continue };
-                let mut consumer = LiveConsumer {
-                    core: &mut live.core,
-                    see: &mut |_: &Observation<'_>, _: LiveState<'_>| (),
-                    also: &mut (),
-                };
-                // Nobody writes, so nothing fails.
-                live.replay.step(&entry, &mut consumer).ok()?;
-            }
+            let records = records.iter().map(|record| (recorder, record));
+            show_records(&mut live.entries, records, &mut live.replay, &mut live.core);
         }
         let to = &mut Watchers { see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: &mut () };
         live.notice_ends(Instant::now());
@@ -234,7 +236,7 @@ impl Live {
     /// that of the present.
     #[must_use]
     pub fn has_reached_present(&self) -> bool {
-        self.has_present || self.state().now_epoch_nanos() >= self.attached_nanos
+        self.has_present || self.is_looking() || self.state().now_epoch_nanos() >= self.attached_nanos
     }
 
     /// Reads events for this time, or until the programs have ended. Waits if there are none. Calls `see` with
@@ -261,6 +263,9 @@ impl Live {
     ) -> io::Result<LiveProgress> {
         if self.problems.is_some() {
             return Ok(LiveProgress::Ended);
+        }
+        if self.is_looking() {
+            return self.look_for(time, to);
         }
         let until = Instant::now() + time;
         let mut events = 0;
@@ -316,9 +321,12 @@ impl Live {
     }
 
     /// Makes room for the rings and processes that are known.
-    fn grow(&mut self) {
+    pub(super) fn grow(&mut self) {
         self.replay.grow(self.entries.tables());
         self.core.grow(self.entries.tables());
+        if self.options.present.is_some() {
+            self.core.tables.grow(&self.entries);
+        }
         self.ends.resize(self.core.processes.len(), NoticedEnd::default());
     }
 
@@ -376,7 +384,7 @@ impl Live {
     }
 
     /// Asks the operating system which programs have ended.
-    fn notice_ends(&mut self, now: Instant) {
+    pub(super) fn notice_ends(&mut self, now: Instant) {
         for (index, end) in self.ends.iter_mut().enumerate().filter(|(_, end)| end.noticed.is_none()) {
             let (tables, all) = (self.entries.tables(), self.entries.set().rings());
             let rings = || tables.rings.of_process(index).filter_map(|ring| all[ring as usize].reader());
@@ -411,7 +419,7 @@ impl Live {
         Ok(())
     }
 
-    fn end<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
+    pub(super) fn end<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         self.has_present = true;
         let now = Instant::now();
         self.grow();

@@ -3,7 +3,7 @@
 use super::present::{PresentRecord, present_records};
 use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::{EntryContent, RecordingEntry, RecordingTables};
-use eventring::now::NowReader;
+use eventring::now::{NowReader, Present};
 use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, WriterInfo};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -100,14 +100,21 @@ impl RingEntries {
         if present.untabled.spans > 0 {
             return None;
         }
+        self.present_of(recorder, &present)
+    }
+
+    /// Returns the records that show what was found in the tables of a recorder, as [`Self::present`] does.
+    #[must_use]
+    pub fn present_of(&self, recorder: u32, present: &Present) -> Option<(Vec<PresentRecord>, u64)> {
+        let rings = self.set.rings();
         let of_recorder = rings.iter().filter(|ring| ring.recorder() == Some(recorder as usize));
         let mut shards: Vec<(u32, Option<&Reader>)> = of_recorder.map(|ring| (ring.shard(), ring.reader())).collect();
         shards.sort_unstable_by_key(|(shard, _)| *shard);
         let shards: Vec<_> = shards.into_iter().map(|(_, reader)| reader).collect();
         let index = self.tables.rings.origin(recorder).shard?.recorder_index;
         // The last event of a ring is never overwritten.
-        let last_nanos = shards.iter().flatten().filter_map(|shard| shard.last_event_epoch_nanos()).max().unwrap_or(0);
-        Some((present_records(&present, &self.tables.catalogs[index], &shards), last_nanos))
+        let last_nanos = shards.iter().flatten().map(|shard| shard.last_event_epoch_nanos()).max().unwrap_or(0);
+        Some((present_records(present, &self.tables.catalogs[index], &shards), last_nanos))
     }
 
     /// Returns the entry of a record that tables of this recorder have made.

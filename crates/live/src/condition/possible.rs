@@ -127,6 +127,15 @@ fn times(compare: Compare, nanos: u64) -> Option<Times> {
 }
 
 impl Node {
+    /// Returns true if this holds for nothing but spans that are open, and for what tasks do, for this long at least.
+    pub(super) fn holds_only_for_present(&self, least_nanos: u64) -> bool {
+        let possible = self.possible(false);
+        let is_old = |times: &Option<Times>| times.is_none_or(|(from, _)| from >= least_nanos);
+        possible.times[CLOSED].is_none()
+            && possible.times[OPEN..].iter().all(is_old)
+            && (possible.levels, possible.moments) == (0, 0)
+    }
+
     fn possible(&self, is_alone: bool) -> Possible {
         let each = |part: &Self| part.possible(is_alone);
         match self {
