@@ -12,6 +12,7 @@ use eventring::reader::{Reader, SetRing};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{PresentRecord, RecordingReplay, ReplayConsumer, RingEntries};
 use eventring_tasks::{Phase, TaskState};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -54,7 +55,12 @@ struct RecorderTables {
     process: usize,
     now: Option<NowReader>,
     tries: u8,
+    woken: FirstWakes,
 }
+
+/// For tasks that the last look found woken, the number of their polls, and since when they are woken. A cell has only
+/// the last of several wakes.
+type FirstWakes = HashMap<u64, (u32, u64)>;
 
 impl RecorderTables {
     /// Returns the tables, if all spans and tasks have cells in them.
@@ -70,7 +76,7 @@ impl PresentTables {
         let rings = &entries.tables().rings;
         for recorder in rings.recorders().iter().skip(self.0.len()) {
             let process = rings.origin(*recorder).process_index;
-            self.0.push(RecorderTables { recorder: *recorder, process, now: None, tries: 0 });
+            self.0.push(RecorderTables { recorder: *recorder, process, now: None, tries: 0, woken: FirstWakes::new() });
         }
         for of in self.0.iter_mut().filter(|of| of.now.is_none() && of.tries < TRIES) {
             of.tries += 1;
@@ -132,6 +138,8 @@ struct Sought<'a> {
     now_nanos: u64,
     /// The first later time at which something of what was found may reach an age.
     next_nanos: u64,
+    woken_before: FirstWakes,
+    woken: FirstWakes,
 }
 
 impl Sought<'_> {
@@ -152,7 +160,12 @@ impl Sought<'_> {
         if !ages.phases.is_empty()
             && let Some(task) = now.task(span.id)
         {
-            let (does, since_nanos) = task.phase(span);
+            let (does, mut since_nanos) = task.phase(span);
+            if does == TaskPhase::Woken {
+                let before = self.woken_before.get(&span.id).filter(|(polls, _)| *polls == task.polls);
+                since_nanos = before.map_or(since_nanos, |(_, first)| since_nanos.min(*first));
+                self.woken.insert(span.id, (task.polls, since_nanos));
+            }
             let same = ages.phases.iter().filter(|(state, _)| *state == state_of(does));
             is_found |= same.filter(|(_, age)| self.has_reached(since_nanos, *age)).count() > 0;
         }
@@ -167,7 +180,7 @@ impl Sought<'_> {
                 found.spans.push(span);
             }
         });
-        let mut known: std::collections::HashSet<u64> = found.spans.iter().map(|span| span.id).collect();
+        let mut known: HashSet<u64> = found.spans.iter().map(|span| span.id).collect();
         for index in 0..found.spans.len() {
             let mut parent = found.spans[index].parent;
             for _ in 0..AROUND_MAX {
@@ -177,6 +190,10 @@ impl Sought<'_> {
             }
         }
         found.tasks = found.spans.iter().filter_map(|span| now.task(span.id)).collect();
+        for task in &mut found.tasks {
+            let first = self.woken.get(&task.id).filter(|(polls, _)| *polls == task.polls);
+            task.woken.iter_mut().zip(first).for_each(|(wake, (_, nanos))| wake.epoch_nanos = *nanos);
+        }
         found
     }
 }
@@ -233,11 +250,15 @@ impl Live {
         let Some(ages) = &self.options.present else { return Ok(()) };
         let now_nanos = Clock::global().now_epoch_nanos();
         let next_nanos = now_nanos.saturating_add(ages.least_nanos());
-        let mut sought = Sought { ages, after_nanos: self.looks.last_nanos, now_nanos, next_nanos };
+        let (woken_before, woken) = (FirstWakes::new(), FirstWakes::new());
+        let after_nanos = self.looks.last_nanos;
+        let mut sought = Sought { ages, after_nanos, now_nanos, next_nanos, woken_before, woken };
         let mut records = Vec::new();
-        for of in &self.core.tables.0 {
+        for of in &mut self.core.tables.0 {
+            sought.woken_before = std::mem::take(&mut of.woken);
             let Some(tables) = of.whole() else { continue };
             let found = sought.find(tables);
+            of.woken = std::mem::take(&mut sought.woken);
             if !found.spans.is_empty() {
                 let (made, _) = self.entries.present_of(of.recorder, &found).unwrap_or_default();
                 records.extend(made.into_iter().map(|record| (of.recorder, record)));

@@ -145,13 +145,16 @@ impl Watch<'_> {
             let counts = self.judge.policy.counts();
             let state = self.live.state();
             let ends = || (0..state.programs().len()).filter_map(|program| state.end_of(program));
+            let seen = match self.live.is_looking() {
+                true => "looked at what is open".to_owned(),
+                false => format!("{} seen", events(state.events())),
+            };
             let has_seen_death = ends().any(|end| end.has_died);
             anstream::eprintln!(
-                "{} fired, {} debounced, {} suppressed; {} seen in {}{DIM} ({}){DIM:#}",
+                "{} fired, {} debounced, {} suppressed; {seen} in {}{DIM} ({}){DIM:#}",
                 counts.fired,
                 counts.debounced,
                 counts.suppressed,
-                events(state.events()),
                 duration(end.elapsed),
                 match end.reason {
                     EndReason::WritersEnded if has_seen_death => "the rings have ended; a program died",
