@@ -56,6 +56,8 @@ struct RecorderTables {
     now: Option<NowReader>,
     tries: u8,
     woken: FirstWakes,
+    /// True if the process had ended before the last look.
+    is_over: bool,
 }
 
 /// For tasks that the last look found woken, the number of their polls, and since when they are woken. A cell has only
@@ -76,7 +78,14 @@ impl PresentTables {
         let rings = &entries.tables().rings;
         for recorder in rings.recorders().iter().skip(self.0.len()) {
             let process = rings.origin(*recorder).process_index;
-            self.0.push(RecorderTables { recorder: *recorder, process, now: None, tries: 0, woken: FirstWakes::new() });
+            self.0.push(RecorderTables {
+                recorder: *recorder,
+                process,
+                now: None,
+                tries: 0,
+                woken: FirstWakes::new(),
+                is_over: false,
+            });
         }
         for of in self.0.iter_mut().filter(|of| of.now.is_none() && of.tries < TRIES) {
             of.tries += 1;
@@ -207,6 +216,7 @@ impl Live {
     }
 
     /// Looks for tables that programs may have made meanwhile.
+    #[doc(hidden)]
     pub fn find_tables(&mut self) {
         self.grow();
     }
@@ -254,7 +264,8 @@ impl Live {
         let after_nanos = self.looks.last_nanos;
         let mut sought = Sought { ages, after_nanos, now_nanos, next_nanos, woken_before, woken };
         let mut records = Vec::new();
-        for of in &mut self.core.tables.0 {
+        for of in self.core.tables.0.iter_mut().filter(|of| !of.is_over) {
+            of.is_over = self.core.processes.get(of.process).is_some_and(|process| process.has_ended);
             sought.woken_before = std::mem::take(&mut of.woken);
             let Some(tables) = of.whole() else { continue };
             let found = sought.find(tables);
@@ -265,6 +276,8 @@ impl Live {
             }
         }
         let wait = Duration::from_nanos(sought.next_nanos.saturating_sub(now_nanos)).max(PAUSE);
+        // Large tables are looked at less often.
+        let wait = wait.max((now.elapsed() * 20).min(PAUSE * 5));
         self.looks = Looks { last_nanos: now_nanos, next: now.checked_add(wait) };
         if records.is_empty() {
             return Ok(());

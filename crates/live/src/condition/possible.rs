@@ -214,6 +214,32 @@ mod tests {
     }
 
     #[test]
+    fn conditions_about_the_present_hold_for_nothing_that_is_over_or_recorded_later() {
+        let is = |text: &&str| text.parse::<Condition>().unwrap().is_about_present();
+        let present = [
+            "open>2s",
+            "span=a open>500ms not open>5s",
+            "not span=a target=b thread=c open>=500ms",
+            "idle>30s or woken>1s task=a or poll>1s (span=a or span=b)",
+        ];
+        assert_eq!(present.iter().filter(|text| !is(text)).count(), 0);
+        let others = [
+            "open>499ms",
+            "idle>30s or woken>1ms",
+            "open>2s or dur>2s",
+            "span=a or open>2s",
+            "open>2s or not span=a",
+            "open>2s field.x=1",
+            "open>2s rate(span=a)>1/s",
+            "open>2s or death",
+            "open>2s or signal",
+            "level>=ERROR or idle>2s",
+            "task=a",
+        ];
+        assert_eq!(others.iter().filter(|text| is(text)).collect::<Vec<_>>(), [] as [&&str; 0]);
+    }
+
+    #[test]
     fn terms_that_may_hold_together_are_conditions() {
         for text in [
             "level>=ERROR or dur>5ms",

@@ -146,7 +146,7 @@ impl Watch<'_> {
             let state = self.live.state();
             let ends = || (0..state.programs().len()).filter_map(|program| state.end_of(program));
             let seen = match self.live.is_looking() {
-                true => "looked at what is open".to_owned(),
+                true => "tables of the present read".to_owned(),
                 false => format!("{} seen", events(state.events())),
             };
             let has_seen_death = ends().any(|end| end.has_died);

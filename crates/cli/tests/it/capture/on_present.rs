@@ -43,6 +43,8 @@ fn plays_flood() {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
     runtime.block_on(async {
         spawn_named("waits", std::future::pending::<()>());
+        // A watch that follows the rings sees these before they are overwritten.
+        tokio::time::sleep(Duration::from_millis(300)).await;
         let starts = Arc::new(Notify::new());
         let starved = spawn_named("starved", {
             let starts = starts.clone();
@@ -85,6 +87,26 @@ fn a_flood_of_short_spans_and_tasks_fires_nothing_and_each_that_stays_fires_once
     let expected = [(open, "stays"), (woken, "starved"), (idle, "waits")].map(|(on, name)| ((on, name.to_owned()), 1));
     assert_eq!(fired(&result), BTreeMap::from(expected), "{result:#}");
     assert_eq!(result["events"], 0, "nothing is read of the rings: {result:#}");
+}
+
+#[test]
+fn beside_other_conditions_the_tables_say_what_still_is_after_losses() {
+    if part().is_some() {
+        return plays_flood();
+    }
+    let name = test_name!("beside_other_conditions_the_tables_say_what_still_is_after_losses");
+    let [open, idle] = ["open>500ms (span=brief or span=stays)", "idle>500ms task!=starved or level>=ERROR"];
+    let directory = directory();
+    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
+    let options = ["--on", open, "--on", idle, "--debounce", "0", "--after", "0s", "-o", argument(&names)];
+    let live = watch_before(&ring, &options);
+    let mut talk = Talk::with(play(name, "flood", &ring));
+    talk.hear();
+    assert!(talk.end().success());
+    let result = result(&live.end());
+    let expected = [(open, "stays"), (idle, "waits")].map(|(on, name)| ((on, name.to_owned()), 1));
+    assert_eq!(fired(&result), BTreeMap::from(expected), "{result:#}");
+    assert!(count(&result, "events") > 0, "the rings are read: {result:#}");
 }
 
 #[test]
