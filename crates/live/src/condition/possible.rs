@@ -220,7 +220,7 @@ mod tests {
             "open>2s",
             "span=a open>500ms not open>5s",
             "not span=a target=b thread=c open>=500ms",
-            "idle>30s or woken>1s task=a or poll>1s (span=a or span=b)",
+            "idle>30s or woken>1s task=a or poll>1s (task=a or task=b)",
         ];
         assert_eq!(present.iter().filter(|text| !is(text)).count(), 0);
         let others = [
@@ -228,7 +228,7 @@ mod tests {
             "idle>30s or woken>1ms",
             "open>2s or dur>2s",
             "span=a or open>2s",
-            "open>2s or not span=a",
+            "open>2s or span=b not span=a",
             "open>2s field.x=1",
             "open>2s rate(span=a)>1/s",
             "open>2s or death",
