@@ -276,6 +276,9 @@ impl Live {
             }
         }
         let wait = Duration::from_nanos(sought.next_nanos.saturating_sub(now_nanos)).max(PAUSE);
+        // A look must find the first of several wakes.
+        let has_wakes = ages.phases.iter().any(|(state, _)| *state == TaskState::Woken);
+        let wait = if has_wakes { wait.min(TICK) } else { wait };
         // Large tables are looked at less often.
         let wait = wait.max((now.elapsed() * 20).min(PAUSE * 5));
         self.looks = Looks { last_nanos: now_nanos, next: now.checked_add(wait) };

@@ -8,10 +8,10 @@ use eventring_stress::test_name;
 use eventring_tokio::spawn_named;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::sync::Notify;
 use tracing::info_span;
 
 /// The events that a ring of these tests holds.
@@ -45,18 +45,24 @@ fn plays_flood() {
         spawn_named("waits", std::future::pending::<()>());
         // A watch that follows the rings sees these before they are overwritten.
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let starts = Arc::new(Notify::new());
+        let waker = Arc::new(Mutex::new(None));
         let starved = spawn_named("starved", {
-            let starts = starts.clone();
-            async move { starts.notified().await }
+            let waker = waker.clone();
+            std::future::poll_fn(move |context| match waker.lock().unwrap().replace(context.waker().clone()) {
+                Some(_) => Poll::Ready(()),
+                None => Poll::Pending,
+            })
         });
         for n in 0..1000 {
             spawn_named(&format!("task {n}"), async move { flood(10 * RING / 1000) }).await.unwrap();
         }
         flood(10 * RING / 4);
         let blocker = spawn_named("blocker", async move {
-            starts.notify_one();
-            std::thread::sleep(Duration::from_millis(800));
+            // It waits since the first wake.
+            for _ in 0..16 {
+                waker.lock().unwrap().as_ref().map(Waker::wake_by_ref).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+            }
         });
         blocker.await.unwrap();
         starved.await.unwrap();
