@@ -1,12 +1,12 @@
 //! The effect of each event on the state.
 
-use super::looks::PresentTables;
 use super::observation::{ClosedSpan, Observation, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 use super::options::LiveOptions;
 use super::order::SpanOrder;
 use super::rings::See;
 use super::series::SeriesTable;
 use super::state::LiveState;
+use super::tables::PresentTables;
 use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};

@@ -42,6 +42,7 @@
 //! | `conditions` | conditions that are tested on all that happens |
 //! | `ages` | the ages at which open spans are tested |
 //! | `looks` | looking at tables of the present, instead of reading rings |
+//! | `tables` | the tables of the present of all programs |
 //! | `core` | the effect of each event on the state |
 //! | `open` | the open spans |
 //! | `task_phases` | what tasks do, for how long, and the ages at which that is tested |
@@ -80,6 +81,7 @@ mod rates_tests;
 mod rings;
 mod series;
 mod state;
+mod tables;
 mod task_phases;
 #[cfg(test)]
 mod task_phases_tests;
