@@ -109,6 +109,7 @@ fn a_wake_is_read_whole_or_without_its_thread() {
         task_cell::begin(&cell, id, &[]);
         let writer = beside(&cell, move |cell| {
             task_cell::wake(cell, id, 1, 0, 100);
+            task_cell::begin_poll(cell, id, 150);
             task_cell::wake(cell, id, 2, 0, 200);
         });
         let words = task_cell::read(&cell, id).expect("the task does not end");

@@ -9,7 +9,6 @@ use super::thread_cell;
 use super::writer::now_path;
 use crate::layout::now::{self as layout, CELL_WORDS, header};
 use crate::reader::{Reader, ReaderError, ReaderErrorKind};
-use crate::schema::perf::RawFields;
 use crate::shm;
 use crate::sync::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -83,7 +82,8 @@ impl NowReader {
     }
 
     /// Returns an image of the tables, of which [`Present::of_image`] makes what they show. Cells that are read later
-    /// may be of a later moment. `fields_of` is asked for the fields of spans whose cells do not have them all.
+    /// may be of a later moment. `fields_of` is asked for the fields of each span, if its
+    /// cell may not have them all.
     pub fn image(&self, mut fields_of: impl FnMut(&SpanCell) -> Option<Vec<u8>>) -> Vec<u8> {
         let (mut words, mut further): (Vec<u64>, Vec<u8>) = (vec![0; 9], Vec::new());
         let Untabled { spans, threads, locks, tasks } = self.untabled();
@@ -96,9 +96,7 @@ impl NowReader {
             words.push(index as u64);
             words.extend(cell);
             let span = SpanCell::of_words(index, &cell);
-            if lacks_fields(&span)
-                && let Some(fields) = fields_of(&span)
-            {
+            if let Some(fields) = fields_of(&span) {
                 words[8] += 1;
                 further.extend([span.id, fields.len() as u64].iter().flat_map(|word| word.to_le_bytes()));
                 further.extend(fields);
@@ -197,9 +195,4 @@ impl NowReader {
         self.span(id).filter(|_| has_memory)?;
         task_cell::read(self.memory.task(index)?, id).map(|words| TaskCell::of_words(&words))
     }
-}
-
-/// Returns true if a span has more fields than its cell.
-fn lacks_fields(span: &SpanCell) -> bool {
-    span.has_recorded() || RawFields::new(span.fields()).count() < usize::from(span.field_count)
 }

@@ -4,12 +4,12 @@
 //! | word | bits | |
 //! |---|---|---|
 //! | 0 | 0–63 | span id of the task with bit 63; 0 while the cell is written |
-//! | 1 | | time of the last wake, nanoseconds since the epoch; 0 if there was none |
+//! | 1 | | time of a wake, nanoseconds since the epoch: the first one since the last poll began, if there was one, and else the one before; 0 if there was none |
 //! | 2 | 0–52 | span id of the innermost span in which the waking thread was, or 0 |
 //! | 3 | 0–30 | the low bits of word 1, exclusive-or the generation: they show that words 1 and 3 belong together |
 //! | 3 | 31 | nobody can wake the task any more |
 //! | 3 | 32–63 | id of the thread that woke it |
-//! | 4 | | number of wakes. Two wakes at the same moment may count as one |
+//! | 4 | | number of all wakes. Two wakes at the same moment may count as one |
 //! | 5 | 0–7 | bytes of fields |
 //! | 5 | 32–63 | number of polls |
 //! | 6 | | time at which its last poll began, or 0 |
@@ -17,7 +17,7 @@
 //!
 //! A task ends with its span: then the cell is left as it is.
 //!
-//! A task runs if a thread is in its span. Otherwise it is woken if its last wake came after its last poll began, or if
+//! A task runs if a thread is in its span. Otherwise it is woken if this wake came after its last poll began, or if
 //! it was never polled, and idle if not.
 
 use super::pair;
@@ -75,8 +75,11 @@ pub(crate) fn begin_poll(cell: &Cell, id: u64, epoch_nanos: u64) {
 /// Notes a wake, by a thread that is in the span `by`.
 pub(crate) fn wake(cell: &Cell, id: u64, thread_id: u32, by: u64, epoch_nanos: u64) {
     if is_of(cell, id) {
-        let word = u64::from(thread_id) << 32 | check(id, epoch_nanos);
-        pair::store(&cell[1], epoch_nanos, &cell[3], word, || cell[2].store(by, Ordering::Relaxed));
+        // Only the first wake after a poll has begun changes what the task does.
+        if cell[1].load(Ordering::Relaxed) <= cell[6].load(Ordering::Relaxed) {
+            let word = u64::from(thread_id) << 32 | check(id, epoch_nanos);
+            pair::store(&cell[1], epoch_nanos, &cell[3], word, || cell[2].store(by, Ordering::Relaxed));
+        }
         crate::sync::local_add(&cell[4], 1);
     }
 }
@@ -93,7 +96,7 @@ pub(crate) fn set_unwakeable(cell: &Cell, id: u64) {
 pub struct TaskCell {
     /// The id of its span.
     pub id: u64,
-    /// The last wake. `None` if there was none.
+    /// The first wake since the last poll began, or the one before. `None` if there was none.
     pub woken: Option<Wake>,
     /// The time at which its last poll began, in nanoseconds since the epoch; 0 if it was never polled.
     pub polled_epoch_nanos: u64,

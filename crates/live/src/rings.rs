@@ -1,6 +1,7 @@
 //! Reading rings without end, or a capture up to a time.
 
 use super::core::{LiveConsumer, LiveCore, replay};
+use super::looks::{Looks, show_records};
 use super::observation::{Observation, ProgramEnd};
 use super::options::LiveOptions;
 use super::state::LiveState;
@@ -26,18 +27,24 @@ const SURE_NANOS: u64 = 5_000_000;
 const END_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The engine: follows rings, keeps the state of their programs, and says what it sees.
+///
+/// If a [`ConditionSet`](super::ConditionSet) has made its options, and all conditions are about the present, it reads
+/// the tables of the present that the programs have, and nothing of the rings. It then sees a tick whenever a span or
+/// task has reached an age, with a state that has such spans alone.
 pub struct Live {
-    entries: RingEntries,
+    pub(super) options: LiveOptions,
+    pub(super) entries: RingEntries,
     replay: RecordingReplay,
-    core: LiveCore,
+    pub(super) core: LiveCore,
     /// The time at which the engine began, in nanoseconds since the epoch.
     attached_nanos: u64,
-    next_tick: Instant,
+    pub(super) next_tick: Instant,
     /// For each process, when its end was noticed, and whether the end was told.
     ends: Vec<NoticedEnd>,
     has_present: bool,
     /// The problems of the capture; `None` if rings are read.
     problems: Option<Vec<String>>,
+    pub(super) looks: Looks,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -63,8 +70,8 @@ pub(super) trait See: FnMut(&Observation<'_>, LiveState<'_>) {}
 impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Those who are told what the engine reads.
-struct Watchers<'w, S, C> {
-    see: &'w mut S,
+pub(super) struct Watchers<'w, S, C> {
+    pub(super) see: &'w mut S,
     also: &'w mut C,
 }
 
@@ -80,14 +87,15 @@ impl Live {
     #[must_use]
     pub fn new(mut set: RingSet, options: &LiveOptions) -> Self {
         set.set_wait(WaitStrategy::Sleep(PAUSE));
-        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options));
+        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options), options);
         live.grow();
         live.notice_ends(Instant::now());
         live
     }
 
-    fn with(entries: RingEntries, replay: RecordingReplay, core: LiveCore) -> Self {
+    fn with(entries: RingEntries, replay: RecordingReplay, core: LiveCore, options: &LiveOptions) -> Self {
         Self {
+            options: options.clone(),
             entries,
             replay,
             core,
@@ -96,6 +104,7 @@ impl Live {
             ends: Vec::new(),
             has_present: false,
             problems: None,
+            looks: Looks::default(),
         }
     }
 
@@ -139,7 +148,7 @@ impl Live {
         }
         let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let end_nanos = if is_cut { until } else { 0 };
-        Self::at_end_of(&recording, (replay, core, entries.into_tables()), problems, (end_nanos, until), see)
+        Self::at_end_of(&recording, (replay, core, entries.into_tables()), problems, (end_nanos, until), (options, see))
     }
 
     /// Shows what tables of the present showed at the end of a capture: its events are not read, and nothing is in
@@ -170,7 +179,7 @@ impl Live {
             }
         }
         let problems = capture.problems().to_vec();
-        Self::at_end_of(&recording, (replay, core, tables), problems, (0, u64::MAX), see).map(Some)
+        Self::at_end_of(&recording, (replay, core, tables), problems, (0, u64::MAX), (options, see)).map(Some)
     }
 
     /// Ends what was read of a capture at these times: at least, and at most.
@@ -179,7 +188,7 @@ impl Live {
         (replay, mut core, tables): (RecordingReplay, LiveCore, RecordingTables),
         problems: Vec<String>,
         (mut end_nanos, until): (u64, u64),
-        see: &mut impl See,
+        (options, see): (&LiveOptions, &mut impl See),
     ) -> Result<Self, CaptureError> {
         let capture = recording.capture;
         for (process, number) in core.processes.iter_mut().zip(recording.processes()) {
@@ -197,7 +206,8 @@ impl Live {
         }
         let no_rings = RingSet::options().from_readers(Vec::new());
         let entries = RingEntries::with_tables(no_rings, tables);
-        let mut live = Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core) };
+        let mut live =
+            Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core, options) };
         let watchers = &mut Watchers { see, also: &mut () };
         live.advance(end_nanos.min(until), watchers).and_then(|()| live.close_all(watchers)).map_err(write_error)?;
         Ok(live)
@@ -217,7 +227,7 @@ impl Live {
     }
 
     fn with_present(entries: RingEntries, options: &LiveOptions) -> Option<Self> {
-        let mut live = Self::with(entries, replay(options), LiveCore::new(options));
+        let mut live = Self::with(entries, replay(options), LiveCore::new(options), options);
         live.grow();
         let recorders = live.tables().rings.recorders().to_vec();
         let is_of_spans = |ring: u32| live.tables().rings.is_perf(ring);
@@ -230,16 +240,8 @@ impl Live {
             let process = live.tables().rings.origin(recorder).process_index;
             let last = &mut live.core.processes[process].last_nanos;
             *last = last_nanos.max(*last);
-            for record in &records {
-                let Some(entry) = live.entries.present_entry(recorder, record) else { continue };
-                let mut consumer = LiveConsumer {
-                    core: &mut live.core,
-                    see: &mut |_: &Observation<'_>, _: LiveState<'_>| (),
-                    also: &mut (),
-                };
-                // Nobody writes, so nothing fails.
-                live.replay.step(&entry, &mut consumer).ok()?;
-            }
+            let records = records.iter().map(|record| (recorder, record));
+            show_records(&mut live.entries, records, &mut live.replay, &mut live.core);
         }
         let to = &mut Watchers { see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: &mut () };
         live.notice_ends(Instant::now());
@@ -287,7 +289,7 @@ impl Live {
     /// that of the present.
     #[must_use]
     pub fn has_reached_present(&self) -> bool {
-        self.has_present || self.state().now_epoch_nanos() >= self.attached_nanos
+        self.has_present || self.is_looking() || self.state().now_epoch_nanos() >= self.attached_nanos
     }
 
     /// Reads events for this time, or until the programs have ended. Waits if there are none. Calls `see` with
@@ -314,6 +316,9 @@ impl Live {
     ) -> io::Result<LiveProgress> {
         if self.problems.is_some() {
             return Ok(LiveProgress::Ended);
+        }
+        if self.is_looking() {
+            return self.look_for(time, to);
         }
         let until = Instant::now() + time;
         let mut events = 0;
@@ -369,9 +374,12 @@ impl Live {
     }
 
     /// Makes room for the rings and processes that are known.
-    fn grow(&mut self) {
+    pub(super) fn grow(&mut self) {
         self.replay.grow(self.entries.tables());
         self.core.grow(self.entries.tables());
+        if self.options.present.is_some() {
+            self.core.tables.grow(&self.entries);
+        }
         self.ends.resize(self.core.processes.len(), NoticedEnd::default());
     }
 
@@ -429,7 +437,7 @@ impl Live {
     }
 
     /// Asks the operating system which programs have ended.
-    fn notice_ends(&mut self, now: Instant) {
+    pub(super) fn notice_ends(&mut self, now: Instant) {
         for (index, end) in self.ends.iter_mut().enumerate().filter(|(_, end)| end.noticed.is_none()) {
             let (tables, all) = (self.entries.tables(), self.entries.set().rings());
             let rings = || tables.rings.of_process(index).filter_map(|ring| all[ring as usize].reader());
@@ -464,7 +472,7 @@ impl Live {
         Ok(())
     }
 
-    fn end<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
+    pub(super) fn end<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         self.has_present = true;
         let now = Instant::now();
         self.grow();

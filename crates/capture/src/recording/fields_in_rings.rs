@@ -25,10 +25,11 @@ impl<'r> FieldsInRings<'r> {
 
     /// Returns the fields of a span, if the rings have more of them than its cell.
     pub(crate) fn of(&mut self, span: &SpanCell) -> Option<Vec<u8>> {
-        let begun = self.of_begin(span);
         if !span.has_recorded() {
-            return begun;
+            let has_all = RawFields::new(span.fields()).count() >= usize::from(span.field_count);
+            return if has_all { None } else { self.of_begin(span) };
         }
+        let begun = self.of_begin(span);
         let recorded = self.recorded().get(&span.id);
         let later = recorded.into_iter().flatten().map(|(_, payload)| payload.as_slice());
         let begun = begun.unwrap_or_else(|| span.fields().to_vec());

@@ -103,6 +103,13 @@ impl RingEntries {
             new.insert(NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??);
         }
         let now = self.now.get(&recorder).filter(|now| now.untabled().spans == 0)?;
+        self.present_of(recorder, now.read())
+    }
+
+    /// Returns the records that show what was found in the tables of a recorder, as [`Self::present`] does.
+    #[must_use]
+    pub fn present_of(&self, recorder: u32, mut present: Present) -> Option<(Vec<PresentRecord>, u64)> {
+        let rings = self.set.rings();
         let shards = || {
             let is_its = |(index, ring): &(usize, &SetRing)| ring.recorder().unwrap_or(*index) == recorder as usize;
             rings.iter().enumerate().filter(is_its).map(|(_, ring)| (ring.shard(), ring.reader()))
@@ -110,8 +117,9 @@ impl RingEntries {
         // The last event of a ring is never overwritten.
         let last_nanos = shards().filter_map(|(_, reader)| Some(reader?.last_event_epoch_nanos())).max().unwrap_or(0);
         let mut fields = FieldsInRings::new(shards());
+        let further = present.spans.iter().filter_map(|span| Some((span.id, fields.of(span)?)));
+        present.further_fields.extend(further);
         let index = self.tables.rings.origin(recorder).shard?.recorder_index;
-        let present = Present::of_image(&now.image(|span| fields.of(span)))?;
         Some((present_records(&present, &self.tables.catalogs[index]), last_nanos))
     }
 

@@ -39,6 +39,12 @@ impl PresentRecord {
         Self { descriptor: Descriptor { event_type: event as u16, ..no_event }, no_event, payload }
     }
 
+    /// Returns the time, in nanoseconds since the epoch.
+    #[must_use]
+    pub fn epoch_nanos(&self) -> u64 {
+        self.descriptor.record_epoch_nanos
+    }
+
     pub(super) fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
