@@ -196,7 +196,7 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         moving += motions;
     }
     // The controls: there was much to tell, and kills came in the middle of changes.
-    assert!(seen[0] > kills * 500 && seen[1] > kills, "{seen:?}");
+    assert!(seen[0] > kills * 500 && seen[1] > kills / 2, "{seen:?}");
     println!(
         "{kills} kills: {} open spans and {} deadlocks were told, {moving} changes were under way",
         seen[0], seen[1]
