@@ -10,6 +10,7 @@ const MAGIC_START: &[u8] = b"EVRNOW0";
 
 /// Returns the group number of the recorder whose tables of the present are in this file. Returns `None` if the file is
 /// another one, or of another version.
+#[doc(hidden)]
 #[must_use]
 pub fn tables_group(file: &RingFile) -> Option<u64> {
     let start = start(file)?;
@@ -19,6 +20,7 @@ pub fn tables_group(file: &RingFile) -> Option<u64> {
 
 /// Removes the tables of the recorder with this group number whose shard 0 is or was at this path. Nothing happens if
 /// they are another user's, or if their writer lives.
+#[doc(hidden)]
 pub fn remove_dead_tables(shard0: &Path, group: u64) {
     remove_dead_file(&now_path(shard0), |file| tables_group(file) == Some(group));
 }
