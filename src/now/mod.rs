@@ -7,12 +7,14 @@
 //! |---|---|
 //! | `span_cell`, `thread_cell`, `task_cell`, `lock_cell` | the words of a cell, and how they are written and read |
 //! | `pair` | two words that change together, and that a signal handler may change in between |
+//! | `file` | whose tables a file has, and the removal of those of the dead |
 //! | `memory` | the mapped file |
 //! | `writer` | the tables of a recorder |
 //! | `reader` | reading the tables of another process |
 //! | `models` | models of the cells (`tests/models`) |
 //! | `present` | what they show, and their image in captures |
 
+mod file;
 mod lock_cell;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod memory;
@@ -24,6 +26,8 @@ mod task_cell;
 mod thread_cell;
 mod writer;
 
+pub(crate) use file::remove_all_dead_tables;
+pub use file::{remove_dead_tables, tables_group};
 pub use lock_cell::{LockCell, LockMode};
 pub use present::{Present, Untabled};
 pub use reader::NowReader;

@@ -13,6 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Span cells that get memory at a time, at least; a multiple of the cells of a page.
 const GROWTH_CELLS: usize = 1 << 10;
+/// Span cells, and task cells, of a table that does not grow. There are as many lock cells.
+const FIXED_CELLS: usize = layout::LOCK_CELLS;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
 /// The tables of what is open in this process, of one recorder.
@@ -24,6 +26,8 @@ pub(crate) struct NowTable {
     task_cells: AtomicU64,
     lock_cells: AtomicU64,
     growing: Mutex<()>,
+    /// True if cells that have no memory get none.
+    is_fixed: bool,
     file: shm::OwnedRingFile,
 }
 
@@ -53,7 +57,17 @@ impl NowTable {
         let (file, memory) = shm::create(&place, layout::FIXED_BYTES as u64, &options, |file| initialise(file, group))?;
         let none = || AtomicU64::new(0);
         memory.set_span_cells(0);
-        Ok(Self { memory, task_cells: none(), lock_cells: none(), growing: Mutex::new(()), file })
+        let growing = Mutex::new(());
+        Ok(Self { memory, task_cells: none(), lock_cells: none(), growing, is_fixed: false, file })
+    }
+
+    /// Gives memory to all cells that will ever have any: the program may come into a sandbox that kills it at the
+    /// system calls of growing.
+    pub(crate) fn fix(&mut self) {
+        for array in [Array::Spans, Array::Tasks, Array::Locks] {
+            self.allocate(array, FIXED_CELLS - 1);
+        }
+        self.is_fixed = true;
     }
 
     /// Sets whether the file stays when the recorder ends.
@@ -180,8 +194,16 @@ impl NowTable {
     #[cold]
     #[inline(never)]
     fn grow(&self, array: Array, index: usize) -> bool {
+        if self.is_fixed {
+            return false;
+        }
         let Some(_section) = LockedSection::enter() else { return false };
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.allocate(array, index)
+    }
+
+    /// Does what [`Self::grow`] says, on the only thread that does it.
+    fn allocate(&self, array: Array, index: usize) -> bool {
         let capacity = self.memory.capacity();
         let now = match array {
             Array::Spans => self.memory.span_cells(),

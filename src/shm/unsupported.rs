@@ -368,6 +368,8 @@ pub fn lock_state(_: impl AsFd) -> LockState {
     LockState::Unknown
 }
 
+pub(crate) fn remove_dead_file(_: &Path, _: impl Fn(&RingFile) -> bool) {}
+
 pub(crate) fn remove_dead_parts(_: &Path, _: impl Fn(u64, &RingFile) -> bool) {}
 
 pub(crate) fn lengthen(_: impl AsFd, _: u64) -> Result<(), ShmError> {

@@ -89,7 +89,7 @@ pub use fork_guard::ForkGuard;
 pub use held::{HeldFile, is_own_or_roots};
 pub use huge_pages::{HugePagePool, huge_page_mounts};
 pub use identity::own_number;
-pub(crate) use leftovers::remove_dead_parts;
+pub(crate) use leftovers::{remove_dead_file, remove_dead_parts};
 pub use liveness::writer_liveness;
 pub use lock::lock_state;
 pub use mapping::Mapping;

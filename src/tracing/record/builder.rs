@@ -131,8 +131,8 @@ impl PerfRecorderBuilder {
     }
 
     /// Sets whether [`Self::build`] makes all shards, instead of one only. Default: false. With true, the rings take
-    /// all of their memory from the beginning, and a thread that records for the first time opens no file. This is for
-    /// programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
+    /// all of their memory from the beginning, and a thread that records for the first time opens no file. The tables of
+    /// the present have room for 16,384 open spans, and do not grow. This is for programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
     pub fn all_shards_at_build(mut self, all: bool) -> Self {
         self.all_at_build = all;
         self
@@ -276,10 +276,11 @@ impl PerfRecorderBuilder {
             source.choose();
         }
         // Without the tables, readers take the present from the rings.
-        let now = shard0.path().and_then(|path| NowTable::create(path, group, self.ring.create_options()).ok());
+        let mut now = shard0.path().and_then(|path| NowTable::create(path, group, self.ring.create_options()).ok());
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
         if self.all_at_build {
             shards.make_all()?;
+            now.iter_mut().for_each(NowTable::fix);
         }
         Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, now, self.limits.checked(), self.redacted)))
     }
