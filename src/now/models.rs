@@ -28,7 +28,7 @@ fn span(generation: u64) -> Begun {
 /// Reads the cell, and checks that all of it is of one span. Returns what was seen.
 fn look(cell: &[AtomicU64; CELL_WORDS]) -> &'static str {
     let Some(words) = span_cell::read(cell) else { return "none" };
-    let seen = SpanCell::of_words(INDEX as usize, &words);
+    let seen = SpanCell::of_words(&words);
     let of = span(seen.id >> INDEX_BITS);
     let whole = (seen.call_site_id, seen.parent, seen.begun_epoch_nanos, seen.begun_at, seen.flags)
         == (of.call_site_id, of.parent, of.epoch_nanos, (of.shard, of.seqno), of.flags);

@@ -93,9 +93,8 @@ impl NowReader {
         for index in 0..self.span_cells() {
             let Some(cell) = self.memory.span(index).and_then(span_cell::read) else { continue };
             words[4] += 1;
-            words.push(index as u64);
             words.extend(cell);
-            let span = SpanCell::of_words(index, &cell);
+            let span = SpanCell::of_words(&cell);
             if let Some(fields) = fields_of(&span) {
                 words[8] += 1;
                 further.extend([span.id, fields.len() as u64].iter().flat_map(|word| word.to_le_bytes()));
@@ -174,7 +173,7 @@ impl NowReader {
     pub fn for_each_span(&self, mut each: impl FnMut(SpanCell)) {
         for index in 0..self.span_cells() {
             if let Some(words) = self.memory.span(index).and_then(span_cell::read) {
-                each(SpanCell::of_words(index, &words));
+                each(SpanCell::of_words(&words));
             }
         }
     }
@@ -184,7 +183,7 @@ impl NowReader {
     pub fn span(&self, id: u64) -> Option<SpanCell> {
         let index = (id & INDEX_MASK) as usize;
         let words = span_cell::read(self.memory.span(index).filter(|_| index < self.span_cells())?)?;
-        Some(SpanCell::of_words(index, &words)).filter(|span| span.id == id)
+        Some(SpanCell::of_words(&words)).filter(|span| span.id == id)
     }
 
     /// Returns the task whose span has this id, if it has not ended.

@@ -2,21 +2,20 @@
 //!
 //! | word | bits | |
 //! |---|---|---|
-//! | 0 | 0–31 | id of the call site |
-//! | 0 | 32–60 | bits 24 to 52 of the span id: the generation of the cell. The other bits are the index of the cell |
+//! | 0 | 0–52 | span id; the index of the cell is bits 0 to 23 |
 //! | 0 | 63 | the span is open |
-//! | 1 | 0–52 | span id of the parent, or 0 |
-//! | 1 | 53–63 | index of the shard that has the SPAN_NEW event |
+//! | 1 | | span id of the parent, or 0 |
 //! | 2 | | time of the begin, nanoseconds since the epoch |
 //! | 3 | 0–45 | time at which a thread has entered or left the span last: nanoseconds since the begin, plus 1; with bit 46, units of 1024 ns. All zero if no thread was in the span |
 //! | 3 | 46 | that time is in units of 1024 ns |
 //! | 3 | 47 | the thread is in the span |
 //! | 3 | 48–63 | the low bits of that thread's id |
-//! | 4 | | 0 |
-//! | 5 | 0–35 | the low bits of the SPAN_NEW event's seqno |
-//! | 5 | 36–39 | number of the event's fields; 15 if there are more |
-//! | 5 | 40–55 | flags of the SPAN_NEW event, [`HAS_ERROR`] and [`HAS_RECORDED`] |
-//! | 5 | 56–63 | bytes of fields in words 6 and 7: 16, or all that there are |
+//! | 4 | 0–31 | id of the call site |
+//! | 4 | 32–47 | flags of the SPAN_NEW event, [`HAS_ERROR`] and [`HAS_RECORDED`] |
+//! | 4 | 48–55 | number of the event's fields; 255 if there are more |
+//! | 4 | 56–63 | bytes of fields in words 6 and 7: 16, or all that there are |
+//! | 5 | 0–52 | seqno of the SPAN_NEW event |
+//! | 5 | 53–63 | index of the shard that has it |
 //! | 6, 7 | | the first bytes of the fields, encoded as in the event. The last field may be cut |
 //!
 //! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
@@ -31,12 +30,10 @@ use crate::sync::{AtomicU64, Ordering, fence};
 pub(super) const INDEX_BITS: u32 = 24;
 pub(super) const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 const OPEN: u64 = 1 << 63;
-const GENERATION_BITS: u32 = 29;
-const ID_BITS: u32 = 53;
-const ID_MASK: u64 = (1 << ID_BITS) - 1;
-const SEQNO_BITS: u32 = 36;
-const FIELDS_MAX: u64 = 15;
-const FLAGS_SHIFT: u32 = 40;
+const ID_MASK: u64 = (1 << 53) - 1;
+const SEQNO_BITS: u32 = 53;
+const FLAGS_SHIFT: u32 = 32;
+const COUNT_SHIFT: u32 = 48;
 const SINCE_BITS: u32 = 46;
 const COARSE: u64 = 1 << SINCE_BITS;
 /// Power of two of the nanoseconds in a unit of times that are long after the begin.
@@ -66,11 +63,6 @@ pub(crate) struct Begun {
     pub(crate) field_count: u16,
 }
 
-#[inline(always)]
-fn key(id: u64, call_site_id: u32) -> u64 {
-    (id >> INDEX_BITS & ((1 << GENERATION_BITS) - 1)) << 32 | u64::from(call_site_id)
-}
-
 /// Returns word 3 for a thread that enters or leaves a span this long after its begin.
 #[inline(always)]
 fn presence(thread_id: u32, is_inside: bool, nanos: u64) -> u64 {
@@ -97,19 +89,19 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload:
     if !mutation::active(Mutation::MissingWriterFence) {
         fence(Ordering::Release);
     }
-    let open = key(span.id, span.call_site_id) | OPEN;
+    let open = span.id | OPEN;
     if mutation::active(Mutation::EarlyCommit) {
         cell[0].store(open, Ordering::Release);
     }
     let inside = entered_by.map_or(0, |thread_id| presence(thread_id, true, 0));
-    cell[1].store(span.parent & ID_MASK | span.shard << ID_BITS, Ordering::Relaxed);
+    cell[1].store(span.parent, Ordering::Relaxed);
     cell[2].store(span.epoch_nanos, Ordering::Relaxed);
     cell[3].store(inside, Ordering::Relaxed);
-    let seqno = span.seqno & ((1 << SEQNO_BITS) - 1);
-    let field_count = u64::from(span.field_count).min(FIELDS_MAX);
-    let described = seqno | field_count << SEQNO_BITS | u64::from(span.flags) << FLAGS_SHIFT;
     let field_bytes = payload.len().min(INLINE_BYTES) as u64;
-    cell[5].store(described | field_bytes << INLINE_SHIFT, Ordering::Relaxed);
+    let described = u64::from(span.call_site_id) | u64::from(span.flags) << FLAGS_SHIFT | field_bytes << INLINE_SHIFT;
+    let field_count = u64::from(span.field_count).min(0xff);
+    cell[4].store(described | field_count << COUNT_SHIFT, Ordering::Relaxed);
+    cell[5].store(span.seqno | span.shard << SEQNO_BITS, Ordering::Relaxed);
     if field_bytes > 0 {
         let [low, high] = first_words(payload);
         cell[6].store(low, Ordering::Relaxed);
@@ -172,7 +164,7 @@ pub(crate) fn end(cell: &Cell, id: u64) {
 
 /// Sets a flag of the span.
 pub(crate) fn mark(cell: &Cell, flag: u16) {
-    cell[5].fetch_or(u64::from(flag) << FLAGS_SHIFT, Ordering::Relaxed);
+    cell[4].fetch_or(u64::from(flag) << FLAGS_SHIFT, Ordering::Relaxed);
 }
 
 /// Returns true if the cell is that of this open span.
@@ -183,7 +175,7 @@ pub(crate) fn is_of(cell: &Cell, id: u64) -> bool {
 
 #[inline(always)]
 fn word_is_of(word: u64, id: u64) -> bool {
-    (word ^ OPEN) >> 32 == id >> INDEX_BITS
+    word == id | OPEN
 }
 
 /// An open span, as its cell shows it.
@@ -199,12 +191,12 @@ pub struct SpanCell {
     pub begun_epoch_nanos: u64,
     /// Where it is.
     pub presence: Presence,
-    /// The index of the shard that has its SPAN_NEW event, and the low 36 bits of the event's seqno.
+    /// The index of the shard that has its SPAN_NEW event, and the event's seqno.
     pub begun_at: (u64, u64),
     /// The flags of its SPAN_NEW event, `HAS_ERROR` (bit 15) and `HAS_RECORDED` (bit 14).
     pub flags: u16,
-    /// The number of the event's fields; 15 if there are 15 or more.
-    pub field_count: u16,
+    /// The number of the event's fields; 255 if there are more.
+    pub field_count: u8,
     pub(super) fields: [u8; INLINE_BYTES],
     pub(super) field_bytes: usize,
 }
@@ -266,23 +258,22 @@ fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
 }
 
 impl SpanCell {
-    /// Returns what the words of the cell with this index mean.
-    pub(super) fn of_words(index: usize, words: &[u64; CELL_WORDS]) -> Self {
-        let generation = words[0] >> 32 & ((1 << GENERATION_BITS) - 1);
+    /// Returns what the words of a cell mean.
+    pub(super) fn of_words(words: &[u64; CELL_WORDS]) -> Self {
         let mut fields = [0; INLINE_BYTES];
         fields[..8].copy_from_slice(&words[6].to_le_bytes());
         fields[8..].copy_from_slice(&words[7].to_le_bytes());
         Self {
-            id: generation << INDEX_BITS | index as u64 & INDEX_MASK,
-            call_site_id: words[0] as u32,
-            parent: words[1] & ID_MASK,
+            id: words[0] & ID_MASK,
+            call_site_id: words[4] as u32,
+            parent: words[1],
             begun_epoch_nanos: words[2],
             presence: read_presence(words[3], words[2]),
-            begun_at: (words[1] >> ID_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
-            flags: (words[5] >> FLAGS_SHIFT) as u16,
-            field_count: (words[5] >> SEQNO_BITS & FIELDS_MAX) as u16,
+            begun_at: (words[5] >> SEQNO_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
+            flags: (words[4] >> FLAGS_SHIFT) as u16,
+            field_count: (words[4] >> COUNT_SHIFT) as u8,
             fields,
-            field_bytes: whole_fields(&fields, ((words[5] >> INLINE_SHIFT) as usize).min(INLINE_BYTES)),
+            field_bytes: whole_fields(&fields, ((words[4] >> INLINE_SHIFT) as usize).min(INLINE_BYTES)),
         }
     }
 }
@@ -308,7 +299,7 @@ mod tests {
         let (call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count) = (1, 0, 0, 7, 9, 0, 1);
         let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count };
         begin(&cell, &span, None, payload);
-        SpanCell::of_words(3, &read(&cell).unwrap()).fields().to_vec()
+        SpanCell::of_words(&read(&cell).unwrap()).fields().to_vec()
     }
 
     #[test]

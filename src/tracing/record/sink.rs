@@ -180,46 +180,20 @@ impl PerfCore {
         span_id
     }
 
-    /// Records a log record of the call site with this metadata. `ext` has the id of the call site.
-    #[inline(always)]
-    pub(super) fn record_log(
+    /// Changes the tables of the present as a log record says that has been recorded, if it says anything.
+    pub(super) fn show_log(
         &self,
-        ring: &Recorder,
-        thread: &ThreadState,
+        (ring, thread): (&Recorder, &ThreadState),
         metadata: &Metadata<'_>,
         ext: PerfExt,
-        fields: EncodedFields<'_>,
+        recorded: Recorded,
+        payload: &[u8],
     ) {
-        let id = ext.call_site_id;
-        let texts = match fields.message {
-            MessageText::Other => None,
-            MessageText::Expected | MessageText::OnePiece(_) => CALL_SITES.texts(id),
-        };
-        let call_site_id = texts.map_or(id, |texts| texts.call_site_id(id, fields.message));
-        let ext = PerfExt { call_site_id, ..ext };
-        if may_mean(metadata) {
-            self.record_meaning(ring, thread, metadata, ext, fields);
-        } else {
-            self.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+        if may_mean(metadata) && recorded.seqno != 0 {
+            let ext = PerfExt { thread_id: (thread.id_word() >> 32) as u32, ..ext };
+            self.show(ring, PerfEvent::Event, &ext, recorded, payload);
+            self.show_meaning(metadata, ext.span_id, recorded.epoch_nanos, payload);
         }
-        if let Some(texts) = texts {
-            texts.learn(id, fields.message);
-        }
-    }
-
-    /// Records a log record that may mean something for the tables of the present.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn record_meaning(
-        &self,
-        ring: &Recorder,
-        thread: &ThreadState,
-        metadata: &Metadata<'_>,
-        ext: PerfExt,
-        fields: EncodedFields<'_>,
-    ) {
-        let recorded = self.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
-        self.show_meaning(metadata, ext.span_id, recorded.epoch_nanos, fields.payload);
     }
 
     /// Records an event with its fields.
@@ -234,20 +208,48 @@ impl PerfCore {
     ) -> Recorded {
         let [span_id, related, ids, flags_and_counts] = ext.to_words();
         let (ids, flags_and_counts) = (ids | thread.id_word(), flags_and_counts | fields.flags_and_counts);
-        let recorded = match fields.epoch_nanos {
-            Some(epoch_nanos) => {
-                let content_ext = [span_id, related, ids, flags_and_counts];
-                ring.core.record_stamped(epoch_nanos, event as u16, content_ext, fields.payload)
-            }
-            None => record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload),
-        };
-        // No log record with fields changes the tables by itself.
-        let may_show = event != PerfEvent::Event || fields.payload.is_empty();
-        if may_show && recorded.seqno != 0 {
+        let recorded = record_fields(ring, event, [span_id, related, ids, flags_and_counts], fields);
+        if recorded.seqno != 0 {
             let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);
             self.show(ring, event, &ext, recorded, fields.payload);
         }
         recorded
+    }
+}
+
+/// Records a log record. `ext` has the id of its call site. If the record may mean something for the tables of the
+/// present, call [`PerfCore::show_log`] then.
+#[inline(always)]
+pub(super) fn record_log(ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) -> Recorded {
+    let id = ext.call_site_id;
+    let texts = match fields.message {
+        MessageText::Other => None,
+        MessageText::Expected | MessageText::OnePiece(_) => CALL_SITES.texts(id),
+    };
+    let call_site_id = texts.map_or(id, |texts| texts.call_site_id(id, fields.message));
+    let recorded = record_event(ring, thread, PerfExt { call_site_id, ..ext }, fields);
+    if let Some(texts) = texts {
+        texts.learn(id, fields.message);
+    }
+    recorded
+}
+
+/// Records an event of the calling thread with its fields.
+#[inline(always)]
+pub(super) fn record_event(ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) -> Recorded {
+    let [span_id, related, ids, flags_and_counts] = ext.to_words();
+    let words = [span_id, related, ids | thread.id_word(), flags_and_counts | fields.flags_and_counts];
+    record_fields(ring, PerfEvent::Event, words, fields)
+}
+
+#[inline(always)]
+fn record_fields(ring: &Recorder, event: PerfEvent, words: [u64; 4], fields: EncodedFields<'_>) -> Recorded {
+    match fields.epoch_nanos {
+        Some(epoch_nanos) => ring.core.record_stamped(epoch_nanos, event as u16, words, fields.payload),
+        None => {
+            let [span_id, related, ids, flags_and_counts] = words;
+            record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload)
+        }
     }
 }
 

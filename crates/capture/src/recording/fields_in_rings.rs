@@ -5,14 +5,14 @@ use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};
 use eventring::schema::perf::{PerfEvent, RawFields};
 use std::collections::HashMap;
 
-/// Number of bits of a seqno that a cell has.
-const SEQNO_BITS: u32 = 36;
+/// What was recorded after the begins of spans, with its time, by span id.
+type Recorded = HashMap<u64, Vec<(u64, Vec<u8>)>>;
 
 /// The fields of spans in the rings of a recorder.
 pub(crate) struct FieldsInRings<'r> {
     shards: HashMap<u32, (&'r Reader, Option<Cursor>)>,
     /// What was recorded after the begins of spans, in the order of time; `None` before somebody asks.
-    recorded: Option<HashMap<u64, Vec<(u64, Vec<u8>)>>>,
+    recorded: Option<Recorded>,
     buffer: Vec<u8>,
 }
 
@@ -38,11 +38,8 @@ impl<'r> FieldsInRings<'r> {
 
     /// Returns the fields of the begin of a span, if its ring still has it.
     fn of_begin(&mut self, span: &SpanCell) -> Option<Vec<u8>> {
-        let (shard, low) = span.begun_at;
+        let (shard, seqno) = span.begun_at;
         let (reader, cursor) = self.shards.get_mut(&(shard as u32))?;
-        let last = reader.info().last_seqno;
-        // The last seqno of the ring that has these low bits.
-        let seqno = last - (last.wrapping_sub(low) & ((1 << SEQNO_BITS) - 1)).min(last);
         let cursor = cursor.get_or_insert_with(|| reader.cursor());
         cursor.seek(Seek::Seqno(seqno));
         let Next::Event(event) = cursor.next() else { return None };
@@ -52,10 +49,10 @@ impl<'r> FieldsInRings<'r> {
     }
 
     /// Reads all that was recorded after begins, once.
-    fn recorded(&mut self) -> &HashMap<u64, Vec<(u64, Vec<u8>)>> {
+    fn recorded(&mut self) -> &Recorded {
         let Self { shards, recorded, buffer } = self;
         recorded.get_or_insert_with(|| {
-            let mut found: HashMap<u64, Vec<(u64, Vec<u8>)>> = HashMap::new();
+            let mut found = Recorded::new();
             for (reader, _) in shards.values() {
                 read_recorded(reader, buffer, |event, payload| {
                     let of_span = found.entry(event.content_ext[0]).or_default();

@@ -125,7 +125,7 @@ fn span_records(span: &SpanCell, task: Option<&TaskCell>, payload: &[u8], record
         thread_id,
         flags: span.flags & NEW_FLAGS,
         field_count: has,
-        missing_fields: span.field_count.saturating_sub(has),
+        missing_fields: u16::from(span.field_count).saturating_sub(has),
         ..of_span
     };
     records.push(PresentRecord::new(PerfEvent::SpanNew, span.begun_epoch_nanos, begun, payload.to_vec()));

@@ -14,7 +14,7 @@ use crate::tracing::record::end_of_thread;
 use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::record::owner_filter;
 use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::sink::Sink;
+use crate::tracing::record::sink::{Sink, record_log};
 use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_map::{MappedSpan, SpanMap};
 use crate::tracing::record::span_stack::Owner;
@@ -284,7 +284,8 @@ where
             let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
             core.encode_fields(thread, ring, call_site_id, visit, |fields| {
-                core.record_log(ring, thread, event.metadata(), ext, fields);
+                let recorded = record_log(ring, thread, ext, fields);
+                core.show_log((ring, thread), event.metadata(), ext, recorded, fields.payload);
             });
         });
     }

@@ -13,6 +13,7 @@ use crate::tracing::record::fields::{
 };
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::present::may_mean;
+use crate::tracing::record::sink::record_event;
 use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::{self, ThreadState};
@@ -40,7 +41,7 @@ pub fn log(site: &'static MacroSite, values: &impl FieldValues) {
 /// been formatted.
 #[inline(always)]
 fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> Option<()> {
-    let call_site_id = site.try_id()?;
+    let call_site_id = site.try_id().filter(|_| !may_mean(site.metadata()))?;
     let core: &'static Arc<PerfCore> = &PERF.installed()?.core;
     let ring = thread.try_ring(core).filter(|_| core.stores_arguments)?;
     let span_id = thread.span_stack.try_current(SCOPES)?;
@@ -53,12 +54,11 @@ fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldVa
         log_as_text(site, thread, values);
         return Some(());
     }
-    record(site, (core, ring), thread, ext, encoder.encoded(Some(epoch_nanos)));
+    record_event(ring, thread, ext, encoder.encoded(Some(epoch_nanos)));
     Some(())
 }
 
-/// Records a log record whose fields are encoded.
-#[inline(always)]
+/// Records a log record whose fields are encoded, and changes the tables of the present if it means something.
 fn record(
     site: &'static MacroSite,
     (core, ring): (&PerfCore, &Recorder),
@@ -66,10 +66,8 @@ fn record(
     ext: PerfExt,
     fields: EncodedFields<'_>,
 ) {
-    if may_mean(site.metadata()) {
-        return core.record_meaning(ring, thread, site.metadata(), ext, fields);
-    }
-    core.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let recorded = record_event(ring, thread, ext, fields);
+    core.show_log((ring, thread), site.metadata(), ext, recorded, fields.payload);
 }
 
 /// Handles every case but a long text.

@@ -7,6 +7,7 @@ use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, encode_large};
 use crate::tracing::record::scope;
+use crate::tracing::record::sink::record_log;
 use crate::tracing::record::thread::ThreadState;
 use tracing_core::Event;
 use tracing_core::field::Visit;
@@ -106,7 +107,8 @@ impl RecorderSubscriber {
         let call_site_id = core.call_site_id(event.metadata());
         let (related, flags) = (thread.instructions(), parent.flags);
         let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
-        core.record_log(ring, thread, event.metadata(), ext, fields);
+        let recorded = record_log(ring, thread, ext, fields);
+        core.show_log((ring, thread), event.metadata(), ext, recorded, fields.payload);
     }
 
     #[cold]

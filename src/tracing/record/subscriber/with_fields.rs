@@ -7,6 +7,7 @@ use crate::span_slab::SPAN_SLAB;
 use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{EncodedFields, SmallEncoder, visit_fields};
+use crate::tracing::record::sink::record_log;
 use crate::tracing::record::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};
@@ -68,7 +69,7 @@ impl RecorderSubscriber {
         id_of(span_id)
     }
 
-    /// Records an event with its fields.
+    /// Records an event with its fields, which means nothing for the tables of the present.
     #[inline(always)]
     pub(super) fn event_with_fields(&self, thread: &ThreadState, event: &Event<'_>) {
         let Some(prepared) = self.try_prepare(thread, event.metadata()) else {
@@ -86,6 +87,6 @@ impl RecorderSubscriber {
             return self.large_event(thread, event, epoch_nanos);
         }
         let fields = encoder.encoded(Some(epoch_nanos));
-        core.record_log(ring, thread, event.metadata(), PerfExt::of_span(span_id, call_site_id), fields);
+        record_log(ring, thread, PerfExt::of_span(span_id, call_site_id), fields);
     }
 }
