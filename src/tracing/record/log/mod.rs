@@ -5,7 +5,7 @@ mod args;
 mod macros;
 
 use crate::recorder::Recorder;
-use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::schema::perf::PerfExt;
 use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{
