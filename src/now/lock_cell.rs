@@ -39,8 +39,7 @@ pub struct LockCell {
     pub lock: u64,
     /// Since when, in nanoseconds since the epoch.
     pub since_epoch_nanos: u64,
-    /// How.
-    pub mode: LockMode,
+    pub(crate) mode: LockMode,
     /// The id of the thread that began the wait, or got the lock.
     pub thread: u32,
     /// The span id of the task that this thread polled; without one, of the innermost span in which it was, or 0.
@@ -50,7 +49,7 @@ pub struct LockCell {
 /// How a lock is held or waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum LockMode {
+pub(crate) enum LockMode {
     /// A mode that this reader does not know.
     Unknown = 0,
     /// A mutex.
@@ -69,17 +68,6 @@ impl LockMode {
             "read" => Self::Read,
             "write" => Self::Write,
             _ => Self::Unknown,
-        }
-    }
-
-    /// Returns the mode's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Mutex => "mutex",
-            Self::Read => "read",
-            Self::Write => "write",
         }
     }
 }
@@ -161,6 +149,17 @@ fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
 }
 
 impl LockCell {
+    /// Returns how the lock is held or waited for: `mutex`, `read` or `write`; empty if that is not known.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match self.mode {
+            LockMode::Unknown => "",
+            LockMode::Mutex => "mutex",
+            LockMode::Read => "read",
+            LockMode::Write => "write",
+        }
+    }
+
     /// Returns true if the lock is waited for.
     #[must_use]
     pub fn waits(&self) -> bool {

@@ -28,7 +28,8 @@ mod writer;
 
 pub(crate) use file::remove_all_dead_tables;
 pub use file::{remove_dead_tables, tables_group};
-pub use lock_cell::{LockCell, LockMode};
+pub use lock_cell::LockCell;
+pub(crate) use lock_cell::LockMode;
 pub use present::{Present, Untabled};
 pub use reader::NowReader;
 pub(crate) use span_cell::{Begun, HAS_ERROR, HAS_RECORDED};

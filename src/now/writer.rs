@@ -41,6 +41,7 @@ enum Array {
 
 /// Returns the path of the file of the present of the recorder whose shard 0 has this path.
 #[must_use]
+#[doc(hidden)]
 pub fn now_path(shard0: &Path) -> PathBuf {
     let mut name = shard0.as_os_str().to_os_string();
     name.push(".now");

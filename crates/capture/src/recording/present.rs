@@ -5,7 +5,7 @@ use super::replay::{RecordingReplay, ReplayBounds, write_error};
 use super::{CaptureRecording, EntryContent, RecordingEntry, RecordingTables, ReplayConsumer};
 use crate::CaptureError;
 use crate::read::present::CapturedPresent;
-use eventring::now::{LockCell, LockMode, Presence, Present, SpanCell, TaskCell};
+use eventring::now::{LockCell, Presence, Present, SpanCell, TaskCell};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{PerfEvent, PerfExt, RawFields, ValueType, flags};
 use eventring::tracing::{CallSite, Catalog, RawRecord};
@@ -68,6 +68,7 @@ impl PresentRecord {
 }
 
 /// Returns the records that show what the tables of a recorder show, in the order of time.
+#[doc(hidden)]
 #[must_use]
 pub fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecord> {
     let tasks: HashMap<u64, &TaskCell> = present.tasks.iter().map(|task| (task.id, task)).collect();
@@ -88,6 +89,7 @@ pub fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecor
 ///
 /// # Errors
 /// The consumer fails.
+#[doc(hidden)]
 pub fn replay_presents(
     recording: &CaptureRecording<'_>,
     presents: &[CapturedPresent],
@@ -183,7 +185,7 @@ impl TaskSites {
                 payload.extend([index, ValueType::U64 as u8, 8, 0]);
                 payload.extend(number.to_le_bytes());
             }
-            let mode = if lock.mode == LockMode::Unknown { "" } else { lock.mode.name() };
+            let mode = lock.mode();
             payload.extend([3, ValueType::Str as u8, mode.len() as u8, 0]);
             payload.extend(mode.as_bytes());
             Some(PresentRecord::new(PerfEvent::Event, lock.since_epoch_nanos, ext, payload))
