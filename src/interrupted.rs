@@ -44,15 +44,30 @@ impl Mark {
     /// Calls `change` like [`Self::during`]. Returns `None`, without a call, if the mark is set already.
     #[inline(always)]
     pub(crate) fn first<R>(&self, change: impl FnOnce() -> R) -> Option<R> {
-        if self.is_set() {
+        if !self.try_set() {
             return None;
+        }
+        let result = change();
+        self.clear();
+        Some(result)
+    }
+
+    /// Sets the mark. Returns false if it is set already. Otherwise call [`Self::clear`] after the change.
+    #[inline(always)]
+    pub(crate) fn try_set(&self) -> bool {
+        if self.is_set() {
+            return false;
         }
         self.0.set(true);
         compiler_fence(Ordering::SeqCst);
-        let result = change();
+        true
+    }
+
+    /// Clears the mark that [`Self::try_set`] has set.
+    #[inline(always)]
+    pub(crate) fn clear(&self) {
         compiler_fence(Ordering::SeqCst);
         self.0.set(false);
-        Some(result)
     }
 }
 

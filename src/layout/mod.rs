@@ -10,6 +10,7 @@ pub mod fit;
 pub mod geometry;
 pub mod header;
 pub mod limits;
+pub mod now;
 pub mod record_error;
 pub mod start_table;
 

@@ -84,11 +84,12 @@ impl Reader {
     #[must_use]
     pub fn end(&self) -> Option<RingEnd> {
         self.state();
-        Some(self.noticed_end()?.seen_at(self.last_event_nanos()))
+        Some(self.noticed_end()?.seen_at(self.last_event_epoch_nanos()))
     }
 
     /// Returns the time of the last event, in nanoseconds since the epoch; 0 if none of the newest was committed.
-    fn last_event_nanos(&self) -> u64 {
+    #[must_use]
+    pub fn last_event_epoch_nanos(&self) -> u64 {
         let mut cursor = self.cursor();
         cursor.seek(Seek::Seqno(self.info().last_seqno.saturating_sub(LAST_EVENTS - 1).max(1)));
         let mut last_nanos = 0;

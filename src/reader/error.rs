@@ -69,12 +69,12 @@ pub enum ReaderErrorKind {
 }
 
 impl ReaderError {
-    pub(super) fn new(kind: ReaderErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ReaderErrorKind, message: impl Into<String>) -> Self {
         let (message, differences) = (message.into(), Vec::new());
         Self(Box::new(Inner { kind, path: None, message, is_of_later_ring: false, differences, source: None }))
     }
 
-    pub(super) fn shm(error: ShmError) -> Self {
+    pub(crate) fn shm(error: ShmError) -> Self {
         let kind = match error.kind() {
             ShmErrorKind::NotFound => ReaderErrorKind::NotFound,
             ShmErrorKind::PermissionDenied => ReaderErrorKind::PermissionDenied,

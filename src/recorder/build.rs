@@ -257,6 +257,11 @@ impl RecorderBuilder {
         self
     }
 
+    /// Returns how the ring's file is to be made.
+    pub(crate) fn create_options(&self) -> &shm::CreateOptions {
+        &self.options
+    }
+
     /// Sets the path of the ring file. This path replaces the path in the configuration string.
     pub(crate) fn at(mut self, path: PathBuf) -> Self {
         self.shard_path = Some(path);

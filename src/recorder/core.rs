@@ -27,6 +27,8 @@ pub(crate) struct Core {
     has_start_table: bool,
     /// The place in which a thread remembers its payload cursor.
     pub(super) place: u8,
+    /// The index of the ring among the shards of its recorder.
+    shard_index: u16,
     /// Tag of `id`, by which a thread finds its payload cursor for this recorder.
     pub(super) tag: OwnerTag,
     pub(super) clock: &'static Clock,
@@ -59,6 +61,7 @@ impl Core {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let overflow_expire_bytes = memory.geometry().overflow_expire_bytes();
         let has_start_table = description.content_type() == table::CONTENT_TYPE && start_table::exists(&memory);
+        let shard_index = memory.header_value(extension::SHARD_INDEX) as u16;
         let writer = RingWriter::new(memory);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -74,6 +77,8 @@ impl Core {
             clock,
             recorded_domains: AtomicU64::new(switch.recorded()),
             has_start_table,
+            // There are 1,024 shards at most.
+            shard_index,
             fork_guard,
             file,
             description,
@@ -107,7 +112,7 @@ impl Core {
 
     /// Returns true if the fork guard knows, without a system call, that this process is not a forked child.
     #[inline(always)]
-    pub(super) fn is_surely_original_process(&self) -> bool {
+    pub(crate) fn is_surely_original_process(&self) -> bool {
         self.fork_guard.is_surely_original_process()
     }
 
@@ -132,6 +137,12 @@ impl Core {
     /// Stores the bits of the domains that are recorded from now on.
     pub(super) fn publish_recorded_domains(&self, domains: u64) {
         self.recorded_domains.store(domains, Ordering::Relaxed);
+    }
+
+    /// Returns the index of the ring among the shards of its recorder.
+    #[inline(always)]
+    pub(crate) fn shard_index(&self) -> u64 {
+        self.shard_index.into()
     }
 
     /// Returns the description of the events that the ring holds.

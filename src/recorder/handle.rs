@@ -77,7 +77,7 @@ impl Recorder {
     /// buffer.
     #[inline(always)]
     pub fn record(&self, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
-        self.core.record(event_type, content_ext, payload)
+        self.core.record(event_type, content_ext, payload).seqno
     }
 
     /// Records an event whose payload consists of several buffers, in order. No memory is allocated to join the

@@ -33,4 +33,5 @@ pub use handle::{Recorder, RecorderStats};
 pub(crate) use header::Shard;
 #[cfg(feature = "context")]
 pub(crate) use header::recorded_program_name;
+pub(crate) use record::Recorded;
 pub use reservation::Reservation;

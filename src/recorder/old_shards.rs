@@ -1,14 +1,16 @@
-//! Removal of the shard files that an earlier recorder of the same name has left.
+//! Removal of the shard files and tables that an earlier recorder of the same name has left.
 
 use crate::layout::extension as ext;
 use crate::layout::header::MAGIC;
+use crate::now::remove_all_dead_tables;
 use crate::shm::{RingFile, remove_dead_parts};
 use std::path::Path;
 
-/// Removes the shard files of dead recorders whose shard 0 had this `path`. Otherwise readers would take these files
-/// for shards of the new ring at `path`. Call this function before the new recorder makes its own shards.
+/// Removes the shard files of dead recorders whose shard 0 had this `path`, and their tables. Otherwise readers would
+/// take the shards for those of the new ring at `path`. Call this function before the new recorder makes its own files.
 pub(super) fn remove(path: &Path) {
     remove_dead_parts(path, |index, file| is_shard(index, file).unwrap_or(false));
+    remove_all_dead_tables(path);
 }
 
 /// Returns `Some(true)` if the file's header states that the file is shard `index` of a recorder, otherwise

@@ -18,6 +18,20 @@ use crate::ring::payload_cursor::PayloadCursor;
 use crate::ring::writer::Unfinished;
 use std::sync::Arc;
 
+/// What became of a recording call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    /// The seqno of the event; 0 if it was not recorded.
+    pub(crate) seqno: u64,
+    /// The time of the event, in nanoseconds since the epoch; 0 if it was not recorded.
+    pub(crate) epoch_nanos: u64,
+}
+
+impl Recorded {
+    /// The event was not recorded.
+    pub(crate) const NOT: Self = Self { seqno: 0, epoch_nanos: 0 };
+}
+
 /// The point at which a fast path stopped without recording its event. The slow path continues from there.
 enum Stopped<'c> {
     /// A stop before the reservation: nothing has been changed.
@@ -28,9 +42,9 @@ enum Stopped<'c> {
 }
 
 impl Core {
-    /// Records an event with one buffer of payload; returns its seqno.
+    /// Records an event with one buffer of payload.
     #[inline(always)]
-    pub(crate) fn record(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> u64 {
+    pub(crate) fn record(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> Recorded {
         self.record_one(|| self.try_now(), event_type, content_ext, payload)
     }
 
@@ -48,7 +62,7 @@ impl Core {
         event_type: u16,
         content_ext: [u64; 4],
         payload: &[u8],
-    ) -> u64 {
+    ) -> Recorded {
         self.record_one(|| Some(epoch_nanos), event_type, content_ext, payload)
     }
 
@@ -59,13 +73,13 @@ impl Core {
         event_type: u16,
         content_ext: [u64; 4],
         payload: &[u8],
-    ) -> u64 {
+    ) -> Recorded {
         let [ext0, ext1, ext2, ext3] = content_ext;
         if payload.is_empty() {
             return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
         match self.try_record(now, event_type, content_ext, payload.len() as u64, payload) {
-            Ok(seqno) => seqno,
+            Ok(recorded) => recorded,
             Err(stopped) => self.record_one_slow(stopped, event_type, ext0, ext1, ext2, ext3, payload),
         }
     }
@@ -76,21 +90,21 @@ impl Core {
         let bytes = total_bytes(payload);
         if bytes == 0 {
             let [ext0, ext1, ext2, ext3] = content_ext;
-            return self.record_empty(event_type, ext0, ext1, ext2, ext3);
+            return self.record_empty(event_type, ext0, ext1, ext2, ext3).seqno;
         }
         match self.try_record(|| self.try_now(), event_type, content_ext, bytes, payload) {
-            Ok(seqno) => seqno,
-            Err(stopped) => self.record_slow(stopped, event_type, content_ext, payload),
+            Ok(recorded) => recorded.seqno,
+            Err(stopped) => self.record_slow(stopped, event_type, content_ext, payload).seqno,
         }
     }
 
-    /// Records an event without payload; returns its seqno.
+    /// Records an event without payload.
     #[inline(never)]
-    fn record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
+    fn record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Recorded {
         if self.is_switched_on()
-            && let Some(seqno) = self.try_record_empty(event_type, ext0, ext1, ext2, ext3)
+            && let Some(recorded) = self.try_record_empty(event_type, ext0, ext1, ext2, ext3)
         {
-            return seqno;
+            return recorded;
         }
         self.record_empty_slow(event_type, ext0, ext1, ext2, ext3)
     }
@@ -111,7 +125,7 @@ impl Core {
         content_ext: [u64; 4],
         bytes: u64,
         payload: &(impl Payload + ?Sized),
-    ) -> Result<u64, Stopped<'c>> {
+    ) -> Result<Recorded, Stopped<'c>> {
         if !self.takes_fast_path(event_type) || bytes > self.payload_bytes_max {
             return Err(Stopped::BeforeReserving);
         }
@@ -128,13 +142,20 @@ impl Core {
         let seqno = claim.seqno;
         let fields = DescriptorFields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
         self.writer.commit(Some(cursor), claim, &fields);
-        Ok(seqno)
+        Ok(Recorded { seqno, epoch_nanos })
     }
 
     /// Records an event without payload on the fast path. The caller has checked that recording is switched on.
     /// Returns `None` if the common case does not apply; then call [`Self::record_empty_slow`].
     #[inline(always)]
-    pub(crate) fn try_record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Option<u64> {
+    pub(crate) fn try_record_empty(
+        &self,
+        event_type: u16,
+        ext0: u64,
+        ext1: u64,
+        ext2: u64,
+        ext3: u64,
+    ) -> Option<Recorded> {
         if !self.is_surely_original_process() {
             return None;
         }
@@ -143,22 +164,22 @@ impl Core {
         let seqno = claim.seqno;
         let content_ext = [ext0, ext1, ext2, ext3];
         self.writer.commit(None, claim, &DescriptorFields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
-        Some(seqno)
+        Some(Recorded { seqno, epoch_nanos })
     }
 
     /// Records an event without payload. This slow path handles every case.
     #[cold]
     #[inline(never)]
-    pub(crate) fn record_empty_slow(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> u64 {
+    pub(crate) fn record_empty_slow(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Recorded {
         if !self.may_record() {
-            return 0;
+            return Recorded::NOT;
         }
         let epoch_nanos = self.clock.now_epoch_nanos();
         let claim = self.writer.reserve_empty();
         let seqno = claim.seqno;
         let content_ext = [ext0, ext1, ext2, ext3];
         self.writer.commit(None, claim, &DescriptorFields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
-        seqno
+        Recorded { seqno, epoch_nanos }
     }
 
     /// Records an event with one buffer of payload, after the fast path has stopped at `stopped`.
@@ -174,7 +195,7 @@ impl Core {
         ext2: u64,
         ext3: u64,
         payload: &[u8],
-    ) -> u64 {
+    ) -> Recorded {
         self.record_slow(stopped, event_type, [ext0, ext1, ext2, ext3], &[payload])
     }
 
@@ -187,13 +208,13 @@ impl Core {
         event_type: u16,
         content_ext: [u64; 4],
         payload: &[&[u8]],
-    ) -> u64 {
+    ) -> Recorded {
         let bytes = total_bytes(payload);
         let (cursor, claim, epoch_nanos) = match stopped {
             Stopped::WhileReserving { cursor, unfinished, epoch_nanos } => {
                 (Some(cursor), self.writer.reserve_slow(cursor, unfinished, bytes), epoch_nanos)
             }
-            Stopped::BeforeReserving if !self.may_record() => return 0,
+            Stopped::BeforeReserving if !self.may_record() => return Recorded::NOT,
             Stopped::BeforeReserving if self.keeps_start_record(event_type) || bytes > self.payload_bytes_max => {
                 return self.record_reserved(event_type, content_ext, bytes, payload);
             }
@@ -207,22 +228,28 @@ impl Core {
         let seqno = claim.seqno;
         if !claim.has_payload_memory() {
             self.commit_without_payload(cursor, claim, fields);
-            return seqno;
+            return Recorded { seqno, epoch_nanos };
         }
         payload.fill(&self.writer, &claim);
         self.writer.commit(cursor, claim, &fields);
-        seqno
+        Recorded { seqno, epoch_nanos }
     }
 
     /// Records an event by a reservation: a start whose record the ring keeps, or an event whose payload is too large,
     /// which becomes a RECORD_ERROR.
     #[cold]
-    fn record_reserved(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], bytes: u64, payload: &[&[u8]]) -> u64 {
-        let Some(mut reservation) = self.reserve_in_place(event_type, content_ext, bytes) else { return 0 };
+    fn record_reserved(
+        self: &Arc<Self>,
+        event_type: u16,
+        content_ext: [u64; 4],
+        bytes: u64,
+        payload: &[&[u8]],
+    ) -> Recorded {
+        let Some(mut reservation) = self.reserve_in_place(event_type, content_ext, bytes) else { return Recorded::NOT };
         for part in payload {
             reservation.append(part);
         }
-        reservation.commit()
+        Recorded { seqno: reservation.commit(), epoch_nanos: self.clock.now_epoch_nanos() }
     }
 
     /// Commits an event that got no payload memory, because stalled writers hold every chunk. The event becomes a

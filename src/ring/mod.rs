@@ -28,7 +28,7 @@ pub(crate) mod heap;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod lifetimes;
 #[cfg(all(test, any(loom, shuttle)))]
-mod models;
+pub(crate) mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod open_reservations;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -64,9 +64,12 @@ pub use system::{
     ForkGuard, Mapping, OwnedRingFile, RingDirectories, RingFile, UnpublishedFile, create, create_memfd, free_bytes,
     lock_state,
 };
+pub(crate) use system::{address_space_limit, allocate_more, lengthen};
 pub use system::{boottime_nanos, keep_loaded, monotonic_nanos, open_file, read_exact_at};
 pub(crate) use system::{current_thread_id, current_thread_name, leave_note};
-pub(crate) use system::{duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_parts};
+pub(crate) use system::{
+    duplicate, is_of_another_user, process_number, realtime_nanos, remove_dead_file, remove_dead_parts,
+};
 
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use linux::publish_process_context;

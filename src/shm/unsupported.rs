@@ -75,6 +75,12 @@ impl AsFd for UnpublishedFile<'_> {
 #[derive(Debug)]
 pub struct OwnedRingFile(Infallible);
 
+impl AsFd for OwnedRingFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.0 {}
+    }
+}
+
 impl OwnedRingFile {
     pub fn keep(&self, _: bool) {
         match self.0 {}
@@ -271,6 +277,8 @@ impl Mapping {
 
     pub fn release_pages(&self) {}
 
+    pub fn leave_out_of_cores(&self) {}
+
     pub fn next_data(&self, offset: u64) -> Option<u64> {
         Some(offset)
     }
@@ -360,7 +368,21 @@ pub fn lock_state(_: impl AsFd) -> LockState {
     LockState::Unknown
 }
 
+pub(crate) fn remove_dead_file(_: &Path, _: impl Fn(&RingFile) -> bool) {}
+
 pub(crate) fn remove_dead_parts(_: &Path, _: impl Fn(u64, &RingFile) -> bool) {}
+
+pub(crate) fn lengthen(_: impl AsFd, _: u64) -> Result<(), ShmError> {
+    Err(unsupported("allocate ring file"))
+}
+
+pub(crate) fn address_space_limit() -> u64 {
+    u64::MAX
+}
+
+pub(crate) fn allocate_more(_: impl AsFd, _: u64, _: u64) -> bool {
+    false
+}
 
 pub(crate) fn process_number() -> u64 {
     std::process::id().into()

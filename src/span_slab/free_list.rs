@@ -73,23 +73,38 @@ impl FreeList {
     /// Adds a cell. Returns false and changes nothing if there is no room, or if the list is being changed.
     #[inline(always)]
     pub(super) fn push(&self, index: u64) -> bool {
-        self.close_and_push(index, || ())
+        let may_push = self.may_push_closed();
+        if may_push {
+            self.push_closed(index);
+        }
+        may_push
     }
 
-    /// Adds a cell like [`Self::push`], after `close` has closed it. Code that interrupts the thread does not find an
-    /// open cell in the list. If there is no room, `close` is not called.
+    /// Marks that the index of a cell is about to be pushed. Returns false if there is no room, or if the list is
+    /// already being changed by the code that this call interrupts. After true, close the cell, and then call
+    /// [`Self::push_closed`]. (Two functions, because the compiler makes a closure a function of its own.)
     #[inline(always)]
-    pub(super) fn close_and_push(&self, index: u64, close: impl FnOnce()) -> bool {
-        let is_added = self.is_changing.first(|| {
-            let len = self.len.get();
-            let Some(last) = self.indices.get(len as usize) else { return false };
-            close();
+    pub(super) fn may_push_closed(&self) -> bool {
+        if !self.is_changing.try_set() {
+            return false;
+        }
+        let has_room = (self.len.get() as usize) < self.indices.len();
+        if !has_room {
+            self.is_changing.clear();
+        }
+        has_room
+    }
+
+    /// Adds the index of a cell that was closed after [`Self::may_push_closed`].
+    #[inline(always)]
+    pub(super) fn push_closed(&self, index: u64) {
+        let len = self.len.get();
+        if let Some(last) = self.indices.get(len as usize) {
             // Indices have 24 bits, so the cast loses nothing.
             last.set(index as u32);
             self.len.set(len + 1);
-            true
-        });
-        is_added == Some(true)
+        }
+        self.is_changing.clear();
     }
 
     #[cfg(test)]

@@ -169,6 +169,13 @@ impl SpanSlab {
     /// Drops a handle of a span: lowers the handle count by one. If this was the last handle, frees the cell.
     #[inline(always)]
     pub(crate) fn drop_handle(&self, free: &FreeList, id: u64) -> Dropped {
+        self.drop_handle_and(free, id, || ())
+    }
+
+    /// Drops a handle of a span like [`Self::drop_handle`]. If this was the last handle, calls `ended` before
+    /// another span may have the cell.
+    #[inline(always)]
+    pub(crate) fn drop_handle_and(&self, free: &FreeList, id: u64, ended: impl FnOnce()) -> Dropped {
         let index = id & INDEX_MASK;
         let Some(cell) = self.cell(index) else { return Dropped::Unknown };
         if cell.id.load(Ordering::Relaxed) != id {
@@ -186,11 +193,13 @@ impl SpanSlab {
         match state as u32 {
             0 => Dropped::Unknown,
             1 => {
+                let call_site_id = (state >> 32) as u32;
                 cell.id.store(id | CLOSED, Ordering::Relaxed);
+                ended();
                 if id & !LAYER_BIT <= BELOW_LAST_IDS {
                     self.free(free, index);
                 }
-                Dropped::Last((state >> 32) as u32)
+                Dropped::Last(call_site_id)
             }
             _ => Dropped::Open,
         }
@@ -198,9 +207,10 @@ impl SpanSlab {
 
     /// Drops the handle of a span that has only one handle, and frees its cell. Returns the call site of the span.
     /// Returns `None` and changes nothing in any other case: there are other handles, the cell is not in the first
-    /// block, the cell has had its last generation, or the thread's free list has no room.
+    /// block, the cell has had its last generation, or the thread's free list has no room. Calls `ended` before
+    /// another span may have the cell.
     #[inline(always)]
-    pub(crate) fn try_drop_only_handle(&self, free: &FreeList, id: u64) -> Option<u32> {
+    pub(crate) fn try_drop_only_handle(&self, free: &FreeList, id: u64, ended: impl FnOnce()) -> Option<u32> {
         let index = id & INDEX_MASK;
         let cell = self.first.get(index as usize)?;
         if cell.id.load(Ordering::Relaxed) != id {
@@ -208,21 +218,30 @@ impl SpanSlab {
         }
         // Acquire, as in `drop_handle`.
         let state = cell.state.load(Ordering::Acquire);
-        let close = || cell.id.store(id | CLOSED, Ordering::Relaxed);
-        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.close_and_push(index, close) {
+        let call_site_id = (state >> 32) as u32;
+        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.may_push_closed() {
             return None;
         }
-        Some((state >> 32) as u32)
+        cell.id.store(id | CLOSED, Ordering::Relaxed);
+        ended();
+        free.push_closed(index);
+        Some(call_site_id)
     }
 
     /// Closes an open span of a layer, and frees its cell. Returns false and changes nothing if the cell is not in the
-    /// first block or has had its last generation, or if the thread's free list has no room.
+    /// first block or has had its last generation, or if the thread's free list has no room. Calls `ended` before
+    /// another span may have the cell.
     #[inline(always)]
-    pub(crate) fn try_close_of_layer(&self, free: &FreeList, id: u64) -> bool {
+    pub(crate) fn try_close_of_layer(&self, free: &FreeList, id: u64, ended: impl FnOnce()) -> bool {
         let index = id & INDEX_MASK;
         let Some(cell) = self.first.get(index as usize) else { return false };
-        let close = || cell.id.store(id | CLOSED, Ordering::Relaxed);
-        id & !LAYER_BIT <= BELOW_LAST_IDS && free.close_and_push(index, close)
+        if id & !LAYER_BIT > BELOW_LAST_IDS || !free.may_push_closed() {
+            return false;
+        }
+        cell.id.store(id | CLOSED, Ordering::Relaxed);
+        ended();
+        free.push_closed(index);
+        true
     }
 
     /// Returns true if the span with this id is open. Another thread may close the span at any time, unless the caller

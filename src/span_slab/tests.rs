@@ -11,6 +11,30 @@ fn slab() -> SpanSlab {
 }
 
 #[test]
+fn nobody_gets_the_cell_of_a_span_before_its_end_was_told() {
+    let slab = SpanSlab::new();
+    let (free, other) = (FreeList::new(), FreeList::new());
+    let first = |id: u64| id & INDEX_MASK;
+    for way in 0..3 {
+        let id = slab.create::<false>(&free, 7).unwrap();
+        let told = std::cell::Cell::new(0);
+        // Another thread, and code that interrupts this one.
+        let ended = || {
+            let others = [&other, &free].map(|list| slab.create::<false>(list, 8).unwrap());
+            assert!(others.iter().all(|other| first(*other) != first(id)), "{way}");
+            others.iter().for_each(|other| assert_eq!(slab.drop_handle(&free, *other), Dropped::Last(8)));
+            told.set(told.get() + 1);
+        };
+        match way {
+            0 => assert_eq!(slab.drop_handle_and(&free, id, ended), Dropped::Last(7)),
+            1 => assert_eq!(slab.try_drop_only_handle(&free, id, ended), Some(7)),
+            _ => assert!(slab.try_close_of_layer(&free, id, ended)),
+        }
+        assert_eq!((told.get(), slab.is_open(id)), (1, false), "{way}");
+    }
+}
+
+#[test]
 fn a_span_is_closed_by_its_last_handle_and_its_id_is_not_used_again() {
     let (slab, free) = (slab(), FreeList::new());
     let id = slab.create::<false>(&free, 7).unwrap();
@@ -66,7 +90,7 @@ fn a_cell_whose_generations_are_used_up_is_not_used_again_and_no_id_comes_twice(
     for n in 0..3 * u64::from(CHAIN) * GENERATION_MAX + 7 {
         let id = slab.create::<false>(&free, 1).unwrap();
         assert!(ids.insert(id), "{id:#x} again");
-        if n % 2 == 0 || slab.try_drop_only_handle(&free, id).is_none() {
+        if n % 2 == 0 || slab.try_drop_only_handle(&free, id, || ()).is_none() {
             assert_eq!(slab.drop_handle(&free, id), Dropped::Last(1));
         }
     }

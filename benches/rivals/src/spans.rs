@@ -6,6 +6,7 @@ use crate::interleave::{Cases, fastest};
 use crate::recording::{SHARD, warm_recorder, warm_reference};
 use eventring::tracing::{PERF, PerfRecorder, RecorderLayer, RecorderSubscriber};
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tracing::Dispatch;
 use tracing_subscriber::Registry;
@@ -63,9 +64,11 @@ pub fn time(operations: u64, operation: impl Fn(u64)) -> Duration {
     start.elapsed()
 }
 
-/// Makes a perf recorder of default sizes in anonymous memory.
+/// Makes a perf recorder of default sizes, with a name, as programs have it. Its files go with it.
 pub fn perf_recorder() -> PerfRecorder {
-    PerfRecorder::builder().anonymous().build().expect("memory for a ring")
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("eventring-rivals-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+    PerfRecorder::builder().config(name.as_str()).build().expect("memory for a ring")
 }
 
 pub fn measure(rounds: usize) -> Medians {

@@ -83,6 +83,7 @@ pub use read::events::{ContentRef, RecordRef};
 #[doc(hidden)]
 pub use read::kept::{KeptBlocks, RingLoss};
 #[doc(hidden)]
+pub use read::present::CapturedPresent;
 pub use read::process_end::CapturedLife;
 #[doc(hidden)]
 pub use read::workers::worker_threads;

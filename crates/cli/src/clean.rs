@@ -1,7 +1,7 @@
 //! `eventring clean`.
 
 use super::exit::{Exit, Failure};
-use crate::input::directories::{self, ShardRole};
+use crate::input::directories::{self, ShardRole, TablesFile};
 use crate::input::state::writer;
 use crate::text::format::{bytes, counted, one_line};
 use crate::text::paint::{DIM, GOOD};
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Remove the files that dead programs have left: rings, shards, unfinished files
+/// Remove the files that dead programs have left: rings with their shards and tables, unfinished files
 ///
 /// These files are never removed: a ring whose program lives, a ring that its program has ended and kept (but see
 /// --ended), a snapshot, a file that is not a ring, and a file of another user. The events of a removed ring are lost;
@@ -40,6 +40,7 @@ pub(super) struct Args {
 enum Reason {
     WriterDied,
     Orphaned,
+    OrphanedTables,
     Unfinished,
     BeingCreated,
     Ended,
@@ -62,8 +63,8 @@ struct CleanedFile {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let (directories, files) = files(&args.targets)?;
-    // The files are taken in reverse order, so that the shards of a recorder are removed before its shard 0. A shard
-    // without its shard 0 would be reported as an orphan.
+    // The files are taken in reverse order, so that the shards and tables of a recorder are removed before its shard 0.
+    // Without their shard 0 they would be reported as orphans.
     let mut done: Vec<CleanedFile> = files.iter().rev().filter_map(|path| args.clean_file(path)).collect();
     done.reverse();
     let mut out = anstream::stdout().lock();
@@ -121,8 +122,8 @@ fn places(target: &Path) -> (Vec<PathBuf>, Option<&std::ffi::OsStr>) {
     }
 }
 
-/// Returns true if `file` is the ring with the name `ring`, one of its shards, or a temporary file that a program has
-/// left while it was making the ring or a shard.
+/// Returns true if `file` is the ring with the name `ring`, one of its shards, its tables, or a temporary file that a
+/// program has left while it was making one of these.
 fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     let Some(rest) = name.strip_prefix(ring.as_encoded_bytes()) else { return false };
@@ -132,7 +133,7 @@ fn belongs_to(file: &Path, ring: &std::ffi::OsStr) -> bool {
         Some((rest, pid)) => (rest, is_number(pid) || pid == "lock"),
         None => (rest, true),
     };
-    is_whole && (rest.is_empty() || rest.strip_prefix('.').is_some_and(is_number))
+    is_whole && (rest.is_empty() || rest == ".now" || rest.strip_prefix('.').is_some_and(is_number))
 }
 
 impl Args {
@@ -158,6 +159,24 @@ impl Args {
             Ok(None) if directories::is_unfinished(path, &metadata) => return done(false, Reason::BeingCreated),
             Ok(None) => {}
             Err(error) => return done(false, problem(&error)),
+        }
+        if let Some(tables) = TablesFile::at(path) {
+            let why = match tables.ring_state {
+                None => Reason::OrphanedTables,
+                Some(RingState::WriterDied) => Reason::WriterDied,
+                Some(RingState::Ended) if self.ended => Reason::Ended,
+                // The report has the ring's entry.
+                Some(_) => return None,
+            };
+            // The file is as long as all cells would need, and has memory behind those that were used.
+            return match StaleFile::lock_own(path) {
+                Ok(Some(stale)) if stale.id() == tables.id => {
+                    self.remove(stale);
+                    Some(CleanedFile { bytes: metadata.blocks() * 512, ..done(true, why)? })
+                }
+                Ok(_) => None,
+                Err(error) => done(false, problem(&error)),
+            };
         }
         let reader = match Reader::options().header_only().open(path) {
             Ok(reader) => reader,
@@ -241,6 +260,7 @@ impl Reason {
         match self {
             Self::WriterDied => ("writer_died", "its writer died".into()),
             Self::Orphaned => ("orphaned_shard", "a shard whose recorder died".into()),
+            Self::OrphanedTables => ("orphaned_tables", "tables of a recorder that is gone".into()),
             Self::Unfinished => ("unfinished", "it was never finished".into()),
             Self::BeingCreated => ("in_the_making", "it is just being created".into()),
             Self::Ended => ("ended", "its program has ended it".into()),
@@ -260,12 +280,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_shards_and_unfinished_files_belong_to_a_ring() {
+    fn only_shards_tables_and_unfinished_files_belong_to_a_ring() {
         let is = |file: &str| belongs_to(&Path::new("/dir").join(file), "shop".as_ref());
-        for file in ["shop", "shop.1", "shop.12", "shop.~77", "shop.3.~77", "shop.~lock", "shop.2.~lock"] {
+        for file in [
+            "shop",
+            "shop.1",
+            "shop.12",
+            "shop.~77",
+            "shop.3.~77",
+            "shop.now",
+            "shop.now.~77",
+            "shop.~lock",
+            "shop.2.~lock",
+        ] {
             assert!(is(file), "{file}");
         }
-        for file in ["shop2", "shop.old", "shop.1.2", "shop.", "shop.~", "shop.~x", "shop.x.~7", "sho", "my-shop"] {
+        for file in [
+            "shop2",
+            "shop.old",
+            "shop.1.2",
+            "shop.",
+            "shop.~",
+            "shop.~x",
+            "shop.x.~7",
+            "shop.now.1",
+            "shopnow",
+            "sho",
+            "my-shop",
+        ] {
             assert!(!is(file), "{file}");
         }
     }

@@ -27,12 +27,18 @@ impl SpanAge {
         Self { nanos, conditions, tested: HashSet::new() }
     }
 
+    pub(super) fn nanos(&self) -> u64 {
+        self.nanos
+    }
+
     /// Calls `test` with each open span that has reached the age since the last tick.
     pub(super) fn tick(&mut self, state: LiveState<'_>, last_tick_nanos: u64, mut test: impl FnMut(&OpenSpan<'_>)) {
         state.each_grown_older(self.nanos, last_tick_nanos, |span| {
             // After a loss, spans look open that were closed long ago. If the close comes after all, it shows how long
-            // the span was open.
-            if !span.may_have_closed() && self.tested.insert((span.program_index(), span.id())) {
+            // the span was open. Tables of the present know it.
+            let in_tables = state.core.tables.have_span(span.program_index(), span.id().get());
+            let is_open = in_tables.unwrap_or_else(|| !span.may_have_closed());
+            if is_open && self.tested.insert((span.program_index(), span.id())) {
                 test(span);
             }
         });

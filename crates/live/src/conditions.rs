@@ -2,6 +2,7 @@
 
 use super::ages::SpanAge;
 use super::condition::{Condition, Truth};
+use super::looks::PresentAges;
 use super::observation::Observation;
 use super::occurrence::Occurrence;
 use super::options::LiveOptions;
@@ -59,7 +60,11 @@ impl ConditionSet {
 
     /// Adds to the options of an engine the windows that the conditions need, and the tasks.
     pub fn options(&self, options: LiveOptions) -> LiveOptions {
-        let options = if self.phases.is_empty() { options } else { options.with_tasks() };
+        let mut options = if self.phases.is_empty() { options } else { options.with_tasks() };
+        let is_all = self.conditions.iter().all(Condition::is_about_present);
+        let open: Vec<u64> = self.ages.iter().map(SpanAge::nanos).collect();
+        let ages = PresentAges { open, phases: self.phases.ages().collect(), is_all };
+        options.present = Some(ages).filter(|ages| !ages.is_empty());
         let needed = self.conditions.iter().flat_map(Condition::rates).map(|(_, window)| window);
         let mut windows = options.windows.clone();
         needed.for_each(|window| windows.push(window));
@@ -78,6 +83,10 @@ impl ConditionSet {
     ///
     /// What a task does is tested in the same way, once at each age that the condition names: at a tick while it lasts,
     /// or at its end. It is not tested at a tick while events about it may have been lost.
+    ///
+    /// Where programs have tables of the present, a span or task is tested at a tick only if the tables say the same of
+    /// it. If all conditions are about the present, the engine reads the tables alone ([`Live`](super::Live)): then
+    /// nothing is tested that has ended.
     ///
     /// Rates and percentiles are tested at each tick; a condition that holds at a tick must not hold at a later one
     /// before it is fulfilled again. At other times they count only together with what happens.
@@ -148,7 +157,8 @@ impl ConditionSet {
                 self.held[index] = holds;
             }
         }
-        self.last_tick_nanos = state.now_epoch_nanos();
+        // At the end of a watch that has read nothing of the rings, their state has no time.
+        self.last_tick_nanos = self.last_tick_nanos.max(state.now_epoch_nanos());
     }
 
     /// Tests the conditions on a signal that the program got.

@@ -6,6 +6,7 @@ use super::order::SpanOrder;
 use super::rings::See;
 use super::series::SeriesTable;
 use super::state::LiveState;
+use super::tables::PresentTables;
 use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
@@ -28,6 +29,8 @@ pub(super) struct LiveCore {
     /// The time from which on all events are known; `None` if nothing was overwritten before.
     pub(super) known_since_nanos: Option<u64>,
     pub(super) counts: LiveCounts,
+    /// The tables of the present, if somebody asks for them.
+    pub(super) tables: PresentTables,
 }
 
 /// Counts since the engine began.
@@ -80,6 +83,7 @@ impl LiveCore {
             has_lost_first: Vec::new(),
             known_since_nanos: None,
             counts: LiveCounts::default(),
+            tables: PresentTables::default(),
         }
     }
 

@@ -41,6 +41,8 @@
 //! | `occurrence` | what conditions are tested on |
 //! | `conditions` | conditions that are tested on all that happens |
 //! | `ages` | the ages at which open spans are tested |
+//! | `looks` | looking at tables of the present, instead of reading rings |
+//! | `tables` | the tables of the present of all programs |
 //! | `core` | the effect of each event on the state |
 //! | `open` | the open spans |
 //! | `task_phases` | what tasks do, for how long, and the ages at which that is tested |
@@ -66,6 +68,7 @@ mod fields;
 #[doc(hidden)]
 #[allow(missing_docs, reason = "for tests of the crates above")]
 pub mod fixture;
+mod looks;
 #[cfg(all(test, target_os = "linux"))]
 mod memory_tests;
 mod observation;
@@ -78,6 +81,7 @@ mod rates_tests;
 mod rings;
 mod series;
 mod state;
+mod tables;
 mod task_phases;
 #[cfg(test)]
 mod task_phases_tests;

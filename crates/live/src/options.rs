@@ -1,5 +1,6 @@
 //! The limits of the engine.
 
+use super::looks::PresentAges;
 use std::time::Duration;
 
 /// The limits of a [`Live`](super::Live).
@@ -11,12 +12,21 @@ pub struct LiveOptions {
     pub(super) windows: Vec<Duration>,
     pub(super) has_self_times: bool,
     pub(super) has_tasks: bool,
+    /// What somebody wants to know of the tables of the present, if anything.
+    pub(super) present: Option<PresentAges>,
 }
 
 impl Default for LiveOptions {
     fn default() -> Self {
         let windows = [1, 10, 60].map(Duration::from_secs).to_vec();
-        Self { open_spans_max: 1_000_000, names_max: 512, windows, has_self_times: true, has_tasks: false }
+        Self {
+            open_spans_max: 1_000_000,
+            names_max: 512,
+            windows,
+            has_self_times: true,
+            has_tasks: false,
+            present: None,
+        }
     }
 }
 

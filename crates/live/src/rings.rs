@@ -1,13 +1,14 @@
 //! Reading rings without end, or a capture up to a time.
 
 use super::core::{LiveConsumer, LiveCore, replay};
+use super::looks::{Looks, show_records};
 use super::observation::{Observation, ProgramEnd};
 use super::options::LiveOptions;
 use super::state::LiveState;
 use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{
-    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, write_error,
+    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, present_records, write_error,
 };
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
 use std::io;
@@ -26,18 +27,24 @@ const SURE_NANOS: u64 = 5_000_000;
 const END_PATIENCE: Duration = Duration::from_millis(50);
 
 /// The engine: follows rings, keeps the state of their programs, and says what it sees.
+///
+/// If a [`ConditionSet`](super::ConditionSet) has made its options, and all conditions are about the present, it reads
+/// the tables of the present that the programs have, and nothing of the rings. It then sees a tick whenever a span or
+/// task has reached an age, with a state that has such spans alone.
 pub struct Live {
-    entries: RingEntries,
+    pub(super) options: LiveOptions,
+    pub(super) entries: RingEntries,
     replay: RecordingReplay,
-    core: LiveCore,
+    pub(super) core: LiveCore,
     /// The time at which the engine began, in nanoseconds since the epoch.
     attached_nanos: u64,
-    next_tick: Instant,
+    pub(super) next_tick: Instant,
     /// For each process, when its end was noticed, and whether the end was told.
     ends: Vec<NoticedEnd>,
     has_present: bool,
     /// The problems of the capture; `None` if rings are read.
     problems: Option<Vec<String>>,
+    pub(super) looks: Looks,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -63,8 +70,8 @@ pub(super) trait See: FnMut(&Observation<'_>, LiveState<'_>) {}
 impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Those who are told what the engine reads.
-struct Watchers<'w, S, C> {
-    see: &'w mut S,
+pub(super) struct Watchers<'w, S, C> {
+    pub(super) see: &'w mut S,
     also: &'w mut C,
 }
 
@@ -80,14 +87,15 @@ impl Live {
     #[must_use]
     pub fn new(mut set: RingSet, options: &LiveOptions) -> Self {
         set.set_wait(WaitStrategy::Sleep(PAUSE));
-        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options));
+        let mut live = Self::with(RingEntries::new(set), replay(options), LiveCore::new(options), options);
         live.grow();
         live.notice_ends(Instant::now());
         live
     }
 
-    fn with(entries: RingEntries, replay: RecordingReplay, core: LiveCore) -> Self {
+    fn with(entries: RingEntries, replay: RecordingReplay, core: LiveCore, options: &LiveOptions) -> Self {
         Self {
+            options: options.clone(),
             entries,
             replay,
             core,
@@ -96,6 +104,7 @@ impl Live {
             ends: Vec::new(),
             has_present: false,
             problems: None,
+            looks: Looks::default(),
         }
     }
 
@@ -137,7 +146,51 @@ impl Live {
             let mut consumer = LiveConsumer { core: &mut core, see, also: &mut () };
             replay.step(&entry, &mut consumer).map_err(write_error)?;
         }
-        let mut end_nanos = if is_cut { until } else { 0 };
+        let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
+        let end_nanos = if is_cut { until } else { 0 };
+        Self::at_end_of(&recording, (replay, core, entries.into_tables()), problems, (end_nanos, until), (options, see))
+    }
+
+    /// Shows what tables of the present showed at the end of a capture: its events are not read, and nothing is in
+    /// doubt. Returns `None` if it has rings without such tables.
+    ///
+    /// # Errors
+    /// The capture is damaged.
+    pub fn of_captured_present(capture: &CaptureFile, options: &LiveOptions) -> Result<Option<Self>, CaptureError> {
+        let recording = CaptureRecording::new(capture)?;
+        let presents = capture.presents()?;
+        let has_tables =
+            |recorder: &u32| presents.iter().any(|of| of.ring == *recorder && of.present.untabled.spans == 0);
+        let rings = recording.rings();
+        if !(0..rings.count() as u32).all(|ring| rings.is_perf(ring)) || !rings.recorders().iter().all(has_tables) {
+            return Ok(None);
+        }
+        let (mut replay, mut core) = (replay(options), LiveCore::new(options));
+        let mut tables = recording.entries().into_tables();
+        replay.grow(&tables);
+        core.grow(&tables);
+        let see = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
+        for of in &presents {
+            let Some(shard) = tables.rings.origin(of.ring).shard else { continue };
+            for record in present_records(&of.present, &tables.catalogs[shard.recorder_index]) {
+                let Some(entry) = record.entry(&mut tables, of.ring) else { continue };
+                let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
+                replay.step(&entry, &mut consumer).map_err(write_error)?;
+            }
+        }
+        let problems = capture.problems().to_vec();
+        Self::at_end_of(&recording, (replay, core, tables), problems, (0, u64::MAX), (options, see)).map(Some)
+    }
+
+    /// Ends what was read of a capture at these times: at least, and at most.
+    fn at_end_of(
+        recording: &CaptureRecording<'_>,
+        (replay, mut core, tables): (RecordingReplay, LiveCore, RecordingTables),
+        problems: Vec<String>,
+        (mut end_nanos, until): (u64, u64),
+        (options, see): (&LiveOptions, &mut impl See),
+    ) -> Result<Self, CaptureError> {
+        let capture = recording.capture;
         for (process, number) in core.processes.iter_mut().zip(recording.processes()) {
             let life = capture.life_of(*number);
             // A program that still ran at the end of the capture did so until then, with or without events.
@@ -151,13 +204,53 @@ impl Live {
                 process.end = Some(end);
             }
         }
-        let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let no_rings = RingSet::options().from_readers(Vec::new());
-        let entries = RingEntries::with_tables(no_rings, entries.into_tables());
-        let mut live = Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core) };
+        let entries = RingEntries::with_tables(no_rings, tables);
+        let mut live =
+            Self { has_present: true, problems: Some(problems), ..Self::with(entries, replay, core, options) };
         let watchers = &mut Watchers { see, also: &mut () };
         live.advance(end_nanos.min(until), watchers).and_then(|()| live.close_all(watchers)).map_err(write_error)?;
         Ok(live)
+    }
+
+    /// Shows the present of rings as their tables of the present have it: nothing is read of the rings, nothing is in
+    /// doubt, and there are no counts of what was before. Returns `None` if a ring is no perf ring, or has no tables.
+    #[must_use]
+    pub fn of_present(set: RingSet, options: &LiveOptions) -> Option<Self> {
+        Self::with_present(RingEntries::new(set), options)
+    }
+
+    /// Shows the present of the same rings again, as [`Self::of_present`] does.
+    #[must_use]
+    pub fn present_again(self, options: &LiveOptions) -> Option<Self> {
+        Self::with_present(self.entries, options)
+    }
+
+    fn with_present(entries: RingEntries, options: &LiveOptions) -> Option<Self> {
+        let mut live = Self::with(entries, replay(options), LiveCore::new(options), options);
+        live.grow();
+        let recorders = live.tables().rings.recorders().to_vec();
+        let is_of_spans = |ring: u32| live.tables().rings.is_perf(ring);
+        if recorders.is_empty() || !(0..live.tables().rings.count() as u32).all(is_of_spans) {
+            return None;
+        }
+        let asked_nanos = Clock::global().now_epoch_nanos();
+        for recorder in recorders {
+            let (records, last_nanos) = live.entries.present(recorder)?;
+            let process = live.tables().rings.origin(recorder).process_index;
+            let last = &mut live.core.processes[process].last_nanos;
+            *last = last_nanos.max(*last);
+            let records = records.iter().map(|record| (recorder, record));
+            show_records(&mut live.entries, records, &mut live.replay, &mut live.core);
+        }
+        let to = &mut Watchers { see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: &mut () };
+        live.notice_ends(Instant::now());
+        match live.ends.iter().all(|end| end.noticed.is_some()) {
+            true => live.end(to).ok()?,
+            false => live.advance(asked_nanos, to).ok()?,
+        }
+        live.has_present = true;
+        Some(live)
     }
 
     /// Follows a further ring, with all its shards, from its oldest events on.
@@ -196,7 +289,7 @@ impl Live {
     /// that of the present.
     #[must_use]
     pub fn has_reached_present(&self) -> bool {
-        self.has_present || self.state().now_epoch_nanos() >= self.attached_nanos
+        self.has_present || self.is_looking() || self.state().now_epoch_nanos() >= self.attached_nanos
     }
 
     /// Reads events for this time, or until the programs have ended. Waits if there are none. Calls `see` with
@@ -223,6 +316,9 @@ impl Live {
     ) -> io::Result<LiveProgress> {
         if self.problems.is_some() {
             return Ok(LiveProgress::Ended);
+        }
+        if self.is_looking() {
+            return self.look_for(time, to);
         }
         let until = Instant::now() + time;
         let mut events = 0;
@@ -278,9 +374,12 @@ impl Live {
     }
 
     /// Makes room for the rings and processes that are known.
-    fn grow(&mut self) {
+    pub(super) fn grow(&mut self) {
         self.replay.grow(self.entries.tables());
         self.core.grow(self.entries.tables());
+        if self.options.present.is_some() {
+            self.core.tables.grow(&self.entries);
+        }
         self.ends.resize(self.core.processes.len(), NoticedEnd::default());
     }
 
@@ -338,7 +437,7 @@ impl Live {
     }
 
     /// Asks the operating system which programs have ended.
-    fn notice_ends(&mut self, now: Instant) {
+    pub(super) fn notice_ends(&mut self, now: Instant) {
         for (index, end) in self.ends.iter_mut().enumerate().filter(|(_, end)| end.noticed.is_none()) {
             let (tables, all) = (self.entries.tables(), self.entries.set().rings());
             let rings = || tables.rings.of_process(index).filter_map(|ring| all[ring as usize].reader());
@@ -373,7 +472,7 @@ impl Live {
         Ok(())
     }
 
-    fn end<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
+    pub(super) fn end<S: See, C: ReplayConsumer>(&mut self, to: &mut Watchers<'_, S, C>) -> io::Result<()> {
         self.has_present = true;
         let now = Instant::now();
         self.grow();

@@ -73,7 +73,8 @@ impl std::fmt::Debug for TaskPhase<'_> {
 }
 
 impl<'s> LiveState<'s> {
-    /// Calls `f` with what each open task does now, if no event was lost since it was told. Without
+    /// Calls `f` with what each open task does now, if tables of the present say so, or without tables, if no event was
+    /// lost since it was told. Without
     /// [`LiveOptions::with_tasks`](super::LiveOptions::with_tasks), there are none.
     pub fn each_task_phase(&self, mut f: impl FnMut(&TaskPhase<'s>)) {
         let Some(tasks) = &self.core.tasks else { return };
@@ -81,7 +82,9 @@ impl<'s> LiveState<'s> {
             let Some(of_process) = self.core.processes.get(process) else { continue };
             let until_epoch_nanos = of_process.now_nanos(self.replayed.now_nanos);
             for (id, task) in tasks.of_process(process) {
-                if tasks.is_certain(process, task)
+                // Where there are tables of the present, they know whether the task still does this.
+                let in_tables = self.core.tables.have_phase(process, id.get(), &task.phase);
+                if in_tables.unwrap_or_else(|| tasks.is_certain(process, task))
                     && !task.phase.state.is_over()
                     && let Some(span) = self.replayed.span(process, id)
                 {
@@ -108,6 +111,11 @@ impl PhaseAges {
             Some((_, _, conditions)) => conditions.push(condition),
             None => self.ages.push((nanos, state, vec![condition])),
         }
+    }
+
+    /// Returns the states and the ages that are tested.
+    pub(super) fn ages(&self) -> impl Iterator<Item = (TaskState, u64)> {
+        self.ages.iter().map(|(nanos, state, _)| (*state, *nanos))
     }
 
     pub(super) fn is_empty(&self) -> bool {

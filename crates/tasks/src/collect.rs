@@ -5,6 +5,7 @@ use super::finished::Finished;
 use super::locks::{Known, Locks, Turn};
 use super::open::{OpenTasks, TaskChange, TaskEvent};
 use super::place::places;
+use super::present::PresentTasks;
 use super::seen::{TARGET, number};
 use super::task::Tally;
 use super::{Question, TaskState};
@@ -26,6 +27,7 @@ pub(crate) struct Collector {
     finished: Finished,
     /// The longest waits.
     lock_waits: BinaryHeap<Reverse<LockWait>>,
+    present: PresentTasks,
     answer: Answer,
 }
 
@@ -39,11 +41,11 @@ struct Seen<'e> {
 }
 
 impl Collector {
-    pub(crate) fn new(question: &Question) -> Self {
+    pub(crate) fn new(question: &Question, present: PresentTasks) -> Self {
         let finished = Finished::new(question.order, question.finished_max);
         let (open, locks) = (OpenTasks::default(), HashMap::new());
         let (lock_waits, answer) = (BinaryHeap::new(), Answer::default());
-        Self { question: *question, open, locks, finished, lock_waits, answer }
+        Self { question: *question, open, locks, finished, lock_waits, present, answer }
     }
 
     pub(crate) fn finish(self) -> Answer {
@@ -109,7 +111,9 @@ impl Collector {
         // The task that the thread polls, however many spans are inside of it.
         let stack = seen.state.replays[seen.process].stack(seen.thread);
         let is_open = |id: &SpanId| self.open.get(seen.process, *id).is_some();
-        let task = stack.iter().rev().map(|slice| slice.span).find(is_open).map(SpanId::get);
+        // In what tables show, the record names the task, and the stack is that of another time.
+        let own = seen.record.span().filter(is_open);
+        let task = own.or_else(|| stack.iter().rev().map(|slice| slice.span).find(is_open)).map(SpanId::get);
         let (locks, open, nanos) = (self.locks.entry(seen.process).or_default(), &self.open, seen.record.epoch_nanos());
         let name_of = |id: u64| {
             let task = SpanId::new(id).and_then(|id| open.get(seen.process, id));
@@ -155,9 +159,11 @@ impl ReplayConsumer for Collector {
     }
 
     fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
+        let mut views = Vec::new();
         for (process, replay) in state.replays.iter().enumerate() {
             let is_task = |id: SpanId| self.open.get(process, id).is_some();
-            if let Some(locks) = self.locks.get(&process) {
+            let is_shown = self.present.has(process);
+            if let Some(locks) = self.locks.get(&process).filter(|_| !is_shown) {
                 let known = |id, nanos| self.known(process, SpanId::new(id), nanos);
                 let stuck = locks.stuck(known);
                 self.answer.deadlocks.extend(stuck.cycles);
@@ -167,15 +173,24 @@ impl ReplayConsumer for Collector {
             let end_nanos = end_nanos.get(process).copied().unwrap_or(state.now_nanos);
             for (id, task, is_certain) in self.open.take_process(process) {
                 let view = task.view(id, pid(state, process), places.remove(&id), end_nanos, is_certain);
+                if is_shown {
+                    views.push(self.present.correct(view));
+                    continue;
+                }
                 if view.is_unwakeable && view.state == TaskState::Idle {
                     self.answer.deadlocks.push(vec![id.get()]);
                 }
-                if view.state.is_over() {
-                    self.finished.add(view);
-                } else {
-                    self.finished.count(&view);
-                    self.answer.tasks.push(view);
-                }
+                views.push(view);
+            }
+        }
+        self.answer.deadlocks.append(&mut self.present.deadlocks);
+        self.answer.futurelocks.append(&mut self.present.futurelocks);
+        for view in views.into_iter().chain(self.present.take_others()) {
+            if view.state.is_over() {
+                self.finished.add(view);
+            } else {
+                self.finished.count(&view);
+                self.answer.tasks.push(view);
             }
         }
         Ok(())

@@ -26,6 +26,7 @@
 //! | `latency` | times from wake to poll, counted in bounded memory |
 //! | `locks` | who waits for which lock and who holds it, and cycles |
 //! | `place` | the innermost span that is open in a task |
+//! | `present` | the tasks that tables of the present show at the end |
 //! | `finished` | the tasks that have ended: some are kept, all are counted |
 //! | `answer` | the answer, and its JSON |
 
@@ -41,6 +42,7 @@ mod losses;
 mod open;
 mod phase;
 mod place;
+mod present;
 mod seen;
 mod task;
 
@@ -111,7 +113,7 @@ impl Default for Question {
 /// The capture is damaged.
 pub fn tasks(capture: &CaptureFile, question: &Question) -> Result<Answer, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    let mut collector = collect::Collector::new(question);
+    let mut collector = collect::Collector::new(question, present::PresentTasks::read(&recording)?);
     let counts = replay_capture(&recording, &mut collector)?;
     Ok(Answer { lost: counts.lost, problems: counts.problems, ..collector.finish() })
 }

@@ -7,11 +7,11 @@ use std::time::Instant;
 /// Counts of the outcomes in all executions of a model. A model names the outcomes that must occur. So a model fails
 /// if it never reaches the situation that it was written for.
 #[derive(Clone, Default)]
-pub(super) struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
+pub(crate) struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
 impl Tally {
     /// Counts `outcome`.
-    pub(super) fn saw(&self, outcome: &'static str) {
+    pub(crate) fn saw(&self, outcome: &'static str) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(outcome).or_default() += 1;
     }
 
@@ -40,7 +40,7 @@ fn extra_depth() -> usize {
 /// Runs `model` in every interleaving of at most `preemptions` preemptions, and with every value that a weakly ordered
 /// load may return. Fails if one of `expected` occurs in no execution.
 #[cfg(loom)]
-pub(super) fn explore(
+pub(crate) fn explore(
     name: &str,
     preemptions: usize,
     expected: &[&str],
@@ -64,7 +64,7 @@ pub(super) fn explore(
 
 /// Starts a thread that does `work` with what it shares with the other threads of the model.
 #[cfg(loom)]
-pub(super) fn beside<S: 'static, T: 'static>(
+pub(crate) fn beside<S: 'static, T: 'static>(
     shared: &Arc<S>,
     work: impl FnOnce(&S) -> T + 'static,
 ) -> loom::thread::JoinHandle<T> {
@@ -76,7 +76,7 @@ pub(super) fn beside<S: 'static, T: 'static>(
 /// probabilistic concurrency testing (PCT): they have few preemptions, at random places. Fails if one of `expected`
 /// occurs in no execution.
 #[cfg(shuttle)]
-pub(super) fn explore(name: &str, schedules: usize, expected: &[&str], model: impl Fn(&Tally) + Send + Sync + 'static) {
+pub(crate) fn explore(name: &str, schedules: usize, expected: &[&str], model: impl Fn(&Tally) + Send + Sync + 'static) {
     const PREEMPTIONS: usize = 6;
     let schedules = schedules * 10usize.pow(extra_depth() as u32);
     let tally = Tally::default();

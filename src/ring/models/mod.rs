@@ -7,7 +7,7 @@
 //! says which model shows what.
 
 mod event;
-mod explore;
+pub(crate) mod explore;
 
 #[cfg(loom)]
 mod abandoned;

@@ -1,7 +1,8 @@
 //! The allocation of all memory of a new file when the file is made. So no later access to the file finds memory
 //! missing.
 
-use std::os::fd::BorrowedFd;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
@@ -25,19 +26,7 @@ pub(super) fn allocate(
     huge_page_bytes: Option<u64>,
     path: &Path,
 ) -> Result<(), ShmError> {
-    if let Some(limit) = getrlimit(Resource::Fsize).current
-        && bytes > limit
-    {
-        // The process may not write files of this size (RLIMIT_FSIZE). The attempt would raise SIGXFSZ, which kills
-        // the process.
-        return Err(ShmError::new(
-            ShmErrorKind::NoSpace,
-            OPERATION,
-            format_args!("it needs {}, the process may write files of {}", Mebibytes(bytes), Mebibytes(limit)),
-        )
-        .at(path)
-        .mend("raise the limit (ulimit -f) or choose smaller shifts"));
-    }
+    check_limit(bytes).map_err(|error| error.at(path))?;
     // The free room is compared with `bytes` before any memory is allocated. Otherwise an allocation that cannot
     // succeed would take all free memory until its last step fails, and other processes would find none.
     let room = Room::now(file, huge_page_bytes);
@@ -50,6 +39,20 @@ pub(super) fn allocate(
     })
 }
 
+/// Checks that the process may write files of this size (RLIMIT_FSIZE). The attempt would raise SIGXFSZ, which kills the
+/// process.
+fn check_limit(bytes: u64) -> Result<(), ShmError> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if bytes > limit => Err(ShmError::new(
+            ShmErrorKind::NoSpace,
+            OPERATION,
+            format_args!("it needs {}, the process may write files of {}", Mebibytes(bytes), Mebibytes(limit)),
+        )
+        .mend("raise the limit (ulimit -f) or choose smaller shifts")),
+        _ => Ok(()),
+    }
+}
+
 fn allocate_steps(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
     ftruncate(file, bytes)?;
     let mut offset = 0;
@@ -58,19 +61,46 @@ fn allocate_steps(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
         match fallocate(file, FallocateFlags::empty(), offset, step) {
             Ok(()) => offset += step,
             Err(Errno::INTR) => {}
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write_zeros(file, bytes),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write_zeros(file, 0..bytes),
             Err(errno) => return Err(errno),
         }
     }
     Ok(())
 }
 
-/// Allocates the file by writing zeros to it. This is for file systems that have no `fallocate`.
-fn write_zeros(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
+/// Sets the file's length to `bytes`, without allocating memory for what is new.
+///
+/// # Errors
+/// [`NoSpace`](ShmErrorKind::NoSpace) if the process may not write files of this length.
+pub(crate) fn lengthen(file: impl AsFd, bytes: u64) -> Result<(), ShmError> {
+    check_limit(bytes)?;
+    ftruncate(file, bytes).map_err(|errno| ShmError::from_errno(OPERATION, errno))
+}
+
+/// Returns how many bytes of addresses the process may have (RLIMIT_AS).
+pub(crate) fn address_space_limit() -> u64 {
+    getrlimit(Resource::As).current.unwrap_or(u64::MAX)
+}
+
+/// Allocates a part of the file. Returns false if there is no memory for it.
+pub(crate) fn allocate_more(file: impl AsFd, offset: u64, bytes: u64) -> bool {
+    let file = file.as_fd();
+    loop {
+        match fallocate(file, FallocateFlags::empty(), offset, bytes) {
+            Ok(()) => return true,
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write_zeros(file, offset..offset + bytes).is_ok(),
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Allocates a part of the file by writing zeros to it. This is for file systems that have no `fallocate`.
+fn write_zeros(file: BorrowedFd<'_>, part: Range<u64>) -> Result<(), Errno> {
     let zeros = vec![0; 1 << 20];
-    let mut offset = 0;
-    while offset < bytes {
-        let step = usize::try_from(bytes - offset).map_or(zeros.len(), |left| left.min(zeros.len()));
+    let mut offset = part.start;
+    while offset < part.end {
+        let step = usize::try_from(part.end - offset).map_or(zeros.len(), |left| left.min(zeros.len()));
         match pwrite(file, &zeros[..step], offset) {
             Ok(0) => return Err(Errno::NOSPC),
             Ok(written) => offset += written as u64,
@@ -91,7 +121,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         for allocate_it in [allocate_steps, |file: BorrowedFd<'_>, bytes| {
             ftruncate(file, bytes)?;
-            write_zeros(file, bytes)
+            write_zeros(file, 0..bytes)
         }] {
             let file = tempfile::tempfile_in("/dev/shm").unwrap();
             allocate_it(file.as_fd(), 3 << 20).unwrap();

@@ -84,7 +84,8 @@ impl RingDirectories {
             RingName::Path(path) => RingLocation {
                 path: path.clone(),
                 in_ring_directory: false,
-                remove_empty_directory: false,
+                // The further files of a recorder may be the last ones there.
+                remove_empty_directory: path.parent() == Some(&self.fallback),
                 warning: None,
             },
             RingName::Bare(name) => self.place_of_bare_name(name),
@@ -227,6 +228,9 @@ mod tests {
         assert_eq!(place.path, Path::new("./x"));
         assert!(!place.in_ring_directory && place.warning.is_none());
         assert_eq!(machine.paths_for_reading(&bare("./x")), [Path::new("./x")]);
+        assert!(!place.remove_empty_directory);
+        // The file is beside one that has a bare name.
+        assert!(machine.location_for_writing(&bare(&format!("{FALLBACK}/x.now"))).remove_empty_directory);
     }
 
     #[test]

@@ -52,6 +52,13 @@ pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) ->
     });
 }
 
+/// Removes the file at `path` if it belongs to this user and has no owner, and if `is_meant` returns true.
+pub(crate) fn remove_dead_file(path: &Path, is_meant: impl Fn(&RingFile) -> bool) {
+    if let Ok(place) = DirectoryEntry::at(path) {
+        remove_dead_part(&Arc::new(place), is_meant);
+    }
+}
+
 fn remove_dead_part(place: &Arc<DirectoryEntry>, is_part: impl Fn(&RingFile) -> bool) {
     let Ok(Some((file, _))) = open_existing(place, OPERATION) else { return };
     // The file of a dead owner does not change any more, so `is_part` may read the file before it is locked.

@@ -170,6 +170,12 @@ impl Mapping {
         self.reservation.release(self.plan.descriptors, self.plan.context - self.plan.descriptors);
     }
 
+    /// Leaves the mapping out of core files of this process, whatever its filter says. A core file of a sparse file would
+    /// give memory to every page of it.
+    pub fn leave_out_of_cores(&self) {
+        self.reservation.leave_out_of_cores();
+    }
+
     /// Returns the first byte of the header section.
     #[must_use]
     pub fn header(&self) -> NonNull<u8> {

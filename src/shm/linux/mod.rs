@@ -77,6 +77,7 @@ mod trust;
 mod uninherited;
 mod write_lock;
 
+pub(crate) use allocate::{address_space_limit, allocate_more, lengthen};
 pub(crate) use core_filter::put_named_files_into_cores;
 pub use create::{UnpublishedFile, create};
 pub(crate) use descriptor::OwnDescriptor;
@@ -88,7 +89,7 @@ pub use fork_guard::ForkGuard;
 pub use held::{HeldFile, is_own_or_roots};
 pub use huge_pages::{HugePagePool, huge_page_mounts};
 pub use identity::own_number;
-pub(crate) use leftovers::remove_dead_parts;
+pub(crate) use leftovers::{remove_dead_file, remove_dead_parts};
 pub use liveness::writer_liveness;
 pub use lock::lock_state;
 pub use mapping::Mapping;

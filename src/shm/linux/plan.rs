@@ -28,8 +28,13 @@ impl Plan {
     /// Lays the sections out for pages of `page_bytes`.
     pub(super) fn new(sections: &Sections, page_bytes: u64) -> Result<Self, ShmError> {
         let bad = |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::BadSections, OPERATION, found);
-        for (name, bytes) in [("header section", sections.header_bytes), ("payload buffer", sections.payload_bytes)] {
-            if bytes == 0 {
+        // A file without events has no payload buffer.
+        let payload_may_be_empty = sections.descriptor_bytes == 0;
+        for (name, is_missing) in [
+            ("header section", sections.header_bytes == 0),
+            ("payload buffer", sections.payload_bytes == 0 && !payload_may_be_empty),
+        ] {
+            if is_missing {
                 return Err(bad(format_args!("its {name} is empty")));
             }
         }
@@ -98,7 +103,7 @@ mod tests {
     fn sizes_that_no_page_or_address_space_can_hold_are_refused() {
         for (header, descriptor, payload, context, expected) in [
             (0, 0, PAGE, 0, "header section is empty"),
-            (PAGE, 0, 0, 0, "payload buffer is empty"),
+            (PAGE, PAGE, 0, 0, "payload buffer is empty"),
             (PAGE, 64, PAGE, 0, "payload buffer's offset"),
             (PAGE, 0, 100, 0, "payload buffer's size"),
             (PAGE, 0, 1 << 63, 0, "larger than the address space"),
@@ -122,8 +127,8 @@ mod tests {
             );
             if let Ok(plan) = Plan::new(&sections, PAGE) {
                 let page = usize::try_from(PAGE).unwrap();
-                prop_assert!(plan.descriptors <= plan.payload && plan.payload < plan.mirror);
-                prop_assert!(plan.mirror < plan.context && plan.context <= plan.end);
+                prop_assert!(plan.descriptors <= plan.payload && plan.payload <= plan.mirror);
+                prop_assert!(plan.mirror <= plan.context && plan.context <= plan.end);
                 prop_assert_eq!(plan.mirror - plan.payload, plan.context - plan.mirror);
                 for place in [plan.payload, plan.mirror, plan.context, plan.end] {
                     prop_assert_eq!(place % page, 0);

@@ -110,6 +110,13 @@ impl AddressReservation {
         }
     }
 
+    /// Leaves the used part out of core files of this process.
+    pub(super) fn leave_out_of_cores(&self) {
+        // SAFETY: the range is the used part of this reservation, and the advice changes no content. A failure only
+        // means that core files have the pages.
+        let _ = unsafe { madvise(self.address(0), self.used_bytes, Advice::LinuxDontDump) };
+    }
+
     /// Makes the kernel map the pages of a range now. Later accesses to the range then cause no page fault.
     pub(super) fn prefault(&self, offset: usize, bytes: usize, access: Access) -> Result<(), ShmError> {
         if bytes == 0 {

@@ -5,6 +5,7 @@ use crate::layout::extension::SHARDS_MAX;
 use crate::layout::fit::STEP_BYTES;
 use crate::layout::limits::MAX_CONTEXT_SHIFT;
 use crate::locked_section::LockedSection;
+use crate::now::NowTable;
 use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, Shard, too_little_memory};
 use crate::schema::perf::PerfEvent;
 use crate::shm::RingSize;
@@ -130,8 +131,8 @@ impl PerfRecorderBuilder {
     }
 
     /// Sets whether [`Self::build`] makes all shards, instead of one only. Default: false. With true, the rings take
-    /// all of their memory from the beginning, and a thread that records for the first time opens no file. This is for
-    /// programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
+    /// all of their memory from the beginning, and a thread that records for the first time opens no file. The tables of
+    /// the present have room for 16,384 open spans, and do not grow. This is for programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
     pub fn all_shards_at_build(mut self, all: bool) -> Self {
         self.all_at_build = all;
         self
@@ -274,11 +275,14 @@ impl PerfRecorderBuilder {
         if let Some(source) = self.instructions {
             source.choose();
         }
+        // Without the tables, readers take the present from the rings.
+        let mut now = shard0.path().and_then(|path| NowTable::create(path, group, self.ring.create_options()).ok());
         let shards = Shards::new(shard0, self.ring.shifts(shifts[0], shifts[1]), shard);
         if self.all_at_build {
             shards.make_all()?;
+            now.iter_mut().for_each(NowTable::fix);
         }
-        Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, self.limits.checked(), self.redacted)))
+        Ok(PerfRecorder::from_core(PerfCore::new(shards, tables, now, self.limits.checked(), self.redacted)))
     }
 
     /// Chooses the size of the shards, if the program has not set it by shifts, and returns how many there may be.

@@ -13,6 +13,7 @@ use crate::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::constant_text::SeenTexts;
 use crate::tracing::record::core::PerfCore;
+use crate::tracing::record::present;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tracing_core::{Level, Metadata};
@@ -169,6 +170,7 @@ impl CallSites {
         if let Some(metadata) = metadata {
             // The entry was free: its metadata has not been set.
             let _ = entry.known.set(Box::new(KnownCallSite { metadata, texts: SeenTexts::new() }));
+            present::learn(id, metadata);
         }
         let body = describe().into_boxed_slice();
         known.recorders.retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.add_call_site(id, &body)));

@@ -1,6 +1,7 @@
 //! `PerfCore`: the state of a perf recorder, which all handles to the recorder share.
 
 use crate::interrupted::OwnerTag;
+use crate::now::NowTable;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -31,6 +32,8 @@ pub(super) struct PerfCore {
     /// The recorder's id, by which a thread finds its shard of this recorder. No two recorders of a process have the
     /// same id.
     pub(super) id: u64,
+    /// The tables of the present, if they could be made.
+    pub(super) now: Option<Box<NowTable>>,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
     /// True if the text of a log record is stored as its arguments. Otherwise the program formats it, so that redacted
@@ -52,7 +55,13 @@ impl Drop for PerfCore {
 }
 
 impl PerfCore {
-    pub(super) fn new(shards: Shards, tables: Tables, limits: FieldLimits, redacted: RedactedFields) -> Self {
+    pub(super) fn new(
+        shards: Shards,
+        tables: Tables,
+        now: Option<NowTable>,
+        limits: FieldLimits,
+        redacted: RedactedFields,
+    ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let tag = OwnerTag::of(id);
@@ -62,6 +71,7 @@ impl PerfCore {
             id,
             shards,
             tables,
+            now: now.map(Box::new),
             stores_arguments: redacted.is_empty() && limits.allow_any_small_text(),
             limits,
             redacted,
@@ -120,10 +130,19 @@ impl PerfCore {
         payload: &[u8],
     ) -> u64 {
         let [span_id, related, ids, counts] = ext.to_words();
-        match thread.ring_of(self) {
-            Some(ring) => ring.record(event as u16, [span_id, related, ids | thread.id_word(), counts], payload),
-            None => 0,
+        let Some(ring) = thread.ring_of(self) else { return 0 };
+        let words = [span_id, related, ids | thread.id_word(), counts];
+        let recorded = ring.core.record(event as u16, words, payload);
+        // Of a span that the thread is in twice, only the first enter and the last exit change anything.
+        let is_twice = match event {
+            PerfEvent::SpanEnter => thread.span_stack.count(span_id) > 1,
+            PerfEvent::SpanExit => thread.span_stack.count(span_id) > 0,
+            _ => false,
+        };
+        if !is_twice && recorded.seqno != 0 {
+            self.show(ring, event, &PerfExt::from_words(words), recorded, payload);
         }
+        recorded.seqno
     }
 
     /// Returns the id of a call site. In a forked child, returns [`NO_CALL_SITE`] for a call site that the process
@@ -156,7 +175,11 @@ impl PerfCore {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = crate::shm::current_thread_name(is_ending);
         let os_thread_id = crate::shm::current_thread_id();
-        let body = ThreadView::encode(shard0.clock().now_epoch_nanos(), os_thread_id, &name);
+        let epoch_nanos = shard0.clock().now_epoch_nanos();
+        if let Some(now) = &self.now {
+            now.begin_thread(id, os_thread_id, shard.core.shard_index(), epoch_nanos, &name);
+        }
+        let body = ThreadView::encode(epoch_nanos, os_thread_id, &name);
         self.tables.add(shard0, TableKind::Threads, id, &body);
         let ext = PerfExt { thread_id: id, ..PerfExt::default() };
         shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);

@@ -35,6 +35,7 @@ pub(super) mod open_spans;
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) mod otel;
 mod owner_filter;
+mod present;
 pub(super) mod recorder;
 pub(super) mod redact;
 pub(super) mod replayed;

@@ -162,6 +162,7 @@ impl PerfRecorder {
     /// shards that are made later.
     pub fn keep(&self, keep: bool) {
         self.core.shards.keep(keep);
+        self.core.now.iter().for_each(|now| now.keep(keep));
     }
 
     /// Returns the counters.

@@ -1,16 +1,18 @@
 //! The sink of a subscriber or layer: the recorder to which it records.
 
-use crate::recorder::Recorder;
+use crate::recorder::{Recorded, Recorder};
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{self, EncodedFields, MessageText, Redactable};
 use crate::tracing::record::global::PERF;
+use crate::tracing::record::present::may_mean;
 use crate::tracing::record::recorder::PerfRecorder;
 use crate::tracing::record::redact::Redacting;
 use crate::tracing::record::span_stack::SpanEntry;
 use crate::tracing::record::thread::ThreadState;
 use std::sync::{Arc, Weak};
+use tracing_core::Metadata;
 use tracing_core::field::Visit;
 
 /// Sink of a subscriber or layer.
@@ -63,20 +65,19 @@ impl Sink {
         self.recorder().map(|recorder| &recorder.core).filter(|core| core.is_enabled())
     }
 
-    /// Returns the thread's ring if the recorder is switched on and the thread's last event went to this recorder.
-    /// Otherwise returns `None`, and the caller takes the slow path.
+    /// Returns the recorder's state and the thread's ring, if the recorder is switched on and the thread's last event
+    /// went to this recorder. Otherwise returns `None`, and the caller takes the slow path.
     #[inline(always)]
-    pub(super) fn try_ring<'s>(&'s self, thread: &ThreadState) -> Option<&'s Recorder> {
-        thread.try_ring(&self.recorder()?.core)
+    pub(super) fn try_ring<'s>(&'s self, thread: &ThreadState) -> Option<(&'s PerfCore, &'s Recorder)> {
+        let core = &self.recorder()?.core;
+        Some((core, thread.try_ring(core)?))
     }
 
     /// Returns the recorder's state and the thread's ring, for an event with fields. Returns `None` where
     /// [`Self::try_ring`] does, and also if the recorder redacts fields: only the slow path can leave values out.
     #[inline(always)]
     pub(super) fn try_ring_for_fields<'s>(&'s self, thread: &ThreadState) -> Option<(&'s PerfCore, &'s Recorder)> {
-        let core = &self.recorder()?.core;
-        let ring = thread.try_ring(core)?;
-        core.redacted.is_empty().then_some((core, ring))
+        self.try_ring(thread).filter(|(core, _)| core.redacted.is_empty())
     }
 
     /// Records an event without payload.
@@ -96,6 +97,11 @@ impl Sink {
         }
     }
 
+    /// Ends a span in the tables of the present, before another span may have its cell.
+    pub(super) fn show_end(&self, span_id: u64) {
+        self.recorder().into_iter().for_each(|recorder| recorder.core.show_end_slow(span_id));
+    }
+
     /// Records that a thread exits a span. `entry` is the entry that the exit removed from the span stack; `None` if
     /// there was no entry. If the enter was recorded, the exit is recorded even while recording is switched off.
     pub(super) fn record_exit(&self, thread: &ThreadState, entry: Option<SpanEntry>, ext: PerfExt) {
@@ -105,16 +111,6 @@ impl Sink {
         } else {
             self.record(thread, PerfEvent::SpanExit, ext);
         }
-    }
-}
-
-/// Records an event of a span, without payload. The caller has checked that recording is switched on.
-#[inline(always)]
-pub(super) fn record_empty(ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) {
-    let [span_id, related, ids, flags_and_counts] = ext.to_words();
-    let ids = ids | thread.id_word();
-    if ring.core.try_record_empty(event as u16, span_id, related, ids, flags_and_counts).is_none() {
-        ring.core.record_empty_slow(event as u16, span_id, related, ids, flags_and_counts);
     }
 }
 
@@ -149,38 +145,111 @@ impl PerfCore {
     }
 }
 
-/// Records a log record. `ext` has the id of its call site.
+/// Recording in a thread's ring of this recorder.
+impl PerfCore {
+    /// Records an event of a span, without payload. The caller has checked that recording is switched on. Returns the
+    /// id of the span, so that a caller that needs it keeps nothing during a call of the slow path.
+    #[inline(always)]
+    pub(super) fn record_empty(&self, ring: &Recorder, thread: &ThreadState, event: PerfEvent, ext: PerfExt) -> u64 {
+        let [span_id, related, ids, flags_and_counts] = ext.to_words();
+        let words = [span_id, related, ids | thread.id_word(), flags_and_counts];
+        let [_, _, ids, _] = words;
+        match ring.core.try_record_empty(event as u16, span_id, related, ids, flags_and_counts) {
+            Some(recorded) => self.show(ring, event, &PerfExt::from_words(words), recorded, &[]),
+            None => return self.record_empty_slow(ring, event, span_id, related, ids, flags_and_counts),
+        }
+        span_id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_empty_slow(
+        &self,
+        ring: &Recorder,
+        event: PerfEvent,
+        span_id: u64,
+        related: u64,
+        ids: u64,
+        flags_and_counts: u64,
+    ) -> u64 {
+        let recorded = ring.core.record_empty_slow(event as u16, span_id, related, ids, flags_and_counts);
+        if recorded.seqno != 0 {
+            let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);
+            self.show(ring, event, &ext, recorded, &[]);
+        }
+        span_id
+    }
+
+    /// Changes the tables of the present as a log record says that has been recorded, if it says anything.
+    pub(super) fn show_log(
+        &self,
+        (ring, thread): (&Recorder, &ThreadState),
+        metadata: &Metadata<'_>,
+        ext: PerfExt,
+        recorded: Recorded,
+        payload: &[u8],
+    ) {
+        if may_mean(metadata) && recorded.seqno != 0 {
+            let ext = PerfExt { thread_id: (thread.id_word() >> 32) as u32, ..ext };
+            self.show(ring, PerfEvent::Event, &ext, recorded, payload);
+            self.show_meaning(metadata, ext.span_id, recorded.epoch_nanos, payload);
+        }
+    }
+
+    /// Records an event with its fields.
+    #[inline(always)]
+    pub(super) fn record_with_fields(
+        &self,
+        ring: &Recorder,
+        thread: &ThreadState,
+        event: PerfEvent,
+        ext: PerfExt,
+        fields: EncodedFields<'_>,
+    ) -> Recorded {
+        let [span_id, related, ids, flags_and_counts] = ext.to_words();
+        let (ids, flags_and_counts) = (ids | thread.id_word(), flags_and_counts | fields.flags_and_counts);
+        let recorded = record_fields(ring, event, [span_id, related, ids, flags_and_counts], fields);
+        if recorded.seqno != 0 {
+            let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);
+            self.show(ring, event, &ext, recorded, fields.payload);
+        }
+        recorded
+    }
+}
+
+/// Records a log record. `ext` has the id of its call site. If the record may mean something for the tables of the
+/// present, call [`PerfCore::show_log`] then.
 #[inline(always)]
-pub(super) fn record_log(ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) {
+pub(super) fn record_log(ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) -> Recorded {
     let id = ext.call_site_id;
     let texts = match fields.message {
         MessageText::Other => None,
         MessageText::Expected | MessageText::OnePiece(_) => CALL_SITES.texts(id),
     };
     let call_site_id = texts.map_or(id, |texts| texts.call_site_id(id, fields.message));
-    record_with_fields(ring, thread, PerfEvent::Event, PerfExt { call_site_id, ..ext }, fields);
+    let recorded = record_event(ring, thread, PerfExt { call_site_id, ..ext }, fields);
     if let Some(texts) = texts {
         texts.learn(id, fields.message);
     }
+    recorded
 }
 
-/// Records an event with its fields.
+/// Records an event of the calling thread with its fields.
 #[inline(always)]
-pub(super) fn record_with_fields(
-    ring: &Recorder,
-    thread: &ThreadState,
-    event: PerfEvent,
-    ext: PerfExt,
-    fields: EncodedFields<'_>,
-) {
+pub(super) fn record_event(ring: &Recorder, thread: &ThreadState, ext: PerfExt, fields: EncodedFields<'_>) -> Recorded {
     let [span_id, related, ids, flags_and_counts] = ext.to_words();
-    let (ids, flags_and_counts) = (ids | thread.id_word(), flags_and_counts | fields.flags_and_counts);
+    let words = [span_id, related, ids | thread.id_word(), flags_and_counts | fields.flags_and_counts];
+    record_fields(ring, PerfEvent::Event, words, fields)
+}
+
+#[inline(always)]
+fn record_fields(ring: &Recorder, event: PerfEvent, words: [u64; 4], fields: EncodedFields<'_>) -> Recorded {
     match fields.epoch_nanos {
-        Some(epoch_nanos) => {
-            let content_ext = [span_id, related, ids, flags_and_counts];
-            ring.core.record_stamped(epoch_nanos, event as u16, content_ext, fields.payload);
+        Some(epoch_nanos) => ring.core.record_stamped(epoch_nanos, event as u16, words, fields.payload),
+        None => {
+            let [span_id, related, ids, flags_and_counts] = words;
+            record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload)
         }
-        None => record_now(ring, event as u16, span_id, related, ids, flags_and_counts, fields.payload),
     }
 }
 
@@ -195,6 +264,6 @@ fn record_now(
     ids: u64,
     flags_and_counts: u64,
     payload: &[u8],
-) {
-    ring.core.record(event_type, [span_id, related, ids, flags_and_counts], payload);
+) -> Recorded {
+    ring.core.record(event_type, [span_id, related, ids, flags_and_counts], payload)
 }

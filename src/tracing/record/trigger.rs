@@ -6,7 +6,6 @@ use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::thread;
 use std::panic::{Location, PanicHookInfo};
 use std::sync::{Arc, Once};
@@ -141,7 +140,7 @@ impl PerfCore {
                 NO_CALL_SITE,
                 |visitor| values.record(visitor),
                 |fields| {
-                    record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+                    self.record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
                 },
             );
         });

@@ -3,6 +3,7 @@
 //! them.
 
 mod guards;
+mod present;
 
 use crate::spans::small;
 use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber};
@@ -109,7 +110,7 @@ fn new_event(uid: u64, parent: Option<Option<Span>>) {
 ///
 /// The caller must make `dispatch` the default of its thread. The reason is a `Registry`: when the last child of a span
 /// closes, it closes the span through the default subscriber of the calling thread.
-fn perform(dispatch: &Dispatch, steps: &[(usize, Step)]) {
+fn perform(dispatch: &Dispatch, steps: &[(usize, Step)], mut after_each: impl FnMut()) {
     let workers: Vec<Worker> = (0..THREADS).map(|_| Worker::new(dispatch.clone())).collect();
     let mut slots: Vec<Option<Span>> = vec![None; SLOTS];
     // These handles keep entered spans open.
@@ -170,6 +171,7 @@ fn perform(dispatch: &Dispatch, steps: &[(usize, Step)]) {
                 slots[*to] = (!current.is_none()).then_some(current);
             }
         }
+        after_each();
     }
     for (thread, span) in entered {
         workers[thread].run(move || {
@@ -184,7 +186,7 @@ fn perform(dispatch: &Dispatch, steps: &[(usize, Step)]) {
 }
 
 fn run(dispatch: &Dispatch, steps: &[(usize, Step)]) {
-    tracing::dispatcher::with_default(dispatch, || perform(dispatch, steps));
+    tracing::dispatcher::with_default(dispatch, || perform(dispatch, steps, || ()));
 }
 
 fn recorder() -> PerfRecorder {

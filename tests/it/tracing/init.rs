@@ -207,7 +207,7 @@ fn rings_are_kept_on_request_also_those_that_are_created_later() {
         });
         return say("done");
     }
-    for (part, remaining) in [("keeps", vec!["app", "app.1"]), ("removes", vec![])] {
+    for (part, remaining) in [("keeps", vec!["app", "app.1", "app.now"]), ("removes", vec![])] {
         let directory = directory();
         let mut talk = Talk::with(command_of(test, part, directory.path(), &[]));
         assert_eq!(talk.hear(), "done");

@@ -12,3 +12,4 @@ mod reentrancy;
 mod short_lived_shards;
 mod stress;
 mod switched_off;
+mod tables;

@@ -10,9 +10,11 @@ use crate::format::columns::{BlockRecords, EncodedBlock, PlacedGap, RecordRange}
 use crate::format::end::{CaptureEnd, EndReason};
 use crate::format::filter_bits::FilterBits;
 use crate::format::fit::PartFinder;
-use crate::format::header::{FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
+use crate::format::header::{BLOCK_BYTES_MAX, FileHeader, HEADER_BYTES, PAYLOAD_BYTES_MAX};
+use crate::format::ring::RingRole;
 use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::write::{CaptureWriter, RingCounts, block_bytes_max};
+use crate::recording::FieldsInRings;
 use eventring::recorder::Clock;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -377,6 +379,7 @@ impl<'o> Output<'o> {
                 ring.stats.close(reader);
             }
         }
+        self.write_presents()?;
         let rings = self.rings[..self.described].iter().map(|ring| ring.stats.clone()).collect();
         let stats = CaptureStats { rings };
         self.finished.add(&stats);
@@ -389,6 +392,32 @@ impl<'o> Output<'o> {
         self.finished_lower_level_events += lower_level_events;
         if self.options.rotation.removes() {
             self.removable.push_back((end.stats, self.writer.bytes()));
+        }
+        Ok(())
+    }
+
+    /// Writes what the recorders' tables of the present show, as far as there is room. A batch has none, and neither has
+    /// a capture of some of the events.
+    fn write_presents(&mut self) -> Result<(), CaptureError> {
+        if !self.sink.wants_all_tables() || !self.options.filter.keeps_all() {
+            return Ok(());
+        }
+        for index in 0..self.recorders.len() {
+            let SourceRecorder { shard0, now: Some(now), .. } = &self.recorders[index] else { continue };
+            let (shard0, epoch_nanos) = (*shard0, Clock::global().now_epoch_nanos());
+            if shard0 as usize >= self.described {
+                continue;
+            }
+            let shard_of = |ring: &SourceRing| match ring.described.role {
+                RingRole::Shard { recorder, shard } => (recorder == shard0).then_some(shard),
+                RingRole::Single => None,
+            };
+            let shards = self.rings.iter().filter_map(|ring| Some((shard_of(ring)?, ring.reader.as_ref())));
+            let mut fields = FieldsInRings::new(shards.chain([(0, self.rings[shard0 as usize].reader.as_ref())]));
+            let image = now.image(|span| fields.of(span));
+            if image.len() as u64 <= BLOCK_BYTES_MAX && self.has_room(image.len()) {
+                self.writer.present(shard0, epoch_nanos, &image)?;
+            }
         }
         Ok(())
     }

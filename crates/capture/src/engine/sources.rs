@@ -12,6 +12,7 @@ use crate::format::tables::{CaptureTables, CapturedBlocks};
 use crate::format::values::tables::RecorderTables;
 use crate::select::batch_filter::BatchFilter;
 use eventring::files::CONTENT_TYPE_PERF;
+use eventring::now::NowReader;
 use eventring::reader::{Cursor, Gap, GapCause, Reader, RingSet, Seek, ShardError, WriterInfo};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::Catalog;
@@ -89,6 +90,8 @@ pub(crate) struct SourceRing {
 pub(crate) struct SourceRecorder {
     pub(crate) shard0: u32,
     pub(crate) tables: CaptureTables,
+    /// Its tables of the present, if it has some.
+    pub(crate) now: Option<NowReader>,
 }
 
 impl FoundRings {
@@ -185,9 +188,11 @@ impl Sources {
                 checked => checked.map_err(CaptureError::ring)?,
             }
         }
+        // Opened now: a recorder that ends removes the file. Where it cannot be read, the rings are captured without it.
+        let now = NowReader::open_beside(&reader).ok().flatten().filter(|_| is_perf);
         let ring = self.set.add(reader, start) as u32;
         if is_perf && !self.is_beside(ring as usize) {
-            self.found.recorders.push(SourceRecorder { shard0: ring, tables: CaptureTables::default() });
+            self.found.recorders.push(SourceRecorder { shard0: ring, tables: CaptureTables::default(), now });
         }
         self.take_new()
     }

@@ -62,11 +62,12 @@ pub(crate) enum BlockKind {
     End = 4,
     Index = 5,
     Place = 6,
+    Present = 7,
 }
 
 impl BlockKind {
     fn from_code(code: u32) -> Option<Self> {
-        let all = [Self::Ring, Self::Events, Self::Tables, Self::End, Self::Index, Self::Place];
+        let all = [Self::Ring, Self::Events, Self::Tables, Self::End, Self::Index, Self::Place, Self::Present];
         all.into_iter().find(|kind| *kind as u32 == code)
     }
 }

@@ -109,6 +109,13 @@ impl CaptureWriter {
         self.block(BlockKind::Tables, bytes, entries)
     }
 
+    /// Writes the image of the tables of the present of a recorder, whose shard 0 is this ring, as they were at a time.
+    pub(crate) fn present(&mut self, ring: u32, epoch_nanos: u64, image: &[u8]) -> Result<(), CaptureError> {
+        let header = BlockHeader::new(BlockKind::Present, 0, 0, 1);
+        let header = BlockHeader { ring, first_nanos: epoch_nanos, last_nanos: epoch_nanos, ..header };
+        self.block_with(header, image)
+    }
+
     /// Writes a part of `records`, which was encoded as `block`. `key` is the sort key of their ring.
     pub(crate) fn events(
         &mut self,
@@ -177,9 +184,14 @@ impl CaptureWriter {
 
     /// Writes a block without events. It is compressed if that makes it smaller.
     fn block(&mut self, kind: BlockKind, bytes: &[u8], records: u64) -> Result<(), CaptureError> {
+        self.block_with(BlockHeader::new(kind, 0, 0, records), bytes)
+    }
+
+    fn block_with(&mut self, header: BlockHeader, bytes: &[u8]) -> Result<(), CaptureError> {
         let compressed = self.compressor.compress(bytes).map_err(|error| CaptureError::io("compress", error))?;
         let stored = if compressed.len() < bytes.len() { &compressed } else { bytes };
-        self.write_block(BlockHeader::new(kind, stored.len(), bytes.len(), records), &[stored])
+        let (stored_bytes, plain_bytes) = (stored.len() as u64, bytes.len() as u64);
+        self.write_block(BlockHeader { stored_bytes, plain_bytes, ..header }, &[stored])
     }
 
     fn write_block(&mut self, header: BlockHeader, content: &[&[u8]]) -> Result<(), CaptureError> {

@@ -10,6 +10,7 @@
 //! | `kept` | the blocks that may have an event which fulfils a condition |
 //! | `window` | checking the time window of a selection |
 //! | `other_schemas` | perf rings of other versions, whose spans cannot be read |
+//! | `present` | what tables of the present showed at the end |
 //! | `process_end` | the end of a program, as its rings in a capture show it |
 
 pub(crate) mod ahead;
@@ -19,6 +20,7 @@ pub(crate) mod file;
 pub(crate) mod file_block;
 pub(crate) mod kept;
 pub(crate) mod other_schemas;
+pub(crate) mod present;
 pub(crate) mod process_end;
 pub(crate) mod several;
 pub(crate) mod window;

@@ -60,7 +60,7 @@ impl CaptureFile {
     }
 
     /// Returns the largest sort time of a ring in all files; 0 if it has no events.
-    fn last_nanos_of_all(&self, ring: u32) -> u64 {
+    pub(crate) fn last_nanos_of_all(&self, ring: u32) -> u64 {
         let of_file = |file: &Self| {
             let index = ring.checked_sub(file.place.first).filter(|index| *index < file.place.rings)?;
             let headers = file.blocks.iter().map(|block| block.header);

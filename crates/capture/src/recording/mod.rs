@@ -11,6 +11,7 @@
 //! | `counts` | the counts of a replay |
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
+//! | `present`, `fields_in_rings` | tables of the present, as records |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
 //! | `payloads` | counts of events that have lost their payload |
@@ -19,10 +20,12 @@
 mod consumer;
 mod counts;
 mod descriptions;
+mod fields_in_rings;
 mod memory_limit;
 mod of_capture;
 mod of_rings;
 pub mod payloads;
+mod present;
 mod replay;
 mod rings;
 mod self_times;
@@ -31,9 +34,11 @@ mod tables;
 pub use consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
 pub use counts::ReplayCounts;
 pub use descriptions::PerDescription;
+pub(crate) use fields_in_rings::FieldsInRings;
 pub use of_capture::{CaptureEntries, CaptureRecording};
 pub use of_rings::RingEntries;
 pub use payloads::PayloadLosses;
+pub use present::{PresentRecord, present_records, replay_presents};
 pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};
 pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
 pub use tables::RecordingTables;

@@ -1,11 +1,15 @@
 //! The entries of rings, as they are recorded.
 
+use super::fields_in_rings::FieldsInRings;
+use super::present::{PresentRecord, present_records};
 use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::{EntryContent, RecordingEntry, RecordingTables};
+use eventring::now::{NowReader, Present};
 use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, WriterInfo};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::tracing::{Catalog, RawRecord, ThreadKey};
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +22,8 @@ pub struct RingEntries {
     /// The writers of the rings, by the number of their process. It is `None` for a writer that is not known.
     writers: Vec<Option<WriterInfo>>,
     last: Descriptor,
+    /// The tables of the present that were read, by the index of shard 0. They outlive their files.
+    now: BTreeMap<u32, NowReader>,
 }
 
 impl RingEntries {
@@ -28,7 +34,7 @@ impl RingEntries {
 
     /// Begins to read rings with what is known already. The set has no rings of which nothing is known.
     pub fn with_tables(set: RingSet, tables: RecordingTables) -> Self {
-        let mut entries = Self { set, tables, writers: Vec::new(), last: Descriptor::default() };
+        let mut entries = Self { set, tables, writers: Vec::new(), last: Descriptor::default(), now: BTreeMap::new() };
         entries.take_new_rings();
         entries
     }
@@ -85,6 +91,44 @@ impl RingEntries {
             let (process, process_index) = (origin.process, origin.process_index);
             return Some(RecordingEntry { tables, ring: ring as u32, process, process_index, content });
         }
+    }
+
+    /// Reads the tables of the present of a perf recorder, by the index of its shard 0. Returns the records that show
+    /// what they show, and the time of the last event of any thread (nanoseconds since the epoch). Returns `None` if the
+    /// recorder has no tables, or if some of its spans have no cell in them.
+    #[must_use]
+    pub fn present(&mut self, recorder: u32) -> Option<(Vec<PresentRecord>, u64)> {
+        let rings = self.set.rings();
+        if let Entry::Vacant(new) = self.now.entry(recorder) {
+            new.insert(NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??);
+        }
+        let now = self.now.get(&recorder).filter(|now| now.untabled().spans == 0)?;
+        self.present_of(recorder, now.read())
+    }
+
+    /// Returns the records that show what was found in the tables of a recorder, as [`Self::present`] does.
+    #[must_use]
+    pub fn present_of(&self, recorder: u32, mut present: Present) -> Option<(Vec<PresentRecord>, u64)> {
+        let rings = self.set.rings();
+        let shards = || {
+            let is_its = |(index, ring): &(usize, &SetRing)| ring.recorder().unwrap_or(*index) == recorder as usize;
+            rings.iter().enumerate().filter(is_its).map(|(_, ring)| (ring.shard(), ring.reader()))
+        };
+        // The last event of a ring is never overwritten.
+        let last_nanos = shards().filter_map(|(_, reader)| Some(reader?.last_event_epoch_nanos())).max().unwrap_or(0);
+        let mut fields = FieldsInRings::new(shards());
+        let further = present.spans.iter().filter_map(|span| Some((span.id, fields.of(span)?)));
+        present.further_fields.extend(further);
+        let index = self.tables.rings.origin(recorder).shard?.recorder_index;
+        Some((present_records(&present, &self.tables.catalogs[index]), last_nanos))
+    }
+
+    /// Returns the entry of a record that tables of this recorder have made.
+    pub fn present_entry<'e>(&'e mut self, recorder: u32, made: &'e PresentRecord) -> Option<RecordingEntry<'e>> {
+        let Self { set, tables, .. } = self;
+        let index = tables.rings.origin(recorder).shard?.recorder_index;
+        know(&mut tables.catalogs[index], made.descriptor(), recorder, set.rings());
+        made.entry(tables, recorder)
     }
 
     /// Forgets the name of a thread that has ended.

@@ -5,6 +5,7 @@ use crate::input::process;
 use crate::text::format::{counted, one_line};
 use eventring::control::{Process, ProcessState};
 use eventring::files::CONTENT_TYPE_PERF;
+use eventring::now::NowReader;
 use eventring::tracing::CatalogLosses;
 use std::time::Duration;
 
@@ -114,11 +115,20 @@ pub(super) fn by_ring(ring: &CheckedRing) -> Vec<String> {
     let sum =
         |of: fn(&eventring::reader::ExtensionInfo) -> u64| headers().map(|it| of(&it)).fold(0, u64::saturating_add);
     let names = CatalogLosses::read(&ring.reader);
+    let tables = NowReader::open_beside(&ring.reader).ok().flatten().map(|now| now.untabled()).unwrap_or_default();
     let counts = [
         (sum(|it| it.foreign_events), "event of another schema", "events of another schema"),
         (sum(|it| it.record_errors), "event that could not be recorded", "events that could not be recorded"),
         (sum(|it| it.table_overflows), "name without room in the tables", "names without room in the tables"),
         (names.shards, "shard that could not be made", "shards that could not be made: threads share the others"),
+        (
+            tables.spans,
+            "span without a cell in the tables of the present",
+            "spans without a cell in the tables of the present",
+        ),
+        (tables.threads, "thread without such a cell", "threads without such a cell"),
+        (tables.tasks, "task without such a cell", "tasks without such a cell"),
+        (tables.locks, "lock or wait without such a cell", "locks and waits without such a cell"),
     ];
     let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
     counts.map(|(count, one, many)| format!("{} ({})", counted(count, one, many), ring.name)).collect()

@@ -191,6 +191,12 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
     if metadata.is_file() && metadata.len() == 0 {
         return Some(format!("{shown} is empty, expected a ring, a snapshot or a capture; record or copy it again"));
     }
+    if let Some(tables) = directories::TablesFile::at(path) {
+        return Some(format!(
+            "{shown} has the tables of the present of a recorder, and is no ring; name the ring: {}",
+            short_name(&tables.ring).map_or_else(|| tables.ring.display().to_string(), str::to_owned)
+        ));
+    }
     CaptureFile::is_capture(path).ok().filter(|is_capture| *is_capture)?;
     Some(format!(
         "{shown} is a capture, not a ring; `{}` counts its spans, `{}` shows the open ones, `{}` prints its events",

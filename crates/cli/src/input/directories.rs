@@ -2,8 +2,9 @@
 
 use crate::exit::Failure;
 use crate::text::paint::WARNING;
-use eventring::files::RingDirectories;
+use eventring::files::{FileId, RingDirectories};
 use eventring::reader::{Reader, RingInfo, RingState};
+use eventring::shm::{OpenOptions, RingFile};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -95,6 +96,31 @@ pub(crate) fn orphans_of(path: &Path) -> Vec<PathBuf> {
     let mut found = files(&[directory.to_path_buf()], false).unwrap_or_default();
     found.retain(is_shard);
     found
+}
+
+/// A file of the present: the tables of a recorder.
+pub(crate) struct TablesFile {
+    /// The path of the recorder's shard 0.
+    pub ring: PathBuf,
+    pub id: FileId,
+    /// The state of shard 0, or `None` if its file was removed or now belongs to another recorder.
+    pub ring_state: Option<RingState>,
+}
+
+impl TablesFile {
+    /// Returns what the file at `path` is, if its name and its first bytes are those of a file of the present.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        let ring = PathBuf::from(path.to_str()?.strip_suffix(".now")?);
+        let file = RingFile::open_path(path, &OpenOptions::default()).ok()?;
+        let group = eventring::now::tables_group(&file)?;
+        let is_own = owner(&ring).is_some_and(|user| user == file.owner());
+        let first = Reader::options().header_only().open(&ring).ok().filter(|_| is_own);
+        let has_tables = |first: &Reader| {
+            first.info().extension.is_some_and(|first| (first.shard_index, first.shard_group) == (0, group))
+        };
+        let ring_state = first.filter(has_tables).map(|first| first.state());
+        Some(Self { ring, id: file.id(), ring_state })
+    }
 }
 
 /// Returns the state of the ring at `shard0` if the ring at `shard` is one of its shards, and otherwise `None`. The

@@ -4,6 +4,7 @@ use super::directories::is_first_shard;
 use super::held;
 use crate::exit::{Exit, Failure};
 use crate::input::history::now_epoch_nanos;
+use eventring::now::remove_dead_tables;
 use eventring::reader::{Reader, RingState, WriterInfo};
 use eventring::recorder::KEEP_VARIABLE;
 use rustix::process::{Pid, Signal};
@@ -171,8 +172,8 @@ impl Program {
     }
 
     /// Removes the files of rings that stayed only because the capture has set `EVENTRING_KEEP`. These are the captured
-    /// rings, other rings of the processes that have written the captured rings, and rings of the program's own
-    /// process. The function searches `directories` and the directories of the captured rings.
+    /// rings, other rings of the processes that have written the captured rings, rings of the program's own process, and
+    /// the tables of the present of all of these. The function searches `directories` and the directories of the captured rings.
     pub(crate) fn remove_rings(&self, captured: &[Reader], directories: &[PathBuf]) {
         if !self.keeps_for_us {
             return;
@@ -186,7 +187,9 @@ impl Program {
             // Only rings that ended normally are removed. The ring of a process that died stays, as it would stay
             // without a capture.
             if ring.state() == RingState::Ended {
-                let _ = std::fs::remove_file(path);
+                let _ = std::fs::remove_file(&path);
+                let group = ring.info().extension.map(|extension| extension.shard_group);
+                group.into_iter().for_each(|group| remove_dead_tables(&path, group));
             }
         }
     }

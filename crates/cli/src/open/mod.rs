@@ -124,7 +124,9 @@ fn of_capture(args: &OpenArgs) -> anyhow::Result<Exit> {
     let saved = saved::open(&args.names, false)?;
     let at = args.at.map(|at| at.as_seen(args.utc).look_nanos(&saved.capture));
     let have_spans = saved.capture.rings().iter().any(CapturedRing::is_perf);
-    let live = Live::of_capture(&saved.capture, at, &options(args, have_spans))?;
+    let options = options(args, have_spans);
+    let present = if at.is_none() { Live::of_captured_present(&saved.capture, &options)? } else { None };
+    let live = present.map_or_else(|| Live::of_capture(&saved.capture, at, &options), Ok)?;
     let stacks = match args.stacks {
         true => last_stacks(&saved.capture, at.unwrap_or(u64::MAX))?,
         false => BTreeMap::new(),
@@ -141,8 +143,27 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
     let rings = open_rings(&names)?;
     let is_perf = |ring: &SetRing| ring.reader().is_some_and(|ring| ring.info().content_type == CONTENT_TYPE_PERF);
     let have_spans = rings.rings().iter().any(is_perf);
-    let mut live = Live::new(rings, &options(args, have_spans));
     let mut output = OpenOutput::new(args);
+    let options = options(args, have_spans);
+    // Where the programs keep tables of what is open, nothing needs to be read of the rings.
+    if let Some(mut live) = Live::of_present(rings, &options) {
+        while !interrupt.came() {
+            output.show_now(&live)?;
+            let Some(pause) = args.watch.filter(|_| !live.state().have_ended()) else { break };
+            let next = Instant::now() + pause;
+            while Instant::now() < next {
+                if interrupt.came() {
+                    return Ok(Exit::Done);
+                }
+                std::thread::sleep(next.saturating_duration_since(Instant::now()).min(PATIENCE));
+            }
+            let Some(next) = live.present_again(&options) else { return Ok(Exit::Done) };
+            live = next;
+        }
+        check_whole(live.rings())?;
+        return Ok(Exit::Done);
+    }
+    let mut live = Live::new(open_rings(&names)?, &options);
     let mut progress = LiveProgress::Behind;
     while !live.has_reached_present() && progress != LiveProgress::Ended {
         if interrupt.came() {
@@ -151,8 +172,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         progress = live.read(Duration::from_millis(10), |_, _| ());
     }
     loop {
-        let stacks = if args.stacks { ThreadStacks::now(&live) } else { ThreadStacks::default() };
-        output.show(live.state(), &stacks)?;
+        output.show_now(&live)?;
         let Some(pause) = args.watch.filter(|_| progress != LiveProgress::Ended) else { break };
         let next = Instant::now() + pause;
         while Instant::now() < next && progress != LiveProgress::Ended {
@@ -202,6 +222,11 @@ struct OpenOutput<'a> {
 impl<'a> OpenOutput<'a> {
     fn new(args: &'a OpenArgs) -> Self {
         Self { args, out: anstream::stdout(), time: TimeFormat::new(args.utc), is_first: true }
+    }
+
+    fn show_now(&mut self, live: &Live) -> anyhow::Result<()> {
+        let stacks = if self.args.stacks { ThreadStacks::now(live) } else { ThreadStacks::default() };
+        self.show(live.state(), &stacks)
     }
 
     fn show(&mut self, state: LiveState<'_>, stacks: &ThreadStacks) -> anyhow::Result<()> {

@@ -99,7 +99,7 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
         let saved = saved::open(&args.names, false)?;
         let at = args.at.map(|at| at.as_seen(false).look_nanos(&saved.capture));
         let live = Live::of_capture(&saved.capture, at, &options)?;
-        let mut watched = TopWatch { live, progress: LiveProgress::Ended, kernel: TopKernel::default() };
+        let mut watched = TopWatch { live, present: None, progress: LiveProgress::Ended, kernel: TopKernel::default() };
         watched.show(args, &interrupt)?;
         return Ok(saved.report(&args.names, watched.live.problems(), &[]));
     }
@@ -108,23 +108,30 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     }
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;
+    let present = Live::of_present(open_rings(&names)?, &present_options(args));
     let live = Live::new(open_rings(&names)?, &options);
-    let mut watched = TopWatch { live, progress: LiveProgress::Behind, kernel: TopKernel::default() };
+    let mut watched = TopWatch { live, present, progress: LiveProgress::Behind, kernel: TopKernel::default() };
     watched.show(args, &interrupt)?;
     check_whole(watched.live.rings())?;
     Ok(Exit::Done)
 }
 
+fn present_options(args: &TopArgs) -> LiveOptions {
+    LiveOptions::new().open_spans_max(args.max_spans).windows([]).without_self_times()
+}
+
 /// The programs that are watched.
 struct TopWatch {
     live: Live,
+    /// What tables of the present show, if the programs have some.
+    present: Option<Live>,
     progress: LiveProgress,
     kernel: TopKernel,
 }
 
 impl TopWatch {
     fn show(&mut self, args: &TopArgs, interrupt: &Interrupt) -> anyhow::Result<()> {
-        if args.once { once(self, interrupt, args) } else { watch(self, interrupt) }
+        if args.once { once(self, interrupt, args) } else { watch(self, interrupt, args) }
     }
 
     /// Reads events for this time, or until the programs have ended.
@@ -137,7 +144,8 @@ impl TopWatch {
         self.progress == LiveProgress::Ended
     }
 
-    fn screen(&self, view: &TopView) -> TopScreen {
+    fn screen(&mut self, args: &TopArgs, view: &TopView) -> TopScreen {
+        self.present = self.present.take().and_then(|present| present.present_again(&present_options(args)));
         let moment = TopMoment {
             rings: rings::look(self.live.rings()),
             has_ended: self.has_ended() && self.live.state().have_ended(),
@@ -145,7 +153,7 @@ impl TopWatch {
             detail: view.detail.clone(),
             kernel: self.kernel.times(self.live.state().now_epoch_nanos()),
         };
-        TopScreen::new(self.live.state(), moment)
+        TopScreen::new(self.live.state(), self.present.as_ref().map(Live::state), moment)
     }
 }
 
@@ -162,7 +170,7 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
         watched.read(PATIENCE);
     }
     let view = TopView::default();
-    let screen = watched.screen(&view);
+    let screen = watched.screen(args, &view);
     let mut out = anstream::stdout();
     if args.json {
         args.limit.write_whole(&mut out, json::object(&screen), "open", limit::id)?;
@@ -184,16 +192,16 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
 }
 
 /// Shows frames until the user ends it.
-fn watch(watched: &mut TopWatch, interrupt: &Interrupt) -> anyhow::Result<()> {
+fn watch(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow::Result<()> {
     let has_colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
     let mut view = TopView { has_colours, ..TopView::default() };
     let mut terminal = TopTerminal::start()?;
-    let mut screen = watched.screen(&view);
+    let mut screen = watched.screen(args, &view);
     let mut next_frame = Instant::now();
     while !interrupt.came() && !terminal.is_gone() {
         if !view.is_paused && Instant::now() >= next_frame {
             let began = Instant::now();
-            screen = watched.screen(&view);
+            screen = watched.screen(args, &view);
             terminal.draw(&screen, &view)?;
             // With a million open spans, a frame takes long. Most of the time is for reading nonetheless.
             next_frame = Instant::now() + (began.elapsed() * 10).clamp(FRAME, FRAME_MAX);
@@ -211,7 +219,7 @@ fn watch(watched: &mut TopWatch, interrupt: &Interrupt) -> anyhow::Result<()> {
             };
             match request {
                 TopRequest::Quit => return Ok(()),
-                TopRequest::Look => screen = watched.screen(&view),
+                TopRequest::Look => screen = watched.screen(args, &view),
                 TopRequest::Draw => {}
             }
             terminal.draw(&screen, &view)?;

@@ -98,19 +98,20 @@ pub(super) struct TopMoment {
 }
 
 impl TopScreen {
-    /// Returns the screen of a state.
-    pub(super) fn new(state: LiveState<'_>, moment: TopMoment) -> Self {
+    /// Returns the screen of a state. `present` is the state of tables of the present, if the programs have some: it has
+    /// what is open, and no past.
+    pub(super) fn new(state: LiveState<'_>, present: Option<LiveState<'_>>, moment: TopMoment) -> Self {
         let is_of_spans = |it: &SeriesView<'_>| matches!(it.kind(), SeriesKind::Spans | SeriesKind::OtherSpans);
         let is_of_errors = |it: &SeriesView<'_>| it.kind() == SeriesKind::LogRecords && it.name() == "ERROR";
         let programs = match state.programs() {
             [program] => program_name(program),
             programs => format!("{} programs", programs.len()),
         };
-        let open = state.open_spans().to_vec();
+        let open = present.unwrap_or(state).open_spans().to_vec();
         let detail = moment.detail.map(|key| TopDetail::new(state, key, &open));
         Self {
             programs,
-            at_epoch_nanos: state.now_epoch_nanos(),
+            at_epoch_nanos: present.unwrap_or(state).now_epoch_nanos(),
             covered: std::array::from_fn(|window| state.covered(window)),
             has_losses: std::array::from_fn(|window| state.has_losses_in(window)),
             events_per_second: state.events_per_second(SHORT),
@@ -119,8 +120,8 @@ impl TopScreen {
             names: TopName::all(state.series().filter(is_of_spans), moment.kernel.as_ref()),
             events: TopEvent::all(state.series()),
             open: TopOpenSpans::new(open.iter()),
-            threads: TopThread::all(state),
-            not_tracked: state.not_tracked(),
+            threads: TopThread::all(state, present),
+            not_tracked: present.unwrap_or(state).not_tracked(),
             rings: moment.rings,
             lost: state.lost(),
             has_ended: moment.has_ended,

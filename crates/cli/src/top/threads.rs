@@ -7,6 +7,7 @@ use crate::watch::perf::thread_label;
 use eventring::tracing::ThreadKey;
 use eventring_live::{LiveState, LiveThread, SeriesKind};
 use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
 
 /// A thread.
 pub(super) struct TopThread {
@@ -35,9 +36,20 @@ pub(super) struct TopInnermost {
 }
 
 impl TopThread {
-    /// Returns the threads of all programs.
-    pub(super) fn all(state: LiveState<'_>) -> Vec<Self> {
-        state.threads().iter().map(Self::of).collect()
+    /// Returns the threads of all programs. Where tables of the present show the spans that they are in, nothing is in
+    /// doubt.
+    pub(super) fn all(state: LiveState<'_>, present: Option<LiveState<'_>>) -> Vec<Self> {
+        let mut threads: Vec<Self> = state.threads().iter().map(Self::of).collect();
+        if let Some(present) = present {
+            let of_tables = present.threads();
+            let of_tables = of_tables.iter().map(Self::of).map(|thread| (thread.key, thread.innermost));
+            let mut innermost: HashMap<_, _> = of_tables.collect();
+            for thread in &mut threads {
+                thread.innermost = innermost.remove(&thread.key).flatten();
+                thread.is_certain = true;
+            }
+        }
+        threads
     }
 
     fn of(thread: &LiveThread<'_>) -> Self {

@@ -61,6 +61,8 @@ use term::Term;
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Largest depth to which parentheses and `not` may nest.
 const DEPTH_MAX: usize = 64;
+/// The least age of conditions that are about the present alone, in nanoseconds.
+const PRESENT_NANOS: u64 = 500_000_000;
 /// The window of rates and percentiles that name none.
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -131,6 +133,14 @@ impl Condition {
         let mut ages = Vec::new();
         self.root.each_term(&mut |term| ages.extend(term.phase_age().filter(|age| !ages.contains(age))));
         ages
+    }
+
+    /// Returns true if the condition holds only for what is, and can be tested on tables of the present: for spans that
+    /// are open and for what tasks do, in both cases for half a second at least. (What lasts less may end before a look.)
+    /// Tables have no fields that were recorded later.
+    #[must_use]
+    pub fn is_about_present(&self) -> bool {
+        self.root.holds_only_for_present(PRESENT_NANOS) && self.field_paths().is_empty() && self.rates().is_empty()
     }
 
     /// Returns true if all terms are rates and percentiles. Such a condition says nothing of what happens.

@@ -127,6 +127,15 @@ fn times(compare: Compare, nanos: u64) -> Option<Times> {
 }
 
 impl Node {
+    /// Returns true if this holds for nothing but spans that are open, and for what tasks do, for this long at least.
+    pub(super) fn holds_only_for_present(&self, least_nanos: u64) -> bool {
+        let possible = self.possible(false);
+        let is_old = |times: &Option<Times>| times.is_none_or(|(from, _)| from >= least_nanos);
+        possible.times[CLOSED].is_none()
+            && possible.times[OPEN..].iter().all(is_old)
+            && (possible.levels, possible.moments) == (0, 0)
+    }
+
     fn possible(&self, is_alone: bool) -> Possible {
         let each = |part: &Self| part.possible(is_alone);
         match self {
@@ -202,6 +211,32 @@ mod tests {
             })
             .collect();
         insta::assert_snapshot!(shown.join("\n\n"));
+    }
+
+    #[test]
+    fn conditions_about_the_present_hold_for_nothing_that_is_over_or_recorded_later() {
+        let is = |text: &&str| text.parse::<Condition>().unwrap().is_about_present();
+        let present = [
+            "open>2s",
+            "span=a open>500ms not open>5s",
+            "not span=a target=b thread=c open>=500ms",
+            "idle>30s or woken>1s task=a or poll>1s (task=a or task=b)",
+        ];
+        assert_eq!(present.iter().filter(|text| !is(text)).count(), 0);
+        let others = [
+            "open>499ms",
+            "idle>30s or woken>1ms",
+            "open>2s or dur>2s",
+            "span=a or open>2s",
+            "open>2s or span=b not span=a",
+            "open>2s field.x=1",
+            "open>2s rate(span=a)>1/s",
+            "open>2s or death",
+            "open>2s or signal",
+            "level>=ERROR or idle>2s",
+            "task=a",
+        ];
+        assert_eq!(others.iter().filter(|text| is(text)).collect::<Vec<_>>(), [] as [&&str; 0]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::tracing::record::end_of_thread;
 use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
 use crate::tracing::record::owner_filter;
 use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::sink::{Sink, record_empty, record_log, record_with_fields};
+use crate::tracing::record::sink::{Sink, record_log};
 use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_map::{MappedSpan, SpanMap};
 use crate::tracing::record::span_stack::Owner;
@@ -147,18 +147,18 @@ impl RecorderLayer {
 
     #[inline(always)]
     fn try_enter(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
-        let ring = self.sink.try_ring(thread)?;
+        let (core, ring) = self.sink.try_ring(thread)?;
         let MappedSpan { span_id, call_site_id } = self.spans.get(local_id)?;
         thread.try_enter(span_id, local_id, call_site_id, self.owner.get())?;
-        record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
+        core.record_empty(ring, thread, PerfEvent::SpanEnter, PerfExt::of_span(span_id, call_site_id));
         Some(())
     }
 
     #[inline(always)]
     fn try_exit(&self, thread: &ThreadState, local_id: u64) -> Option<()> {
-        let ring = self.sink.try_ring(thread)?;
+        let (core, ring) = self.sink.try_ring(thread)?;
         let entry = thread.try_exit(local_id, self.owner.get())?;
-        record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(entry.span_id, entry.call_site_id()));
+        core.record_empty(ring, thread, PerfEvent::SpanExit, PerfExt::of_span(entry.span_id, entry.call_site_id()));
         Some(())
     }
 
@@ -173,11 +173,12 @@ impl RecorderLayer {
         ext: PerfExt,
     ) {
         if new.attributes.fields().is_empty() {
-            return record_empty(ring, thread, PerfEvent::SpanNew, ext);
+            core.record_empty(ring, thread, PerfEvent::SpanNew, ext);
+            return;
         }
         let visit = |visitor: &mut dyn Visit| new.attributes.record(visitor);
         core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
-            record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+            core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
             self.judge(MappedSpan { span_id: ext.span_id, call_site_id: ext.call_site_id }, fields.payload);
             if fields.has_panicked {
                 self.close_unborn(thread, new.attributes, new.id, new.context);
@@ -193,7 +194,8 @@ impl Drop for RecorderLayer {
         thread::with(|thread| {
             end_of_thread::register();
             self.spans.for_each_open(|span| {
-                SPAN_SLAB.drop_handle(&thread.free_list, span.span_id);
+                let ended = || self.sink.show_end(span.span_id);
+                SPAN_SLAB.drop_handle_and(&thread.free_list, span.span_id, ended);
             });
         });
     }
@@ -256,7 +258,7 @@ where
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
             core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
-                record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
+                core.record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
                 self.judge(span, fields.payload);
             });
         });
@@ -281,7 +283,10 @@ where
             let (related, flags) = (thread.instructions(), parent.flags);
             let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
             let visit = |visitor: &mut dyn Visit| event.record(visitor);
-            core.encode_fields(thread, ring, call_site_id, visit, |fields| record_log(ring, thread, ext, fields));
+            core.encode_fields(thread, ring, call_site_id, visit, |fields| {
+                let recorded = record_log(ring, thread, ext, fields);
+                core.show_log((ring, thread), event.metadata(), ext, recorded, fields.payload);
+            });
         });
     }
 
@@ -306,11 +311,19 @@ where
             // The span is removed from the map even while recording is switched off, because the registry will give its
             // id to another span later.
             let Some(MappedSpan { span_id, call_site_id }) = self.spans.remove(id.into_u64()) else { return };
-            match self.sink.try_ring(thread) {
-                Some(ring) if SPAN_SLAB.try_close_of_layer(&thread.free_list, span_id) => {
-                    record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
+            let is_closed = self.sink.try_ring(thread).is_some_and(|(core, ring)| {
+                if !ring.core.is_surely_original_process() {
+                    return false;
                 }
-                _ => self.close_slow(thread, span_id),
+                let ended = || core.show_end(span_id);
+                let is_closed = SPAN_SLAB.try_close_of_layer(&thread.free_list, span_id, ended);
+                if is_closed {
+                    core.record_empty(ring, thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
+                }
+                is_closed
+            });
+            if !is_closed {
+                self.close_slow(thread, span_id);
             }
         });
     }

@@ -82,7 +82,8 @@ impl RecorderLayer {
     pub(super) fn close_slow(&self, thread: &ThreadState, span_id: u64) {
         let _paused = thread.pause_count();
         end_of_thread::register();
-        if let Dropped::Last(call_site_id) = SPAN_SLAB.drop_handle(&thread.free_list, span_id) {
+        let ended = || self.sink.show_end(span_id);
+        if let Dropped::Last(call_site_id) = SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, ended) {
             self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
         }
     }

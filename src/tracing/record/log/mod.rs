@@ -5,14 +5,15 @@ mod args;
 mod macros;
 
 use crate::recorder::Recorder;
-use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::schema::perf::PerfExt;
 use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{
     EncodedFields, FieldValues, Redactable, SmallEncoder, encode_large, visit_fields, visit_values,
 };
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::sink::record_with_fields;
+use crate::tracing::record::present::may_mean;
+use crate::tracing::record::sink::record_event;
 use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::{self, ThreadState};
@@ -40,21 +41,33 @@ pub fn log(site: &'static MacroSite, values: &impl FieldValues) {
 /// been formatted.
 #[inline(always)]
 fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> Option<()> {
-    let call_site_id = site.try_id()?;
+    let call_site_id = site.try_id().filter(|_| !may_mean(site.metadata()))?;
     let core: &'static Arc<PerfCore> = &PERF.installed()?.core;
     let ring = thread.try_ring(core).filter(|_| core.stores_arguments)?;
     let span_id = thread.span_stack.try_current(SCOPES)?;
     let epoch_nanos = ring.core.try_now()?;
     let ext = PerfExt::of_span(span_id, call_site_id);
     let mut encoder = SmallEncoder::new(thread, &core.limits);
-    let panicked = move |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let panicked = move |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), panicked);
     if encoder.is_too_small() {
         log_as_text(site, thread, values);
         return Some(());
     }
-    record_with_fields(ring, thread, PerfEvent::Event, ext, encoder.encoded(Some(epoch_nanos)));
+    record_event(ring, thread, ext, encoder.encoded(Some(epoch_nanos)));
     Some(())
+}
+
+/// Records a log record whose fields are encoded, and changes the tables of the present if it means something.
+fn record(
+    site: &'static MacroSite,
+    (core, ring): (&PerfCore, &Recorder),
+    thread: &ThreadState,
+    ext: PerfExt,
+    fields: EncodedFields<'_>,
+) {
+    let recorded = record_event(ring, thread, ext, fields);
+    core.show_log((ring, thread), site.metadata(), ext, recorded, fields.payload);
 }
 
 /// Handles every case but a long text.
@@ -67,7 +80,7 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
         return log_as_text(site, thread, values);
     }
     let epoch_nanos = ring.core.try_now();
-    let record = |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let record = |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     let mut encoder = SmallEncoder::new(thread, &core.limits);
     visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), record);
     if encoder.is_too_small() {
@@ -82,7 +95,7 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
 fn log_as_text(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
     let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
-    let record = |fields: EncodedFields<'_>| record_with_fields(ring, thread, PerfEvent::Event, ext, fields);
+    let record = |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     if core.stores_arguments {
         // The small buffer was too small already: each further visit would format the values once more.
         let visit = |encoder: &mut dyn Redactable| visit_values(values, site.metadata(), encoder);

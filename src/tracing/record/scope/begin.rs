@@ -11,7 +11,6 @@ use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
 use crate::tracing::record::global::PERF;
 use crate::tracing::record::open_spans;
-use crate::tracing::record::sink::record_with_fields;
 use crate::tracing::record::site::MacroSite;
 use crate::tracing::record::span_stack::SCOPES;
 use crate::tracing::record::thread::ThreadState;
@@ -25,20 +24,13 @@ const BEGIN: u16 = flags::SCOPE | flags::ENTERED;
 #[inline(always)]
 pub(super) fn try_begin(site: &'static MacroSite, thread: &ThreadState) -> Option<u64> {
     let call_site_id = site.try_id()?;
-    let ring = thread.try_ring(&PERF.installed()?.core)?;
+    let core = &PERF.installed()?.core;
+    let ring = thread.try_ring(core)?;
     let (parent, span_id) = try_create(thread, call_site_id)?;
-    let ids = u64::from(call_site_id) | thread.id_word();
-    if ring.core.try_record_empty(PerfEvent::SpanNew as u16, span_id, parent, ids, BEGIN.into()).is_none() {
-        record_begin_slow(ring, span_id, parent, ids);
-    }
+    let ext = PerfExt { related: parent, flags: BEGIN, ..PerfExt::of_span(span_id, call_site_id) };
+    core.record_empty(ring, thread, PerfEvent::SpanNew, ext);
     thread.enter_new_scope(span_id, call_site_id);
     Some(span_id)
-}
-
-#[cold]
-#[inline(never)]
-fn record_begin_slow(ring: &Recorder, span_id: u64, parent: u64, ids: u64) {
-    ring.core.record_empty_slow(PerfEvent::SpanNew as u16, span_id, parent, ids, BEGIN.into());
 }
 
 /// Makes a span. Returns its parent and its id. The thread enters it when its begin is recorded: what a signal handler
@@ -70,7 +62,7 @@ pub(super) fn begin_with_fields(site: &'static MacroSite, thread: &ThreadState, 
         return begin_encoded(site, core, thread, fields);
     };
     let ext = PerfExt { related: parent, flags: BEGIN, ..PerfExt::of_span(span_id, call_site_id) };
-    record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
     thread.enter_new_scope(span_id, call_site_id);
     span_id
 }
@@ -141,7 +133,7 @@ fn begin_encoded(
     let instructions = thread.instructions();
     let flags = if instructions == 0 { BEGIN } else { flags::SCOPE };
     let ext = PerfExt { related: parent, flags, ..PerfExt::of_span(span_id, call_site_id) };
-    record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+    core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
     thread.enter_new_scope_slow(span_id, call_site_id);
     judging_filters::for_each(|filter| open_spans::judge(filter, span_id, call_site_id, fields.payload));
     if instructions > 0 {

@@ -2,9 +2,9 @@
 
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::{Dropped, SPAN_SLAB};
+use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::global::PERF;
-use crate::tracing::record::sink::record_empty;
 use crate::tracing::record::span_stack::{SCOPES, SpanEntry, scope_local_id};
 use crate::tracing::record::thread::{self, ThreadState};
 
@@ -21,21 +21,26 @@ pub(super) fn end(span_id: u64) {
 /// Ends the scope if it is the innermost entry of the span stack. Otherwise returns `None` and changes nothing.
 #[inline(always)]
 fn try_end(thread: &ThreadState, span_id: u64) -> Option<()> {
-    let ring = thread.try_ring(&PERF.installed()?.core)?;
+    let core = &PERF.installed()?.core;
+    let ring = thread.try_ring(core)?;
+    if !ring.core.is_surely_original_process() {
+        return None;
+    }
     let entry = thread.try_exit(scope_local_id(span_id), SCOPES)?;
     let call_site_id = entry.call_site_id();
-    if SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id).is_none() {
-        drop_handle_slow(thread, span_id);
+    let ended = || core.show_end(span_id);
+    if SPAN_SLAB.try_drop_only_handle(&thread.free_list, span_id, ended).is_none() {
+        drop_handle_slow(core, thread, span_id);
     }
     let ext = PerfExt { flags: flags::CLOSED, ..PerfExt::of_span(span_id, call_site_id) };
-    record_empty(ring, thread, PerfEvent::SpanExit, ext);
+    core.record_empty(ring, thread, PerfEvent::SpanExit, ext);
     Some(())
 }
 
 #[cold]
 #[inline(never)]
-fn drop_handle_slow(thread: &ThreadState, span_id: u64) {
-    SPAN_SLAB.drop_handle(&thread.free_list, span_id);
+fn drop_handle_slow(core: &PerfCore, thread: &ThreadState, span_id: u64) {
+    SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, || core.show_end(span_id));
 }
 
 /// Ends a scope, wherever its entry is, after the scopes that were begun inside of it and never ended.
@@ -78,9 +83,12 @@ fn end_scopes(thread: &ThreadState, is_wanted: impl Fn(&ThreadState) -> bool) {
 /// the scope as open for ever.
 fn close(thread: &ThreadState, span_id: u64, entry: Option<SpanEntry>, flags: u16) {
     end_of_thread::register();
-    let Dropped::Last(call_site_id) = SPAN_SLAB.drop_handle(&thread.free_list, span_id) else { return };
+    let recorder = PERF.installed();
+    let ended = || recorder.into_iter().for_each(|of| of.core.show_end_slow(span_id));
+    let dropped = SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, ended);
+    let Dropped::Last(call_site_id) = dropped else { return };
     let is_recorded = entry.is_none_or(|entry| entry.is_recorded());
-    let Some(recorder) = PERF.installed().filter(|_| is_recorded) else { return };
+    let Some(recorder) = recorder.filter(|_| is_recorded) else { return };
     let ext = PerfExt { related: thread.instructions(), flags, ..PerfExt::of_span(span_id, call_site_id) };
     recorder.core.record(thread, PerfEvent::SpanExit, ext, &[]);
 }

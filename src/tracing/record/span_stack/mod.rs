@@ -363,9 +363,20 @@ impl SpanStack {
         });
     }
 
+    /// Returns the number of entries of the span with this id.
+    pub(super) fn count(&self, span_id: u64) -> usize {
+        (0..self.len.get()).filter(|at| self.get(*at).span_id == span_id).count()
+    }
+
     /// Returns the innermost entry of a scope.
     pub(super) fn innermost_scope(&self) -> Option<SpanEntry> {
         self.last_where(SpanEntry::is_scope)
+    }
+
+    /// Returns the id of the innermost open span of a call site.
+    pub(super) fn innermost_of_call_site(&self, call_site_id: u32) -> Option<u64> {
+        let is_it = |entry: &SpanEntry| entry.call_site_id() == call_site_id && entry.is_open();
+        self.last_where(is_it).map(|entry| entry.span_id)
     }
 
     /// Returns true if the thread is in the span with this `local_id`.

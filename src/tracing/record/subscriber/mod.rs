@@ -12,8 +12,9 @@ use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::open_spans::{self, SpanOwner, SpanSource};
 use crate::tracing::record::owner_filter;
+use crate::tracing::record::present::may_mean;
 use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::sink::{Parent, Sink, record_with_fields};
+use crate::tracing::record::sink::{Parent, Sink};
 use crate::tracing::record::site::{self, Answer};
 use crate::tracing::record::span_stack::Owner;
 use crate::tracing::record::thread::{self, ThreadState};
@@ -224,7 +225,7 @@ impl Subscriber for RecorderSubscriber {
             let Some(ring) = thread.ring_of(core) else { return };
             let visit = |visitor: &mut dyn Visit| values.record(visitor);
             core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| {
-                record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
+                core.record_with_fields(ring, thread, PerfEvent::SpanRecord, ext, fields);
                 self.judge(span_id, ext.call_site_id, fields.payload);
             });
         });
@@ -239,10 +240,10 @@ impl Subscriber for RecorderSubscriber {
     #[inline]
     fn event(&self, event: &Event<'_>) {
         thread::with(|thread| {
-            if event.is_contextual() {
+            if event.is_contextual() && !may_mean(event.metadata()) {
                 return self.event_with_fields(thread, event);
             }
-            if self.try_event_in(thread, event).is_none() {
+            if event.is_contextual() || self.try_event_in(thread, event).is_none() {
                 self.event_slow(thread, event);
             }
         });

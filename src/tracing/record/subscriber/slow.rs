@@ -7,7 +7,7 @@ use crate::tracing::record::call_sites::NO_CALL_SITE;
 use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, encode_large};
 use crate::tracing::record::scope;
-use crate::tracing::record::sink::{record_log, record_with_fields};
+use crate::tracing::record::sink::record_log;
 use crate::tracing::record::thread::ThreadState;
 use tracing_core::Event;
 use tracing_core::field::Visit;
@@ -65,7 +65,7 @@ impl RecorderSubscriber {
         };
         SPAN_SLAB.set_parent(span_id, parent.span_id);
         let ext = PerfExt { related: parent.span_id, flags: parent.flags, ..PerfExt::of_span(span_id, call_site_id) };
-        record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+        core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         self.judge(span_id, call_site_id, fields.payload);
         let id = id_of(span_id);
         if fields.has_panicked {
@@ -107,7 +107,8 @@ impl RecorderSubscriber {
         let call_site_id = core.call_site_id(event.metadata());
         let (related, flags) = (thread.instructions(), parent.flags);
         let ext = PerfExt { related, flags, ..PerfExt::of_span(parent.span_id, call_site_id) };
-        record_log(ring, thread, ext, fields);
+        let recorded = record_log(ring, thread, ext, fields);
+        core.show_log((ring, thread), event.metadata(), ext, recorded, fields.payload);
     }
 
     #[cold]
@@ -139,7 +140,7 @@ impl RecorderSubscriber {
     pub(super) fn close_slow(&self, thread: &ThreadState, span_id: u64) -> bool {
         let _paused = thread.pause_count();
         end_of_thread::register();
-        match SPAN_SLAB.drop_handle(&thread.free_list, span_id) {
+        match SPAN_SLAB.drop_handle_and(&thread.free_list, span_id, || self.sink.show_end(span_id)) {
             Dropped::Last(call_site_id) => {
                 self.sink.record_end(thread, PerfEvent::SpanClose, PerfExt::of_span(span_id, call_site_id));
                 true

@@ -7,7 +7,7 @@ use crate::span_slab::SPAN_SLAB;
 use crate::tracing::record::call_sites::CALL_SITES;
 use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{EncodedFields, SmallEncoder, visit_fields};
-use crate::tracing::record::sink::{record_log, record_with_fields};
+use crate::tracing::record::sink::record_log;
 use crate::tracing::record::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};
@@ -64,12 +64,12 @@ impl RecorderSubscriber {
         };
         SPAN_SLAB.set_parent(span_id, parent);
         let ext = PerfExt { related: parent, ..PerfExt::of_span(span_id, call_site_id) };
-        record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
+        core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
         self.judge(span_id, call_site_id, fields.payload);
         id_of(span_id)
     }
 
-    /// Records an event with its fields.
+    /// Records an event with its fields, which means nothing for the tables of the present.
     #[inline(always)]
     pub(super) fn event_with_fields(&self, thread: &ThreadState, event: &Event<'_>) {
         let Some(prepared) = self.try_prepare(thread, event.metadata()) else {

@@ -43,10 +43,11 @@ pub(in crate::capture) struct TriggerArgs {
     /// The largest size of all files together (500k, 100M, 2G); no file is begun beyond it
     #[arg(long, value_name = "SIZE", value_parser = parse_file_bytes, requires = "conditions")]
     pub(super) max_bytes: Option<u64>,
-    /// Memory for the kept events, which are compressed; at least 1MiB. The default is about a minute of a million span
-    /// events a second
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory, default_value = "256MiB", requires = "conditions")]
-    memory: u64,
+    /// Memory for the kept events, which are compressed; at least 1MiB. 256MiB, the default, is about a minute of a
+    /// million span events a second. With conditions about the present alone, such as 'open>2s', events are kept only
+    /// with this option or --spool; otherwise a file has what the rings still hold
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, requires = "conditions")]
+    memory: Option<u64>,
     /// Keep the events in files without names in this directory, not in memory; --memory is then their size on disk
     #[arg(long, value_name = "DIR", requires = "conditions")]
     spool: Option<PathBuf>,
@@ -66,6 +67,8 @@ pub(in crate::capture) struct TriggerArgs {
     pub(super) exec_timeout: Duration,
 }
 
+/// The memory for the kept events if nothing else is asked for.
+const MEMORY: u64 = 256 << 20;
 /// The least memory for the kept events. Less would hold hardly anything: the events lie in several parts, and each
 /// part has the descriptions of the rings and of their call sites.
 const MEMORY_MIN: u64 = 1 << 20;
@@ -82,9 +85,15 @@ impl TriggerArgs {
         Limits { debounce: self.debounce, max: self.max, files_max: self.max_files, bytes_max: self.max_bytes }
     }
 
+    /// Returns true if events are to be kept whatever the conditions need.
+    pub(super) fn keeps_events(&self) -> bool {
+        self.memory.is_some() || self.spool.is_some()
+    }
+
     pub(super) fn rolling(&self, compression: i32) -> RollingOptions {
         let keep = self.before.saturating_add(self.after).saturating_add(SLACK);
-        let options = RollingOptions::new().keep(keep).memory(self.memory).compression_level(compression);
+        let options =
+            RollingOptions::new().keep(keep).memory(self.memory.unwrap_or(MEMORY)).compression_level(compression);
         self.spool.iter().fold(options, RollingOptions::spool)
     }
 

@@ -66,7 +66,7 @@ impl WrittenFile {
         let missing = duration(Duration::from_nanos(self.cut.missing_nanos));
         let why = match self.cut.shortfall? {
             Shortfall::Overwritten => {
-                "had been overwritten in the ring before the watch began; a larger ring would hold it"
+                "had been overwritten in the ring before the watch read it; a larger ring would hold it"
             }
             Shortfall::Memory => "did not fit into the memory of the watch; give a larger --memory, or a --spool",
             Shortfall::Forgotten => "was forgotten while other files were written; give a larger --debounce",

@@ -85,19 +85,24 @@ impl Watch<'_> {
     }
 
     /// Says if the rings hold less than the time before an event that files shall hold.
-    pub(super) fn say_what_the_rings_hold(&self, names: &[PathBuf]) {
+    ///
+    /// With `is_lazy`, they are not read before something fires.
+    pub(super) fn say_what_the_rings_hold(&self, names: &[PathBuf], is_lazy: bool) {
         let before = self.args.triggers.before.as_secs_f64();
         for shards in by_recorder(self.live.rings()) {
             let past = History::read_shards(shards.iter().copied(), true);
             let is_full = past.fill >= 0.99;
             if is_full && past.seconds < before && past.seconds > 0.0 {
                 let name = shards[0].path().or(names.first().map(PathBuf::as_path));
+                let (which, keeps) = match is_lazy {
+                    true => (String::new(), ", and --memory or --spool keeps it"),
+                    false => (format!(" of the next {}", duration(Duration::from_secs_f64(before - past.seconds))), ""),
+                };
                 self.screen.say(format!(
-                    "{WARNING}{} holds {} at its present rate: files of the next {} begin later than --before says; with {} \
-                     times the memory, its program would hold it{WARNING:#}",
+                    "{WARNING}{} holds {} at its present rate: files{which} begin later than --before says; with {} \
+                     times the memory, its program would hold it{keeps}{WARNING:#}",
                     name.map(Path::display).map(|name| name.to_string()).unwrap_or_default(),
                     duration(Duration::from_secs_f64(past.seconds)),
-                    duration(Duration::from_secs_f64(before - past.seconds)),
                     (before / past.seconds).ceil()
                 ));
             }
@@ -140,13 +145,16 @@ impl Watch<'_> {
             let counts = self.judge.policy.counts();
             let state = self.live.state();
             let ends = || (0..state.programs().len()).filter_map(|program| state.end_of(program));
+            let seen = match self.live.is_looking() {
+                true => "tables of the present read".to_owned(),
+                false => format!("{} seen", events(state.events())),
+            };
             let has_seen_death = ends().any(|end| end.has_died);
             anstream::eprintln!(
-                "{} fired, {} debounced, {} suppressed; {} seen in {}{DIM} ({}){DIM:#}",
+                "{} fired, {} debounced, {} suppressed; {seen} in {}{DIM} ({}){DIM:#}",
                 counts.fired,
                 counts.debounced,
                 counts.suppressed,
-                events(state.events()),
                 duration(end.elapsed),
                 match end.reason {
                     EndReason::WritersEnded if has_seen_death => "the rings have ended; a program died",

@@ -3,6 +3,7 @@
 mod action;
 mod args;
 mod end;
+mod kept;
 mod manifest;
 mod messages;
 mod names;

@@ -2,6 +2,7 @@
 
 use super::action::{Action, ActionState};
 use super::end::WatchEnd;
+use super::kept::Kept;
 use super::manifest::{Shot, WrittenFile};
 use super::policy::{Policy, TriggerVerdict};
 use super::shown_lines::{ShownLines, end_even_if_nobody_reads};
@@ -16,10 +17,10 @@ use crate::output;
 use crate::profile::Beside;
 use crate::text::format::TimeFormat;
 use eventring::reader::{Reader, RingSet};
-use eventring_capture::{EndReason, NextRing, RollingCapture};
+use eventring_capture::{EndReason, NextRing};
 use eventring_live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Observation, Occurrence};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub(super) const PAUSE: Duration = Duration::from_millis(50);
 pub(super) const HISTORY_TIME_MAX: Duration = Duration::from_secs(30);
 /// The longest time between the end of the programs and that of the capture.
 const END_TIME_MAX: Duration = Duration::from_secs(5);
+/// The number of times that tables of the present are looked for.
+const LOOKS_FOR_TABLES: u32 = 10;
 /// The largest number of occurrences that wait for their files. Further ones are suppressed.
 const WAITING_MAX: usize = 10_000;
 
@@ -60,13 +63,10 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         recording
     });
     watch.take_rings(&mut rings);
-    let next_ring = move || match ring_in.try_recv() {
-        Ok(ring) => NextRing::Ring(ring),
-        Err(TryRecvError::Empty) => NextRing::NotYet,
-        Err(TryRecvError::Disconnected) => NextRing::NoMore,
-    };
-    let rolling = RollingCapture::begin(next_ring, &args.triggers.rolling(args.compression))?;
-    watch.say_what_the_rings_hold(&names);
+    // The kernel's events are in rings of our own, which hold little.
+    let is_lazy = !args.triggers.keeps_events() && kernel.is_none() && watch.is_looking();
+    let kept = Kept::begin(ring_in, args.triggers.rolling(args.compression), is_lazy)?;
+    watch.say_what_the_rings_hold(&names, is_lazy);
     let (is_over, commands) = (OnceLock::new(), ActionState::default());
     let (tell, told) = mpsc::channel();
     let (for_commands, files) = mpsc::channel();
@@ -74,7 +74,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     let action = exec.map(|command| Action::new(command, args.triggers.exec_timeout, &commands, tell.clone()));
     let waiting = Arc::clone(&watch.judge.waiting);
     let writer = FileWriter {
-        rolling: &rolling,
+        kept: &kept,
         names: &template,
         args,
         actions: exec.map(|command| FileActions { command, state: &commands, files: for_commands }),
@@ -101,11 +101,11 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         if end.until_nanos().is_some() {
             // The files have nothing that comes later, so what the capture keeps for those that wait need not go.
-            rolling.end();
+            kept.end();
         } else {
             // The capture notices the end of the programs a little later. Then no file lacks the time after its event.
             let until = Instant::now() + END_TIME_MAX;
-            while !rolling.state().has_ended && !interrupt.came() && Instant::now() < until {
+            while !kept.has_ended() && !interrupt.came() && Instant::now() < until {
                 std::thread::sleep(PAUSE);
             }
         }
@@ -118,7 +118,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     })?;
     let not_shown = watch.screen.finish();
     watch.problems.extend(not_shown);
-    let (summary, failed) = rolling.finish().map_or_else(|error| (None, Some(error)), |summary| (Some(summary), None));
+    let (summary, failed) = kept.finish().map_or_else(|error| (None, Some(error)), |summary| (summary, None));
     watch.problems.extend(failed.as_ref().map(ToString::to_string));
     // From here on, each signal ends the process.
     drop(interrupt);
@@ -246,6 +246,19 @@ impl<'a> Watch<'a> {
                 NextRing::NoMore => self.ring_out = None,
             }
         }
+    }
+
+    /// Returns true if the engine looks at tables of the present alone. A program makes its tables just after its ring.
+    fn is_looking(&mut self) -> bool {
+        let only_present = self.conditions.conditions().iter().all(Condition::is_about_present);
+        for _ in 0..LOOKS_FOR_TABLES {
+            if !only_present || self.live.is_looking() {
+                return only_present;
+            }
+            std::thread::sleep(PAUSE / 5);
+            self.live.find_tables();
+        }
+        false
     }
 
     /// Reads what happened before the watch began. It does not fire, except that a program had died.

@@ -2,6 +2,7 @@
 
 use super::action::{self, ActionEnd, ActionState};
 use super::end::WatchEnd;
+use super::kept::Kept;
 use super::manifest::{Shot, WrittenFile};
 use super::names::{NameParts, NameTemplate};
 use crate::capture::Args;
@@ -22,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A writer of files.
 pub(super) struct FileWriter<'w> {
-    pub(super) rolling: &'w RollingCapture,
+    pub(super) kept: &'w Kept,
     pub(super) names: &'w NameTemplate,
     pub(super) args: &'w Args,
     /// The commands that run after files; `None` without `--exec`.
@@ -107,8 +108,10 @@ impl FileWriter<'_> {
                 let _ = tell.send(WriterMessage::Suppressed);
                 continue;
             }
-            self.rolling.hold(self.waiting.oldest_nanos(self.args.triggers.before));
-            let told = match self.write(&shot, &mut number) {
+            // What the rings hold now may soon be overwritten.
+            let copied = self.kept.copied();
+            self.kept.hold(self.waiting.oldest_nanos(self.args.triggers.before));
+            let told = match copied.map_err(Into::into).and_then(|copied| self.write(&copied, &shot, &mut number)) {
                 Ok(written) => {
                     bytes = bytes.saturating_add(written.cut.bytes);
                     self.act(&written, tell);
@@ -117,13 +120,16 @@ impl FileWriter<'_> {
                 Err(error) => WriterMessage::Failed(Box::new(shot), error),
             };
             self.waiting.done();
-            self.rolling.hold(self.waiting.oldest_nanos(self.args.triggers.before));
+            self.kept.hold(self.waiting.oldest_nanos(self.args.triggers.before));
+            if self.waiting.len() == 0 {
+                self.kept.rest();
+            }
             // The watch waits for the writer, so it listens.
             let _ = tell.send(told);
         }
     }
 
-    fn write(&self, shot: &Shot, number: &mut u64) -> anyhow::Result<WrittenFile> {
+    fn write(&self, copied: &RollingCapture, shot: &Shot, number: &mut u64) -> anyhow::Result<WrittenFile> {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let asked_nanos = (
             shot.epoch_nanos.saturating_sub(nanos(self.args.triggers.before)),
@@ -137,7 +143,7 @@ impl FileWriter<'_> {
             // The user has ended the watch, and with it the time after the event.
             Some(until_nanos) => asked_nanos.1.min(until_nanos),
             // If the programs have ended, nothing is missing.
-            None if self.rolling.state().has_ended => asked_nanos.1,
+            None if copied.state().has_ended => asked_nanos.1,
             None => asked_nanos.1.min(now_nanos()),
         };
         let time = self.times.file_name(shot.epoch_nanos);
@@ -151,7 +157,7 @@ impl FileWriter<'_> {
             if let Some(directory) = path.parent().filter(|_| self.names.has_directories()) {
                 std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
             }
-            let cut = match self.rolling.cut(asked_nanos.0..=to, &path, self.args.force) {
+            let cut = match copied.cut(asked_nanos.0..=to, &path, self.args.force) {
                 // Somebody has just made a file of this name.
                 Err(error) if error.kind() == CaptureErrorKind::Exists => continue,
                 cut => cut?,

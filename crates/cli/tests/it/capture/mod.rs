@@ -7,6 +7,7 @@ mod on;
 mod on_death;
 mod on_end;
 mod on_limits;
+mod on_present;
 mod overwritten_before;
 mod payloads_that_were_lost;
 mod resumed;

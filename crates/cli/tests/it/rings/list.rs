@@ -202,7 +202,7 @@ fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
     };
     // The files are removed as logind does when a user logs out, and the program lives.
     let files: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().path()).collect();
-    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(files.len(), 3, "{files:?}");
     files.iter().for_each(|file| fs::remove_file(file).unwrap());
     let (process, ring) = (format!("pid:{}", talk.child.id()), format!("pid:{}/shop", talk.child.id()));
     let listed = run(&["list", "--json"]).json()["rings"].clone();

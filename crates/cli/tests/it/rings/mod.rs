@@ -15,6 +15,7 @@ mod shards_not_made;
 mod snapshot;
 mod sparse;
 mod tables_full;
+mod tables_of_the_present;
 mod typed_events_lie_in_their_spans;
 mod typed_events_name_their_span;
 mod typed_only;

@@ -96,7 +96,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
     crash(TEST, &ring);
-    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3"]);
+    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
     // None of these files is a left-over shard, so all of them must stay:
     // - `.2`: a dead ring of another kind;
     // - `.7` and `.03`: copies of shards under names that are not theirs;
@@ -119,12 +119,13 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     // process id in its name.)
     let unfinished = shard(&ring, ".5.~4194305");
     std::fs::write(&unfinished, "").unwrap();
-    let left = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
+    let left = ["shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
 
     let mut few = recording(TEST, "few", &ring, 1);
-    assert_eq!(names(directory.path()), left);
+    let of_both = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop.now", "shop2.1"];
+    assert_eq!(names(directory.path()), of_both);
     assert!(few.end().success());
-    assert_eq!(names(directory.path()), left[1..]);
+    assert_eq!(names(directory.path()), left);
     // This is the control: when nobody holds the lock of shard `.3` any more, the next recorder removes the shard.
     // (A child that another test starts has the file open for a moment, too, so closing it is not enough.)
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::Unlock).unwrap();
@@ -144,9 +145,9 @@ fn shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_
     let mut many = recording(TEST, "many", &ring, MANY);
     std::fs::remove_file(&ring).unwrap();
     let next = plain(&ring);
-    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3"]);
+    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
     let cleaned = run(&["clean", "--json", argument(directory.path())]).json();
-    assert_eq!((paths(&cleaned["removed"]), paths(&cleaned["left"]).len()), (vec![], MANY));
+    assert_eq!((paths(&cleaned["removed"]), paths(&cleaned["left"]).len()), (vec![], MANY + 1));
     assert!(many.end().success());
     drop(next);
     assert!(names(directory.path()).is_empty());
@@ -248,10 +249,12 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
         ("dead.1", "writer_died"),
         ("dead.2", "writer_died"),
         ("dead.3", "writer_died"),
+        ("dead.now", "writer_died"),
         ("empty.~4194305", "unfinished"),
         ("gone.1", "orphaned_shard"),
         ("gone.2", "orphaned_shard"),
         ("gone.3", "orphaned_shard"),
+        ("gone.now", "orphaned_tables"),
     ]);
     let left = pairs(&[("kept", "ended"), ("live", "live"), ("saved.zst", "snapshot")]);
     let dry = run(&["clean", "--dry-run", "--json", argument(directory.path())]).json();
@@ -260,22 +263,24 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
 
     // `clean` removes only the files of the ring that is named: by a path, or by a name in the ring directory.
     let gone = run(&["clean", "--json", argument(&at("gone"))]).json();
-    assert_eq!(whys(&gone["removed"]), removed[5..]);
+    assert_eq!(whys(&gone["removed"]), removed[6..]);
     let mut by_name = program::program(&["clean", "dead"]);
     by_name.env("EVENTRING_DIR", directory.path());
     let by_name = program::finish(by_name);
-    assert_eq!((by_name.code, by_name.out.lines().count()), (Some(0), MANY), "{by_name:?}");
+    assert_eq!((by_name.code, by_name.out.lines().count()), (Some(0), MANY + 1), "{by_name:?}");
     assert!(by_name.out.lines().all(|line| line.starts_with("removed ") && line.ends_with("its writer died")));
-    assert!(by_name.err.starts_with("4 files removed, "), "{by_name:?}");
+    assert!(by_name.err.starts_with("5 files removed, "), "{by_name:?}");
 
     let rest = run(&["clean", "--json", argument(directory.path())]).json();
-    assert_eq!((whys(&rest["removed"]), whys(&rest["left"])), (removed[4..5].to_vec(), left));
-    let stay = ["kept", "kept.1", "kept.2", "kept.3", "letter", "live", "live.1", "live.2", "live.3", "saved.zst"];
+    assert_eq!((whys(&rest["removed"]), whys(&rest["left"])), (removed[5..6].to_vec(), left));
+    let kept = ["kept", "kept.1", "kept.2", "kept.3", "kept.now"];
+    let others = ["letter", "live", "live.1", "live.2", "live.3", "live.now", "saved.zst"];
+    let stay = [kept.as_slice(), &others].concat();
     assert_eq!(names(directory.path()), stay);
     let ended = run(&["clean", "--ended", argument(directory.path())]);
     let message = format!("process {} writes it", live.child.id());
     assert!(ended.out.lines().any(|line| line.starts_with("left ") && line.ends_with(&message)), "{ended:?}");
-    assert_eq!(names(directory.path()), stay[4..]);
+    assert_eq!(names(directory.path()), others);
     assert!(live.end().success());
     assert_eq!(names(directory.path()), ["letter", "saved.zst"]);
     assert_eq!(run(&["clean", argument(&at("nothing"))]).code, Some(3));
@@ -295,7 +300,7 @@ fn clean_leaves_the_rings_of_other_users() {
     }
     std::fs::remove_file(&ring).unwrap();
     let cleaned = run(&["clean", "--json", argument(directory.path())]).json();
-    assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3"]);
+    assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3", "shop.now"]);
     assert!(cleaned["left"][0]["message"].as_str().unwrap().contains("it belongs to user 4711"), "{cleaned:#}");
     assert_eq!(names(directory.path()), ["shop.1"]);
     // A new recorder does not remove the file either.

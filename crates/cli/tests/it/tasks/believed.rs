@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Plays a part until the parent has looked, and calls `check` with the ring and with a capture of it.
-fn check(name: &str, plays: fn(), check: fn(&Path)) {
+pub fn check(name: &str, plays: fn(), check: fn(&Path)) {
     if part().is_some() {
         plays();
         say("ready");

@@ -4,6 +4,8 @@
 mod believed;
 mod counted;
 mod counters;
+mod killed;
+mod outlived;
 mod pictures;
 mod planted;
 mod server;

@@ -1,0 +1,100 @@
+//! What is true of tasks now is told although their rings have gone round many times since it began: live, after a
+//! kill, and of captures.
+
+use super::believed::check;
+use super::planted::{drops_its_waker, takes};
+use super::{named, recording, runtime, tasks};
+use crate::program::{argument, run};
+use eventring_stress::test_name;
+use eventring_tokio::sync::Mutex;
+use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Barrier, oneshot};
+use tokio::task::JoinSet;
+use tracing::{Instrument as _, info_span};
+
+/// The slots of a ring, and how often the flood goes round it.
+const SHIFTS: (u32, u32) = (15, 21);
+const ROUNDS: u64 = 100;
+/// The tasks that end.
+const ENDED: u64 = 100_000;
+
+/// Records until all rings have gone round, and lets many tasks end.
+fn floods() {
+    let other = std::thread::spawn(|| {
+        for n in 0..ROUNDS << (SHIFTS.0 - 2) {
+            info_span!("request", n).in_scope(|| ());
+        }
+    });
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        for _ in 0..ENDED / 100 {
+            let mut set = JoinSet::new();
+            (0..100).for_each(|_| drop(set.spawn_task("short", tokio::task::yield_now())));
+            set.join_all().await;
+        }
+    });
+    other.join().unwrap();
+}
+
+fn plays_what_outlives_the_ring() {
+    recording(SHIFTS);
+    let runtime = runtime();
+    let (locks, barrier) = (Arc::new([Mutex::new(0), Mutex::new(1), Mutex::new(2)]), Arc::new(Barrier::new(3)));
+    for first in 0..3 {
+        runtime.spawn(Task::new(&format!("holder {first}"), takes(locks.clone(), first, barrier.clone())));
+    }
+    let (sender, receiver) = oneshot::channel::<()>();
+    let waits = async { receiver.instrument(info_span!("for ever", why = "nobody knows")).await.unwrap() };
+    runtime.spawn(Task::new("idle", waits));
+    runtime.spawn(Task::new("lost", drops_its_waker()));
+    std::thread::sleep(Duration::from_millis(100));
+    floods();
+    runtime.block_on(async {
+        spawn_named("blocked", async { std::thread::sleep(Duration::from_millis(150)) }).await.unwrap();
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    std::mem::forget((runtime, sender));
+}
+
+#[test]
+fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ended_waits() {
+    let name = test_name!("deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ended_waits");
+    check(name, plays_what_outlives_the_ring, |ring| {
+        let answer = tasks(ring, &[]);
+        let id = |name: &str| named(&answer, name)[0]["id"].as_u64().unwrap();
+        let mut cycle = vec![id("holder 0"), id("holder 1"), id("holder 2")];
+        let smallest = (0..3).min_by_key(|at| cycle[*at]).unwrap();
+        cycle.rotate_left(smallest);
+        let mut expected = vec![cycle, vec![id("lost")]];
+        expected.sort_unstable();
+        let mut deadlocks: Vec<Vec<u64>> = serde_json::from_value(answer["deadlocks"].clone()).unwrap();
+        deadlocks.sort_unstable();
+        assert_eq!(deadlocks, expected, "{}", answer["counts"]);
+        let is_over = |task: &&Value| task["state"] == "done" || task["state"] == "ended";
+        let listed = answer["tasks"].as_array().unwrap();
+        let mut open: Vec<_> = listed.iter().filter(|task| !is_over(task)).collect();
+        open.sort_by_key(|task| task["name"].to_string());
+        let told: Vec<_> = open.iter().map(|task| (task["name"].as_str().unwrap(), &task["state"])).collect();
+        let idle = json!("idle");
+        assert_eq!(told, ["holder 0", "holder 1", "holder 2", "idle", "lost"].map(|name| (name, &idle)));
+        assert_eq!((&answer["counts"]["unknown"], &answer["futurelocks"]), (&json!(0), &json!([])));
+        for (task, span) in open.iter().zip(["::second", "::second", "::second", "::for ever"]) {
+            assert!(task["span"].as_str().unwrap().ends_with(span), "{task:#}");
+            assert!(task["spawned_at"].as_str().unwrap().contains("outlived.rs:"), "{task:#}");
+        }
+        let people = run(&["tasks", argument(ring), "--deadlocks"]);
+        assert!(people.out.contains(" wait for locks that the next one holds"), "{people:?}");
+        asks(ring);
+    });
+}
+
+fn asks(ring: &Path) {
+    let flags = run(&["ask", argument(ring), "--json"]).json();
+    let kinds: Vec<_> = flags["flags"].as_array().unwrap().iter().map(|flag| flag["flag"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"task_deadlock") && kinds.contains(&"lost_waker"), "{kinds:?}");
+    // Of the many that have ended, none waits.
+    assert!(!kinds.iter().any(|kind| ["late_poll", "futurelock"].contains(kind)), "{flags:#}");
+}

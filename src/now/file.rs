@@ -1,0 +1,37 @@
+//! Whose tables a file has, for those who look after the files of recorders.
+
+use super::now_path;
+use crate::layout::now::{MAGIC, header};
+use crate::shm::{RingFile, remove_dead_file};
+use std::path::Path;
+
+/// The start of the magic of all versions.
+const MAGIC_START: &[u8] = b"EVRNOW0";
+
+/// Returns the group number of the recorder whose tables of the present are in this file. Returns `None` if the file is
+/// another one, or of another version.
+#[doc(hidden)]
+#[must_use]
+pub fn tables_group(file: &RingFile) -> Option<u64> {
+    let start = start(file)?;
+    let word = |offset: usize| start[offset..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    word(header::GROUP).filter(|_| word(header::MAGIC_OFFSET) == Some(MAGIC))
+}
+
+/// Removes the tables of the recorder with this group number whose shard 0 is or was at this path. Nothing happens if
+/// they are another user's, or if their writer lives.
+#[doc(hidden)]
+pub fn remove_dead_tables(shard0: &Path, group: u64) {
+    remove_dead_file(&now_path(shard0), |file| tables_group(file) == Some(group));
+}
+
+/// Removes the tables of any dead recorder whose shard 0 was at this path, of whatever version.
+pub(crate) fn remove_all_dead_tables(shard0: &Path) {
+    remove_dead_file(&now_path(shard0), |file| start(file).is_some_and(|start| start.starts_with(MAGIC_START)));
+}
+
+/// Returns the first words, if the file has them.
+fn start(file: &RingFile) -> Option<[u8; header::WRITER_PID]> {
+    let mut start = [0; header::WRITER_PID];
+    file.read_at(&mut start, 0).ok().filter(|read| *read == start.len()).map(|_| start)
+}

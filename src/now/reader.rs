@@ -1,0 +1,197 @@
+//! Reading the file of the present, live or after the writer's death.
+
+use super::lock_cell::{self, LockCell, LockCells as _};
+use super::memory::NowMemory;
+use super::present::{Present, Untabled};
+use super::span_cell::{self, INDEX_MASK, SpanCell};
+use super::task_cell::{self, TaskCell};
+use super::thread_cell;
+use super::writer::now_path;
+use crate::layout::now::{self as layout, CELL_WORDS, header};
+use crate::reader::{Reader, ReaderError, ReaderErrorKind};
+use crate::shm;
+use crate::sync::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Number of times that the locks are read before their changes are given up.
+const LOOKS_MAX: usize = 10;
+
+/// The tables of what is open in a program: spans, threads, tasks, locks. The writer changes them while they are read;
+/// each cell is whole, and two cells may be of different moments.
+///
+/// Nothing in the tables is trusted: any bytes give some answer.
+#[derive(Debug)]
+pub struct NowReader {
+    memory: NowMemory,
+}
+
+impl NowReader {
+    /// Opens the tables of the recorder of this shard. Returns `Ok(None)` if it has none: its writer is older, or
+    /// could not make the file, or the ring has no name.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read, or is none.
+    pub fn open_beside(shard0: &Reader) -> Result<Option<Self>, ReaderError> {
+        let Some(path) = shard0.path() else { return Ok(None) };
+        let Some(group) = shard0.info().extension.map(|extension| extension.shard_group) else { return Ok(None) };
+        match Self::open(&now_path(path), group) {
+            Err(error) if error.kind() == ReaderErrorKind::NotFound => Ok(None),
+            opened => opened,
+        }
+    }
+
+    /// Opens the file at this path. Returns `Ok(None)` if it is of another recorder than that with this group number.
+    fn open(path: &Path, group: u64) -> Result<Option<Self>, ReaderError> {
+        let file = shm::RingFile::open_path(path, &shm::OpenOptions::default()).map_err(ReaderError::shm)?;
+        let mut start = [0; layout::WRITER_LOCK];
+        let read = file.read_at(&mut start, 0).map_err(ReaderError::shm)?;
+        let word = |offset: usize| start.get(offset..offset + 8).and_then(|bytes| bytes.try_into().ok());
+        let word = |offset| word(offset).map_or(0, u64::from_le_bytes);
+        let bad = |found: &str| {
+            let message = format!("cannot read the tables of the present in {}: {found}", path.display());
+            ReaderError::new(ReaderErrorKind::BadHeader, message)
+        };
+        if read < start.len() || word(header::MAGIC_OFFSET) != layout::MAGIC {
+            return Err(bad("its first bytes are not EVRNOW01; remove the file if no program writes it"));
+        }
+        if word(header::GROUP) != group {
+            return Ok(None);
+        }
+        let capacity = word(header::SPAN_CAPACITY) as usize;
+        let is_possible = (layout::SPAN_CELLS_MIN..=layout::SPAN_CELLS_MAX).contains(&capacity);
+        if !capacity.is_power_of_two() || !is_possible {
+            return Err(bad(&format!("it says {capacity} span cells, expected a power of two from 65536 to 2097152")));
+        }
+        let options = shm::MapOptions { map_holes: true, ..shm::MapOptions::reader() };
+        let mapping = shm::Mapping::map(file.descriptor(), NowMemory::sections(capacity), options);
+        let memory = NowMemory::new(mapping.map_err(ReaderError::shm)?, capacity);
+        let memory = memory.ok_or_else(|| bad("its sections do not fit its pages"))?;
+        Ok(Some(Self { memory }))
+    }
+
+    /// Returns the value of a word that counts cells with memory, as far as there are so many.
+    fn cells(&self, offset: usize, max: usize) -> usize {
+        // Acquire, pairs with the release in `NowTable::grow`.
+        (self.memory.word(offset).load(Ordering::Acquire) as usize).min(max)
+    }
+
+    /// Returns the number of span cells, of task cells and of lock cells that may be looked at.
+    fn span_cells(&self) -> usize {
+        self.cells(header::SPAN_CELLS, self.memory.capacity())
+    }
+
+    /// Returns an image of the tables, of which [`Present::of_image`] makes what they show. Cells that are read later
+    /// may be of a later moment. `fields_of` is asked for the fields of each span, if its
+    /// cell may not have them all.
+    pub fn image(&self, mut fields_of: impl FnMut(&SpanCell) -> Option<Vec<u8>>) -> Vec<u8> {
+        let (mut words, mut further): (Vec<u64>, Vec<u8>) = (vec![0; 9], Vec::new());
+        let Untabled { spans, threads, locks, tasks } = self.untabled();
+        words[..4].copy_from_slice(&[spans, threads, locks, tasks]);
+        let mut ids = Vec::new();
+        let task_cells = self.cells(header::TASK_CELLS, self.memory.capacity());
+        for index in 0..self.span_cells() {
+            let Some(cell) = self.memory.span(index).and_then(span_cell::read) else { continue };
+            words[4] += 1;
+            words.extend(cell);
+            let span = SpanCell::of_words(&cell);
+            if let Some(fields) = fields_of(&span) {
+                words[8] += 1;
+                further.extend([span.id, fields.len() as u64].iter().flat_map(|word| word.to_le_bytes()));
+                further.extend(fields);
+            }
+            if index < task_cells {
+                ids.push(span.id);
+            }
+        }
+        let threads = (0..layout::THREAD_CELLS as u32).map(|index| self.memory.thread(index));
+        for cell in threads.filter_map(thread_cell::read) {
+            words[5] += 1;
+            words.extend(cell);
+        }
+        for cell in self.locks() {
+            words[6] += 1;
+            words.extend(cell);
+        }
+        for id in ids {
+            let cell = self.memory.task((id & INDEX_MASK) as usize).and_then(|cell| task_cell::read(cell, id));
+            words[7] += u64::from(cell.is_some());
+            words.extend(cell.into_iter().flatten());
+        }
+        let mut image: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        image.extend(further);
+        image
+    }
+
+    /// Returns the lock cells of one moment: what is held and waited for in some order may look like a deadlock that
+    /// never was. Cells that tell of a dropped guard are left out, but for the last one of each lock that is waited for.
+    fn locks(&self) -> Vec<[u64; CELL_WORDS]> {
+        let cells = self.cells(header::LOCK_CELLS, layout::LOCK_CELLS);
+        let read = || -> Vec<_> { (0..cells).filter_map(|index| lock_cell::read(self.memory.lock(index))).collect() };
+        let mut words = read();
+        for _ in 0..LOOKS_MAX {
+            // No guard has a number twice, so cells that are the same again have not changed in between.
+            let again = read();
+            if std::mem::replace(&mut words, again) == words {
+                break;
+            }
+        }
+        let waited: HashSet<u64> =
+            words.iter().map(LockCell::of_words).filter(LockCell::waits).map(|of| of.lock).collect();
+        let mut freed: HashMap<u64, [u64; CELL_WORDS]> = HashMap::new();
+        for cell in words.extract_if(.., |cell| LockCell::of_words(cell).guard == 0) {
+            let of = LockCell::of_words(&cell);
+            let is_last = freed.get(&of.lock).is_none_or(|last| last[2] < of.since_epoch_nanos);
+            if is_last && waited.contains(&of.lock) {
+                freed.insert(of.lock, cell);
+            }
+        }
+        words.extend(freed.into_values());
+        words
+    }
+
+    /// Reads all tables, without what they lack of fields.
+    #[must_use]
+    pub fn read(&self) -> Present {
+        Present::of_image(&self.image(|_| None)).unwrap_or_default()
+    }
+
+    /// Returns how much is missing in the tables.
+    #[must_use]
+    pub fn untabled(&self) -> Untabled {
+        let count = |offset| self.memory.word(offset).load(Ordering::Relaxed);
+        Untabled {
+            spans: count(header::SPANS_WITHOUT),
+            threads: count(header::THREADS_WITHOUT),
+            locks: count(header::LOCKS_WITHOUT),
+            tasks: count(header::TASKS_WITHOUT),
+        }
+    }
+
+    /// Calls `each` with every open span, in the order of their cells. Of the threads in them, only the low 16 bits of
+    /// their ids are known.
+    pub fn for_each_span(&self, mut each: impl FnMut(SpanCell)) {
+        for index in 0..self.span_cells() {
+            if let Some(words) = self.memory.span(index).and_then(span_cell::read) {
+                each(SpanCell::of_words(&words));
+            }
+        }
+    }
+
+    /// Returns the span with this id, if it is open. Of the thread in it, only the low 16 bits of its id are known.
+    #[must_use]
+    pub fn span(&self, id: u64) -> Option<SpanCell> {
+        let index = (id & INDEX_MASK) as usize;
+        let words = span_cell::read(self.memory.span(index).filter(|_| index < self.span_cells())?)?;
+        Some(SpanCell::of_words(&words)).filter(|span| span.id == id)
+    }
+
+    /// Returns the task whose span has this id, if it has not ended.
+    #[must_use]
+    pub fn task(&self, id: u64) -> Option<TaskCell> {
+        let index = (id & INDEX_MASK) as usize;
+        let has_memory = index < self.cells(header::TASK_CELLS, self.memory.capacity());
+        self.span(id).filter(|_| has_memory)?;
+        task_cell::read(self.memory.task(index)?, id).map(|words| TaskCell::of_words(&words))
+    }
+}
