@@ -121,7 +121,6 @@ mod macros;
 #[cfg(test)]
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
-#[cfg(feature = "tracing")]
 pub mod now;
 // Hidden, for the same crates: names that users type.
 #[cfg(feature = "tracing")]

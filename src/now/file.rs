@@ -1,12 +1,20 @@
 //! Whose tables a file has, for those who look after the files of recorders.
 
-use super::now_path;
 use crate::layout::now::{MAGIC, header};
 use crate::shm::{RingFile, remove_dead_file};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The start of the magic of all versions.
 const MAGIC_START: &[u8] = b"EVRNOW0";
+
+/// Returns the path of the file of the present of the recorder whose shard 0 has this path.
+#[must_use]
+#[doc(hidden)]
+pub fn now_path(shard0: &Path) -> PathBuf {
+    let mut name = shard0.as_os_str().to_os_string();
+    name.push(".now");
+    PathBuf::from(name)
+}
 
 /// Returns the group number of the recorder whose tables of the present are in this file. Returns `None` if the file is
 /// another one, or of another version.

@@ -15,26 +15,41 @@
 //! | `present` | what they show, and their image in captures |
 
 mod file;
+// The tables are those of perf recorders.
+#[cfg(feature = "tracing")]
 mod lock_cell;
+#[cfg(feature = "tracing")]
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod memory;
+#[cfg(feature = "tracing")]
 mod pair;
+#[cfg(feature = "tracing")]
 mod present;
+#[cfg(feature = "tracing")]
 mod reader;
+#[cfg(feature = "tracing")]
 mod span_cell;
+#[cfg(feature = "tracing")]
 mod task_cell;
+#[cfg(feature = "tracing")]
 mod thread_cell;
+#[cfg(feature = "tracing")]
 mod writer;
 
 pub(crate) use file::remove_all_dead_tables;
-pub use file::{remove_dead_tables, tables_group};
-pub use lock_cell::LockCell;
-pub(crate) use lock_cell::LockMode;
-pub use present::{Present, Untabled};
-pub use reader::NowReader;
-pub(crate) use span_cell::{Begun, HAS_ERROR, HAS_RECORDED};
-pub use span_cell::{Presence, SpanCell};
-pub use task_cell::{TaskCell, TaskPhase, Wake};
-pub use thread_cell::ThreadCell;
-pub(crate) use writer::NowTable;
-pub use writer::now_path;
+pub use file::{now_path, remove_dead_tables, tables_group};
+#[cfg(feature = "tracing")]
+pub use {
+    lock_cell::LockCell,
+    present::{Present, Untabled},
+    reader::NowReader,
+    span_cell::{Presence, SpanCell},
+    task_cell::{TaskCell, TaskPhase, Wake},
+    thread_cell::ThreadCell,
+};
+#[cfg(feature = "tracing")]
+pub(crate) use {
+    lock_cell::LockMode,
+    span_cell::{Begun, HAS_ERROR, HAS_RECORDED},
+    writer::NowTable,
+};

@@ -1,12 +1,12 @@
 //! Reading the file of the present, live or after the writer's death.
 
+use super::file::now_path;
 use super::lock_cell::{self, LockCell, LockCells as _};
 use super::memory::NowMemory;
 use super::present::{Present, Untabled};
 use super::span_cell::{self, INDEX_MASK, SpanCell};
 use super::task_cell::{self, TaskCell};
 use super::thread_cell;
-use super::writer::now_path;
 use crate::layout::now::{self as layout, CELL_WORDS, header};
 use crate::reader::{Reader, ReaderError, ReaderErrorKind};
 use crate::shm;

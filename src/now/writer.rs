@@ -1,5 +1,6 @@
 //! The writer's side of the file of the present.
 
+use super::file::now_path;
 use super::lock_cell::{self, LockCell};
 use super::memory::{NowMemory, TaskCell};
 use super::span_cell::{self, Begun, INDEX_BITS};
@@ -37,15 +38,6 @@ enum Array {
     Spans,
     Tasks,
     Locks,
-}
-
-/// Returns the path of the file of the present of the recorder whose shard 0 has this path.
-#[must_use]
-#[doc(hidden)]
-pub fn now_path(shard0: &Path) -> PathBuf {
-    let mut name = shard0.as_os_str().to_os_string();
-    name.push(".now");
-    PathBuf::from(name)
 }
 
 impl NowTable {

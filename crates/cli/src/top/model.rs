@@ -111,7 +111,8 @@ impl TopScreen {
         let detail = moment.detail.map(|key| TopDetail::new(state, key, &open));
         Self {
             programs,
-            at_epoch_nanos: present.unwrap_or(state).now_epoch_nanos(),
+            // Tables of a program that has ended may show nothing, and so no time.
+            at_epoch_nanos: present.map_or(0, |present| present.now_epoch_nanos()).max(state.now_epoch_nanos()),
             covered: std::array::from_fn(|window| state.covered(window)),
             has_losses: std::array::from_fn(|window| state.has_losses_in(window)),
             events_per_second: state.events_per_second(SHORT),
