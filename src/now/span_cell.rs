@@ -6,8 +6,9 @@
 //! | 0 | 63 | the span is open |
 //! | 1 | | span id of the parent, or 0 |
 //! | 2 | | time of the begin, nanoseconds since the epoch |
-//! | 3 | 0–45 | time at which a thread has entered or left the span last: nanoseconds since the begin, plus 1; with bit 46, units of 1024 ns. All zero if no thread was in the span |
-//! | 3 | 46 | that time is in units of 1024 ns |
+//! | 3 | 0–44 | time at which a thread has entered or left the span: nanoseconds since the begin, plus 1; with bit 45, units of 1024 ns. All zero if no thread was in the span |
+//! | 3 | 45 | that time is in units of 1024 ns |
+//! | 3 | 46 | others have entered the span while the thread was in it |
 //! | 3 | 47 | the thread is in the span |
 //! | 3 | 48–63 | the low bits of that thread's id |
 //! | 4 | 0–31 | id of the call site |
@@ -20,7 +21,8 @@
 //!
 //! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
 //! with bit 63, before and after the others has read those of this span. Word 3 changes while the span is open: it says all
-//! of one enter or exit, so whoever reads it reads one of them whole.
+//! of one enter or exit, so whoever reads it reads one of them whole. It tells of the thread that entered first, until
+//! that one leaves: who polls a task stays in it, whatever other threads do in its span meanwhile.
 
 use crate::layout::now::CELL_WORDS;
 use crate::ring::mutation::{self, Mutation};
@@ -34,10 +36,11 @@ const ID_MASK: u64 = (1 << 53) - 1;
 const SEQNO_BITS: u32 = 53;
 const FLAGS_SHIFT: u32 = 32;
 const COUNT_SHIFT: u32 = 48;
-const SINCE_BITS: u32 = 46;
+const SINCE_BITS: u32 = 45;
 const COARSE: u64 = 1 << SINCE_BITS;
 /// Power of two of the nanoseconds in a unit of times that are long after the begin.
 const COARSE_SHIFT: u32 = 10;
+const OTHERS: u64 = 1 << 46;
 const INSIDE: u64 = 1 << 47;
 const THREAD_SHIFT: u32 = 48;
 const INLINE_SHIFT: u32 = 56;
@@ -71,10 +74,11 @@ fn presence(thread_id: u32, is_inside: bool, nanos: u64) -> u64 {
     u64::from(thread_id) << THREAD_SHIFT | inside | since
 }
 
-/// Returns the time bits of word 3 for a time of 19 hours or more.
+/// Returns the time bits of word 3 for a time of nine hours or more.
 #[cold]
 fn coarse(nanos: u64) -> u64 {
-    COARSE | (nanos >> COARSE_SHIFT).min(COARSE - 1)
+    // A clock that was set back shows a time before the begin.
+    if nanos > u64::MAX / 2 { 1 } else { COARSE | (nanos >> COARSE_SHIFT).min(COARSE - 1) }
 }
 
 /// Begins a span. `entered_by` is the id of the thread if it also enters the span. `payload` are the encoded fields.
@@ -143,13 +147,22 @@ fn first_words(payload: &[u8]) -> [u64; 2] {
     }
 }
 
-/// Notes that a thread has entered or left the span, if the cell is that of the span.
+/// Notes that a thread has entered or left the span, if the cell is that of the span. Returns false if it is not, or if
+/// another thread is in the span already.
 #[inline(always)]
-pub(crate) fn set_presence(cell: &Cell, id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) {
-    if is_of(cell, id) {
-        let nanos = epoch_nanos.saturating_sub(cell[2].load(Ordering::Relaxed));
-        cell[3].store(presence(thread_id, is_inside, nanos), Ordering::Relaxed);
+pub(crate) fn set_presence(cell: &Cell, id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) -> bool {
+    if !is_of(cell, id) {
+        return false;
     }
+    let before = cell[3].load(Ordering::Relaxed);
+    if before & INSIDE != 0 && before >> THREAD_SHIFT != u64::from(thread_id) & 0xffff {
+        // Two threads that come at the same moment may each take the other for absent. The next enter mends it.
+        cell[3].fetch_or(OTHERS, Ordering::Relaxed);
+        return false;
+    }
+    let nanos = epoch_nanos.wrapping_sub(cell[2].load(Ordering::Relaxed));
+    cell[3].store(presence(thread_id, is_inside, nanos), Ordering::Relaxed);
+    true
 }
 
 /// Ends the span, if the cell is that of the span. The span must still own its cell: until it ends, nobody else may
@@ -195,6 +208,8 @@ pub struct SpanCell {
     pub begun_at: (u64, u64),
     /// The flags of its SPAN_NEW event, `HAS_ERROR` (bit 15) and `HAS_RECORDED` (bit 14).
     pub flags: u16,
+    /// True if other threads have entered it while that thread was in it. Whether they still are is not known.
+    pub had_others: bool,
     /// The number of the event's fields; 255 if there are more.
     pub field_count: u8,
     pub(super) fields: [u8; INLINE_BYTES],
@@ -269,6 +284,7 @@ impl SpanCell {
             parent: words[1],
             begun_epoch_nanos: words[2],
             presence: read_presence(words[3], words[2]),
+            had_others: words[3] & OTHERS != 0,
             begun_at: (words[5] >> SEQNO_BITS, words[5] & ((1 << SEQNO_BITS) - 1)),
             flags: (words[4] >> FLAGS_SHIFT) as u16,
             field_count: (words[4] >> COUNT_SHIFT) as u8,
@@ -305,19 +321,19 @@ mod tests {
     #[test]
     fn a_cell_shows_when_a_thread_has_entered_and_left_to_the_nanosecond_and_after_hours_to_the_microsecond() {
         let hour = 3_600_000_000_000;
-        for nanos in [0, 1, 1000, hour, 19 * hour, 20 * hour, 24 * 365 * hour] {
+        for nanos in [0, 1, 1000, hour, 9 * hour, 10 * hour, 24 * 365 * hour] {
             for is_inside in [false, true] {
                 let (thread_id, since) = match read_presence(presence(7, is_inside, nanos), 5) {
                     Presence::Inside(thread_id, since) if is_inside => (thread_id, since),
                     Presence::Left(thread_id, since) if !is_inside => (thread_id, since),
                     other => panic!("{other:?}"),
                 };
-                let exact = if nanos > 19 * hour { nanos >> COARSE_SHIFT << COARSE_SHIFT } else { nanos };
+                let exact = if nanos > 9 * hour { nanos >> COARSE_SHIFT << COARSE_SHIFT } else { nanos };
                 assert_eq!((thread_id, since), (7, 5 + exact));
             }
         }
-        // The control: three years are too long, and stay the longest time that there is.
-        let longest = read_presence(presence(7, true, u64::MAX), 0);
+        // The control: two years are too long, and stay the longest time that there is.
+        let longest = read_presence(presence(7, true, u64::MAX / 2), 0);
         assert_eq!(longest, Presence::Inside(7, (COARSE - 1) << COARSE_SHIFT));
     }
 

@@ -9,13 +9,15 @@ use crate::layout::now::{self as layout, CELL_BYTES, TASK_BYTES, header};
 use crate::locked_section::LockedSection;
 use crate::shm;
 use crate::sync::{AtomicU64, Ordering};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Span cells that get memory at a time, at least; a multiple of the cells of a page.
 const GROWTH_CELLS: usize = 1 << 10;
 /// Span cells, and task cells, of a table that does not grow. There are as many lock cells.
 const FIXED_CELLS: usize = layout::LOCK_CELLS;
+/// The number of spans without a cell after which room is asked for again.
+const ASK_AGAIN: u64 = 1 << 12;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
 /// The tables of what is open in this process, of one recorder.
@@ -82,7 +84,9 @@ impl NowTable {
     #[inline(never)]
     fn begin_span_slow(&self, span: Begun, entered_by: Option<u32>, payload: &[u8]) {
         let index = (span.id & INDEX_MASK) as usize;
-        if !self.grow(Array::Spans, index) {
+        // Where there was no room, the next spans do not ask again at once: a question takes microseconds.
+        let without = self.memory.word(header::SPANS_WITHOUT).load(Ordering::Relaxed);
+        if !without.is_multiple_of(ASK_AGAIN) || !self.grow(Array::Spans, index) {
             return self.count(header::SPANS_WITHOUT);
         }
         if let Some(cell) = self.memory.span(index) {
@@ -95,12 +99,11 @@ impl NowTable {
         self.memory.span((id & INDEX_MASK) as usize)
     }
 
-    /// Notes that a thread has entered or left a span.
+    /// Notes that a thread has entered or left a span. Returns false if the span has no cell, or if another thread is in
+    /// it already.
     #[inline(always)]
-    pub(crate) fn set_presence(&self, id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) {
-        if let Some(cell) = self.open_span(id) {
-            span_cell::set_presence(cell, id, thread_id, is_inside, epoch_nanos);
-        }
+    pub(crate) fn set_presence(&self, id: u64, thread_id: u32, is_inside: bool, epoch_nanos: u64) -> bool {
+        self.open_span(id).is_some_and(|cell| span_cell::set_presence(cell, id, thread_id, is_inside, epoch_nanos))
     }
 
     /// Sets a flag of a span.

@@ -4,7 +4,7 @@ use super::losses::Losses;
 use super::phase::{Phase, TaskState};
 use super::seen::{TARGET, is_task};
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep};
+use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
 use std::collections::hash_map::Entry;
 
@@ -37,6 +37,8 @@ pub struct OpenTask<T> {
     pub phase: Phase,
     /// What the caller keeps.
     pub more: T,
+    /// The thread that polls it.
+    polled_by: Option<ThreadKey>,
 }
 
 /// What has happened to a task.
@@ -116,11 +118,23 @@ impl<T: Default> OpenTasks<T> {
                 (*id, TaskEvent::Ended, Some(task.phase.end(outcome, nanos)))
             }
             (_, SpanStep::SliceBegun(slice)) => {
+                let is_known = |task: &OpenTask<T>, losses: &Losses| losses.has_all_since(task.phase.told_nanos);
+                let is_by_another = of_process.tasks.get(&slice.span).is_some_and(|task| {
+                    task.polled_by.is_some_and(|by| by != slice.thread) && is_known(task, &of_process.losses)
+                });
+                // Another thread that enters the span of a task which is polled does not poll it.
+                if is_by_another {
+                    return None;
+                }
                 let task = of_process.task(replay, slice.span)?;
+                task.polled_by = Some(slice.thread);
                 (slice.span, TaskEvent::PollBegun, Some(task.phase.begin_poll(nanos)))
             }
             (_, SpanStep::SliceEnded(taken)) => {
                 let task = of_process.task(replay, taken.slice.span)?;
+                if task.polled_by.take_if(|by| *by == taken.slice.thread).is_none() && task.polled_by.is_some() {
+                    return None;
+                }
                 let ended = task.phase.end_poll(taken.slice.entered_epoch_nanos, nanos);
                 (taken.slice.span, TaskEvent::PollEnded, Some(ended))
             }
@@ -166,7 +180,7 @@ impl<T: Default> OfProcess<T> {
                     return None;
                 }
                 let phase = Phase::spawned(span.start_epoch_nanos());
-                Some(new.insert(OpenTask { phase, more: T::default() }))
+                Some(new.insert(OpenTask { phase, more: T::default(), polled_by: None }))
             }
         }
     }

@@ -90,8 +90,9 @@ impl PerfCore {
                 }
             }
             PerfEvent::SpanEnter => {
-                now.set_presence(id, thread_id, true, epoch_nanos);
-                if is(&TASK, call_site_id) {
+                let is_first = now.set_presence(id, thread_id, true, epoch_nanos);
+                // Another thread that enters the span of a task polls nothing.
+                if is(&TASK, call_site_id) && is_first {
                     now.begin_poll(id, epoch_nanos);
                 }
             }

@@ -30,8 +30,7 @@ impl<'r> FieldsInRings<'r> {
             return if has_all { None } else { self.of_begin(span) };
         }
         let begun = self.of_begin(span);
-        let recorded = self.recorded().get(&span.id);
-        let later = recorded.into_iter().flatten().map(|(_, payload)| payload.as_slice());
+        let later = self.recorded().get(&span.id)?.iter().map(|(_, payload)| payload.as_slice());
         let begun = begun.unwrap_or_else(|| span.fields().to_vec());
         Some(merged([begun.as_slice()].into_iter().chain(later)))
     }

@@ -76,7 +76,7 @@ pub fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecor
     let mut records = Vec::new();
     for span in &present.spans {
         let task = tasks.get(&span.id).copied();
-        span_records(span, task, present.fields_of(span, task), &mut records);
+        span_records(span, task, present, &mut records);
         task.into_iter().for_each(|task| task_records(task, &sites, &mut records));
     }
     present.locks.iter().for_each(|lock| records.extend(sites.lock_records(lock)));
@@ -114,20 +114,23 @@ pub fn replay_presents(
 }
 
 /// Makes the records of an open span: that it began, and where it is.
-fn span_records(span: &SpanCell, task: Option<&TaskCell>, payload: &[u8], records: &mut Vec<PresentRecord>) {
+fn span_records(span: &SpanCell, task: Option<&TaskCell>, present: &Present, records: &mut Vec<PresentRecord>) {
     let of_span = PerfExt::of_span(span.id, span.call_site_id);
     let (thread_id, since, is_inside) = match span.presence {
         Presence::Inside(thread_id, since) => (thread_id, Some(since), true),
         Presence::Left(thread_id, since) => (thread_id, Some(since), false),
         Presence::NotYet => (0, None, false),
     };
+    let payload = present.fields_of(span, task);
+    // What was recorded later may be overwritten.
+    let lacks_later = span.has_recorded() && !present.further_fields.contains_key(&span.id);
     let has = RawFields::new(payload).filter(Result::is_ok).count() as u16;
     let begun = PerfExt {
         related: span.parent,
         thread_id,
         flags: span.flags & NEW_FLAGS,
         field_count: has,
-        missing_fields: u16::from(span.field_count).saturating_sub(has),
+        missing_fields: u16::from(span.field_count).saturating_sub(has) + u16::from(lacks_later),
         ..of_span
     };
     records.push(PresentRecord::new(PerfEvent::SpanNew, span.begun_epoch_nanos, begun, payload.to_vec()));

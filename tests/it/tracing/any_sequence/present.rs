@@ -18,6 +18,13 @@ struct Open {
     has_error: bool,
 }
 
+impl Open {
+    /// The tables tell of the thread that entered first, until it leaves.
+    fn has_another(&self, thread: u32) -> bool {
+        matches!(self.presence, Presence::Inside(inside, _) if inside != thread)
+    }
+}
+
 /// Follows the events, each as it is documented, without the replay.
 fn from_events(records: Vec<PerfRecord>) -> BTreeMap<u64, Open> {
     let mut open: BTreeMap<u64, Open> = BTreeMap::new();
@@ -34,15 +41,16 @@ fn from_events(records: Vec<PerfRecord>) -> BTreeMap<u64, Open> {
             PerfContent::SpanEnter { span, .. } => {
                 let depth = depths.entry((span.get(), thread)).or_default();
                 *depth += 1;
-                if *depth == 1 {
-                    open.get_mut(&span.get()).unwrap().presence = Presence::Inside(thread, nanos);
+                let open = open.get_mut(&span.get()).unwrap();
+                if *depth == 1 && !open.has_another(thread) {
+                    open.presence = Presence::Inside(thread, nanos);
                 }
             }
             PerfContent::SpanExit { span, .. } => {
                 let depth = depths.entry((span.get(), thread)).or_default();
                 *depth -= 1;
                 if *depth == 0
-                    && let Some(open) = open.get_mut(&span.get())
+                    && let Some(open) = open.get_mut(&span.get()).filter(|open| !open.has_another(thread))
                 {
                     open.presence = Presence::Left(thread, nanos);
                 }

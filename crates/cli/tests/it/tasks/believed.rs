@@ -146,3 +146,30 @@ fn of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run() {
         assert_eq!((&answer["deadlocks"], &answer["futurelocks"]), (&json!([]), &json!([])));
     });
 }
+
+/// A task whose one poll goes on, after another thread was in its span.
+fn plays_a_helper_in_the_span_of_a_task() {
+    recording((17, 23));
+    let runtime = runtime();
+    runtime.spawn(Task::new("works", async {
+        let span = tracing::Span::current();
+        std::thread::spawn(move || span.in_scope(|| tracing::info!("helps"))).join().unwrap();
+        std::thread::sleep(Duration::from_secs(1000));
+    }));
+    std::thread::sleep(Duration::from_millis(300));
+    std::mem::forget(runtime);
+}
+
+#[test]
+fn a_task_is_polled_on_while_another_thread_enters_and_leaves_its_span() {
+    let name = test_name!("a_task_is_polled_on_while_another_thread_enters_and_leaves_its_span");
+    check(name, plays_a_helper_in_the_span_of_a_task, |ring| {
+        let answer = tasks(ring, &[]);
+        let works = named(&answer, "works")[0];
+        assert_eq!(works["state"], "running", "{works:#}");
+        assert!(works["longest_poll_ns"].as_u64() > Some(200_000_000), "{works:#}");
+        let opened = run(&["open", argument(ring), "--json"]).json();
+        let task = opened["spans"].as_array().unwrap().iter().find(|span| span["id"] == works["id"]).unwrap();
+        assert!(!task["thread"].is_null(), "{task:#}");
+    });
+}
