@@ -3,7 +3,7 @@
 use crate::interrupted::OwnerTag;
 use crate::now::NowTable;
 use crate::recorder::Recorder;
-use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
+use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, flags, tables};
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 #[cfg(feature = "context")]
 use crate::tracing::context::ProcessIds;
@@ -136,7 +136,8 @@ impl PerfCore {
         // Of a span that the thread is in twice, only the first enter and the last exit change anything.
         let is_twice = match event {
             PerfEvent::SpanEnter => thread.span_stack.count(span_id) > 1,
-            PerfEvent::SpanExit => thread.span_stack.count(span_id) > 0,
+            // The end of a scope changes nothing more, and the stack may be deep.
+            PerfEvent::SpanExit if ext.flags & flags::CLOSED == 0 => thread.span_stack.count(span_id) > 0,
             _ => false,
         };
         if !is_twice && recorded.seqno != 0 {
