@@ -13,10 +13,11 @@ use crate::args::limit::LimitArgs;
 use crate::args::selection::Time;
 use crate::input::processes::ProcessArgs;
 use crate::input::{advice, saved};
-use crate::text::format::{TimeFormat, columns, terminal_size};
+use crate::text::format::{TimeFormat, columns, counted, terminal_size};
 use crate::text::losses::report_problem;
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
+use eventring::now::NowReader;
 use eventring::reader::{RingSet, SetRing};
 use eventring_capture::{CaptureFile, CapturedRing};
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
@@ -164,6 +165,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut live = Live::new(open_rings(&names)?, &options);
+    warn_of_full_tables(live.rings());
     let mut progress = LiveProgress::Behind;
     while !live.has_reached_present() && progress != LiveProgress::Ended {
         if interrupt.came() {
@@ -184,6 +186,20 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
     }
     check_whole(live.rings())?;
     Ok(Exit::Done)
+}
+
+/// Says that some spans have no cell in the tables of the present, so that the tables are not asked.
+fn warn_of_full_tables(rings: &RingSet) {
+    for ring in rings.rings().iter().filter_map(SetRing::reader) {
+        let tables = NowReader::open_beside(ring).ok().flatten();
+        if let Some(without) = tables.map(|tables| tables.untabled().spans).filter(|without| *without > 0) {
+            let spans = counted(without, "span", "spans");
+            let message = format!(
+                "{spans} found no room in the tables of the present: events tell what is open, as far as the rings have them"
+            );
+            report_problem(false, &message);
+        }
+    }
 }
 
 /// Opens the rings. Perf rings of another schema are left out, unless all rings are such.

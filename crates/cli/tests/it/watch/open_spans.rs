@@ -10,6 +10,7 @@ use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
 use eventring_stress::test_name;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -514,4 +515,21 @@ fn open_goes_on_with_watch_until_the_program_ends() {
     drop(recorder);
     let mut child = live;
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn spans_that_found_no_room_in_the_tables_are_told_of_and_the_events_decide() {
+    let directory = directory();
+    let ring = program::place(&directory, "full");
+    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
+    let _open = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || info_span!("open"));
+    let opened = run(&["open", argument(&ring)]);
+    assert!(opened.out.contains("1 span open") && opened.err.is_empty(), "{opened:?}");
+    // As if there had been no room for five spans.
+    let tables = std::fs::File::options().write(true).open(eventring::now::now_path(&ring)).unwrap();
+    tables.write_all_at(&5_u64.to_le_bytes(), 0x30).unwrap();
+    let opened = run(&["open", argument(&ring)]);
+    assert!(opened.out.contains("1 span open"), "{opened:?}");
+    assert!(opened.err.contains("5 spans found no room in the tables of the present: events tell"), "{opened:?}");
+    drop(recorder);
 }
