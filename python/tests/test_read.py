@@ -1,6 +1,7 @@
 """A capture as Arrow tables: the rows are those of the Parquet files, and every library takes them."""
 
 import gc
+import struct
 
 import eventring
 import pyarrow
@@ -132,7 +133,12 @@ def test_a_capture_that_was_cut_off_is_read_and_does_not_know_what_was_lost(plac
 
 def test_events_in_a_damaged_block_are_counted_as_lost(place, tmp_path):
     whole = bytearray((place / "shop.evc").read_bytes())
-    whole[len(whole) // 2] ^= 0x55
+    # Blocks follow the header of 48 bytes; each has a header of 120 bytes. Those of events are of the kind 2.
+    block, kind, size = 48, 0, 0
+    while kind != 2:
+        block += 120 + size if kind else 0
+        kind, size = struct.unpack_from("<II", whole, block + 4)
+    whole[block + 120 + size // 2] ^= 0x55
     damaged = tmp_path / "damaged.evc"
     damaged.write_bytes(whole)
     capture = eventring.read(damaged)
