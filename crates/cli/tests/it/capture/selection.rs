@@ -40,7 +40,7 @@ fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
                 let _request = tracing::info_span!("request", number).entered();
                 typed.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
                 let _query = tracing::info_span!("query", number).entered();
-                sleep(Duration::from_millis(if number == 1 { 30 } else { 1 }));
+                sleep(Duration::from_millis(if number == 1 { 150 } else { 1 }));
                 tracing::info!("found");
             });
         };
@@ -99,17 +99,17 @@ fn spans_threads_and_rings_are_selected() {
     let queries = lines(&capture, &["--span", "query"]);
     assert_eq!(names(&queries), ["query", "query", "query"]);
     assert_eq!((of_type(&queries, "event").len(), of_type(&queries, "typed_event").len()), (3, 0));
-    let slow = lines(&capture, &["--span", "query", "--min-duration", "20ms"]);
+    let slow = lines(&capture, &["--span", "query", "--min-duration", "100ms"]);
     assert_eq!(names(&slow), ["query"]);
     assert_eq!(of_type(&slow, "span")[0]["fields"]["number"], 1);
-    assert!(of_type(&slow, "span")[0]["duration_ns"].as_u64().unwrap() >= 30_000_000);
-    assert_eq!(names(&lines(&capture, &["--min-duration", "20ms"])), ["query", "request"]);
+    assert!(of_type(&slow, "span")[0]["duration_ns"].as_u64().unwrap() >= 150_000_000);
+    assert_eq!(names(&lines(&capture, &["--min-duration", "100ms"])), ["query", "request"]);
     let third = lines(&capture, &["--thread", "third"]);
     assert_eq!((names(&third), of_type(&third, "typed_event").len()), (vec!["query", "request"], 0));
     let typed = lines(&capture, &["--ring", "shop-exec"]);
     assert_eq!((names(&typed).len(), of_type(&typed, "typed_event").len()), (0, 3));
     assert_eq!(summary(&capture, &["--span", "query"]), counts(&[("query", 3)]));
-    assert_eq!(summary(&capture, &["--min-duration", "20ms"]), counts(&[("query", 1), ("request", 1)]));
+    assert_eq!(summary(&capture, &["--min-duration", "100ms"]), counts(&[("query", 1), ("request", 1)]));
     assert_eq!(summary(&capture, &["--ring", "shop", "--thread", "first"]), counts(&[("query", 1), ("request", 1)]));
 }
 
@@ -273,7 +273,7 @@ fn a_condition_is_about_the_whole_capture_and_what_it_finds_must_fulfil_the_othe
     assert_eq!(spans(&[&of_second[..], &["--thread", "first"]].concat()), "");
     let in_its_ring = [&of_second[..], &["--ring", "shop"]].concat();
     assert_eq!(spans(&in_its_ring), "query");
-    assert_eq!(spans(&["--min-duration", "20ms", "--span", "query", "--where", "span=request"]), "query");
+    assert_eq!(spans(&["--min-duration", "100ms", "--span", "query", "--where", "span=request"]), "query");
     let summary = run(&[&["summary", &path, "--json"][..], &of_second].concat()).json();
     assert_eq!((summary["spans"].as_array().unwrap().len(), &summary["log_records"]), (1, &1.into()), "{summary:#}");
     let watched = run(&[&["watch", &path, "--json", "-q"][..], &of_second].concat());
