@@ -84,6 +84,7 @@ pub use read::events::{ContentRef, RecordRef};
 pub use read::kept::{KeptBlocks, RingLoss};
 #[doc(hidden)]
 pub use read::present::CapturedPresent;
+#[doc(hidden)]
 pub use read::process_end::CapturedLife;
 #[doc(hidden)]
 pub use read::workers::worker_threads;

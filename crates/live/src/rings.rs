@@ -8,7 +8,7 @@ use super::state::LiveState;
 use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{
-    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, present_records, write_error,
+    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, step_presents, write_error,
 };
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
 use std::io;
@@ -170,14 +170,8 @@ impl Live {
         replay.grow(&tables);
         core.grow(&tables);
         let see = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
-        for of in &presents {
-            let Some(shard) = tables.rings.origin(of.ring).shard else { continue };
-            for record in present_records(&of.present, &tables.catalogs[shard.recorder_index]) {
-                let Some(entry) = record.entry(&mut tables, of.ring) else { continue };
-                let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
-                replay.step(&entry, &mut consumer).map_err(write_error)?;
-            }
-        }
+        let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
+        step_presents(&presents, &mut tables, &mut replay, &mut consumer)?;
         let problems = capture.problems().to_vec();
         Self::at_end_of(&recording, (replay, core, tables), problems, (0, u64::MAX), (options, see)).map(Some)
     }

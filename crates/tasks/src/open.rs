@@ -118,12 +118,10 @@ impl<T: Default> OpenTasks<T> {
                 (*id, TaskEvent::Ended, Some(task.phase.end(outcome, nanos)))
             }
             (_, SpanStep::SliceBegun(slice)) => {
-                let is_known = |task: &OpenTask<T>, losses: &Losses| losses.has_all_since(task.phase.told_nanos);
-                let is_by_another = of_process.tasks.get(&slice.span).is_some_and(|task| {
-                    task.polled_by.is_some_and(|by| by != slice.thread) && is_known(task, &of_process.losses)
-                });
+                let known = of_process.tasks.get(&slice.span);
+                let polled = known.filter(|task| task.polled_by.is_some_and(|by| by != slice.thread));
                 // Another thread that enters the span of a task which is polled does not poll it.
-                if is_by_another {
+                if polled.is_some_and(|task| of_process.losses.has_all_since(task.phase.told_nanos)) {
                     return None;
                 }
                 let task = of_process.task(replay, slice.span)?;

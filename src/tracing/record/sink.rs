@@ -205,7 +205,7 @@ impl PerfCore {
         event: PerfEvent,
         ext: PerfExt,
         fields: EncodedFields<'_>,
-    ) -> Recorded {
+    ) {
         let [span_id, related, ids, flags_and_counts] = ext.to_words();
         let (ids, flags_and_counts) = (ids | thread.id_word(), flags_and_counts | fields.flags_and_counts);
         let recorded = record_fields(ring, event, [span_id, related, ids, flags_and_counts], fields);
@@ -213,7 +213,6 @@ impl PerfCore {
             let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);
             self.show(ring, event, &ext, recorded, fields.payload);
         }
-        recorded
     }
 }
 

@@ -189,7 +189,7 @@ impl Sources {
             }
         }
         // Opened now: a recorder that ends removes the file. Where it cannot be read, the rings are captured without it.
-        let now = NowReader::open_beside(&reader).ok().flatten().filter(|_| is_perf);
+        let now = if is_perf { NowReader::open_beside(&reader).ok().flatten() } else { None };
         let ring = self.set.add(reader, start) as u32;
         if is_perf && !self.is_beside(ring as usize) {
             self.found.recorders.push(SourceRecorder { shard0: ring, tables: CaptureTables::default(), now });

@@ -68,9 +68,8 @@ impl PresentRecord {
 }
 
 /// Returns the records that show what the tables of a recorder show, in the order of time.
-#[doc(hidden)]
 #[must_use]
-pub fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecord> {
+pub(super) fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecord> {
     let tasks: HashMap<u64, &TaskCell> = present.tasks.iter().map(|task| (task.id, task)).collect();
     let sites = TaskSites::of(catalog);
     let mut records = Vec::new();
@@ -98,18 +97,32 @@ pub fn replay_presents(
     let mut replay = RecordingReplay::new(to.parts(), ReplayBounds::Refuse);
     let mut tables = recording.entries().into_tables();
     replay.grow(&tables);
-    let mut last_nanos = 0;
-    for CapturedPresent { ring, epoch_nanos, present } in presents {
-        let Some(shard) = tables.rings.origin(*ring).shard else { continue };
-        last_nanos = last_nanos.max(*epoch_nanos);
-        for record in present_records(present, &tables.catalogs[shard.recorder_index]) {
-            let entry = record.entry(&mut tables, *ring);
-            entry.map_or(Ok(()), |entry| replay.step(&entry, to)).map_err(write_error)?;
-        }
-    }
+    step_presents(presents, &mut tables, &mut replay, to)?;
+    let last_nanos = presents.iter().map(|of| of.epoch_nanos).max().unwrap_or(0);
     let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
     let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
     replay.finish(&end_nanos, &tables, to).map_err(write_error)?;
+    Ok(())
+}
+
+/// Has a replay take what tables of the present showed at the end of a capture.
+///
+/// # Errors
+/// The consumer fails.
+#[doc(hidden)]
+pub fn step_presents(
+    presents: &[CapturedPresent],
+    tables: &mut RecordingTables,
+    replay: &mut RecordingReplay,
+    to: &mut impl ReplayConsumer,
+) -> Result<(), CaptureError> {
+    for CapturedPresent { ring, present, .. } in presents {
+        let Some(shard) = tables.rings.origin(*ring).shard else { continue };
+        for record in present_records(present, &tables.catalogs[shard.recorder_index]) {
+            let entry = record.entry(tables, *ring);
+            entry.map_or(Ok(()), |entry| replay.step(&entry, to)).map_err(write_error)?;
+        }
+    }
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::text::losses::report_problem;
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::now::NowReader;
-use eventring::reader::{RingSet, SetRing};
+use eventring::reader::{Reader, RingSet, SetRing};
 use eventring_capture::{CaptureFile, CapturedRing};
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
 use eventring_profile::frames::last_stacks;
@@ -142,12 +142,11 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;
     let rings = open_rings(&names)?;
-    let is_perf = |ring: &SetRing| ring.reader().is_some_and(|ring| ring.info().content_type == CONTENT_TYPE_PERF);
-    let have_spans = rings.rings().iter().any(is_perf);
+    let have_spans = rings.iter().any(|ring| ring.info().content_type == CONTENT_TYPE_PERF);
     let mut output = OpenOutput::new(args);
     let options = options(args, have_spans);
     // Where the programs keep tables of what is open, nothing needs to be read of the rings.
-    if let Some(mut live) = Live::of_present(rings, &options) {
+    if let Some(mut live) = Live::of_present(set_of(rings.clone()), &options) {
         while !interrupt.came() {
             output.show_now(&live)?;
             let Some(pause) = args.watch.filter(|_| !live.state().have_ended()) else { break };
@@ -164,7 +163,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         check_whole(live.rings())?;
         return Ok(Exit::Done);
     }
-    let mut live = Live::new(open_rings(&names)?, &options);
+    let mut live = Live::new(set_of(rings), &options);
     warn_of_full_tables(live.rings());
     let mut progress = LiveProgress::Behind;
     while !live.has_reached_present() && progress != LiveProgress::Ended {
@@ -203,7 +202,7 @@ fn warn_of_full_tables(rings: &RingSet) {
 }
 
 /// Opens the rings. Perf rings of another schema are left out, unless all rings are such.
-pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
+pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<Vec<Reader>> {
     let (rings, others) = saved::open_rings(names, advice::check_not_a_shard)?;
     if rings.is_empty() {
         let none = || Exit::NotFound.failure("the program has no rings").into();
@@ -211,7 +210,12 @@ pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<RingSet> {
         return Err(other.map_or_else(none, |error| advice::on_perf(&names[0], error)));
     }
     others.iter().for_each(|error| report_problem(false, &format!("left out: {error}")));
-    Ok(RingSet::options().from_readers(rings))
+    Ok(rings)
+}
+
+/// Returns a set of these rings, with all their shards.
+pub(super) fn set_of(rings: Vec<Reader>) -> RingSet {
+    RingSet::options().from_readers(rings)
 }
 
 /// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.

@@ -34,7 +34,7 @@ mod view;
 
 use super::exit::Exit;
 use super::interrupt::Interrupt;
-use super::open::{check_whole, open_rings, rows};
+use super::open::{check_whole, open_rings, rows, set_of};
 use crate::args::limit::{self, LimitArgs};
 use crate::args::selection::Time;
 use crate::input::processes::ProcessArgs;
@@ -108,8 +108,9 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     }
     let names = args.process.rings(&args.names)?;
     let _enabled = args.process.enable(&names)?;
-    let present = Live::of_present(open_rings(&names)?, &present_options(args));
-    let live = Live::new(open_rings(&names)?, &options);
+    let rings = open_rings(&names)?;
+    let present = Live::of_present(set_of(rings.clone()), &present_options(args));
+    let live = Live::new(set_of(rings), &options);
     let mut watched = TopWatch { live, present, progress: LiveProgress::Behind, kernel: TopKernel::default() };
     watched.show(args, &interrupt)?;
     check_whole(watched.live.rings())?;
