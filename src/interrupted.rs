@@ -40,35 +40,6 @@ impl Mark {
         self.0.set(before);
         result
     }
-
-    /// Calls `change` like [`Self::during`]. Returns `None`, without a call, if the mark is set already.
-    #[inline(always)]
-    pub(crate) fn first<R>(&self, change: impl FnOnce() -> R) -> Option<R> {
-        if !self.try_set() {
-            return None;
-        }
-        let result = change();
-        self.clear();
-        Some(result)
-    }
-
-    /// Sets the mark. Returns false if it is set already. Otherwise call [`Self::clear`] after the change.
-    #[inline(always)]
-    pub(crate) fn try_set(&self) -> bool {
-        if self.is_set() {
-            return false;
-        }
-        self.0.set(true);
-        compiler_fence(Ordering::SeqCst);
-        true
-    }
-
-    /// Clears the mark that [`Self::try_set`] has set.
-    #[inline(always)]
-    pub(crate) fn clear(&self) {
-        compiler_fence(Ordering::SeqCst);
-        self.0.set(false);
-    }
 }
 
 /// Number of bits of a pointer that are 0 in all addresses of programs. They hold an owner's number.
@@ -202,9 +173,8 @@ mod tests {
         let mark = Mark::new();
         mark.during(|| {
             mark.during(|| assert!(mark.is_set()));
-            assert!(mark.is_set() && mark.first(|| ()).is_none() && mark.is_set());
+            assert!(mark.is_set());
         });
         assert!(!mark.is_set());
-        assert!(mark.first(|| mark.first(|| ()).is_none() && mark.is_set()) == Some(true) && !mark.is_set());
     }
 }

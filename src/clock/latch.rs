@@ -18,7 +18,7 @@
 //! segments a millisecond, 2^32 segments take 24 days.
 
 use super::const_fn::const_except_in_models;
-use super::segment::Segment;
+use super::segment::{Segment, TickTime};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Step in which the overrun is counted, in nanoseconds. (The overrun is the distance from the segment's end to the
@@ -111,10 +111,10 @@ impl Latch {
         }
     }
 
-    /// Returns the time at the count `ticks()`. This is the fast path. Returns `None` if the count is not on the
+    /// Returns the count `ticks()` as a place on the current segment. This is the fast path. Returns `None` if the count is not on the
     /// current segment, or if another segment was published meanwhile.
     #[inline(always)]
-    pub(super) fn try_nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
+    pub(super) fn try_at(&self, ticks: impl FnOnce() -> u64) -> Option<TickTime> {
         let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
         if mult_and_span == 0 {
             // This is the empty segment, which gives no time for any count. Returning here avoids a read of the tick
@@ -124,8 +124,14 @@ impl Latch {
         let segment = Segment::from_words(ticks0, nanos0, mult_and_span);
         // If a segment was published meanwhile, the words of `segment` may belong to two segments. `confirms` below
         // detects this. Until then the words are used only in wrapping arithmetic, which cannot panic.
-        let nanos = segment.nanos_at(ticks(), self.shift())?;
-        self.confirms(edition).then_some(nanos)
+        let at = segment.try_at(ticks(), self.shift())?;
+        self.confirms(edition).then_some(at)
+    }
+
+    /// Returns the time at the count `ticks()`, as [`Self::try_at`] does.
+    #[cfg(test)]
+    pub(super) fn try_nanos_at(&self, ticks: impl FnOnce() -> u64) -> Option<u64> {
+        self.try_at(ticks).map(TickTime::epoch_nanos)
     }
 
     /// Returns the current segment and its edition. Repeats the loads only if another segment was published meanwhile.

@@ -57,6 +57,7 @@ pub use calibration::{Calibration, ClockKind};
 pub use tick_counter::TickCounter;
 
 use crate::sync::{AtomicU64, Ordering};
+pub(crate) use segment::TickTime;
 use source::{Machine, TimeSource};
 use tick_clock::TickClock;
 
@@ -127,8 +128,8 @@ impl Clock {
     /// this function.
     #[inline]
     pub fn now_epoch_nanos(&self) -> u64 {
-        match self.try_now_epoch_nanos() {
-            Some(nanos) => nanos,
+        match self.try_now() {
+            Some(time) => time.epoch_nanos(),
             None => self.now_epoch_nanos_slow(),
         }
     }
@@ -136,8 +137,8 @@ impl Clock {
     /// Returns the present time if the current segment has it. This is the fast path, for callers that have their own
     /// slow path.
     #[inline(always)]
-    pub(crate) fn try_now_epoch_nanos(&self) -> Option<u64> {
-        self.tick_clock.try_nanos()
+    pub(crate) fn try_now(&self) -> Option<TickTime> {
+        self.tick_clock.try_now()
     }
 
     /// Returns the present time when the fast path has none: the current segment has ended, or the clock does not use

@@ -4,7 +4,7 @@
 //! Part of the crate `models`; `.ci/models` runs it.
 
 use super::latch::Latch;
-use super::segment::{Position, Segment};
+use super::segment::{Position, Segment, TickTime};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
@@ -29,7 +29,7 @@ fn begun() -> Latch {
 /// Returns the time at tick `ticks`. It gets the time in the same way as `TickClock` does for a thread that is not
 /// allowed to calibrate. `truth` is the real-time clock's time at that tick.
 fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
-    if let Some(nanos) = latch.try_nanos_at(|| ticks) {
+    if let Some(nanos) = latch.try_at(|| ticks).map(TickTime::epoch_nanos) {
         return nanos;
     }
     loop {

@@ -23,6 +23,24 @@ pub(super) struct Segment {
     pub(super) span: u32,
 }
 
+/// A count of ticks on a segment. A locked instruction waits for all that stands before it. So a recorder reads the
+/// count before such an instruction, and computes the time after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TickTime {
+    elapsed: u64,
+    nanos0: u64,
+    mult: u32,
+    shift: u32,
+}
+
+impl TickTime {
+    /// Returns the time, in nanoseconds since the epoch.
+    #[inline(always)]
+    pub(crate) fn epoch_nanos(self) -> u64 {
+        self.nanos0.wrapping_add(scale(self.elapsed, self.mult, self.shift))
+    }
+}
+
 /// Position of a tick count relative to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
@@ -46,13 +64,19 @@ impl Segment {
         self.nanos0.wrapping_add(scale(u64::from(self.span), self.mult, shift))
     }
 
-    /// Returns the time at the count `ticks`, or `None` if the count is not on the segment. This is the fast path.
+    /// Returns the count `ticks` as a place on the segment, or `None` if it is not on the segment. This is the fast
+    /// path.
     #[inline(always)]
-    pub(super) fn nanos_at(&self, ticks: u64, shift: u32) -> Option<u64> {
+    pub(super) fn try_at(&self, ticks: u64, shift: u32) -> Option<TickTime> {
         // One unsigned comparison checks both ends. If `ticks` is before the start, `elapsed` wraps to a large number,
         // which is not below `span`.
         let elapsed = ticks.wrapping_sub(self.ticks0);
-        (elapsed < u64::from(self.span)).then(|| self.nanos0.wrapping_add(scale(elapsed, self.mult, shift)))
+        let is_on = elapsed < u64::from(self.span);
+        is_on.then_some(TickTime { elapsed, nanos0: self.nanos0, mult: self.mult, shift })
+    }
+
+    fn nanos_at(&self, ticks: u64, shift: u32) -> Option<u64> {
+        self.try_at(ticks, shift).map(TickTime::epoch_nanos)
     }
 
     /// Returns the position of `ticks`, for the slow path.

@@ -38,7 +38,7 @@
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
 use super::latch::{Edition, Latch};
-use super::segment::{Position, Segment, shift_for};
+use super::segment::{Position, Segment, TickTime, shift_for};
 use super::source::{TimeSource, sample};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -107,8 +107,8 @@ impl<S> TickClock<S> {
 impl<S: TimeSource> TickClock<S> {
     /// Returns the time if the current segment has it.
     #[inline(always)]
-    pub(super) fn try_nanos(&self) -> Option<u64> {
-        self.latch.try_nanos_at(|| self.source.ticks())
+    pub(super) fn try_now(&self) -> Option<TickTime> {
+        self.latch.try_at(|| self.source.ticks())
     }
 
     /// Returns the time, whether the current segment has it or not.

@@ -5,7 +5,7 @@
 //! memory behind them, but for those of threads.
 
 /// The first word of the file.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRNOW01");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRNOW02");
 
 /// Offsets of the words of the header.
 pub mod header {

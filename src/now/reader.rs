@@ -53,7 +53,7 @@ impl NowReader {
             ReaderError::new(ReaderErrorKind::BadHeader, message)
         };
         if read < start.len() || word(header::MAGIC_OFFSET) != layout::MAGIC {
-            return Err(bad("its first bytes are not EVRNOW01; remove the file if no program writes it"));
+            return Err(bad("its first bytes are not EVRNOW02; remove the file if no program writes it"));
         }
         if word(header::GROUP) != group {
             return Ok(None);

@@ -2,8 +2,8 @@
 //!
 //! | word | bits | |
 //! |---|---|---|
-//! | 0 | 0–52 | span id; the index of the cell is bits 0 to 23 |
-//! | 0 | 63 | the span is open |
+//! | 0 | 0–52 | span id; the index of the cell is bits 0 to 23. 0 if the cell was never used |
+//! | 0 | 63 | the span has ended |
 //! | 1 | | span id of the parent, or 0 |
 //! | 2 | | time of the begin, nanoseconds since the epoch |
 //! | 3 | 0–44 | time at which a thread has entered or left the span: nanoseconds since the begin, plus 1; with bit 45, units of 1024 ns. All zero if no thread was in the span |
@@ -20,7 +20,7 @@
 //! | 6, 7 | | the first bytes of the fields, encoded as in the event. The last field may be cut |
 //!
 //! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
-//! with bit 63, before and after the others has read those of this span. Word 3 changes while the span is open: it says all
+//! without bit 63, before and after the others has read those of this span. Word 3 changes while the span is open: it says all
 //! of one enter or exit, so whoever reads it reads one of them whole. It tells of the thread that entered first, until
 //! that one leaves: who polls a task stays in it, whatever other threads do in its span meanwhile.
 
@@ -31,7 +31,8 @@ use crate::sync::{AtomicU64, Ordering, fence};
 /// Number of bits of a span id that are the index of its cell.
 pub(super) const INDEX_BITS: u32 = 24;
 pub(super) const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
-const OPEN: u64 = 1 << 63;
+/// The span has ended. With this bit and not one for open spans, the fast paths compare and store ids as they are.
+const ENDED: u64 = 1 << 63;
 const ID_MASK: u64 = (1 << 53) - 1;
 const SEQNO_BITS: u32 = 53;
 const FLAGS_SHIFT: u32 = 32;
@@ -84,18 +85,14 @@ fn coarse(nanos: u64) -> u64 {
 /// Begins a span. `entered_by` is the id of the thread if it also enters the span. `payload` are the encoded fields.
 #[inline(always)]
 pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload: &[u8]) {
-    // The span before ended in another recorder, if at all.
-    if cell[0].load(Ordering::Relaxed) & OPEN != 0 {
-        cell[0].store(0, Ordering::Relaxed);
-    }
-    // The words of the span before must not be seen to change before its end is seen: the last store to word 0 was
-    // that end. Pairs with the acquire fence in `read`.
+    // The span before may have ended in another recorder. (A look would take longer than the store.)
+    cell[0].store(0, Ordering::Relaxed);
+    // The words of the span before must not be seen to change before its end is seen. Pairs with the acquire fence in `read`.
     if !mutation::active(Mutation::MissingWriterFence) {
         fence(Ordering::Release);
     }
-    let open = span.id | OPEN;
     if mutation::active(Mutation::EarlyCommit) {
-        cell[0].store(open, Ordering::Release);
+        cell[0].store(span.id, Ordering::Release);
     }
     let inside = entered_by.map_or(0, |thread_id| presence(thread_id, true, 0));
     cell[1].store(span.parent, Ordering::Relaxed);
@@ -113,7 +110,7 @@ pub(crate) fn begin(cell: &Cell, span: &Begun, entered_by: Option<u32>, payload:
     }
     // Release, pairs with the acquire in `read`: who sees that the span is open sees its words.
     let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
-    cell[0].store(open, order);
+    cell[0].store(span.id, order);
 }
 
 /// Returns the length of as many whole fields as fit into `room` bytes.
@@ -169,9 +166,8 @@ pub(crate) fn set_presence(cell: &Cell, id: u64, thread_id: u32, is_inside: bool
 /// begin a span in it.
 #[inline(always)]
 pub(crate) fn end(cell: &Cell, id: u64) {
-    let word = cell[0].load(Ordering::Relaxed);
-    if word_is_of(word, id) {
-        cell[0].store(word & !OPEN, Ordering::Relaxed);
+    if is_of(cell, id) {
+        cell[0].store(id | ENDED, Ordering::Relaxed);
     }
 }
 
@@ -183,12 +179,7 @@ pub(crate) fn mark(cell: &Cell, flag: u16) {
 /// Returns true if the cell is that of this open span.
 #[inline(always)]
 pub(crate) fn is_of(cell: &Cell, id: u64) -> bool {
-    word_is_of(cell[0].load(Ordering::Relaxed), id)
-}
-
-#[inline(always)]
-fn word_is_of(word: u64, id: u64) -> bool {
-    word == id | OPEN
+    cell[0].load(Ordering::Relaxed) == id
 }
 
 /// An open span, as its cell shows it.
@@ -260,7 +251,7 @@ pub(super) fn read(cell: &Cell) -> Option<[u64; CELL_WORDS]> {
 fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
     // Acquire, pairs with the release in `begin`.
     let word = cell[0].load(Ordering::Acquire);
-    if word & OPEN == 0 {
+    if word == 0 || word & ENDED != 0 {
         return Some(None);
     }
     let words: [u64; CELL_WORDS] = std::array::from_fn(|at| cell[at].load(Ordering::Relaxed));

@@ -11,6 +11,7 @@
 use super::core::Core;
 use super::payload::{Payload, total_bytes};
 use super::thread_cursors;
+use crate::clock::TickTime;
 use crate::layout::record_error;
 use crate::ring::claim::Claim;
 use crate::ring::commit::DescriptorFields;
@@ -45,7 +46,7 @@ impl Core {
     /// Records an event with one buffer of payload.
     #[inline(always)]
     pub(crate) fn record(self: &Arc<Self>, event_type: u16, content_ext: [u64; 4], payload: &[u8]) -> Recorded {
-        self.record_one(|| self.try_now(), event_type, content_ext, payload)
+        self.record_one(|| self.try_time(), event_type, content_ext, payload)
     }
 
     /// Records an event with the time `epoch_nanos`, which the caller has got from [`Self::try_now`]. Two kinds of
@@ -63,13 +64,13 @@ impl Core {
         content_ext: [u64; 4],
         payload: &[u8],
     ) -> Recorded {
-        self.record_one(|| Some(epoch_nanos), event_type, content_ext, payload)
+        self.record_one(|| Some(move || epoch_nanos), event_type, content_ext, payload)
     }
 
     #[inline(always)]
-    fn record_one(
+    fn record_one<T: FnOnce() -> u64>(
         self: &Arc<Self>,
-        now: impl FnOnce() -> Option<u64>,
+        time: impl FnOnce() -> Option<T>,
         event_type: u16,
         content_ext: [u64; 4],
         payload: &[u8],
@@ -78,7 +79,7 @@ impl Core {
         if payload.is_empty() {
             return self.record_empty(event_type, ext0, ext1, ext2, ext3);
         }
-        match self.try_record(now, event_type, content_ext, payload.len() as u64, payload) {
+        match self.try_record(time, event_type, content_ext, payload.len() as u64, payload) {
             Ok(recorded) => recorded,
             Err(stopped) => self.record_one_slow(stopped, event_type, ext0, ext1, ext2, ext3, payload),
         }
@@ -92,7 +93,7 @@ impl Core {
             let [ext0, ext1, ext2, ext3] = content_ext;
             return self.record_empty(event_type, ext0, ext1, ext2, ext3).seqno;
         }
-        match self.try_record(|| self.try_now(), event_type, content_ext, bytes, payload) {
+        match self.try_record(|| self.try_time(), event_type, content_ext, bytes, payload) {
             Ok(recorded) => recorded.seqno,
             Err(stopped) => self.record_slow(stopped, event_type, content_ext, payload).seqno,
         }
@@ -112,15 +113,22 @@ impl Core {
     /// Returns the present time if the clock's current calibration segment covers it, otherwise `None`.
     #[inline(always)]
     pub(crate) fn try_now(&self) -> Option<u64> {
-        self.clock.try_now_epoch_nanos()
+        self.clock.try_now().map(TickTime::epoch_nanos)
+    }
+
+    /// Reads the clock like [`Self::try_now`], and returns a function that computes the time.
+    #[inline(always)]
+    fn try_time(&self) -> Option<impl FnOnce() -> u64 + use<>> {
+        let time = self.clock.try_now()?;
+        Some(move || time.epoch_nanos())
     }
 
     /// Records an event with `bytes` bytes of payload, which must not be 0. This is the fast path of [`Self::record`]
     /// and [`Self::recordv`].
     #[inline(always)]
-    fn try_record<'c>(
+    fn try_record<'c, T: FnOnce() -> u64>(
         &'c self,
-        now: impl FnOnce() -> Option<u64>,
+        time: impl FnOnce() -> Option<T>,
         event_type: u16,
         content_ext: [u64; 4],
         bytes: u64,
@@ -133,11 +141,13 @@ impl Core {
         // The clock is read before `try_reserve`. In this order, the processor does all other work of this function
         // while it reads the tick counter, which takes longer. In the other order, the read would first have to wait
         // for the locked instruction in `try_reserve`.
-        let Some(epoch_nanos) = now() else { return Err(Stopped::BeforeReserving) };
+        // The time is computed after it: the locked instruction waits for all that stands before.
+        let Some(time) = time() else { return Err(Stopped::BeforeReserving) };
         let claim = match self.writer.try_reserve(cursor, bytes) {
             Ok(claim) => claim,
-            Err(unfinished) => return Err(Stopped::WhileReserving { cursor, unfinished, epoch_nanos }),
+            Err(unfinished) => return Err(Stopped::WhileReserving { cursor, unfinished, epoch_nanos: time() }),
         };
+        let epoch_nanos = time();
         payload.fill(&self.writer, &claim);
         let seqno = claim.seqno;
         let fields = DescriptorFields { event_type, payload_bytes: bytes as u32, epoch_nanos, content_ext };
@@ -159,9 +169,9 @@ impl Core {
         if !self.is_surely_original_process() {
             return None;
         }
-        let epoch_nanos = self.try_now()?;
+        let time = self.try_time()?;
         let claim = self.writer.try_reserve_empty()?;
-        let seqno = claim.seqno;
+        let (seqno, epoch_nanos) = (claim.seqno, time());
         let content_ext = [ext0, ext1, ext2, ext3];
         self.writer.commit(None, claim, &DescriptorFields { event_type, payload_bytes: 0, epoch_nanos, content_ext });
         Some(Recorded { seqno, epoch_nanos })

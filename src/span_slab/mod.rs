@@ -219,12 +219,13 @@ impl SpanSlab {
         // Acquire, as in `drop_handle`.
         let state = cell.state.load(Ordering::Acquire);
         let call_site_id = (state >> 32) as u32;
-        if state as u32 != 1 || id > BELOW_LAST_IDS || !free.may_push_closed() {
+        if state as u32 != 1 || id > BELOW_LAST_IDS {
             return None;
         }
+        let place = free.try_begin_push()?;
         cell.id.store(id | CLOSED, Ordering::Relaxed);
         ended();
-        free.push_closed(index);
+        free.end_push(place, index);
         Some(call_site_id)
     }
 
@@ -235,12 +236,11 @@ impl SpanSlab {
     pub(crate) fn try_close_of_layer(&self, free: &FreeList, id: u64, ended: impl FnOnce()) -> bool {
         let index = id & INDEX_MASK;
         let Some(cell) = self.first.get(index as usize) else { return false };
-        if id & !LAYER_BIT > BELOW_LAST_IDS || !free.may_push_closed() {
-            return false;
-        }
+        let place = if id & !LAYER_BIT > BELOW_LAST_IDS { None } else { free.try_begin_push() };
+        let Some(place) = place else { return false };
         cell.id.store(id | CLOSED, Ordering::Relaxed);
         ended();
-        free.push_closed(index);
+        free.end_push(place, index);
         true
     }
 

@@ -6,6 +6,7 @@ mod interruption;
 mod rate_and_step;
 
 use super::calibration::Calibration;
+use super::segment::TickTime;
 use super::source::TimeSource;
 use super::tick_clock::TickClock;
 use std::sync::Mutex;
@@ -188,7 +189,7 @@ fn simulated(ticks_per_second: u64, seed: u64) -> (&'static Simulation, &'static
 
 /// Returns the time as `Clock::now_epoch_nanos` does.
 fn now(clock: &SimulatedClock) -> u64 {
-    clock.try_nanos().unwrap_or_else(|| clock.nanos().unwrap())
+    clock.try_now().map(TickTime::epoch_nanos).unwrap_or_else(|| clock.nanos().unwrap())
 }
 
 fn calibration(clock: &SimulatedClock) -> Calibration {

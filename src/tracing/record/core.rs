@@ -33,7 +33,7 @@ pub(super) struct PerfCore {
     /// same id.
     pub(super) id: u64,
     /// The tables of the present, if they could be made.
-    pub(super) now: Option<Box<NowTable>>,
+    pub(super) now: Option<NowTable>,
     pub(super) limits: FieldLimits,
     pub(super) redacted: RedactedFields,
     /// True if the text of a log record is stored as its arguments. Otherwise the program formats it, so that redacted
@@ -71,7 +71,7 @@ impl PerfCore {
             id,
             shards,
             tables,
-            now: now.map(Box::new),
+            now,
             stores_arguments: redacted.is_empty() && limits.allow_any_small_text(),
             limits,
             redacted,

@@ -75,7 +75,7 @@ impl PerfCore {
     /// fields.
     #[inline(always)]
     pub(super) fn show(&self, ring: &Recorder, event: PerfEvent, ext: &PerfExt, recorded: Recorded, payload: &[u8]) {
-        let Some(now) = self.now.as_deref() else { return };
+        let Some(now) = self.now.as_ref() else { return };
         let Recorded { seqno, epoch_nanos } = recorded;
         let PerfExt { span_id: id, call_site_id, thread_id, .. } = *ext;
         match event {
@@ -85,7 +85,8 @@ impl PerfCore {
                 let span = Begun { id, call_site_id, parent, shard, epoch_nanos, seqno, flags, field_count };
                 let entered_by = (ext.flags & flags::ENTERED != 0).then_some(thread_id);
                 now.begin_span(&span, entered_by, payload);
-                if is(&TASK, call_site_id) {
+                // No scope is a task.
+                if ext.flags & flags::SCOPE == 0 && is(&TASK, call_site_id) {
                     now.begin_task(id, payload);
                 }
             }

@@ -193,7 +193,7 @@ fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() 
         std::os::unix::fs::FileExt::write_all_at(&file, magic, 0).unwrap();
         file.set_len(bytes).unwrap();
     };
-    for (magic, bytes) in [(b"EVRNOW01", 1 << 30), (b"EVRNOW02", 1 << 30), (b"EVRNOW01", 4096)] {
+    for (magic, bytes) in [(b"EVRNOW02", 1 << 30), (b"EVRNOW01", 1 << 30), (b"EVRNOW02", 4096)] {
         write(magic, bytes);
         let next = recorder(&ring, false);
         assert!(NowReader::open_beside(&Reader::open(&ring).unwrap()).unwrap().is_some(), "{bytes}");
@@ -201,7 +201,7 @@ fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() 
         assert!(names(directory.path()).is_empty());
     }
     // One that has no tables removes them.
-    write(b"EVRNOW01", 1 << 30);
+    write(b"EVRNOW02", 1 << 30);
     let description = ContentDescription::new(300, "OTHER");
     drop(Recorder::builder(description).config(&ring).compact(true).shifts(15, 21).prefault(false).build().unwrap());
     assert!(names(directory.path()).is_empty());
