@@ -6,8 +6,8 @@ use tokio::runtime::Builder;
 /// with the target `eventring::worker`. They replace the builder's `on_thread_park` and `on_thread_unpark`.
 ///
 /// In a build with `--cfg tokio_unstable`, the runtime also records all its tasks, also those that other crates spawn
-/// with [`tokio::spawn`]: their names are the places where they were spawned, their kind is `hooked`, and their wakes
-/// are not known. Tasks of this crate are recorded once.
+/// with [`tokio::spawn`]: their names are the places where they were spawned, their kind is `hooked`, and neither
+/// their wakes are known, nor how they end. Tasks of this crate are recorded once.
 ///
 /// ```
 /// let mut builder = tokio::runtime::Builder::new_current_thread();

@@ -6,7 +6,7 @@ use eventring_stress::child::{Talk, part, place as handed_over, play, say};
 use eventring_stress::test_name;
 use eventring_tokio::Task;
 use eventring_tokio::sync::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -178,6 +178,9 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         assert_eq!((&opened["may_have_closed"], &opened["not_tracked"]), (&0.into(), &0.into()));
 
         let answer = tasks(&ring, &[]);
+        let listed = answer["tasks"].as_array().unwrap().iter();
+        let states: HashMap<u64, &str> =
+            listed.map(|task| (task["id"].as_u64().unwrap(), task["state"].as_str().unwrap())).collect();
         let mut deadlocks: Vec<Vec<u64>> = serde_json::from_value(answer["deadlocks"].clone()).unwrap();
         deadlocks.iter_mut().for_each(|cycle| cycle.sort_unstable());
         for pair in 0..PAIRS {
@@ -189,6 +192,8 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
             deadlocks.retain(|cycle| *cycle != ids);
             let is_told = deadlocks.len() < before;
             assert!(is_moving || is_told == (account[word] != 0), "{pair}: {ids:?} of {}", answer["deadlocks"]);
+            let waiting = ids.iter().filter(|id| states.get(id) == Some(&"idle")).count();
+            assert!(is_moving || account[word] == 0 || waiting == 2, "{pair}: {ids:?} of {states:?}");
             seen[1] += u64::from(is_told);
         }
         assert!(deadlocks.len() <= usize::from(account[THREADS as usize] != 0), "{deadlocks:?}");
