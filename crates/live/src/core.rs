@@ -6,6 +6,7 @@ use super::order::SpanOrder;
 use super::rings::See;
 use super::series::SeriesTable;
 use super::state::LiveState;
+use super::tabled::Tabled;
 use super::tables::PresentTables;
 use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
@@ -31,6 +32,8 @@ pub(super) struct LiveCore {
     pub(super) counts: LiveCounts,
     /// The tables of the present, if somebody asks for them.
     pub(super) tables: PresentTables,
+    /// The open spans of tables of the present, if they are shown instead of those of the replay.
+    pub(super) tabled: Option<Vec<Tabled>>,
 }
 
 /// Counts since the engine began.
@@ -84,6 +87,7 @@ impl LiveCore {
             known_since_nanos: None,
             counts: LiveCounts::default(),
             tables: PresentTables::default(),
+            tabled: None,
         }
     }
 

@@ -117,7 +117,8 @@ impl<'s> LiveState<'s> {
     /// counted any more, so the number may be too low: a span counts again when a record shows that it is open.
     #[must_use]
     pub fn not_tracked(&self) -> u64 {
-        self.replayed.replays.iter().map(SpanReplay::not_tracked).fold(0, u64::saturating_add)
+        let of_tables = self.core.tabled.iter().flatten().map(|of| of.spans.left_out());
+        self.replayed.replays.iter().map(SpanReplay::not_tracked).chain(of_tables).fold(0, u64::saturating_add)
     }
 
     /// Returns how many spans have found no room since the engine began, whether they are open or not. A span that was

@@ -18,14 +18,14 @@ pub(super) fn print(
     min_age_nanos: u64,
     stacks: &ThreadStacks,
 ) -> anyhow::Result<()> {
-    let spans = state.open_spans().to_vec();
-    let old = spans.iter().filter(|span| super::may_be_of_age(span, min_age_nanos));
-    let perhaps = old.clone().filter(|span| span.may_have_closed()).count();
+    let spans = state.open_spans().list();
+    let old = || spans.iter().filter(|span| super::may_be_of_age(span, min_age_nanos));
+    let perhaps = old().filter(OpenSpan::may_have_closed).count();
     let rest = json!({
         "programs": programs(state), "may_have_closed": perhaps, "not_tracked": state.not_tracked(),
         "at_ns": state.now_epoch_nanos(), "known_since_ns": state.known_since_epoch_nanos(), "lost": state.lost(),
     });
-    limit.write(out, &rest, "spans", old.map(|span| object(span, stacks)), limit::id)
+    limit.write(out, &rest, "spans", old().map(|span| object(&span, stacks)), limit::id)
 }
 
 /// Returns the programs, and what is known of their ends.
@@ -53,7 +53,7 @@ fn object(span: &OpenSpan<'_>, stacks: &ThreadStacks) -> Value {
     let object = json!({
         "id": span.id().get(), "name": span.name(), "target": span.target(), "level": span.level().name(),
         "age_ns": span.age_nanos(), "age_max_ns": span.age_max_nanos(), "thread": last, "threads": threads,
-        "fields": fields(span.fields()), "parents": parents,
+        "fields": fields(span.fields().known()), "parents": parents,
         "opened_before_window": span.is_opened_before_window(), "may_have_closed": span.may_have_closed(),
         "pid": program.pid, "program": program.name,
     });

@@ -1,20 +1,20 @@
 //! The open spans as a tree.
 
-use super::shape::shapes;
-use eventring::tracing::SpanId;
+use super::shape;
+use eventring::tracing::{CallSite, IdMap};
 use eventring_export::SharedNames;
-use eventring_live::{LiveState, OpenSpan, SeriesKind};
-use std::collections::HashMap;
+use eventring_live::{LiveState, OpenList, OpenSpan, SeriesKind};
 
-/// A span in the tree.
-pub(super) struct OpenNode<'s> {
-    pub(super) span: OpenSpan<'s>,
+/// A span in the tree. There may be a million.
+pub(super) struct OpenNode {
+    /// The place of the span in the list.
+    at: u32,
+    pub(super) depth: u32,
+    /// The number of spans in it, of all depths.
+    pub(super) inner: u32,
     pub(super) may_have_closed: bool,
     /// True if the span and all spans in it may have been closed.
     pub(super) is_doubtful: bool,
-    pub(super) depth: usize,
-    /// The number of spans in it, of all depths.
-    pub(super) inner: usize,
     /// A number that spans have in common if they and the spans in them look the same.
     pub(super) shape: u64,
 }
@@ -22,78 +22,80 @@ pub(super) struct OpenNode<'s> {
 /// The open spans, each before the spans in it. Of neighbours, those come first that are surely open, or in which a
 /// span surely is; those that may have been closed come after them. Both are in the order of age, oldest first.
 pub(super) struct OpenTree<'s> {
-    pub(super) nodes: Vec<OpenNode<'s>>,
+    spans: OpenList<'s>,
+    pub(super) nodes: Vec<OpenNode>,
     /// The names of spans that several targets share.
     pub(super) shared: SharedNames,
 }
 
+/// No span.
+const NONE: u32 = u32::MAX;
+
 impl<'s> OpenTree<'s> {
     /// Makes the tree of all spans of this age. A span whose parent is not among them is a root.
     pub(super) fn new(state: LiveState<'s>, min_age_nanos: u64) -> Self {
-        let mut spans = state.open_spans().to_vec();
-        spans.retain(|span| super::may_be_of_age(span, min_age_nanos));
-        let key = |span: &OpenSpan<'_>, id: SpanId| (span.program_index(), id);
-        let index: HashMap<(usize, SpanId), usize> =
-            spans.iter().enumerate().map(|(at, span)| (key(span, span.id()), at)).collect();
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len()];
-        let mut roots = Vec::new();
-        for (at, span) in spans.iter().enumerate() {
-            match span.open_parent().and_then(|parent| index.get(&key(span, parent))) {
-                Some(parent) => children[*parent].push(at),
-                None => roots.push(at),
+        let spans = state.open_spans().list();
+        let parents = spans.parents();
+        let is_old = |at: u32| min_age_nanos == 0 || super::may_be_of_age(&spans.get(at as usize), min_age_nanos);
+        let may_have_closed: Vec<bool> = spans.iter().map(|span| span.may_have_closed()).collect();
+        let is_doubtful = doubtful(&may_have_closed, &parents);
+        // The first span in each span and in each program, and the next neighbour of each span. The last neighbours are
+        // put in first: those that are surely open come before all others.
+        let count = spans.len() as u32;
+        let mut first = vec![NONE; spans.len() + state.programs().len()];
+        let mut next = vec![NONE; spans.len()];
+        for doubtful in [true, false] {
+            for at in (0..count).rev().filter(|at| is_doubtful[*at as usize] == doubtful && is_old(*at)) {
+                let parent = parents[at as usize];
+                let is_root = parent == at || !is_old(parent);
+                let outer = if is_root { spans.len() + spans.get(at as usize).program_index() } else { parent as usize };
+                next[at as usize] = std::mem::replace(&mut first[outer], at);
             }
         }
-        let may_have_closed: Vec<bool> = spans.iter().map(OpenSpan::may_have_closed).collect();
-        let is_doubtful = doubtful(&may_have_closed, &children);
-        // The roots of each program come together, in the order of the programs.
-        roots.sort_by_key(|at| (spans[*at].program_index(), is_doubtful[*at], *at));
-        children.iter_mut().for_each(|children| children.sort_by_key(|at| (is_doubtful[*at], *at)));
         let mut is_placed = vec![false; spans.len()];
-        let mut order: Vec<(usize, usize)> = Vec::with_capacity(spans.len());
+        let mut nodes = Vec::with_capacity(spans.len());
+        let mut looks: IdMap<usize, (u64, Option<&CallSite>)> = IdMap::default();
         // In a damaged ring a span can be its own ancestor. Such spans are in no tree of a root, so they follow.
-        for start in roots.into_iter().chain(0..spans.len()) {
-            let mut next = vec![(start, 0)];
-            while let Some((at, depth)) = next.pop() {
-                if std::mem::replace(&mut is_placed[at], true) {
+        for start in first[spans.len()..].iter().copied().chain((0..count).filter(|at| is_old(*at))) {
+            let mut rest = vec![(start, 0)];
+            while let Some((at, depth)) = rest.pop() {
+                let place = at as usize;
+                if at == NONE || std::mem::replace(&mut is_placed[place], true) {
                     continue;
                 }
-                order.push((at, depth));
-                next.extend(children[at].iter().rev().map(|child| (*child, depth + 1)));
+                rest.extend([(next[place], depth), (first[place], depth + 1)]);
+                let span = spans.get(place);
+                let site = span.call_site();
+                let key = site.map_or(0, |site| std::ptr::from_ref(site).addr());
+                let (look, _) = *looks.entry(key).or_insert_with(|| (shape::look(site), site));
+                let may_have_closed = may_have_closed[place];
+                let shape = shape::with(look, u64::from(span.is_entered()) | u64::from(may_have_closed) << 1);
+                let is_doubtful = is_doubtful[place];
+                nodes.push(OpenNode { at, depth, inner: 0, may_have_closed, is_doubtful, shape });
             }
         }
-        let marks = |at: usize| [spans[at].thread().is_some(), may_have_closed[at]];
-        let names = order.iter().map(|(at, depth)| (spans[*at].call_site(), marks(*at), *depth));
-        let shapes = shapes(names);
-        let nodes = order.into_iter().zip(shapes);
-        let node = |((at, depth), (inner, shape)): ((usize, usize), (usize, u64))| OpenNode {
-            span: spans[at],
-            may_have_closed: may_have_closed[at],
-            is_doubtful: is_doubtful[at],
-            depth,
-            inner,
-            shape,
-        };
-        let names: Vec<_> = spans.iter().map(|span| (span.name(), span.target())).collect();
-        let open = names.iter().map(|(name, target)| (name.as_ref(), *target));
+        shape::complete(nodes.iter_mut().map(|node| (node.depth, &mut node.inner, &mut node.shape)));
+        let open = looks.values().filter_map(|(_, site)| site.map(|site| (&*site.name, &*site.target)));
         let closed = state.series().filter(|series| series.kind() == SeriesKind::Spans);
         let shared = SharedNames::of(open.chain(closed.map(|series| (series.name(), series.target()))));
-        Self { nodes: nodes.map(node).collect(), shared }
+        Self { spans, nodes, shared }
+    }
+
+    /// Returns the span of a node.
+    pub(super) fn span(&self, node: &OpenNode) -> OpenSpan<'s> {
+        self.spans.get(node.at as usize)
     }
 }
 
-/// Returns, for each span, whether it and all spans in it may have been closed.
-fn doubtful(may_have_closed: &[bool], children: &[Vec<usize>]) -> Vec<bool> {
-    let mut parents = vec![None; children.len()];
-    for (at, children) in children.iter().enumerate() {
-        children.iter().for_each(|child| parents[*child] = Some(at));
-    }
+/// Returns, for each span, whether it and all spans in it may have been closed. A root is its own parent.
+fn doubtful(may_have_closed: &[bool], parents: &[u32]) -> Vec<bool> {
     let mut is_doubtful = may_have_closed.to_vec();
     for at in (0..may_have_closed.len()).filter(|at| !may_have_closed[*at]) {
         // A span that is surely open keeps its parents open. The way up ends where another child has gone it before.
-        let mut next = parents[at];
-        while let Some(parent) = next.filter(|parent| is_doubtful[*parent]) {
-            is_doubtful[parent] = false;
-            next = parents[parent];
+        let mut outer = parents[at] as usize;
+        while is_doubtful[outer] {
+            is_doubtful[outer] = false;
+            outer = parents[outer] as usize;
         }
     }
     is_doubtful
@@ -105,10 +107,10 @@ mod tests {
 
     #[test]
     fn a_span_with_a_span_in_it_that_is_surely_open_is_not_doubtful() {
-        // 0 is in no span; 1 in 0; 2 in 1 and surely open; 3 in 0; 4 in itself.
-        let children = [vec![1, 3], vec![2], vec![], vec![], vec![4]];
-        let found = doubtful(&[true, true, false, true, true], &children);
-        assert_eq!(found, [false, false, false, true, true]);
-        assert_eq!(doubtful(&[true; 5], &children), [true; 5]);
+        // 0 is in no span; 1 in 0; 2 in 1 and surely open; 3 in 0; 4 and 5 in each other.
+        let parents = [0, 0, 1, 0, 5, 4];
+        let found = doubtful(&[true, true, false, true, true, true], &parents);
+        assert_eq!(found, [false, false, false, true, true, true]);
+        assert_eq!(doubtful(&[true; 6], &parents), [true; 6]);
     }
 }
