@@ -63,6 +63,7 @@ pub(super) struct LiveProcess {
 impl LiveProcess {
     /// Returns the time to which the ages of the spans count at least. A program that has ended was certainly alive
     /// until its last sign of life.
+    #[inline]
     pub(super) fn now_nanos(&self, now_nanos: u64) -> u64 {
         match self.end() {
             Some(end) => end.after_epoch_nanos,
@@ -72,6 +73,7 @@ impl LiveProcess {
     }
 
     /// Returns the end of the program. Its last event may have been read after the end was noticed.
+    #[inline]
     pub(super) fn end(&self) -> Option<RingEnd> {
         Some(self.end?.seen_at(self.last_nanos))
     }

@@ -26,8 +26,10 @@ pub struct OpenList<'s> {
     open: OpenSpans<'s>,
     /// The spans of replays, each with its process.
     replayed: Vec<(usize, &'s Span)>,
-    /// The spans of tables: the begin, and the place.
-    tabled: Vec<(u64, u32, u32)>,
+    /// The spans of tables: the begin, the index of the tables, and the place there, in one number.
+    tabled: Vec<u128>,
+    /// For each of the tables, the places in this list of its spans.
+    ranks: Vec<Vec<u32>>,
 }
 
 impl<'s> OpenList<'s> {
@@ -49,7 +51,7 @@ impl<'s> OpenList<'s> {
     #[inline]
     pub fn get(&self, at: usize) -> OpenSpan<'s> {
         match self.tabled.get(at) {
-            Some((_, tables, place)) => self.open.of_tables(*tables, *place),
+            Some(key) => self.open.of_tables((key >> 32) as u32, *key as u32, (key >> 64) as u64),
             None => self.open.replayed(self.replayed[at].0, self.replayed[at].1),
         }
     }
@@ -59,27 +61,34 @@ impl<'s> OpenList<'s> {
         (0..self.len()).map(|at| self.get(at))
     }
 
+    /// Calls `f` with each span and its place in the list, in the order in which the spans lie in memory.
+    pub fn for_each(&self, mut f: impl FnMut(usize, OpenSpan<'s>)) {
+        for (index, ranks) in (0..).zip(&self.ranks) {
+            let spans = self.open.state.core.tabled.iter().flatten().nth(index as usize).map(|of| of.spans.spans());
+            for ((span, at), place) in spans.unwrap_or_default().iter().zip(ranks).zip(0..) {
+                f(*at as usize, self.open.of_tables(index, place, span.begun_epoch_nanos));
+            }
+        }
+        self.replayed.iter().enumerate().for_each(|(at, (process, span))| f(at, self.open.replayed(*process, span)));
+    }
+
     /// Returns, for each span, the place of its parent in the list, or its own place if its parent is not open.
     #[must_use]
     pub fn parents(&self) -> Vec<u32> {
         let mut parents: Vec<u32> = (0..self.len() as u32).collect();
-        let places: IdMap<(usize, SpanId), u32> =
-            self.replayed.iter().zip(0..).map(|((process, span), at)| ((*process, span.id), at)).collect();
-        for ((process, span), parent) in self.replayed.iter().zip(&mut parents) {
-            let id = self.open.replayed(*process, span).open_parent();
-            *parent = id.and_then(|id| places.get(&(*process, id)).copied()).unwrap_or(*parent);
-        }
-        let core = self.open.state.core;
-        let all = core.tabled.as_deref().unwrap_or_default();
-        let mut places: Vec<Vec<u32>> = all.iter().map(|of| vec![0; of.spans.spans().len()]).collect();
-        self.tabled.iter().zip(0..).for_each(|((_, index, place), at)| places[*index as usize][*place as usize] = at);
-        for (of, its) in all.iter().zip(&places) {
-            for (span, at) in of.spans.spans().iter().zip(its).filter(|(span, _)| span.parent != 0) {
-                if let Some((index, place)) = core.place_of(of.process, span.parent) {
-                    parents[*at as usize] = places[index as usize][place as usize];
+        let ids = self.replayed.iter().map(|(process, span)| (*process, span.id));
+        let places: IdMap<(usize, SpanId), u32> = ids.zip(0..).collect();
+        self.for_each(|at, span| {
+            let parent = match span.source {
+                Source::Replay(..) => span.open_parent().and_then(|id| places.get(&(span.process_index, id)).copied()),
+                Source::Tables(_, of, _) if of.parent == 0 => None,
+                Source::Tables(_, of, _) => {
+                    let parent = self.open.state.core.place_of(span.process_index, of.parent);
+                    parent.map(|(index, place)| self.ranks[index as usize][place as usize])
                 }
-            }
-        }
+            };
+            parents[at] = parent.unwrap_or(at as u32);
+        });
         parents
     }
 }
@@ -116,12 +125,16 @@ impl<'s> OpenSpans<'s> {
     #[must_use]
     pub fn list(self) -> OpenList<'s> {
         let core = self.state.core;
-        let mut tabled: Vec<(u64, u32, u32)> = Vec::new();
+        let (mut tabled, mut ranks) = (Vec::new(), Vec::new());
         for (index, of) in (0..).zip(core.tabled.iter().flatten()) {
-            let begun = of.spans.spans().iter().map(|span| span.begun_epoch_nanos);
-            tabled.extend(begun.zip(0..).map(|(nanos, place)| (nanos, index, place)));
+            let begun = of.spans.spans().iter().map(|span| u128::from(span.begun_epoch_nanos));
+            tabled.extend(begun.zip(0..).map(|(nanos, place)| nanos << 64 | index << 32 | place));
+            ranks.push(vec![0; of.spans.spans().len()]);
         }
         tabled.sort_unstable();
+        for (key, at) in tabled.iter().zip(0..) {
+            ranks[(key >> 32) as u32 as usize][*key as u32 as usize] = at;
+        }
         let mut replayed: Vec<(usize, &Span)> = Vec::new();
         for (index, process) in core.processes.iter().enumerate() {
             replayed.extend(process.order.iter().filter_map(|id| Some((index, self.span(index, id)?))));
@@ -129,7 +142,7 @@ impl<'s> OpenSpans<'s> {
         // An id is in the order twice if a span was given up and then seen again.
         replayed.sort_by_key(|(process, span)| (span.start_epoch_nanos(), span.number, *process));
         replayed.dedup_by_key(|(process, span)| (*process, span.number));
-        OpenList { open: self, replayed, tabled }
+        OpenList { open: self, replayed, tabled, ranks }
     }
 
     /// Returns the spans, oldest first.
@@ -145,9 +158,10 @@ impl<'s> OpenSpans<'s> {
     }
 
     pub(super) fn get(&self, process: usize, id: SpanId) -> Option<OpenSpan<'s>> {
-        let place = self.state.core.place_of(process, id.get());
-        let of_tables = place.map(|(tables, place)| self.of_tables(tables, place));
-        of_tables.or_else(|| Some(self.replayed(process, self.span(process, id)?)))
+        if let Some(source) = Source::of_tables(self.state, process, id) {
+            return Some(OpenSpan { state: self.state, process_index: process, source });
+        }
+        Some(self.replayed(process, self.span(process, id)?))
     }
 
     /// Returns an open span of a replay.
@@ -161,11 +175,11 @@ impl<'s> OpenSpans<'s> {
         OpenSpan { state: self.state, process_index, source: Source::Replay(span, entered) }
     }
 
-    /// Returns the span at this place of these tables.
+    /// Returns the span at this place of these tables, which began at this time.
     #[inline]
-    fn of_tables(&self, tables: u32, place: u32) -> OpenSpan<'s> {
+    fn of_tables(&self, tables: u32, place: u32, begun_epoch_nanos: u64) -> OpenSpan<'s> {
         let tabled = &self.state.core.tabled.as_deref().unwrap_or_default()[tables as usize];
-        let source = Source::Tables(tabled, &tabled.spans.spans()[place as usize]);
+        let source = Source::Tables(tabled, &tabled.spans.spans()[place as usize], begun_epoch_nanos);
         OpenSpan { state: self.state, process_index: tabled.process, source }
     }
 }
@@ -187,7 +201,17 @@ pub struct OpenSpan<'s> {
 #[derive(Clone, Copy)]
 enum Source<'s> {
     Replay(&'s Span, Option<EnteredSpan>),
-    Tables(&'s Tabled, &'s TabledSpan),
+    /// The begin is that of the span, which need not be looked at for it.
+    Tables(&'s Tabled, &'s TabledSpan, u64),
+}
+
+impl<'s> Source<'s> {
+    fn of_tables(state: LiveState<'s>, process: usize, id: SpanId) -> Option<Self> {
+        let (tables, place) = state.core.place_of(process, id.get())?;
+        let of = state.core.tabled.as_deref()?.get(tables as usize)?;
+        let span = of.spans.spans().get(place as usize)?;
+        Some(Self::Tables(of, span, span.begun_epoch_nanos))
+    }
 }
 
 impl<'s> OpenSpan<'s> {
@@ -197,7 +221,7 @@ impl<'s> OpenSpan<'s> {
     pub fn id(&self) -> SpanId {
         match self.source {
             Source::Replay(span, _) => span.id,
-            Source::Tables(_, span) => span.id,
+            Source::Tables(_, span, _) => span.id,
         }
     }
 
@@ -216,7 +240,7 @@ impl<'s> OpenSpan<'s> {
     pub fn name(&self) -> Cow<'s, str> {
         match self.source {
             Source::Replay(span, _) => span_name(span),
-            Source::Tables(of, span) => match self.call_site() {
+            Source::Tables(of, span, _) => match self.call_site() {
                 Some(call_site) => Cow::Borrowed(&call_site.name),
                 None => of.catalog(self.state.replayed.tables).call_site(span.call_site_id).name.clone().into(),
             },
@@ -229,7 +253,7 @@ impl<'s> OpenSpan<'s> {
     pub fn call_site(&self) -> Option<&'s CallSite> {
         match self.source {
             Source::Replay(span, _) => span.call_site.as_deref(),
-            Source::Tables(of, span) => of.call_site(span, self.state.replayed.tables),
+            Source::Tables(of, span, _) => of.call_site(span, self.state.replayed.tables),
         }
     }
 
@@ -249,7 +273,7 @@ impl<'s> OpenSpan<'s> {
     fn start_epoch_nanos(&self) -> u64 {
         match self.source {
             Source::Replay(span, _) => span.start_epoch_nanos(),
-            Source::Tables(_, span) => span.begun_epoch_nanos,
+            Source::Tables(_, _, begun) => begun,
         }
     }
 
@@ -301,7 +325,7 @@ impl<'s> OpenSpan<'s> {
     fn thread_key(&self) -> Option<ThreadKey> {
         match self.source {
             Source::Replay(_, entered) => entered.map(|entered| entered.thread),
-            Source::Tables(of, span) => {
+            Source::Tables(of, span, _) => {
                 let key = ThreadKey { recorder: of.recorder, thread_id: span.thread_id };
                 (span.thread_id > 0).then_some(key)
             }
@@ -339,7 +363,7 @@ impl<'s> OpenSpan<'s> {
     fn parent(&self) -> Option<SpanId> {
         match self.source {
             Source::Replay(span, _) => span.parent,
-            Source::Tables(_, span) => SpanId::new(span.parent),
+            Source::Tables(_, span, _) => SpanId::new(span.parent),
         }
     }
 
@@ -361,11 +385,7 @@ impl<'s> OpenSpan<'s> {
     fn other(&self, id: SpanId) -> Option<Self> {
         let source = match self.source {
             Source::Replay(..) => Source::Replay(self.replay().get(id)?, None),
-            Source::Tables(..) => {
-                let (tables, place) = self.state.core.place_of(self.process_index, id.get())?;
-                let of = self.state.core.tabled.as_deref()?.get(tables as usize)?;
-                Source::Tables(of, of.spans.spans().get(place as usize)?)
-            }
+            Source::Tables(..) => Source::of_tables(self.state, self.process_index, id)?,
         };
         Some(Self { source, ..*self })
     }
@@ -381,7 +401,7 @@ impl<'s> OpenSpan<'s> {
             Source::Replay(span, _) => {
                 (span.raw_fields().into(), span.fields.missing > 0 || span.fields.problem.is_some())
             }
-            Source::Tables(of, span) => {
+            Source::Tables(of, span, _) => {
                 let (bytes, missing) = of.spans.fields_of(span);
                 (bytes, missing > 0)
             }
@@ -397,10 +417,12 @@ impl<'s> OpenSpan<'s> {
 
     /// Returns the index of the program in [`LiveState::programs`].
     #[must_use]
+    #[inline]
     pub fn program_index(&self) -> usize {
         self.process_index
     }
 
+    #[inline]
     fn process(&self) -> &'s LiveProcess {
         &self.state.core.processes[self.process_index]
     }

@@ -101,7 +101,10 @@ impl<'s> LiveState<'s> {
         for (index, process) in self.core.processes.iter().enumerate() {
             // A program that has ended grows no older.
             let until = process.now_nanos(self.replayed.now_nanos).saturating_sub(age_nanos).min(until);
-            for id in process.order.between(after, until) {
+            let of_tables = self.core.tabled.iter().flatten().filter(|of| of.process == index);
+            let of_tables = of_tables.flat_map(|of| of.spans.spans());
+            let of_tables = of_tables.filter(|span| after < span.begun_epoch_nanos && span.begun_epoch_nanos <= until);
+            for id in process.order.between(after, until).chain(of_tables.map(|span| span.id)) {
                 let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
                 if let Some(span) = open.get(index, id) {
                     f(&span);

@@ -159,11 +159,11 @@ impl OpenScreen<'_, '_> {
             let warning = self.fitting(&format!("{spans} more are open that could not be kept"), 0);
             lines.push(format!("{WARNING}{warning}{WARNING:#}"));
         }
-        if self.tree.nodes.iter().any(|node| self.tree.span(node).is_opened_before_window()) {
+        if self.tree.has_older {
             let older = self.fitting("> older than what the rings still hold: the beginning is overwritten", 0);
             lines.push(format!("{DIM}{older}{DIM:#}"));
         }
-        if !ends.is_empty() && self.tree.nodes.iter().any(|node| self.tree.span(node).age_max_nanos().is_some()) {
+        if self.tree.has_ended {
             let least = self.fitting("≥ at least this old: until the last sign of life of the program", 0);
             lines.push(format!("{DIM}{least}{DIM:#}"));
         }

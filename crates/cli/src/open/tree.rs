@@ -26,6 +26,10 @@ pub(super) struct OpenTree<'s> {
     pub(super) nodes: Vec<OpenNode>,
     /// The names of spans that several targets share.
     pub(super) shared: SharedNames,
+    /// True if a span was opened before the window.
+    pub(super) has_older: bool,
+    /// True if the program of a span has ended.
+    pub(super) has_ended: bool,
 }
 
 /// No span.
@@ -36,8 +40,20 @@ impl<'s> OpenTree<'s> {
     pub(super) fn new(state: LiveState<'s>, min_age_nanos: u64) -> Self {
         let spans = state.open_spans().list();
         let parents = spans.parents();
-        let is_old = |at: u32| min_age_nanos == 0 || super::may_be_of_age(&spans.get(at as usize), min_age_nanos);
-        let may_have_closed: Vec<bool> = spans.iter().map(|span| span.may_have_closed()).collect();
+        let is_old_span = |span: &OpenSpan<'_>| min_age_nanos == 0 || super::may_be_of_age(span, min_age_nanos);
+        let is_old = |at: u32| is_old_span(&spans.get(at as usize));
+        let mut looks: IdMap<usize, (u64, Option<&CallSite>)> = IdMap::default();
+        let (mut shapes, mut may_have_closed) = (vec![0; spans.len()], vec![false; spans.len()]);
+        let (mut has_older, mut has_ended) = (false, false);
+        spans.for_each(|at, span| {
+            let site = span.call_site();
+            let key = site.map_or(0, |site| std::ptr::from_ref(site).addr());
+            let (look, _) = *looks.entry(key).or_insert_with(|| (shape::look(site), site));
+            may_have_closed[at] = span.may_have_closed();
+            shapes[at] = shape::with(look, u64::from(span.is_entered()) | u64::from(may_have_closed[at]) << 1);
+            has_older |= span.is_opened_before_window() && is_old_span(&span);
+            has_ended |= span.age_max_nanos().is_some() && is_old_span(&span);
+        });
         let is_doubtful = doubtful(&may_have_closed, &parents);
         // The first span in each span and in each program, and the next neighbour of each span. The last neighbours are
         // put in first: those that are surely open come before all others.
@@ -53,35 +69,29 @@ impl<'s> OpenTree<'s> {
             }
         }
         let mut is_placed = vec![false; spans.len()];
-        let mut nodes = Vec::with_capacity(spans.len());
-        let mut looks: IdMap<usize, (u64, Option<&CallSite>)> = IdMap::default();
+        let (mut nodes, mut rest) = (Vec::with_capacity(spans.len()), Vec::new());
         // In a damaged ring a span can be its own ancestor. Such spans are in no tree of a root, so they follow.
         for start in first[spans.len()..].iter().copied().chain((0..count).filter(|at| is_old(*at))) {
-            let mut rest = vec![(start, 0)];
+            rest.push((start, 0));
             while let Some((at, depth)) = rest.pop() {
                 let place = at as usize;
                 if at == NONE || std::mem::replace(&mut is_placed[place], true) {
                     continue;
                 }
                 rest.extend([(next[place], depth), (first[place], depth + 1)]);
-                let span = spans.get(place);
-                let site = span.call_site();
-                let key = site.map_or(0, |site| std::ptr::from_ref(site).addr());
-                let (look, _) = *looks.entry(key).or_insert_with(|| (shape::look(site), site));
-                let may_have_closed = may_have_closed[place];
-                let shape = shape::with(look, u64::from(span.is_entered()) | u64::from(may_have_closed) << 1);
-                let is_doubtful = is_doubtful[place];
-                nodes.push(OpenNode { at, depth, inner: 0, may_have_closed, is_doubtful, shape });
+                let (may_have_closed, is_doubtful) = (may_have_closed[place], is_doubtful[place]);
+                nodes.push(OpenNode { at, depth, inner: 0, may_have_closed, is_doubtful, shape: shapes[place] });
             }
         }
         shape::complete(nodes.iter_mut().map(|node| (node.depth, &mut node.inner, &mut node.shape)));
         let open = looks.values().filter_map(|(_, site)| site.map(|site| (&*site.name, &*site.target)));
         let closed = state.series().filter(|series| series.kind() == SeriesKind::Spans);
         let shared = SharedNames::of(open.chain(closed.map(|series| (series.name(), series.target()))));
-        Self { spans, nodes, shared }
+        Self { spans, nodes, shared, has_older, has_ended }
     }
 
     /// Returns the span of a node.
+    #[inline]
     pub(super) fn span(&self, node: &OpenNode) -> OpenSpan<'s> {
         self.spans.get(node.at as usize)
     }
