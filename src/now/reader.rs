@@ -12,6 +12,7 @@ use crate::reader::{Reader, ReaderError, ReaderErrorKind};
 use crate::shm;
 use crate::sync::Ordering;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 /// Number of times that the locks are read before their changes are given up.
@@ -76,8 +77,9 @@ impl NowReader {
         (self.memory.word(offset).load(Ordering::Acquire) as usize).min(max)
     }
 
-    /// Returns the number of span cells, of task cells and of lock cells that may be looked at.
-    fn span_cells(&self) -> usize {
+    /// Returns the number of span cells that may be looked at.
+    #[must_use]
+    pub fn span_cells(&self) -> usize {
         self.cells(header::SPAN_CELLS, self.memory.capacity())
     }
 
@@ -89,7 +91,7 @@ impl NowReader {
         let Untabled { spans, threads, locks, tasks } = self.untabled();
         words[..4].copy_from_slice(&[spans, threads, locks, tasks]);
         let mut ids = Vec::new();
-        for cell in self.span_words() {
+        for cell in self.span_words(0..self.span_cells()) {
             words[4] += 1;
             words.extend(cell);
             let span = SpanCell::of_words(&cell);
@@ -165,8 +167,9 @@ impl NowReader {
         (0..layout::THREAD_CELLS as u32).filter_map(|index| thread_cell::read(self.memory.thread(index)))
     }
 
-    fn span_words(&self) -> impl Iterator<Item = [u64; CELL_WORDS]> {
-        (0..self.span_cells()).filter_map(|index| self.memory.span(index).and_then(span_cell::read))
+    fn span_words(&self, cells: Range<usize>) -> impl Iterator<Item = [u64; CELL_WORDS]> {
+        let cells = cells.start..cells.end.min(self.span_cells());
+        cells.filter_map(|index| self.memory.span(index).and_then(span_cell::read))
     }
 
     /// Returns how much is missing in the tables.
@@ -183,8 +186,13 @@ impl NowReader {
 
     /// Calls `each` with every open span, in the order of their cells. Of the threads in them, only the low 16 bits of
     /// their ids are known.
-    pub fn for_each_span(&self, mut each: impl FnMut(SpanCell)) {
-        self.span_words().for_each(|words| each(SpanCell::of_words(&words)));
+    pub fn for_each_span(&self, each: impl FnMut(SpanCell)) {
+        self.for_each_span_in(0..self.span_cells(), each);
+    }
+
+    /// Does as [`Self::for_each_span`], with the spans in these cells.
+    pub fn for_each_span_in(&self, cells: Range<usize>, mut each: impl FnMut(SpanCell)) {
+        self.span_words(cells).for_each(|words| each(SpanCell::of_words(&words)));
     }
 
     /// Returns the span with this id, if it is open. Of the thread in it, only the low 16 bits of its id are known.

@@ -20,16 +20,15 @@ pub struct OpenSpans<'s> {
     entered: Vec<IdMap<SpanId, EnteredSpan>>,
 }
 
-/// The open spans of all programs, oldest first. There may be a million, so each is made when somebody asks for it.
+/// The open spans of all programs, as they lie in memory. There may be a million, so each is made when somebody asks for
+/// it.
 #[derive(Debug)]
 pub struct OpenList<'s> {
     open: OpenSpans<'s>,
-    /// The spans of replays, each with its process.
+    /// For each of the tables, the number of spans in it and those before.
+    until: Vec<usize>,
+    /// The spans of replays, each with its process, oldest first.
     replayed: Vec<(usize, &'s Span)>,
-    /// The spans of tables: the begin, the index of the tables, and the place there, in one number.
-    tabled: Vec<u128>,
-    /// For each of the tables, the places in this list of its spans.
-    ranks: Vec<Vec<u32>>,
 }
 
 impl<'s> OpenList<'s> {
@@ -37,7 +36,7 @@ impl<'s> OpenList<'s> {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.replayed.len() + self.tabled.len()
+        self.of_tables() + self.replayed.len()
     }
 
     /// Returns true if there are none.
@@ -46,50 +45,61 @@ impl<'s> OpenList<'s> {
         self.len() == 0
     }
 
-    /// Returns the span at this place of the list, from 0 to [`Self::len`].
+    #[inline]
+    fn of_tables(&self) -> usize {
+        self.until.last().copied().unwrap_or(0)
+    }
+
+    /// Returns the span at this place, from 0 to [`Self::len`].
     #[must_use]
     #[inline]
     pub fn get(&self, at: usize) -> OpenSpan<'s> {
-        match self.tabled.get(at) {
-            Some(key) => self.open.of_tables((key >> 32) as u32, *key as u32, (key >> 64) as u64),
-            None => self.open.replayed(self.replayed[at].0, self.replayed[at].1),
-        }
-    }
-
-    /// Returns the spans.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = OpenSpan<'s>> {
-        (0..self.len()).map(|at| self.get(at))
-    }
-
-    /// Calls `f` with each span and its place in the list, in the order in which the spans lie in memory.
-    pub fn for_each(&self, mut f: impl FnMut(usize, OpenSpan<'s>)) {
-        for (index, ranks) in (0..).zip(&self.ranks) {
-            let spans = self.open.state.core.tabled.iter().flatten().nth(index as usize).map(|of| of.spans.spans());
-            for ((span, at), place) in spans.unwrap_or_default().iter().zip(ranks).zip(0..) {
-                f(*at as usize, self.open.of_tables(index, place, span.begun_epoch_nanos));
+        let state = self.open.state;
+        for (of, until) in state.core.tabled.iter().flatten().zip(&self.until) {
+            if at < *until {
+                let source = Source::Tables(of, &of.spans.spans()[at + of.spans.spans().len() - until]);
+                return OpenSpan { state, process_index: of.process, source };
             }
         }
-        self.replayed.iter().enumerate().for_each(|(at, (process, span))| f(at, self.open.replayed(*process, span)));
+        let (process, span) = self.replayed[at - self.of_tables()];
+        self.open.replayed(process, span)
     }
 
-    /// Returns, for each span, the place of its parent in the list, or its own place if its parent is not open.
+    /// Returns the places of the spans, oldest first.
+    #[must_use]
+    pub fn order(&self) -> Vec<u32> {
+        let tables = self.open.state.core.tabled.iter().flatten();
+        let begun = tables.flat_map(|of| of.spans.spans()).map(|span| u128::from(span.begun_epoch_nanos));
+        let mut keys: Vec<u128> = begun.zip(0..).map(|(nanos, at)| nanos << 32 | at).collect();
+        keys.sort_unstable();
+        // Those of replays are in order.
+        keys.into_iter().map(|key| key as u32).chain(self.of_tables() as u32..self.len() as u32).collect()
+    }
+
+    /// Returns the spans, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = OpenSpan<'s>> {
+        self.order().into_iter().map(|at| self.get(at as usize))
+    }
+
+    /// Returns, for each span, the place of its parent, or its own place if its parent is not open.
     #[must_use]
     pub fn parents(&self) -> Vec<u32> {
-        let mut parents: Vec<u32> = (0..self.len() as u32).collect();
         let ids = self.replayed.iter().map(|(process, span)| (*process, span.id));
-        let places: IdMap<(usize, SpanId), u32> = ids.zip(0..).collect();
-        self.for_each(|at, span| {
-            let parent = match span.source {
-                Source::Replay(..) => span.open_parent().and_then(|id| places.get(&(span.process_index, id)).copied()),
-                Source::Tables(_, of, _) if of.parent == 0 => None,
-                Source::Tables(_, of, _) => {
-                    let parent = self.open.state.core.place_of(span.process_index, of.parent);
-                    parent.map(|(index, place)| self.ranks[index as usize][place as usize])
+        let places: IdMap<(usize, SpanId), u32> = ids.zip(self.of_tables() as u32..).collect();
+        let core = self.open.state.core;
+        let parent = |at: usize| {
+            let span = self.get(at);
+            match span.source {
+                Source::Replay(..) => places.get(&(span.process_index, span.open_parent()?)).copied(),
+                Source::Tables(_, of) if of.parent == 0 => None,
+                Source::Tables(_, of) => {
+                    let (index, place) = core.place_of(span.process_index, of.parent)?;
+                    let before = (index as usize).checked_sub(1).map_or(0, |before| self.until[before]);
+                    Some(before as u32 + place)
                 }
-            };
-            parents[at] = parent.unwrap_or(at as u32);
-        });
-        parents
+            }
+        };
+        (0..self.len()).map(|at| parent(at).unwrap_or(at as u32)).collect()
     }
 }
 
@@ -121,19 +131,13 @@ impl<'s> OpenSpans<'s> {
         Self { state, entered: state.replayed.replays.iter().map(entered).collect() }
     }
 
-    /// Returns the list of the spans, oldest first.
+    /// Returns the list of the spans.
     #[must_use]
     pub fn list(self) -> OpenList<'s> {
         let core = self.state.core;
-        let (mut tabled, mut ranks) = (Vec::new(), Vec::new());
-        for (index, of) in (0..).zip(core.tabled.iter().flatten()) {
-            let begun = of.spans.spans().iter().map(|span| u128::from(span.begun_epoch_nanos));
-            tabled.extend(begun.zip(0..).map(|(nanos, place)| nanos << 64 | index << 32 | place));
-            ranks.push(vec![0; of.spans.spans().len()]);
-        }
-        tabled.sort_unstable();
-        for (key, at) in tabled.iter().zip(0..) {
-            ranks[(key >> 32) as u32 as usize][*key as u32 as usize] = at;
+        let mut until: Vec<usize> = Vec::new();
+        for of in core.tabled.iter().flatten() {
+            until.push(until.last().unwrap_or(&0) + of.spans.spans().len());
         }
         let mut replayed: Vec<(usize, &Span)> = Vec::new();
         for (index, process) in core.processes.iter().enumerate() {
@@ -142,7 +146,7 @@ impl<'s> OpenSpans<'s> {
         // An id is in the order twice if a span was given up and then seen again.
         replayed.sort_by_key(|(process, span)| (span.start_epoch_nanos(), span.number, *process));
         replayed.dedup_by_key(|(process, span)| (*process, span.number));
-        OpenList { open: self, replayed, tabled, ranks }
+        OpenList { open: self, until, replayed }
     }
 
     /// Returns the spans, oldest first.
@@ -174,14 +178,6 @@ impl<'s> OpenSpans<'s> {
         let entered = self.entered[process_index].get(&span.id).copied();
         OpenSpan { state: self.state, process_index, source: Source::Replay(span, entered) }
     }
-
-    /// Returns the span at this place of these tables, which began at this time.
-    #[inline]
-    fn of_tables(&self, tables: u32, place: u32, begun_epoch_nanos: u64) -> OpenSpan<'s> {
-        let tabled = &self.state.core.tabled.as_deref().unwrap_or_default()[tables as usize];
-        let source = Source::Tables(tabled, &tabled.spans.spans()[place as usize], begun_epoch_nanos);
-        OpenSpan { state: self.state, process_index: tabled.process, source }
-    }
 }
 
 /// Returns the open slices whose exit cannot have been lost.
@@ -201,16 +197,14 @@ pub struct OpenSpan<'s> {
 #[derive(Clone, Copy)]
 enum Source<'s> {
     Replay(&'s Span, Option<EnteredSpan>),
-    /// The begin is that of the span, which need not be looked at for it.
-    Tables(&'s Tabled, &'s TabledSpan, u64),
+    Tables(&'s Tabled, &'s TabledSpan),
 }
 
 impl<'s> Source<'s> {
     fn of_tables(state: LiveState<'s>, process: usize, id: SpanId) -> Option<Self> {
         let (tables, place) = state.core.place_of(process, id.get())?;
         let of = state.core.tabled.as_deref()?.get(tables as usize)?;
-        let span = of.spans.spans().get(place as usize)?;
-        Some(Self::Tables(of, span, span.begun_epoch_nanos))
+        Some(Self::Tables(of, of.spans.spans().get(place as usize)?))
     }
 }
 
@@ -221,7 +215,7 @@ impl<'s> OpenSpan<'s> {
     pub fn id(&self) -> SpanId {
         match self.source {
             Source::Replay(span, _) => span.id,
-            Source::Tables(_, span, _) => span.id,
+            Source::Tables(_, span) => span.id,
         }
     }
 
@@ -240,7 +234,7 @@ impl<'s> OpenSpan<'s> {
     pub fn name(&self) -> Cow<'s, str> {
         match self.source {
             Source::Replay(span, _) => span_name(span),
-            Source::Tables(of, span, _) => match self.call_site() {
+            Source::Tables(of, span) => match self.call_site() {
                 Some(call_site) => Cow::Borrowed(&call_site.name),
                 None => of.catalog(self.state.replayed.tables).call_site(span.call_site_id).name.clone().into(),
             },
@@ -253,7 +247,7 @@ impl<'s> OpenSpan<'s> {
     pub fn call_site(&self) -> Option<&'s CallSite> {
         match self.source {
             Source::Replay(span, _) => span.call_site.as_deref(),
-            Source::Tables(of, span, _) => of.call_site(span, self.state.replayed.tables),
+            Source::Tables(of, span) => of.call_site(span, self.state.replayed.tables),
         }
     }
 
@@ -273,7 +267,7 @@ impl<'s> OpenSpan<'s> {
     fn start_epoch_nanos(&self) -> u64 {
         match self.source {
             Source::Replay(span, _) => span.start_epoch_nanos(),
-            Source::Tables(_, _, begun) => begun,
+            Source::Tables(_, span) => span.begun_epoch_nanos,
         }
     }
 
@@ -325,7 +319,7 @@ impl<'s> OpenSpan<'s> {
     fn thread_key(&self) -> Option<ThreadKey> {
         match self.source {
             Source::Replay(_, entered) => entered.map(|entered| entered.thread),
-            Source::Tables(of, span, _) => {
+            Source::Tables(of, span) => {
                 let key = ThreadKey { recorder: of.recorder, thread_id: span.thread_id };
                 (span.thread_id > 0).then_some(key)
             }
@@ -363,7 +357,7 @@ impl<'s> OpenSpan<'s> {
     fn parent(&self) -> Option<SpanId> {
         match self.source {
             Source::Replay(span, _) => span.parent,
-            Source::Tables(_, span, _) => SpanId::new(span.parent),
+            Source::Tables(_, span) => SpanId::new(span.parent),
         }
     }
 
@@ -401,7 +395,7 @@ impl<'s> OpenSpan<'s> {
             Source::Replay(span, _) => {
                 (span.raw_fields().into(), span.fields.missing > 0 || span.fields.problem.is_some())
             }
-            Source::Tables(of, span, _) => {
+            Source::Tables(of, span) => {
                 let (bytes, missing) = of.spans.fields_of(span);
                 (bytes, missing > 0)
             }

@@ -123,8 +123,7 @@ impl RingEntries {
     }
 
     fn shards(&self, recorder: u32) -> impl Iterator<Item = (u32, Option<&Reader>)> {
-        let is_its =
-            move |(index, ring): &(usize, &SetRing)| ring.recorder().unwrap_or(*index) == recorder as usize;
+        let is_its = move |(index, ring): &(usize, &SetRing)| ring.recorder().unwrap_or(*index) == recorder as usize;
         self.set.rings().iter().enumerate().filter(is_its).map(|(_, ring)| (ring.shard(), ring.reader()))
     }
 

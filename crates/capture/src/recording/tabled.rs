@@ -49,11 +49,63 @@ enum More {
     Capture(Box<Present>),
 }
 
+/// What was read of some cells.
+#[derive(Default)]
+struct Cells {
+    spans: Vec<TabledSpan>,
+    entered: Vec<(u32, u64, u64)>,
+    last_epoch_nanos: u64,
+}
+
+impl Cells {
+    fn add(&mut self, cell: &SpanCell, whole: &HashMap<u32, u32>) {
+        let SpanCell { id, parent, begun_epoch_nanos, call_site_id, presence, .. } = *cell;
+        let mut thread_id = 0;
+        self.last_epoch_nanos = begun_epoch_nanos.max(self.last_epoch_nanos);
+        if let Presence::Inside(_, since) | Presence::Left(_, since) = presence {
+            self.last_epoch_nanos = since.max(self.last_epoch_nanos);
+        }
+        if let Presence::Inside(thread, since) = presence {
+            thread_id = whole.get(&thread).copied().unwrap_or(thread);
+            self.entered.push((thread_id, since, id));
+        }
+        let span = |id| TabledSpan { begun_epoch_nanos, id, parent, call_site_id, thread_id };
+        self.spans.extend(SpanId::new(id).map(span));
+    }
+}
+
+/// Does two things at the same time, if another thread can be had.
+#[doc(hidden)]
+pub fn both<A: Send, B>(beside: impl Fn() -> A + Sync, here: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let other = std::thread::Builder::new().spawn_scoped(scope, &beside);
+        let here = here();
+        let beside = match other {
+            Ok(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => beside(),
+        };
+        (beside, here)
+    })
+}
+
+fn whole_ids(threads: &[ThreadCell]) -> HashMap<u32, u32> {
+    threads.iter().map(|thread| (thread.id & 0xffff, thread.id)).collect()
+}
+
 impl TabledSpans {
     /// Reads tables. Of more than `max` spans, the oldest ones are kept.
     pub(super) fn of_rings(now: &Arc<NowReader>, fields: FieldsInRings, max: usize) -> Self {
-        let more = More::Rings(now.clone(), Mutex::new(fields));
-        Self::new(&now.threads(), |each| now.for_each_span(|cell| each(&cell)), more, max)
+        let (whole, count) = (whole_ids(&now.threads()), now.span_cells());
+        let read = |from: usize, until: usize| {
+            let mut cells = Cells::default();
+            now.for_each_span_in(from..until, |cell| cells.add(&cell, &whole));
+            cells
+        };
+        let (rest, mut cells) = both(|| read(count / 2, count), || read(0, count / 2));
+        cells.spans.extend(rest.spans);
+        cells.entered.extend(rest.entered);
+        cells.last_epoch_nanos = cells.last_epoch_nanos.max(rest.last_epoch_nanos);
+        Self::new(cells, More::Rings(now.clone(), Mutex::new(fields)), max)
     }
 
     /// Takes what tables showed at the end of a capture. Of more than `max` spans, the oldest ones are kept.
@@ -62,31 +114,12 @@ impl TabledSpans {
         // They are in order, unless the capture is damaged.
         present.spans.sort_by_key(|cell| span_index(cell.id));
         present.tasks.sort_by_key(|task| span_index(task.id));
-        let cells = std::mem::take(&mut present.spans);
-        let threads = std::mem::take(&mut present.threads);
-        let mut spans = Self::new(&threads, |each| cells.iter().for_each(each), More::Capture(Box::default()), max);
-        present.spans = cells;
-        spans.more = More::Capture(Box::new(present));
-        spans
+        let (whole, mut cells) = (whole_ids(&present.threads), Cells::default());
+        present.spans.iter().for_each(|cell| cells.add(cell, &whole));
+        Self::new(cells, More::Capture(Box::new(present)), max)
     }
 
-    fn new(threads: &[ThreadCell], cells: impl FnOnce(&mut dyn FnMut(&SpanCell)), more: More, max: usize) -> Self {
-        let whole: HashMap<u32, u32> = threads.iter().map(|thread| (thread.id & 0xffff, thread.id)).collect();
-        let (mut spans, mut entered, mut last_epoch_nanos) = (Vec::new(), Vec::new(), 0);
-        cells(&mut |cell| {
-            let SpanCell { id, parent, begun_epoch_nanos, call_site_id, presence, .. } = *cell;
-            let mut thread_id = 0;
-            last_epoch_nanos = begun_epoch_nanos.max(last_epoch_nanos);
-            if let Presence::Inside(_, since) | Presence::Left(_, since) = presence {
-                last_epoch_nanos = since.max(last_epoch_nanos);
-            }
-            if let Presence::Inside(thread, since) = presence {
-                thread_id = whole.get(&thread).copied().unwrap_or(thread);
-                entered.push((thread_id, since, id));
-            }
-            let span = |id| TabledSpan { begun_epoch_nanos, id, parent, call_site_id, thread_id };
-            spans.extend(SpanId::new(id).map(span));
-        });
+    fn new(Cells { mut spans, mut entered, last_epoch_nanos }: Cells, more: More, max: usize) -> Self {
         let left_out = spans.len().saturating_sub(max);
         if left_out > 0 {
             let mut oldest: Vec<_> = spans.iter().map(|span| span.begun_epoch_nanos).zip(0..).collect();

@@ -2,6 +2,7 @@
 
 use super::shape;
 use eventring::tracing::{CallSite, IdMap};
+use eventring_capture::recording::both;
 use eventring_export::SharedNames;
 use eventring_live::{LiveState, OpenList, OpenSpan, SeriesKind};
 
@@ -39,39 +40,44 @@ impl<'s> OpenTree<'s> {
     /// Makes the tree of all spans of this age. A span whose parent is not among them is a root.
     pub(super) fn new(state: LiveState<'s>, min_age_nanos: u64) -> Self {
         let spans = state.open_spans().list();
-        let parents = spans.parents();
         let is_old_span = |span: &OpenSpan<'_>| min_age_nanos == 0 || super::may_be_of_age(span, min_age_nanos);
         let is_old = |at: u32| is_old_span(&spans.get(at as usize));
         let mut looks: IdMap<usize, (u64, Option<&CallSite>)> = IdMap::default();
         let (mut shapes, mut may_have_closed) = (vec![0; spans.len()], vec![false; spans.len()]);
         let (mut has_older, mut has_ended) = (false, false);
-        spans.for_each(|at, span| {
-            let site = span.call_site();
-            let key = site.map_or(0, |site| std::ptr::from_ref(site).addr());
-            let (look, _) = *looks.entry(key).or_insert_with(|| (shape::look(site), site));
-            may_have_closed[at] = span.may_have_closed();
-            shapes[at] = shape::with(look, u64::from(span.is_entered()) | u64::from(may_have_closed[at]) << 1);
-            has_older |= span.is_opened_before_window() && is_old_span(&span);
-            has_ended |= span.age_max_nanos().is_some() && is_old_span(&span);
-        });
+        // A million spans are put in order beside the rest of the work.
+        let look_at_all = || {
+            for at in 0..spans.len() {
+                let span = spans.get(at);
+                let site = span.call_site();
+                let key = site.map_or(0, |site| std::ptr::from_ref(site).addr());
+                let (look, _) = *looks.entry(key).or_insert_with(|| (shape::look(site), site));
+                may_have_closed[at] = span.may_have_closed();
+                shapes[at] = shape::with(look, u64::from(span.is_entered()) | u64::from(may_have_closed[at]) << 1);
+                has_older |= span.is_opened_before_window() && is_old_span(&span);
+                has_ended |= span.age_max_nanos().is_some() && is_old_span(&span);
+            }
+            spans.parents()
+        };
+        let (order, parents) = both(|| spans.order(), look_at_all);
         let is_doubtful = doubtful(&may_have_closed, &parents);
         // The first span in each span and in each program, and the next neighbour of each span. The last neighbours are
         // put in first: those that are surely open come before all others.
-        let count = spans.len() as u32;
         let mut first = vec![NONE; spans.len() + state.programs().len()];
         let mut next = vec![NONE; spans.len()];
         for doubtful in [true, false] {
-            for at in (0..count).rev().filter(|at| is_doubtful[*at as usize] == doubtful && is_old(*at)) {
+            for at in order.iter().rev().copied().filter(|at| is_doubtful[*at as usize] == doubtful && is_old(*at)) {
                 let parent = parents[at as usize];
                 let is_root = parent == at || !is_old(parent);
-                let outer = if is_root { spans.len() + spans.get(at as usize).program_index() } else { parent as usize };
+                let outer =
+                    if is_root { spans.len() + spans.get(at as usize).program_index() } else { parent as usize };
                 next[at as usize] = std::mem::replace(&mut first[outer], at);
             }
         }
         let mut is_placed = vec![false; spans.len()];
         let (mut nodes, mut rest) = (Vec::with_capacity(spans.len()), Vec::new());
         // In a damaged ring a span can be its own ancestor. Such spans are in no tree of a root, so they follow.
-        for start in first[spans.len()..].iter().copied().chain((0..count).filter(|at| is_old(*at))) {
+        for start in first[spans.len()..].iter().copied().chain(order.iter().copied().filter(|at| is_old(*at))) {
             rest.push((start, 0));
             while let Some((at, depth)) = rest.pop() {
                 let place = at as usize;
