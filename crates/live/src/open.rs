@@ -65,20 +65,21 @@ impl<'s> OpenList<'s> {
         self.open.replayed(process, span)
     }
 
-    /// Returns the places of the spans, oldest first.
+    /// Returns the places of the spans, oldest first, each with the time of its begin, in nanoseconds since the epoch.
     #[must_use]
-    pub fn order(&self) -> Vec<u32> {
+    pub fn order(&self) -> Vec<(u64, u32)> {
         let tables = self.open.state.core.tabled.iter().flatten();
         let begun = tables.flat_map(|of| of.spans.spans()).map(|span| u128::from(span.begun_epoch_nanos));
         let mut keys: Vec<u128> = begun.zip(0..).map(|(nanos, at)| nanos << 32 | at).collect();
         keys.sort_unstable();
         // Those of replays are in order.
-        keys.into_iter().map(|key| key as u32).chain(self.of_tables() as u32..self.len() as u32).collect()
+        let replayed = self.replayed.iter().map(|(_, span)| span.start_epoch_nanos()).zip(self.of_tables() as u32..);
+        keys.into_iter().map(|key| ((key >> 32) as u64, key as u32)).chain(replayed).collect()
     }
 
     /// Returns the spans, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = OpenSpan<'s>> {
-        self.order().into_iter().map(|at| self.get(at as usize))
+        self.order().into_iter().map(|(_, at)| self.get(at as usize))
     }
 
     /// Returns, for each span, the place of its parent, or its own place if its parent is not open.
@@ -277,8 +278,14 @@ impl<'s> OpenSpan<'s> {
     #[must_use]
     #[inline]
     pub fn age_nanos(&self) -> u64 {
-        let now_nanos = self.process().now_nanos(self.state.replayed.now_nanos);
-        now_nanos.saturating_sub(self.start_epoch_nanos())
+        self.age_since(self.start_epoch_nanos())
+    }
+
+    /// Returns the age that a span of the program has if it began at this time.
+    #[must_use]
+    #[inline]
+    pub fn age_since(&self, epoch_nanos: u64) -> u64 {
+        self.process().now_nanos(self.state.replayed.now_nanos).saturating_sub(epoch_nanos)
     }
 
     /// Returns the age that the span has at most, in nanoseconds, if its program has ended: nobody knows the moment of

@@ -96,7 +96,7 @@ impl OpenScreen<'_, '_> {
                 let next = self.tree.nodes.get(at).map(|node| self.tree.span(node));
                 lines.extend(self.stacks.lines(&span, next.as_ref(), room, left));
             } else {
-                hide(hidden, node, &span, &self.tree.shared);
+                hide(hidden, node, self.tree);
                 at += 1 + node.inner as usize;
             }
         }
@@ -260,14 +260,14 @@ fn titles() -> String {
     format!("{DIM}{:>AGE_WIDTH$}  {:<THREAD_WIDTH$}  span{DIM:#}", "age", "thread")
 }
 
-fn hide(hidden: &mut Option<Hidden>, node: &OpenNode, span: &OpenSpan<'_>, shared: &SharedNames) {
-    let age_nanos = span.age_nanos();
+fn hide(hidden: &mut Option<Hidden>, node: &OpenNode, tree: &OpenTree<'_>) {
+    let (span, age_nanos) = (tree.span(node), tree.age_nanos(node));
     let hidden = hidden.get_or_insert_with(|| Hidden {
         spans: 0,
         inner: 0,
         youngest_nanos: age_nanos,
         oldest_nanos: age_nanos,
-        name: shown_name(&shared.shown(&span.name(), span.target())),
+        name: shown_name(&tree.shared.shown(&span.name(), span.target())),
         may_have_closed: node.may_have_closed,
         depth: node.depth as usize,
     });

@@ -8,7 +8,7 @@ use eventring_live::{LiveState, OpenList, OpenSpan, SeriesKind};
 
 /// A span in the tree. There may be a million.
 pub(super) struct OpenNode {
-    /// The place of the span in the list.
+    /// The place of the span in the order of age.
     at: u32,
     pub(super) depth: u32,
     /// The number of spans in it, of all depths.
@@ -24,6 +24,8 @@ pub(super) struct OpenNode {
 /// span surely is; those that may have been closed come after them. Both are in the order of age, oldest first.
 pub(super) struct OpenTree<'s> {
     spans: OpenList<'s>,
+    /// The begin of each span, and its place in the list, oldest first.
+    order: Vec<(u64, u32)>,
     pub(super) nodes: Vec<OpenNode>,
     /// The names of spans that several targets share.
     pub(super) shared: SharedNames,
@@ -41,7 +43,6 @@ impl<'s> OpenTree<'s> {
     pub(super) fn new(state: LiveState<'s>, min_age_nanos: u64) -> Self {
         let spans = state.open_spans().list();
         let is_old_span = |span: &OpenSpan<'_>| min_age_nanos == 0 || super::may_be_of_age(span, min_age_nanos);
-        let is_old = |at: u32| is_old_span(&spans.get(at as usize));
         let mut looks: IdMap<usize, (u64, Option<&CallSite>)> = IdMap::default();
         let (mut shapes, mut may_have_closed) = (vec![0; spans.len()], vec![false; spans.len()]);
         let (mut has_older, mut has_ended) = (false, false);
@@ -60,24 +61,32 @@ impl<'s> OpenTree<'s> {
             spans.parents()
         };
         let (order, parents) = both(|| spans.order(), look_at_all);
+        // From here on, spans are known by their places in the order of age: neighbours lie beside each other.
+        let mut ranks = vec![0; spans.len()];
+        order.iter().zip(0..).for_each(|((_, place), at)| ranks[*place as usize] = at);
+        let in_order = || order.iter().map(|(_, place)| *place as usize);
+        let parents: Vec<u32> = in_order().map(|place| ranks[parents[place] as usize]).collect();
+        let shapes: Vec<u64> = in_order().map(|place| shapes[place]).collect();
+        let may_have_closed: Vec<bool> = in_order().map(|place| may_have_closed[place]).collect();
+        let is_old = |at: u32| min_age_nanos == 0 || is_old_span(&spans.get(order[at as usize].1 as usize));
         let is_doubtful = doubtful(&may_have_closed, &parents);
         // The first span in each span and in each program, and the next neighbour of each span. The last neighbours are
         // put in first: those that are surely open come before all others.
         let mut first = vec![NONE; spans.len() + state.programs().len()];
         let mut next = vec![NONE; spans.len()];
         for doubtful in [true, false] {
-            for at in order.iter().rev().copied().filter(|at| is_doubtful[*at as usize] == doubtful && is_old(*at)) {
+            for at in (0..order.len() as u32).rev().filter(|at| is_doubtful[*at as usize] == doubtful && is_old(*at)) {
                 let parent = parents[at as usize];
                 let is_root = parent == at || !is_old(parent);
-                let outer =
-                    if is_root { spans.len() + spans.get(at as usize).program_index() } else { parent as usize };
+                let program = || spans.get(order[at as usize].1 as usize).program_index();
+                let outer = if is_root { spans.len() + program() } else { parent as usize };
                 next[at as usize] = std::mem::replace(&mut first[outer], at);
             }
         }
         let mut is_placed = vec![false; spans.len()];
         let (mut nodes, mut rest) = (Vec::with_capacity(spans.len()), Vec::new());
         // In a damaged ring a span can be its own ancestor. Such spans are in no tree of a root, so they follow.
-        for start in first[spans.len()..].iter().copied().chain(order.iter().copied().filter(|at| is_old(*at))) {
+        for start in first[spans.len()..].iter().copied().chain((0..order.len() as u32).filter(|at| is_old(*at))) {
             rest.push((start, 0));
             while let Some((at, depth)) = rest.pop() {
                 let place = at as usize;
@@ -93,13 +102,19 @@ impl<'s> OpenTree<'s> {
         let open = looks.values().filter_map(|(_, site)| site.map(|site| (&*site.name, &*site.target)));
         let closed = state.series().filter(|series| series.kind() == SeriesKind::Spans);
         let shared = SharedNames::of(open.chain(closed.map(|series| (series.name(), series.target()))));
-        Self { spans, nodes, shared, has_older, has_ended }
+        Self { spans, order, nodes, shared, has_older, has_ended }
     }
 
     /// Returns the span of a node.
     #[inline]
     pub(super) fn span(&self, node: &OpenNode) -> OpenSpan<'s> {
-        self.spans.get(node.at as usize)
+        self.spans.get(self.order[node.at as usize].1 as usize)
+    }
+
+    /// Returns the age of the span of a node, in nanoseconds.
+    #[inline]
+    pub(super) fn age_nanos(&self, node: &OpenNode) -> u64 {
+        self.span(node).age_since(self.order[node.at as usize].0)
     }
 }
 
