@@ -41,7 +41,7 @@ pub use file::{now_path, remove_dead_tables, tables_group};
 #[cfg(feature = "tracing")]
 pub use {
     lock_cell::LockCell,
-    present::{Present, Untabled},
+    present::{Present, Untabled, span_index},
     reader::NowReader,
     span_cell::{Presence, SpanCell},
     task_cell::{TaskCell, TaskPhase, Wake},

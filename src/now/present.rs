@@ -6,7 +6,7 @@
 //! bytes. All numbers are u64. `docs/FORMAT.md` says the same.
 
 use super::lock_cell::LockCell;
-use super::span_cell::{Presence, SpanCell};
+use super::span_cell::{INDEX_MASK, Presence, SpanCell};
 use super::task_cell::TaskCell;
 use super::thread_cell::ThreadCell;
 use crate::layout::now::{CELL_WORDS, TASK_WORDS};
@@ -74,14 +74,14 @@ impl Present {
             rest = after;
             present.further_fields.insert(id, fields.to_vec());
         }
-        present.locks.sort_unstable_by_key(|lock| lock.guard);
-        present.name_threads();
+        present.complete();
         rest.is_empty().then_some(present)
     }
 
-    /// Puts the whole id of a thread where a span cell has its low bits. Later threads may have these bits, too: after
-    /// 65,535 others, or where the cell is not theirs.
-    fn name_threads(&mut self) {
+    /// Puts the locks in order, and the whole id of a thread where a span cell has its low bits. Later threads may have
+    /// these bits, too: after 65,535 others, or where the cell is not theirs.
+    pub(super) fn complete(&mut self) {
+        self.locks.sort_unstable_by_key(|lock| lock.guard);
         let whole: HashMap<u32, u32> = self.threads.iter().map(|thread| (thread.id & 0xffff, thread.id)).collect();
         for span in &mut self.spans {
             if let Presence::Inside(thread, _) | Presence::Left(thread, _) = &mut span.presence {
@@ -97,6 +97,13 @@ impl Present {
         let all = [Some(span.fields()), task.map(TaskCell::fields), further];
         all.into_iter().flatten().max_by_key(|fields| fields.len()).unwrap_or_default()
     }
+}
+
+/// Returns the index of the cell of a span, and of its task, by the span's id.
+#[must_use]
+#[inline]
+pub fn span_index(id: u64) -> usize {
+    (id & INDEX_MASK) as usize
 }
 
 /// Takes the next numbers.

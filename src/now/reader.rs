@@ -3,15 +3,16 @@
 use super::file::now_path;
 use super::lock_cell::{self, LockCell, LockCells as _};
 use super::memory::NowMemory;
-use super::present::{Present, Untabled};
-use super::span_cell::{self, INDEX_MASK, SpanCell};
+use super::present::{Present, Untabled, span_index};
+use super::span_cell::{self, SpanCell};
 use super::task_cell::{self, TaskCell};
-use super::thread_cell;
-use crate::layout::now::{self as layout, CELL_WORDS, header};
+use super::thread_cell::{self, ThreadCell};
+use crate::layout::now::{self as layout, CELL_WORDS, TASK_WORDS, header};
 use crate::reader::{Reader, ReaderError, ReaderErrorKind};
 use crate::shm;
 use crate::sync::Ordering;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 /// Number of times that the locks are read before their changes are given up.
@@ -76,8 +77,9 @@ impl NowReader {
         (self.memory.word(offset).load(Ordering::Acquire) as usize).min(max)
     }
 
-    /// Returns the number of span cells, of task cells and of lock cells that may be looked at.
-    fn span_cells(&self) -> usize {
+    /// Returns the number of span cells that may be looked at.
+    #[must_use]
+    pub fn span_cells(&self) -> usize {
         self.cells(header::SPAN_CELLS, self.memory.capacity())
     }
 
@@ -89,9 +91,7 @@ impl NowReader {
         let Untabled { spans, threads, locks, tasks } = self.untabled();
         words[..4].copy_from_slice(&[spans, threads, locks, tasks]);
         let mut ids = Vec::new();
-        let task_cells = self.cells(header::TASK_CELLS, self.memory.capacity());
-        for index in 0..self.span_cells() {
-            let Some(cell) = self.memory.span(index).and_then(span_cell::read) else { continue };
+        for cell in self.span_words(0..self.span_cells()) {
             words[4] += 1;
             words.extend(cell);
             let span = SpanCell::of_words(&cell);
@@ -100,12 +100,9 @@ impl NowReader {
                 further.extend([span.id, fields.len() as u64].iter().flat_map(|word| word.to_le_bytes()));
                 further.extend(fields);
             }
-            if index < task_cells {
-                ids.push(span.id);
-            }
+            ids.push(span.id);
         }
-        let threads = (0..layout::THREAD_CELLS as u32).map(|index| self.memory.thread(index));
-        for cell in threads.filter_map(thread_cell::read) {
+        for cell in self.thread_words() {
             words[5] += 1;
             words.extend(cell);
         }
@@ -113,10 +110,9 @@ impl NowReader {
             words[6] += 1;
             words.extend(cell);
         }
-        for id in ids {
-            let cell = self.memory.task((id & INDEX_MASK) as usize).and_then(|cell| task_cell::read(cell, id));
-            words[7] += u64::from(cell.is_some());
-            words.extend(cell.into_iter().flatten());
+        for cell in ids.into_iter().filter_map(|id| self.task_words(id)) {
+            words[7] += 1;
+            words.extend(cell);
         }
         let mut image: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         image.extend(further);
@@ -153,7 +149,27 @@ impl NowReader {
     /// Reads all tables, without what they lack of fields.
     #[must_use]
     pub fn read(&self) -> Present {
-        Present::of_image(&self.image(|_| None)).unwrap_or_default()
+        let mut present = Present { untabled: self.untabled(), threads: self.threads(), ..Present::default() };
+        self.for_each_span(|span| present.spans.push(span));
+        present.tasks = present.spans.iter().filter_map(|span| self.task_of(span.id)).collect();
+        present.locks = self.locks().iter().map(LockCell::of_words).collect();
+        present.complete();
+        present
+    }
+
+    /// Returns the threads that have recorded, as [`Present::threads`] has them.
+    #[must_use]
+    pub fn threads(&self) -> Vec<ThreadCell> {
+        self.thread_words().map(|words| ThreadCell::of_words(&words)).collect()
+    }
+
+    fn thread_words(&self) -> impl Iterator<Item = [u64; CELL_WORDS]> {
+        (0..layout::THREAD_CELLS as u32).filter_map(|index| thread_cell::read(self.memory.thread(index)))
+    }
+
+    fn span_words(&self, cells: Range<usize>) -> impl Iterator<Item = [u64; CELL_WORDS]> {
+        let cells = cells.start..cells.end.min(self.span_cells());
+        cells.filter_map(|index| self.memory.span(index).and_then(span_cell::read))
     }
 
     /// Returns how much is missing in the tables.
@@ -170,18 +186,19 @@ impl NowReader {
 
     /// Calls `each` with every open span, in the order of their cells. Of the threads in them, only the low 16 bits of
     /// their ids are known.
-    pub fn for_each_span(&self, mut each: impl FnMut(SpanCell)) {
-        for index in 0..self.span_cells() {
-            if let Some(words) = self.memory.span(index).and_then(span_cell::read) {
-                each(SpanCell::of_words(&words));
-            }
-        }
+    pub fn for_each_span(&self, each: impl FnMut(SpanCell)) {
+        self.for_each_span_in(0..self.span_cells(), each);
+    }
+
+    /// Does as [`Self::for_each_span`], with the spans in these cells.
+    pub fn for_each_span_in(&self, cells: Range<usize>, mut each: impl FnMut(SpanCell)) {
+        self.span_words(cells).for_each(|words| each(SpanCell::of_words(&words)));
     }
 
     /// Returns the span with this id, if it is open. Of the thread in it, only the low 16 bits of its id are known.
     #[must_use]
     pub fn span(&self, id: u64) -> Option<SpanCell> {
-        let index = (id & INDEX_MASK) as usize;
+        let index = span_index(id);
         let words = span_cell::read(self.memory.span(index).filter(|_| index < self.span_cells())?)?;
         Some(SpanCell::of_words(&words)).filter(|span| span.id == id)
     }
@@ -189,9 +206,17 @@ impl NowReader {
     /// Returns the task whose span has this id, if it has not ended.
     #[must_use]
     pub fn task(&self, id: u64) -> Option<TaskCell> {
-        let index = (id & INDEX_MASK) as usize;
+        self.span(id).and_then(|span| self.task_of(span.id))
+    }
+
+    /// Returns the task whose open span has this id.
+    fn task_of(&self, id: u64) -> Option<TaskCell> {
+        self.task_words(id).map(|words| TaskCell::of_words(&words))
+    }
+
+    fn task_words(&self, id: u64) -> Option<[u64; TASK_WORDS]> {
+        let index = span_index(id);
         let has_memory = index < self.cells(header::TASK_CELLS, self.memory.capacity());
-        self.span(id).filter(|_| has_memory)?;
-        task_cell::read(self.memory.task(index)?, id).map(|words| TaskCell::of_words(&words))
+        task_cell::read(self.memory.task(index).filter(|_| has_memory)?, id)
     }
 }

@@ -265,6 +265,7 @@ fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
 
 impl SpanCell {
     /// Returns what the words of a cell mean.
+    #[inline]
     pub(super) fn of_words(words: &[u64; CELL_WORDS]) -> Self {
         let mut fields = [0; INLINE_BYTES];
         fields[..8].copy_from_slice(&words[6].to_le_bytes());

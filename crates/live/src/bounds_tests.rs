@@ -92,7 +92,7 @@ fn an_id_keeps_its_first_description_and_spans_share_it() {
     let open = stream.state().open_spans().to_vec();
     let names: HashSet<String> = open.iter().map(|span| span.name().into_owned()).collect();
     let threads: HashSet<_> =
-        open.iter().map(|span| span.span().created.clone().unwrap().thread.name.clone()).collect();
+        open.iter().map(|span| span.span().unwrap().created.clone().unwrap().thread.name.clone()).collect();
     assert_eq!((names, threads), (["name 1".to_owned()].into(), [Some("thread 1".to_owned())].into()));
     assert_eq!((open.len(), stream.state().refused()), (SPANS_MAX, 2 * (SPANS_MAX as u64 - 1)));
 }

@@ -6,6 +6,7 @@ use super::order::SpanOrder;
 use super::rings::See;
 use super::series::SeriesTable;
 use super::state::LiveState;
+use super::tabled::Tabled;
 use super::tables::PresentTables;
 use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
@@ -31,6 +32,8 @@ pub(super) struct LiveCore {
     pub(super) counts: LiveCounts,
     /// The tables of the present, if somebody asks for them.
     pub(super) tables: PresentTables,
+    /// The open spans of tables of the present, if they are shown instead of those of the replay.
+    pub(super) tabled: Option<Vec<Tabled>>,
 }
 
 /// Counts since the engine began.
@@ -60,6 +63,7 @@ pub(super) struct LiveProcess {
 impl LiveProcess {
     /// Returns the time to which the ages of the spans count at least. A program that has ended was certainly alive
     /// until its last sign of life.
+    #[inline]
     pub(super) fn now_nanos(&self, now_nanos: u64) -> u64 {
         match self.end() {
             Some(end) => end.after_epoch_nanos,
@@ -69,6 +73,7 @@ impl LiveProcess {
     }
 
     /// Returns the end of the program. Its last event may have been read after the end was noticed.
+    #[inline]
     pub(super) fn end(&self) -> Option<RingEnd> {
         Some(self.end?.seen_at(self.last_nanos))
     }
@@ -84,6 +89,7 @@ impl LiveCore {
             known_since_nanos: None,
             counts: LiveCounts::default(),
             tables: PresentTables::default(),
+            tabled: None,
         }
     }
 

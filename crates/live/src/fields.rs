@@ -15,6 +15,28 @@ pub struct LiveFields<'a> {
     call_site: Option<&'a CallSite>,
 }
 
+/// The fields of an open span. They may have been read when somebody asked for them.
+#[derive(Clone, Debug)]
+pub struct OpenFields<'a> {
+    pub(super) bytes: Cow<'a, [u8]>,
+    pub(super) call_site: Option<&'a CallSite>,
+    pub(super) are_missing: bool,
+}
+
+impl OpenFields<'_> {
+    /// Returns the fields that are known.
+    #[must_use]
+    pub fn known(&self) -> LiveFields<'_> {
+        LiveFields::new(&self.bytes, self.call_site)
+    }
+
+    /// Returns true if others are not known.
+    #[must_use]
+    pub fn are_missing(&self) -> bool {
+        self.are_missing
+    }
+}
+
 /// The largest number of fields that a call site has: their index is a byte.
 const FIELDS_MAX: usize = 256;
 

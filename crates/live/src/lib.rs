@@ -43,6 +43,7 @@
 //! | `ages` | the ages at which open spans are tested |
 //! | `looks` | looking at tables of the present, instead of reading rings |
 //! | `tables` | the tables of the present of all programs |
+//! | `tabled` | the open spans in tables of the present, instead of those of a replay |
 //! | `core` | the effect of each event on the state |
 //! | `open` | the open spans |
 //! | `task_phases` | what tasks do, for how long, and the ages at which that is tested |
@@ -81,6 +82,7 @@ mod rates_tests;
 mod rings;
 mod series;
 mod state;
+mod tabled;
 mod tables;
 mod task_phases;
 #[cfg(test)]
@@ -93,10 +95,10 @@ pub use condition::{Condition, ConditionError, Integer, NameKind, NamePattern, O
 pub use conditions::ConditionSet;
 pub use eventring_capture::recording::RecordedProgram;
 pub use eventring_tasks::TaskState;
-pub use fields::{LiveFields, has_typed_field, is_field_of, may_have_field};
+pub use fields::{LiveFields, OpenFields, has_typed_field, is_field_of, may_have_field};
 pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 pub use occurrence::Occurrence;
-pub use open::{OpenSpan, OpenSpans};
+pub use open::{OpenList, OpenSpan, OpenSpans};
 pub use options::LiveOptions;
 pub use rings::{Live, LiveProgress};
 pub use series::{SeriesKind, SeriesView};

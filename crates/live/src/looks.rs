@@ -168,7 +168,7 @@ impl Live {
             let Some(tables) = of.whole() else { continue };
             let found = sought.find(tables);
             if !found.spans.is_empty() {
-                let (made, _) = self.entries.present_of(of.recorder, found).unwrap_or_default();
+                let made = self.entries.present_of(of.recorder, found).unwrap_or_default();
                 records.extend(made.into_iter().map(|record| (of.recorder, record)));
             }
         }

@@ -114,7 +114,7 @@ impl<'a> Occurrence<'a> {
     pub fn span(&self) -> Option<&'a Span> {
         match self.what {
             What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.span()),
-            What::Open(span) => Some(span.span()),
+            What::Open(span) => span.span(),
             What::Phase(phase) => Some(phase.span()),
             What::Seen(Observation::LogRecord(record)) => record.span(),
             What::Seen(Observation::TypedEvent(event)) => event.span(),
@@ -166,7 +166,7 @@ impl<'a> Occurrence<'a> {
     fn fields(&self) -> Option<LiveFields<'a>> {
         match self.what {
             What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
-            What::Open(span) => Some(span.fields()),
+            What::Open(span) => span.span().map(LiveFields::of_span),
             What::Phase(phase) => Some(LiveFields::of_span(phase.span())),
             What::Seen(Observation::LogRecord(record)) => Some(record.fields()),
             _ => None,

@@ -1,14 +1,14 @@
 //! Reading rings without end, or a capture up to a time.
 
 use super::core::{LiveConsumer, LiveCore, replay};
-use super::looks::{Looks, show_records};
+use super::looks::Looks;
 use super::observation::{Observation, ProgramEnd};
 use super::options::LiveOptions;
 use super::state::LiveState;
 use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{
-    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, step_presents, write_error,
+    CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, TabledSpans, write_error,
 };
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
 use std::io;
@@ -166,14 +166,16 @@ impl Live {
             return Ok(None);
         }
         let (mut replay, mut core) = (replay(options), LiveCore::new(options));
-        let mut tables = recording.entries().into_tables();
+        let tables = recording.entries().into_tables();
         replay.grow(&tables);
         core.grow(&tables);
+        for of in presents {
+            core.show(of.ring, &tables, (TabledSpans::of_capture(of.present, options.open_spans_max), 0));
+        }
+        let last_nanos = core.processes.iter().map(|process| process.last_nanos).max().unwrap_or(0);
         let see = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
-        let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
-        step_presents(&presents, &mut tables, &mut replay, &mut consumer)?;
         let problems = capture.problems().to_vec();
-        Self::at_end_of(&recording, (replay, core, tables), problems, (0, u64::MAX), (options, see)).map(Some)
+        Self::at_end_of(&recording, (replay, core, tables), problems, (last_nanos, u64::MAX), (options, see)).map(Some)
     }
 
     /// Ends what was read of a capture at these times: at least, and at most.
@@ -230,18 +232,16 @@ impl Live {
         }
         let asked_nanos = Clock::global().now_epoch_nanos();
         for recorder in recorders {
-            let (records, last_nanos) = live.entries.present(recorder)?;
-            let process = live.tables().rings.origin(recorder).process_index;
-            let last = &mut live.core.processes[process].last_nanos;
-            *last = last_nanos.max(*last);
-            let records = records.iter().map(|record| (recorder, record));
-            show_records(&mut live.entries, records, &mut live.replay, &mut live.core);
+            let spans = live.entries.open_spans(recorder, options.open_spans_max)?;
+            live.core.show(recorder, live.entries.tables(), spans);
         }
+        let last_nanos = live.core.processes.iter().map(|process| process.last_nanos).max().unwrap_or(0);
         let to = &mut Watchers { see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: &mut () };
         live.notice_ends(Instant::now());
-        match live.ends.iter().all(|end| end.noticed.is_some()) {
-            true => live.end(to).ok()?,
-            false => live.advance(asked_nanos, to).ok()?,
+        let have_ended = live.ends.iter().all(|end| end.noticed.is_some());
+        live.advance(if have_ended { last_nanos } else { asked_nanos.max(last_nanos) }, to).ok()?;
+        if have_ended {
+            live.end(to).ok()?;
         }
         live.has_present = true;
         Some(live)

@@ -101,7 +101,10 @@ impl<'s> LiveState<'s> {
         for (index, process) in self.core.processes.iter().enumerate() {
             // A program that has ended grows no older.
             let until = process.now_nanos(self.replayed.now_nanos).saturating_sub(age_nanos).min(until);
-            for id in process.order.between(after, until) {
+            let of_tables = self.core.tabled.iter().flatten().filter(|of| of.process == index);
+            let of_tables = of_tables.flat_map(|of| of.spans.spans());
+            let of_tables = of_tables.filter(|span| after < span.begun_epoch_nanos && span.begun_epoch_nanos <= until);
+            for id in process.order.between(after, until).chain(of_tables.map(|span| span.id)) {
                 let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
                 if let Some(span) = open.get(index, id) {
                     f(&span);
@@ -117,7 +120,8 @@ impl<'s> LiveState<'s> {
     /// counted any more, so the number may be too low: a span counts again when a record shows that it is open.
     #[must_use]
     pub fn not_tracked(&self) -> u64 {
-        self.replayed.replays.iter().map(SpanReplay::not_tracked).fold(0, u64::saturating_add)
+        let of_tables = self.core.tabled.iter().flatten().map(|of| of.spans.left_out());
+        self.replayed.replays.iter().map(SpanReplay::not_tracked).chain(of_tables).fold(0, u64::saturating_add)
     }
 
     /// Returns how many spans have found no room since the engine began, whether they are open or not. A span that was

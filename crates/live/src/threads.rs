@@ -53,6 +53,12 @@ impl<'s> LiveThread<'s> {
         is_seen: bool,
     ) -> Option<Self> {
         let thread = state.replayed.tables.thread(key)?;
+        if let Some(tabled) = &state.core.tabled {
+            let its = tabled.iter().find(|of| of.recorder == key.recorder);
+            let span = its.and_then(|of| of.spans.entered_by(key.thread_id).next());
+            let span = span.and_then(|(span, entered)| Some((open.get(process_index, span.id)?, entered)));
+            return Some(Self { state, process_index, key, thread, is_seen: span.is_some(), span, is_certain: true });
+        }
         let replay = &state.replayed.replays[process_index];
         let mut innermost = replay.stack(key).iter().rev();
         let slice = innermost.find_map(|slice| Some((slice, open.get(process_index, slice.span)?)));

@@ -2,7 +2,10 @@
 
 use super::answer::{Answer, TaskView};
 use super::collect::Collector;
+use super::seen::is_task;
 use super::{Question, TaskState};
+use eventring::now::{Presence, Present, SpanCell};
+use eventring::tracing::{Catalog, IdMap};
 use eventring_capture::recording::{CaptureRecording, replay_presents};
 use eventring_capture::{CaptureError, CapturedPresent};
 use std::collections::{HashMap, HashSet};
@@ -30,6 +33,12 @@ impl PresentTasks {
         let processes = presents.iter().map(|of| rings.origin(of.ring).process_index).collect();
         if presents.is_empty() {
             return Ok(Self::default());
+        }
+        let tables = recording.entries().into_tables();
+        for of in &mut presents {
+            if let Some(shard) = rings.origin(of.ring).shard {
+                leave_out_others(&mut of.present, &tables.catalogs[shard.recorder_index]);
+            }
         }
         let mut collector = Collector::new(&Question::default(), Self::default());
         replay_presents(recording, &presents, &mut collector)?;
@@ -84,4 +93,21 @@ impl PresentTasks {
         others.sort_unstable_by_key(|task| (task.pid, task.id));
         others.into_iter()
     }
+}
+
+/// Leaves out the spans that say nothing of tasks, of which there may be a million: a task says where it is by the spans
+/// in it, and who wakes it by those that threads are in.
+fn leave_out_others(present: &mut Present, catalog: &Catalog) {
+    let sites: HashSet<u32> = catalog.call_sites().filter(|site| is_task(site)).map(|site| site.id).collect();
+    let is_task = |span: &SpanCell| sites.contains(&span.call_site_id);
+    let mut parents: IdMap<u64, (u64, bool)> = IdMap::default();
+    if present.spans.iter().any(is_task) {
+        parents.extend(present.spans.iter().map(|span| (span.id, (span.parent, is_task(span)))));
+    }
+    // In damaged tables a span can be its own ancestor.
+    let is_in_task = |span: &SpanCell| {
+        let mut around = std::iter::successors(parents.get(&span.id), |(parent, _)| parents.get(parent)).take(1000);
+        around.any(|(_, is_task)| *is_task)
+    };
+    present.spans.retain(|span| matches!(span.presence, Presence::Inside(..)) || is_in_task(span));
 }

@@ -9,17 +9,18 @@ use std::collections::HashMap;
 type Recorded = HashMap<u64, Vec<(u64, Vec<u8>)>>;
 
 /// The fields of spans in the rings of a recorder.
-pub(crate) struct FieldsInRings<'r> {
-    shards: HashMap<u32, (&'r Reader, Option<Cursor>)>,
+#[derive(Debug)]
+pub(crate) struct FieldsInRings {
+    shards: HashMap<u32, (Reader, Option<Cursor>)>,
     /// What was recorded after the begins of spans, in the order of time; `None` before somebody asks.
     recorded: Option<Recorded>,
     buffer: Vec<u8>,
 }
 
-impl<'r> FieldsInRings<'r> {
+impl FieldsInRings {
     /// Looks in these shards of a recorder.
-    pub(crate) fn new(shards: impl Iterator<Item = (u32, Option<&'r Reader>)>) -> Self {
-        let shards = shards.filter_map(|(shard, reader)| Some((shard, (reader?, None)))).collect();
+    pub(crate) fn new<'r>(shards: impl Iterator<Item = (u32, Option<&'r Reader>)>) -> Self {
+        let shards = shards.filter_map(|(shard, reader)| Some((shard, (reader?.clone(), None)))).collect();
         Self { shards, recorded: None, buffer: Vec::new() }
     }
 

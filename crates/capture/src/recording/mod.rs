@@ -12,6 +12,7 @@
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
 //! | `present`, `fields_in_rings` | tables of the present, as records |
+//! | `tabled` | the open spans in tables of the present, a million of them in little time |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
 //! | `payloads` | counts of events that have lost their payload |
@@ -29,6 +30,7 @@ mod present;
 mod replay;
 mod rings;
 mod self_times;
+mod tabled;
 mod tables;
 
 pub use consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
@@ -41,6 +43,7 @@ pub use payloads::PayloadLosses;
 pub use present::{PresentRecord, replay_presents, step_presents};
 pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};
 pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
+pub use tabled::{TabledSpan, TabledSpans, both};
 pub use tables::RecordingTables;
 
 use eventring::reader::{Descriptor, Gap, PayloadRead};

@@ -3,6 +3,7 @@
 use super::fields_in_rings::FieldsInRings;
 use super::present::{PresentRecord, present_records};
 use super::rings::{NewRing, RecordedProgram, ShardOrigin};
+use super::tabled::TabledSpans;
 use super::{EntryContent, RecordingEntry, RecordingTables};
 use eventring::now::{NowReader, Present};
 use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, WriterInfo};
@@ -23,7 +24,7 @@ pub struct RingEntries {
     writers: Vec<Option<WriterInfo>>,
     last: Descriptor,
     /// The tables of the present that were read, by the index of shard 0. They outlive their files.
-    now: BTreeMap<u32, NowReader>,
+    now: BTreeMap<u32, Arc<NowReader>>,
 }
 
 impl RingEntries {
@@ -93,34 +94,43 @@ impl RingEntries {
         }
     }
 
-    /// Reads the tables of the present of a perf recorder, by the index of its shard 0. Returns the records that show
-    /// what they show, and the time of the last event of any thread (nanoseconds since the epoch). Returns `None` if the
-    /// recorder has no tables, or if some of its spans have no cell in them.
+    /// Reads the open spans in the tables of the present of a perf recorder, by the index of its shard 0. Of more than
+    /// `max` spans, the oldest ones are kept. Returns also the time of the last event of any thread (nanoseconds since
+    /// the epoch). Returns `None` if the recorder has no tables, or if some of its spans have no cell in them.
     #[must_use]
-    pub fn present(&mut self, recorder: u32) -> Option<(Vec<PresentRecord>, u64)> {
+    pub fn open_spans(&mut self, recorder: u32, max: usize) -> Option<(TabledSpans, u64)> {
         let rings = self.set.rings();
         if let Entry::Vacant(new) = self.now.entry(recorder) {
-            new.insert(NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??);
+            new.insert(NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??.into());
         }
-        let now = self.now.get(&recorder).filter(|now| now.untabled().spans == 0)?;
-        self.present_of(recorder, now.read())
+        let now = self.now.get(&recorder).filter(|now| now.untabled().spans == 0)?.clone();
+        let last_nanos = self.last_nanos(recorder);
+        let spans = TabledSpans::of_rings(&now, FieldsInRings::new(self.shards(recorder)), max);
+        // The call site of a span comes into its table before the span comes into its cell.
+        let index = self.tables.rings.origin(recorder).shard?.recorder_index;
+        learn(&mut self.tables.catalogs[index], recorder, self.set.rings());
+        Some((spans, last_nanos))
     }
 
-    /// Returns the records that show what was found in the tables of a recorder, as [`Self::present`] does.
+    /// Returns the records that show what was found in the tables of a recorder.
     #[must_use]
-    pub fn present_of(&self, recorder: u32, mut present: Present) -> Option<(Vec<PresentRecord>, u64)> {
-        let rings = self.set.rings();
-        let shards = || {
-            let is_its = |(index, ring): &(usize, &SetRing)| ring.recorder().unwrap_or(*index) == recorder as usize;
-            rings.iter().enumerate().filter(is_its).map(|(_, ring)| (ring.shard(), ring.reader()))
-        };
-        // The last event of a ring is never overwritten.
-        let last_nanos = shards().filter_map(|(_, reader)| Some(reader?.last_event_epoch_nanos())).max().unwrap_or(0);
-        let mut fields = FieldsInRings::new(shards());
+    pub fn present_of(&self, recorder: u32, mut present: Present) -> Option<Vec<PresentRecord>> {
+        let mut fields = FieldsInRings::new(self.shards(recorder));
         let further = present.spans.iter().filter_map(|span| Some((span.id, fields.of(span)?)));
         present.further_fields.extend(further);
         let index = self.tables.rings.origin(recorder).shard?.recorder_index;
-        Some((present_records(&present, &self.tables.catalogs[index]), last_nanos))
+        Some(present_records(&present, &self.tables.catalogs[index]))
+    }
+
+    fn shards(&self, recorder: u32) -> impl Iterator<Item = (u32, Option<&Reader>)> {
+        let is_its = move |(index, ring): &(usize, &SetRing)| ring.recorder().unwrap_or(*index) == recorder as usize;
+        self.set.rings().iter().enumerate().filter(is_its).map(|(_, ring)| (ring.shard(), ring.reader()))
+    }
+
+    /// Returns the time of the last event of a recorder: the last event of a ring is never overwritten.
+    fn last_nanos(&self, recorder: u32) -> u64 {
+        let readers = self.shards(recorder).filter_map(|(_, reader)| reader);
+        readers.map(Reader::last_event_epoch_nanos).max().unwrap_or(0)
     }
 
     /// Returns the entry of a record that tables of this recorder have made.

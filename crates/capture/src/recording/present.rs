@@ -126,6 +126,14 @@ pub fn step_presents(
     Ok(())
 }
 
+/// Returns the number of a span's fields that are known, and of those that are not.
+pub(super) fn fields_of(span: &SpanCell, payload: &[u8], has_later: bool) -> (u16, u16) {
+    // What was recorded later may be overwritten.
+    let lacks_later = span.has_recorded() && !has_later;
+    let has = RawFields::new(payload).filter(Result::is_ok).count() as u16;
+    (has, u16::from(span.field_count).saturating_sub(has) + u16::from(lacks_later))
+}
+
 /// Makes the records of an open span: that it began, and where it is.
 fn span_records(span: &SpanCell, task: Option<&TaskCell>, present: &Present, records: &mut Vec<PresentRecord>) {
     let of_span = PerfExt::of_span(span.id, span.call_site_id);
@@ -135,17 +143,9 @@ fn span_records(span: &SpanCell, task: Option<&TaskCell>, present: &Present, rec
         Presence::NotYet => (0, None, false),
     };
     let payload = present.fields_of(span, task);
-    // What was recorded later may be overwritten.
-    let lacks_later = span.has_recorded() && !present.further_fields.contains_key(&span.id);
-    let has = RawFields::new(payload).filter(Result::is_ok).count() as u16;
-    let begun = PerfExt {
-        related: span.parent,
-        thread_id,
-        flags: span.flags & NEW_FLAGS,
-        field_count: has,
-        missing_fields: u16::from(span.field_count).saturating_sub(has) + u16::from(lacks_later),
-        ..of_span
-    };
+    let (field_count, missing_fields) = fields_of(span, payload, present.further_fields.contains_key(&span.id));
+    let flags = span.flags & NEW_FLAGS;
+    let begun = PerfExt { related: span.parent, thread_id, flags, field_count, missing_fields, ..of_span };
     records.push(PresentRecord::new(PerfEvent::SpanNew, span.begun_epoch_nanos, begun, payload.to_vec()));
     let Some(since) = since else { return };
     let on_thread = PerfExt { thread_id, ..of_span };

@@ -3,8 +3,9 @@
 
 use crate::exit::{Exit, Failure};
 use eventring_ask::BUDGET_MIN_BYTES;
+use serde::Serialize;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Which part of the list in the answer is wanted.
 #[derive(clap::Args, Clone, Default)]
@@ -32,13 +33,13 @@ impl LimitArgs {
     /// # Errors
     /// The list has none with the id of `--after`, the answer has no room even without the list, or it cannot be
     /// written.
-    pub(crate) fn write(
+    pub(crate) fn write<T: Serialize>(
         &self,
         out: &mut impl Write,
         rest: &Value,
         key: &str,
-        list: impl IntoIterator<Item = Value>,
-        id: impl Fn(&Value) -> String,
+        list: impl IntoIterator<Item = T>,
+        id: impl Fn(&T) -> String,
     ) -> anyhow::Result<()> {
         let rest = rest.to_string();
         let rest = match rest.strip_prefix('{') {
@@ -48,7 +49,8 @@ impl LimitArgs {
         if !self.is_given() {
             write!(out, "{{\"{key}\":[")?;
             for (at, one) in list.into_iter().enumerate() {
-                write!(out, "{}{one}", if at > 0 { "," } else { "" })?;
+                out.write_all(if at > 0 { b"," } else { b"" })?;
+                serde_json::to_writer(&mut *out, &one).map_err(io::Error::from)?;
             }
             return Ok(writeln!(out, "]{rest}")?);
         }
@@ -56,9 +58,14 @@ impl LimitArgs {
         part.used = "{\"\":[]\n".len() + key.len() + rest.len();
         let mut kept = Vec::new();
         for one in list {
-            let text = one.to_string();
-            if part.takes(text.len() + 1, &id(&one)) {
-                kept.push(text);
+            if part.is_over() {
+                part.cut += 1;
+                continue;
+            }
+            let id = id(&one);
+            if !part.awaits(&id) {
+                let text = serde_json::to_string(&one)?;
+                kept.extend(part.takes(text.len() + 1, &id).then_some(text));
             }
         }
         let end = part.end(false, &format!("`{key}` has none with this id"))?.to_string();
@@ -145,10 +152,7 @@ impl Part {
 
     /// Returns true if the next one of the list, with so many bytes, is in the part.
     pub(crate) fn takes(&mut self, bytes: usize, id: &str) -> bool {
-        if let Some(awaited) = &self.awaited {
-            if awaited == id {
-                self.last = self.awaited.take().unwrap_or_default();
-            }
+        if self.awaits(id) {
             return false;
         }
         let needed = self.budget.map(|_| self.used + bytes + end_bytes(id));
@@ -164,6 +168,15 @@ impl Part {
         self.taken += 1;
         self.last.clear();
         self.last.push_str(id);
+        true
+    }
+
+    /// Returns true if the next one, with this id, is not behind the one to go on after.
+    fn awaits(&mut self, id: &str) -> bool {
+        let Some(awaited) = &self.awaited else { return false };
+        if awaited == id {
+            self.last = self.awaited.take().unwrap_or_default();
+        }
         true
     }
 

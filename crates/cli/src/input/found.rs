@@ -51,8 +51,9 @@ pub(crate) fn find(capture: &CaptureFile, condition: &Condition) -> anyhow::Resu
         found.add_event(place.0, place.1, nanos);
         block.into_iter().for_each(|block| found.add_block(place.0, block));
     })?;
-    for span in live.state().open_spans().to_vec() {
-        let (process, id, since) = (processes[span.program_index()], span.id().get(), since(span.span()));
+    for span in live.state().open_spans().list().iter() {
+        let since = span.span().map_or(0, since);
+        let (process, id) = (processes[span.program_index()], span.id().get());
         match condition.truth(&Occurrence::of_open(&span, live.state())) {
             Truth::No => {}
             Truth::Unknown => found.add_untested_span(process, id, since, u64::MAX),

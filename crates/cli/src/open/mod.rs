@@ -25,7 +25,7 @@ use eventring_profile::frames::last_stacks;
 pub(super) use json::programs;
 use stacks::ThreadStacks;
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use text::OpenScreen;
@@ -252,8 +252,10 @@ impl<'a> OpenOutput<'a> {
     fn show(&mut self, state: LiveState<'_>, stacks: &ThreadStacks) -> anyhow::Result<()> {
         let min_age_nanos = u64::try_from(self.args.min_age.as_nanos()).unwrap_or(u64::MAX);
         if self.args.json {
-            json::print(&mut self.out, &self.args.limit, state, min_age_nanos, stacks)?;
-            return Ok(self.out.flush()?);
+            // No colours are looked for in what may be hundreds of megabytes.
+            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            json::print(&mut out, &self.args.limit, state, min_age_nanos, stacks)?;
+            return Ok(out.flush()?);
         }
         let redraws = self.args.watch.is_some() && io::stdout().is_terminal();
         let columns = columns(&io::stdout());

@@ -27,7 +27,7 @@ impl ThreadStacks {
 
         let state = live.state();
         let mut threads: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
-        for span in state.open_spans().to_vec() {
+        for span in state.open_spans().list().iter() {
             let program = span.program_index();
             if state.end_of(program).is_none() {
                 threads.entry(program).or_default().extend(threads_of(&span).map(|(number, _)| number));

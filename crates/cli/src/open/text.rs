@@ -53,7 +53,7 @@ impl OpenScreen<'_, '_> {
     /// Returns the lines.
     pub(super) fn draw(&self) -> Vec<String> {
         let mut lines = self.head();
-        let is_summed = |node: &OpenNode<'_>| node.is_doubtful && !self.shows_perhaps;
+        let is_summed = |node: &OpenNode| node.is_doubtful && !self.shows_perhaps;
         let summed = self.tree.nodes.iter().filter(|node| is_summed(node)).count();
         if self.tree.nodes.len() == summed {
             lines.extend(self.perhaps(summed, false));
@@ -72,31 +72,32 @@ impl OpenScreen<'_, '_> {
                 at += 1;
                 continue;
             }
-            let index = node.span.program_index();
+            let (span, depth) = (self.tree.span(node), node.depth as usize);
+            let index = span.program_index();
             if has_several && program != Some(index) {
                 self.close(&mut alike, 0, &mut lines);
                 let end = self.state.end_of(index).map(|end| format!(" {DIM}{}{DIM:#}", end_in_words(end, self.time)));
-                let name = program_name(node.span.program());
+                let name = program_name(span.program());
                 lines.push(format!("{BOLD}{name}{BOLD:#}{}", end.unwrap_or_default()));
                 lines.push(titles());
             }
             program = Some(index);
-            self.close(&mut alike, node.depth + 1, &mut lines);
-            if alike.len() <= node.depth {
-                alike.resize_with(node.depth + 1, BTreeMap::new);
+            self.close(&mut alike, depth + 1, &mut lines);
+            if alike.len() <= depth {
+                alike.resize_with(depth + 1, BTreeMap::new);
             }
-            let (shown, hidden) = alike[node.depth].entry(node.shape).or_default();
+            let (shown, hidden) = alike[depth].entry(node.shape).or_default();
             if self.shows_all || *shown < ALIKE_MAX {
                 *shown += 1;
                 lines.push(self.line(node));
                 at += 1;
-                let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2 + indent(node.depth + 1).chars().count();
+                let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2 + indent(depth + 1).chars().count();
                 let room = self.columns.map_or(usize::MAX, |columns| columns.saturating_sub(left).max(1));
-                let next = self.tree.nodes.get(at).map(|node| &node.span);
-                lines.extend(self.stacks.lines(&node.span, next, room, left));
+                let next = self.tree.nodes.get(at).map(|node| self.tree.span(node));
+                lines.extend(self.stacks.lines(&span, next.as_ref(), room, left));
             } else {
-                hide(hidden, node, &self.tree.shared);
-                at += 1 + node.inner;
+                hide(hidden, node, self.tree);
+                at += 1 + node.inner as usize;
             }
         }
         self.close(&mut alike, 0, &mut lines);
@@ -158,11 +159,11 @@ impl OpenScreen<'_, '_> {
             let warning = self.fitting(&format!("{spans} more are open that could not be kept"), 0);
             lines.push(format!("{WARNING}{warning}{WARNING:#}"));
         }
-        if self.tree.nodes.iter().any(|node| node.span.is_opened_before_window()) {
+        if self.tree.has_older {
             let older = self.fitting("> older than what the rings still hold: the beginning is overwritten", 0);
             lines.push(format!("{DIM}{older}{DIM:#}"));
         }
-        if self.tree.nodes.iter().any(|node| node.span.age_max_nanos().is_some()) {
+        if self.tree.has_ended {
             let least = self.fitting("≥ at least this old: until the last sign of life of the program", 0);
             lines.push(format!("{DIM}{least}{DIM:#}"));
         }
@@ -200,12 +201,12 @@ impl OpenScreen<'_, '_> {
         self.columns.map_or(text.to_owned(), |columns| shortened_end(text, columns.saturating_sub(used)))
     }
 
-    fn line(&self, node: &OpenNode<'_>) -> String {
-        let span = &node.span;
+    fn line(&self, node: &OpenNode) -> String {
+        let span = &self.tree.span(node);
         let thread = threads(span, THREAD_WIDTH);
         let dim = if thread.is_some() { PLAIN } else { DIM };
         let thread = thread.unwrap_or_else(|| NO_THREAD.to_owned());
-        let indent = indent(node.depth);
+        let indent = indent(node.depth as usize);
         let name = shown_name(&self.tree.shared.shown(&span.name(), span.target()));
         let fields = fields(span);
         let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
@@ -259,19 +260,19 @@ fn titles() -> String {
     format!("{DIM}{:>AGE_WIDTH$}  {:<THREAD_WIDTH$}  span{DIM:#}", "age", "thread")
 }
 
-fn hide(hidden: &mut Option<Hidden>, node: &OpenNode<'_>, shared: &SharedNames) {
-    let age_nanos = node.span.age_nanos();
+fn hide(hidden: &mut Option<Hidden>, node: &OpenNode, tree: &OpenTree<'_>) {
+    let (span, age_nanos) = (tree.span(node), tree.age_nanos(node));
     let hidden = hidden.get_or_insert_with(|| Hidden {
         spans: 0,
         inner: 0,
         youngest_nanos: age_nanos,
         oldest_nanos: age_nanos,
-        name: shown_name(&shared.shown(&node.span.name(), node.span.target())),
+        name: shown_name(&tree.shared.shown(&span.name(), span.target())),
         may_have_closed: node.may_have_closed,
-        depth: node.depth,
+        depth: node.depth as usize,
     });
     hidden.spans += 1;
-    hidden.inner += node.inner as u64;
+    hidden.inner += u64::from(node.inner);
     hidden.youngest_nanos = hidden.youngest_nanos.min(age_nanos);
     hidden.oldest_nanos = hidden.oldest_nanos.max(age_nanos);
 }
@@ -315,14 +316,14 @@ fn indent(depth: usize) -> String {
 
 /// Returns the fields in braces, or nothing if there are none.
 fn fields(span: &OpenSpan<'_>) -> String {
-    let mut text = String::new();
-    for (name, field) in span.fields().iter() {
+    let (mut text, fields) = (String::new(), span.fields());
+    for (name, field) in fields.known().iter() {
         let before = if text.is_empty() { " {" } else { " " };
         let name = if name.is_empty() { "?" } else { name };
         // Writing to a string cannot fail.
         let _ = write!(text, "{before}{name}={}", field_value(&field.to_value()));
     }
-    if span.span().fields.missing > 0 || span.span().fields.problem.is_some() {
+    if fields.are_missing() {
         text.push_str(if text.is_empty() { " {…" } else { " …" });
     }
     if !text.is_empty() {

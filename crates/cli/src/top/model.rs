@@ -7,7 +7,7 @@ use super::threads::TopThread;
 use super::typed::TopEvent;
 use crate::open::{self, program_name};
 use eventring::reader::RingEnd;
-use eventring_live::{LiveState, OpenSpan, SeriesKind, SeriesView, WindowStats};
+use eventring_live::{LiveState, OpenList, OpenSpan, SeriesKind, SeriesView, WindowStats};
 use std::time::Duration;
 
 /// The windows in which spans are counted.
@@ -107,7 +107,7 @@ impl TopScreen {
             [program] => program_name(program),
             programs => format!("{} programs", programs.len()),
         };
-        let open = present.unwrap_or(state).open_spans().to_vec();
+        let open = present.unwrap_or(state).open_spans().list();
         let detail = moment.detail.map(|key| TopDetail::new(state, key, &open));
         Self {
             programs,
@@ -146,10 +146,10 @@ impl TopStats {
 }
 
 impl TopDetail {
-    fn new(state: LiveState<'_>, key: TopKey, open: &[OpenSpan<'_>]) -> Self {
+    fn new(state: LiveState<'_>, key: TopKey, open: &OpenList<'_>) -> Self {
         let series = state.series_of(key.kind, &key.name, Some(&key.target));
         let stats = |window| series.map(|it| TopStats::of(&it.window(window))).unwrap_or_default();
-        let is_of_name = |span: &&OpenSpan<'_>| span.name() == key.name.as_str() && span.target() == key.target;
+        let is_of_name = |span: &OpenSpan<'_>| span.name() == key.name.as_str() && span.target() == key.target;
         Self {
             windows: (0..WINDOWS.len()).map(stats).collect(),
             open: TopOpenSpans::new(open.iter().filter(is_of_name)),

@@ -38,10 +38,17 @@ pub(super) struct TopOpenSpans {
 
 impl TopOpenSpans {
     /// Keeps the first of these spans, which come oldest first.
-    pub(super) fn new<'s>(spans: impl Iterator<Item = &'s OpenSpan<'s>>) -> Self {
-        let (perhaps, surely): (Vec<_>, Vec<_>) = spans.partition(|span| span.may_have_closed());
-        let first = |spans: &[&OpenSpan<'_>]| spans.iter().take(OPEN_MAX).map(|span| TopOpen::of(span)).collect();
-        Self { first: first(&surely), first_perhaps: first(&perhaps), surely: surely.len(), perhaps: perhaps.len() }
+    pub(super) fn new<'s>(spans: impl Iterator<Item = OpenSpan<'s>>) -> Self {
+        let mut all = Self::default();
+        for span in spans {
+            let (first, count) = match span.may_have_closed() {
+                true => (&mut all.first_perhaps, &mut all.perhaps),
+                false => (&mut all.first, &mut all.surely),
+            };
+            *count += 1;
+            first.extend((*count <= OPEN_MAX).then(|| TopOpen::of(&span)));
+        }
+        all
     }
 
     /// Returns the first spans: those that are surely open, and then those that may have been closed.

@@ -2,7 +2,7 @@
 //! those of a killed program, and those whose beginning is overwritten.
 
 use crate::program;
-use crate::program::{argument, directory, now_nanos, program, run};
+use crate::program::{argument, directory, memory_of, now_nanos, program, run};
 use eventring::reader::RingSet;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_live::{Live, LiveOptions, LiveProgress, Observation};
@@ -193,6 +193,11 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
     assert_eq!((spans(&opened).len(), opened["not_tracked"].as_u64()), (SPANS + 1, Some(0)));
     insta::assert_snapshot!("a_hundred_thousand_spans", screen(&ring, &[]));
     assert_eq!(screen(&ring, &["--all"]).lines().count(), SPANS + 3);
+    // No record, name or field is made of a span that is not shown. (It was 100 MiB more.)
+    let (is_done, kib) = memory_of(program(&["open", argument(&ring)]));
+    assert!(is_done && kib < 64 << 10, "{kib} KiB");
+    let page = open(&ring, &["--limit", "10"]);
+    assert_eq!((spans(&page).len(), page["cut"].as_u64()), (10, Some(SPANS as u64 - 9)));
 
     // With less room, the rest is counted.
     let opened = open(&ring, &["--max-spans", "1000"]);
