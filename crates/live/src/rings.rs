@@ -137,6 +137,8 @@ impl Live {
         core.grow(entries.tables());
         let see = &mut see;
         let until = epoch_nanos.unwrap_or(u64::MAX);
+        let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
+        replay.begin(capture, &mut entries, (&mut consumer, true))?;
         let mut is_cut = false;
         while let Some(entry) = entries.next_entry() {
             is_cut = entry.epoch_nanos().is_some_and(|nanos| nanos > until);
@@ -146,6 +148,7 @@ impl Live {
             let mut consumer = LiveConsumer { core: &mut core, see, also: &mut () };
             replay.step(&entry, &mut consumer).map_err(write_error)?;
         }
+        replay.end_looks();
         let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let end_nanos = if is_cut { until } else { 0 };
         Self::at_end_of(&recording, (replay, core, entries.into_tables()), problems, (end_nanos, until), (options, see))

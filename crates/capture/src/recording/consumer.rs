@@ -74,6 +74,8 @@ pub struct SpanParts {
     pub self_times: bool,
     /// The spans that are not over at the end, and their counts.
     pub remaining: bool,
+    /// The records that show what was open when a capture began, and whose events it has not.
+    pub presents: bool,
 }
 
 /// The way in which a span is over.

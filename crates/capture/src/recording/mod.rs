@@ -12,6 +12,7 @@
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
 //! | `present`, `fields_in_rings` | tables of the present, as records |
+//! | `looks` | what they have shown while a capture was made |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
 //! | `payloads` | counts of events that have lost their payload |
@@ -21,6 +22,7 @@ mod consumer;
 mod counts;
 mod descriptions;
 mod fields_in_rings;
+mod looks;
 mod memory_limit;
 mod of_capture;
 mod of_rings;
