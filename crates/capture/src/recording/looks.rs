@@ -16,6 +16,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::sync::Arc;
 
+/// The estimated bytes that are kept for each byte of an image.
+const MADE_BYTES_PER_BYTE: u64 = 8;
+
 /// The looks that the stream has not reached, in the order of time.
 #[derive(Default)]
 pub(super) struct Looks {
@@ -25,28 +28,17 @@ pub(super) struct Looks {
 }
 
 struct Look {
-    /// The index of the recorder's shard 0, and of its process.
+    /// The index of the recorder's shard 0, that of the recorder, and that of its process.
     recorder: u32,
+    index: usize,
     process: usize,
     file: Arc<File>,
     block: BlockRef,
 }
 
 impl Looks {
-    fn set(&mut self, next: VecDeque<Look>) {
-        self.next = next;
-        self.reach();
-    }
-
-    fn reach(&mut self) {
-        self.next_nanos = self.next.front().map(Look::nanos);
-    }
-
-    /// Returns what the first look at each recorder has shown, with the indices of its shard 0 and of its process.
-    fn of_each_recorder(&self) -> Vec<(u32, usize, Present)> {
-        let mut known = HashSet::new();
-        let first = self.next.iter().filter(|look| known.insert(look.recorder));
-        first.map(|look| (look.recorder, look.process, look.present())).collect()
+    fn new(next: VecDeque<Look>) -> Self {
+        Self { next_nanos: next.front().map(Look::nanos), next }
     }
 }
 
@@ -71,11 +63,12 @@ impl CaptureFile {
         let files = self.all_files().filter(|_| self.choice.is_none());
         let looks = files.flat_map(|file| {
             let blocks = file.blocks.iter().filter(|block| block.header.kind == BlockKind::Present);
-            let its = blocks.filter(|block| block.header.ring < file.place.rings);
-            its.map(|block| {
+            blocks.filter(|block| block.header.ring < file.place.rings).filter_map(|block| {
                 let recorder = file.place.first + block.header.ring;
-                let process = tables.rings.origin(recorder).process_index;
-                Look { recorder, process, file: file.file.clone(), block: *block }
+                let origin = tables.rings.origin(recorder);
+                let shard = origin.shard.filter(|shard| shard.recorder == recorder)?;
+                let (index, process) = (shard.recorder_index, origin.process_index);
+                Some(Look { recorder, index, process, file: file.file.clone(), block: *block })
             })
         });
         let mut looks: Vec<Look> = looks.collect();
@@ -114,23 +107,28 @@ impl RecordingReplay {
         entries: &mut CaptureEntries,
         (to, tells): (&mut impl ReplayConsumer, bool),
     ) -> Result<(), CaptureError> {
-        let tables = &mut entries.tables;
-        self.grow(tables);
-        self.looks.set(capture.looks(tables));
-        for (recorder, process, present) in self.looks.of_each_recorder() {
-            let Some(shard) = tables.rings.origin(recorder).shard else { continue };
-            let lost = Lost::new(&present, capture.first_events(tables, recorder));
-            for mut record in present_records(&present, &tables.catalogs[shard.recorder_index]) {
+        self.grow(&entries.tables);
+        let looks = capture.looks(&entries.tables);
+        let mut known = HashSet::new();
+        for look in looks.iter().filter(|look| known.insert(look.recorder)) {
+            // A few bytes may be an image of very many spans.
+            if entries.check_kept(look.block.header.plain_bytes.saturating_mul(MADE_BYTES_PER_BYTE)).is_err() {
+                continue;
+            }
+            let (present, tables) = (look.present(), &mut entries.tables);
+            let lost = Lost::new(&present, capture.first_events(tables, look.recorder));
+            for mut record in present_records(&present, &tables.catalogs[look.index]) {
                 if !lost.has(&mut record) {
                     continue;
                 }
-                let Some(entry) = record.entry(tables, recorder) else { continue };
+                let Some(entry) = record.entry(tables, look.recorder) else { continue };
                 match tells {
                     true => self.step(&entry, to).map_err(write_error)?,
-                    false => self.learn(process, &entry),
+                    false => self.learn(look.process, &entry),
                 }
             }
         }
+        self.looks = Looks::new(looks);
         Ok(())
     }
 
@@ -140,7 +138,7 @@ impl RecordingReplay {
         while let Some(look) = self.looks.next.pop_front_if(|look| look.nanos() <= until_nanos) {
             self.see_open(&look, look.nanos());
         }
-        self.looks.reach();
+        self.looks.next_nanos = self.looks.next.front().map(Look::nanos);
     }
 
     /// Takes the next look at each recorder: what was open then, and had begun when the stream ended, was open at its
