@@ -148,7 +148,7 @@ impl Live {
             let mut consumer = LiveConsumer { core: &mut core, see, also: &mut () };
             replay.step(&entry, &mut consumer).map_err(write_error)?;
         }
-        replay.end_looks();
+        replay.end_looks(&mut LiveConsumer { core: &mut core, see: &mut *see, also: &mut () });
         let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let end_nanos = if is_cut { until } else { 0 };
         Self::at_end_of(&recording, (replay, core, entries.into_tables()), problems, (end_nanos, until), (options, see))

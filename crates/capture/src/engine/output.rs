@@ -68,8 +68,8 @@ pub(crate) struct Output<'o> {
     pub(crate) removed_bytes: u64,
     /// What was seen in the tables of the present at the end of the file before, or is seen at the begin of this one.
     looks: Vec<Look>,
-    /// The time of the last look whose images are in a batch.
-    looked: Option<Instant>,
+    /// The time of the last look for a batch, and whether the batch had room for it.
+    looked: Option<(Instant, bool)>,
 }
 
 /// An image of the tables of the present of a recorder.
@@ -428,7 +428,7 @@ impl<'o> Output<'o> {
             return Ok(());
         }
         self.collect_tables(None)?;
-        self.write_looks(BEGIN_SHARE)
+        self.write_looks(BEGIN_SHARE).map(drop)
     }
 
     /// Looks at the tables of the present at the end of a file. Batches have them if readers need them: the first and
@@ -436,15 +436,16 @@ impl<'o> Output<'o> {
     fn look_at_end(&mut self, reason: EndReason) -> Result<(), CaptureError> {
         if self.sink.wants_all_tables() {
             self.look();
-            return self.write_looks(1);
+            return self.write_looks(1).map(drop);
         }
         let has_losses = self.rings.iter().any(|ring| ring.stats.lost() > 0);
-        let pause = if has_losses { BATCH_PAUSE / 10 } else { BATCH_PAUSE };
-        let is_due = reason != EndReason::Rotated || self.looked.is_none_or(|looked| looked.elapsed() >= pause);
+        let is_due = self.looked.is_none_or(|(at, has_room)| {
+            let pause = if has_losses || !has_room { BATCH_PAUSE / 10 } else { BATCH_PAUSE };
+            reason != EndReason::Rotated || at.elapsed() >= pause
+        });
         if self.options.start.host.is_some() && is_due && self.look() {
-            self.looked = Some(Instant::now());
             self.put_new_tables(None);
-            self.write_looks(1)?;
+            self.looked = Some((Instant::now(), self.write_looks(1)?));
             // Names that found no room are of no use in the next batch.
             (self.table_entries, self.tables) = (0, Vec::new());
         }
@@ -474,17 +475,19 @@ impl<'o> Output<'o> {
         !self.looks.is_empty()
     }
 
-    /// Writes what was seen, after the names that it needs, as far as `share` times as much has room.
-    fn write_looks(&mut self, share: usize) -> Result<(), CaptureError> {
+    /// Writes what was seen, after the names that it needs, if `share` times as much has room. Returns false if not.
+    fn write_looks(&mut self, share: usize) -> Result<bool, CaptureError> {
+        let mut has_room = true;
         for at in 0..self.looks.len() {
             let bytes = self.looks[at].image.len();
-            if bytes as u64 <= BLOCK_BYTES_MAX && self.has_room(bytes.saturating_mul(share)) {
+            has_room = bytes as u64 <= BLOCK_BYTES_MAX && self.has_room(bytes.saturating_mul(share));
+            if has_room {
                 self.write_tables()?;
                 let Look { shard0, epoch_nanos, image } = &self.looks[at];
                 self.writer.present(*shard0, *epoch_nanos, image)?;
             }
         }
-        Ok(())
+        Ok(has_room)
     }
 
     /// Returns the number of bytes that were written so far, to the current file and to earlier files.

@@ -1,6 +1,7 @@
 //! The interface of the consumers of a replay.
 
 use super::{RecordingEntry, RecordingTables};
+use eventring::now::Present;
 use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
 use std::io;
 
@@ -49,6 +50,9 @@ pub trait ReplayConsumer {
     fn process_end(&mut self, _process: usize) -> io::Result<()> {
         Ok(())
     }
+
+    /// Takes what tables of the present of a process have shown at a time that the stream has reached, or at its end.
+    fn looked(&mut self, _process: usize, _: &Present, _epoch_nanos: u64) {}
 
     /// Returns an estimate of the bytes that the consumer keeps in memory at present.
     #[inline]

@@ -134,28 +134,29 @@ impl RecordingReplay {
 
     /// Takes the looks that the stream has reached: what they have shown was open then, whatever was lost before.
     #[cold]
-    pub(super) fn take_looks(&mut self, until_nanos: u64) {
+    pub(super) fn take_looks(&mut self, until_nanos: u64, to: &mut impl ReplayConsumer) {
         while let Some(look) = self.looks.next.pop_front_if(|look| look.nanos() <= until_nanos) {
-            self.see_open(&look, look.nanos());
+            self.see_open(&look, look.nanos(), to);
         }
         self.looks.next_nanos = self.looks.next.front().map(Look::nanos);
     }
 
     /// Takes the next look at each recorder: what was open then, and had begun when the stream ended, was open at its
     /// end.
-    pub fn end_looks(&mut self) {
+    pub fn end_looks(&mut self, to: &mut impl ReplayConsumer) {
         let now_nanos = self.counts.last_nanos;
         let mut known = HashSet::new();
         for look in std::mem::take(&mut self.looks).next {
             if known.insert(look.recorder) {
-                self.see_open(&look, now_nanos.min(look.nanos()));
+                self.see_open(&look, now_nanos.min(look.nanos()), to);
             }
         }
     }
 
-    fn see_open(&mut self, look: &Look, nanos: u64) {
+    fn see_open(&mut self, look: &Look, nanos: u64, to: &mut impl ReplayConsumer) {
         let Some(replay) = self.replays.get_mut(look.process) else { return };
-        for span in &look.present().spans {
+        let present = look.present();
+        for span in &present.spans {
             let inside = match span.presence {
                 Presence::Inside(thread_id, since) if since <= nanos => Some(thread_id),
                 _ => None,
@@ -163,6 +164,7 @@ impl RecordingReplay {
             let inside = inside.map(|thread_id| ThreadKey { recorder: look.recorder, thread_id });
             SpanId::new(span.id).into_iter().for_each(|id| replay.see_open(id, inside, nanos));
         }
+        to.looked(look.process, &present, nanos);
     }
 }
 

@@ -148,7 +148,7 @@ impl RecordingReplay {
             }
         };
         if self.looks.next_nanos.is_some_and(|next| next <= nanos) {
-            self.take_looks(nanos);
+            self.take_looks(nanos, to);
         }
         let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
         (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
@@ -385,7 +385,7 @@ pub fn replay_capture(
     let tells = to.parts().presents;
     replay.begin(recording.capture, &mut entries, (&mut *to, tells))?;
     replay.drive(&mut entries, to)?;
-    replay.end_looks();
+    replay.end_looks(to);
     let last_nanos = replay.counts.last_nanos;
     let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
     let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();

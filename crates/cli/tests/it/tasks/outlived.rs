@@ -4,7 +4,7 @@
 use super::believed::check;
 use super::planted::{drops_its_waker, takes};
 use super::{named, recording, runtime, tasks};
-use crate::program::{argument, run};
+use crate::program::{Live, argument, run};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_stress::child::place as handed_over;
 use eventring_stress::test_name;
@@ -103,6 +103,48 @@ fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ende
         let people = run(&["tasks", argument(ring), "--deadlocks"]);
         assert!(people.out.contains(" wait for locks that the next one holds"), "{people:?}");
         asks(ring);
+    });
+}
+
+/// Records on, with no end, after all that.
+fn plays_and_goes_on() {
+    plays_what_outlives_the_ring();
+    std::thread::spawn(|| {
+        loop {
+            info_span!("tick").in_scope(|| std::thread::sleep(Duration::from_millis(1)));
+        }
+    });
+}
+
+#[test]
+fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
+    let name = test_name!("a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show");
+    check(name, plays_and_goes_on, |ring| {
+        if ring.extension().is_some() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (file, cut) = (directory.path().join("t.evc"), directory.path().join("cut.evc"));
+        let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
+        let mut capture = Live::start(&["capture", argument(ring), "-o", argument(&file)]);
+        let mut lengths = 0;
+        // Events after those of the begin are in it, if the program lives.
+        while lengths < 3 {
+            let before = length();
+            std::thread::sleep(Duration::from_millis(300));
+            lengths += usize::from(length() > before || capture.child.try_wait().unwrap().is_some());
+        }
+        let _ = capture.child.kill();
+        capture.child.wait().unwrap();
+        // A capture of a dead program has ended.
+        std::fs::write(&cut, &std::fs::read(&file).unwrap()[..length() as usize - 40]).unwrap();
+        let told = run(&["tasks", argument(&cut), "--json"]);
+        let answer: Value = serde_json::from_str(&told.out).unwrap();
+        let lengths: BTreeSet<_> =
+            answer["deadlocks"].as_array().unwrap().iter().map(|cycle| cycle.as_array().unwrap().len()).collect();
+        assert_eq!(lengths, BTreeSet::from([1, 3]), "{answer:#}");
+        let idle = named(&answer, "idle")[0];
+        assert!(idle["state"] == "idle" && idle["span"].as_str().unwrap().ends_with("::for ever"), "{idle:#}");
     });
 }
 
