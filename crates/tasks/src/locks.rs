@@ -276,7 +276,7 @@ mod tests {
     fn who_freed_a_lock_last_is_named_unless_it_is_the_one_that_waited() {
         let mut locks = Locks::default();
         locks.hold(1, turn(1, 7));
-        locks.wait(2, Turn { told_nanos: 5, ..turn(1, 8) });
+        locks.wait(2, Turn { since_nanos: 5, told_nanos: 5, ..turn(1, 8) });
         locks.free(1, 0, |task| task.to_string());
         assert_eq!(locks.hold(2, turn(1, 8)), Some((5, "7")));
         locks.wait(3, turn(1, 8));
