@@ -137,8 +137,14 @@ impl Live {
         core.grow(entries.tables());
         let see = &mut see;
         let until = epoch_nanos.unwrap_or(u64::MAX);
-        let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
-        replay.begin(capture, &mut entries, (&mut consumer, true))?;
+        let nobody = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
+        replay.begin(
+            capture,
+            &mut entries,
+            (&mut LiveConsumer { core: &mut core, see: nobody, also: &mut () }, true),
+        )?;
+        // What tables have shown is no event of the capture.
+        core.series.restart(0, 0);
         let mut is_cut = false;
         while let Some(entry) = entries.next_entry() {
             is_cut = entry.epoch_nanos().is_some_and(|nanos| nanos > until);
@@ -148,6 +154,8 @@ impl Live {
             let mut consumer = LiveConsumer { core: &mut core, see, also: &mut () };
             replay.step(&entry, &mut consumer).map_err(write_error)?;
         }
+        let replays = replay.state(entries.tables()).replays;
+        core.processes.iter_mut().zip(replays).for_each(|(process, replay)| process.order.sort(replay));
         replay.end_looks(&mut LiveConsumer { core: &mut core, see: &mut *see, also: &mut () });
         let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let end_nanos = if is_cut { until } else { 0 };

@@ -252,7 +252,13 @@ pub fn capture(data: &[u8]) {
     let begun = eventring_live::Live::of_capture(&capture, Some(1), &options).ok();
     let ended = eventring_live::Live::of_captured_present(&capture, &options).ok().flatten();
     for live in [begun, ended].into_iter().flatten() {
-        let _ = live.state().open_spans().map(|span| format!("{} {}", span.name(), span.age_nanos())).count();
+        let _ = live
+            .state()
+            .open_spans()
+            .to_vec()
+            .iter()
+            .map(|span| format!("{} {}", span.name(), span.age_nanos()))
+            .count();
     }
 }
 
