@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut read = ReadFiles::default();
     read.add_ring(&reader);
     // A part of the events that ends before has another end than the tables tell of.
-    let tables = if args.to.is_none() { NowReader::open_beside(&reader)? } else { None };
+    let tables = NowReader::open_beside(&reader).ok().flatten().filter(|_| args.to.is_none());
     let summary = if output::is_stdout(&output) {
         if args.json {
             return Exit::Usage.fail("--json and `--output -` both want stdout; give a file");

@@ -2,8 +2,9 @@
 //! fields, also if the capture was killed and at any time; and it is only said to be open if nothing can have ended it.
 
 use crate::program::{self, Live, argument, directory, now_nanos, run};
+use eventring::reader::Reader;
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_capture::CaptureFile;
+use eventring_capture::{CaptureFile, NextRing, RollingCapture, RollingOptions};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -143,4 +144,26 @@ fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_bus
         assert_eq!((names, perhaps), (all, 0.into()), "{opened:#}");
         drop((busy, quiet, later));
     });
+}
+
+#[test]
+fn a_file_that_is_cut_from_a_rolling_capture_names_what_was_open_in_its_time() {
+    let directory = directory();
+    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    on_recorder(&ring, |dispatch| {
+        let (idle, ended) = (info_span!("idle"), info_span!("ended"));
+        flood(dispatch);
+        let mut rings = vec![Reader::open(&ring).unwrap()];
+        let next_ring = move || rings.pop().map_or(NextRing::NoMore, NextRing::Ring);
+        let rolling = RollingCapture::begin(next_ring, &RollingOptions::new().keep(Duration::from_secs(8))).unwrap();
+        // Some looks are before the time.
+        std::thread::sleep(Duration::from_millis(1500));
+        drop(ended);
+        let from = now_nanos();
+        info_span!("within").in_scope(|| std::thread::sleep(Duration::from_millis(2500)));
+        let later = info_span!("later");
+        rolling.cut(from..=now_nanos(), &file, false).unwrap();
+        drop((idle, later));
+    });
+    assert_eq!(open(&file, &[]).0, named(&[("idle", 0), ("later", 0)]));
 }
