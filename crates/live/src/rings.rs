@@ -184,7 +184,10 @@ impl Live {
         let mut consumer = LiveConsumer { core: &mut core, see: &mut *see, also: &mut () };
         step_presents(&presents, &mut tables, &mut replay, &mut consumer)?;
         let problems = capture.problems().to_vec();
-        Self::at_end_of(&recording, (replay, core, tables), problems, (0, u64::MAX), (options, see)).map(Some)
+        // A capture that was killed does not say until when the programs lived.
+        let told = presents.iter().map(|of| of.epoch_nanos).filter(|_| capture.end().is_none());
+        let times = (told.max().unwrap_or(0), u64::MAX);
+        Self::at_end_of(&recording, (replay, core, tables), problems, times, (options, see)).map(Some)
     }
 
     /// Ends what was read of a capture at these times: at least, and at most.
