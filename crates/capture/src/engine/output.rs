@@ -116,8 +116,7 @@ impl<'o> Output<'o> {
             looked: None,
         };
         output.set_limit();
-        let begun = output.describe_at_begin().and_then(|()| output.look_at_begin());
-        if let Err(error) = begun {
+        if let Err(error) = output.describe_at_begin() {
             let error = output.named(error);
             output.sink.discard_current();
             return Err(error);
@@ -420,9 +419,9 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Begins the first file with what the tables of the present show, before any ring is read: so readers know what
-    /// was open whose begin is overwritten.
-    fn look_at_begin(&mut self) -> Result<(), CaptureError> {
+    /// Writes what the tables of the present show into the first file, before all events: so readers know what was open
+    /// whose begin is overwritten. Meanwhile the rings are read.
+    pub(crate) fn look_at_begin(&mut self) -> Result<(), CaptureError> {
         // A batch has them at its end.
         if !self.sink.wants_all_tables() || !self.look() {
             return Ok(());

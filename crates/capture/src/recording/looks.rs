@@ -135,7 +135,9 @@ impl RecordingReplay {
     /// Takes the looks that the stream has reached: what they have shown was open then, whatever was lost before.
     #[cold]
     pub(super) fn take_looks(&mut self, until_nanos: u64, to: &mut impl ReplayConsumer) {
-        while let Some(look) = self.looks.next.pop_front_if(|look| look.nanos() <= until_nanos) {
+        while self.looks.next.front().is_some_and(|look| look.nanos() <= until_nanos)
+            && let Some(look) = self.looks.next.pop_front()
+        {
             self.see_open(&look, look.nanos(), to);
         }
         self.looks.next_nanos = self.looks.next.front().map(Look::nanos);
