@@ -13,6 +13,7 @@
 //! | `reader` | reading the tables of another process |
 //! | `models` | models of the cells (`tests/models`) |
 //! | `present` | what they show, and their image in captures |
+//! | `saved` | the file beside a snapshot |
 
 mod file;
 // The tables are those of perf recorders.
@@ -27,6 +28,8 @@ mod pair;
 mod present;
 #[cfg(feature = "tracing")]
 mod reader;
+#[cfg(feature = "tracing")]
+mod saved;
 #[cfg(feature = "tracing")]
 mod span_cell;
 #[cfg(feature = "tracing")]
@@ -43,6 +46,7 @@ pub use {
     lock_cell::LockCell,
     present::{Present, Untabled, span_index},
     reader::NowReader,
+    saved::save_tables,
     span_cell::{Presence, SpanCell},
     task_cell::{TaskCell, TaskPhase, Wake},
     thread_cell::ThreadCell,

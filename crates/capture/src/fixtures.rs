@@ -293,6 +293,10 @@ impl CaptureFixture {
     }
 
     /// Adds a block of entries of tables, as they stand in a file.
+    pub fn look(&mut self, ring: u32, nanos: u64, image: &[u8]) {
+        self.writer.present(ring, nanos, image).unwrap();
+    }
+
     pub fn tables(&mut self, bytes: &[u8], entries: u64) {
         self.writer.tables(bytes, entries).unwrap();
     }

@@ -6,8 +6,9 @@ use crate::args::ring_args::RingArgs;
 use crate::input::patterns::is_pattern;
 use crate::text::format::{bytes, content_name, counted, events, grouped, one_line, were};
 use crate::text::paint::{DIM, WARNING};
+use eventring::now::{NowReader, now_path, remove_dead_tables, save_tables};
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
-use eventring_capture::ReadFiles;
+use eventring_capture::{OutputKind, ReadFiles};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -62,6 +63,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let mut read = ReadFiles::default();
     read.add_ring(&reader);
+    // A part of the events that ends before has another end than the tables tell of.
+    let tables = NowReader::open_beside(&reader).ok().flatten().filter(|_| args.to.is_none());
     let summary = if output::is_stdout(&output) {
         if args.json {
             return Exit::Usage.fail("--json and `--output -` both want stdout; give a file");
@@ -70,7 +73,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         to_stdout(&reader, &options)?
     } else {
         let target = output::look(&output, args.force)?;
-        output::write_whole((&output, target), args.force, &read, |file| to_file(&reader, &output, file, &options))?
+        let has_tables = tables.is_some() && matches!(target, OutputKind::File);
+        if has_tables {
+            output::look(&now_path(&output), args.force)?;
+        }
+        let image = tables.filter(|_| has_tables).map(|tables| tables.image(|_| None));
+        let saved = output::write_whole((&output, target), args.force, &read, |file| {
+            to_file(&reader, &output, file, &options)
+        })?;
+        save_beside(&reader, image.as_deref(), (&output, args.force), &saved, &read)?;
+        saved
     };
     let last = reader.info().last_seqno;
     if let Some(from) = args.from.filter(|from| summary.events == 0 && *from > last) {
@@ -135,6 +147,25 @@ fn to_file(reader: &Reader, output: &Path, file: &File, options: &SnapshotOption
             Exit::NoSpace => failure.and("free some there, or choose a directory with more").into(),
             _ => failure.into(),
         }
+    })
+}
+
+/// Saves what the tables of the present show beside the snapshot, where readers look for them. Those of an earlier
+/// snapshot of this recorder are removed.
+fn save_beside(
+    reader: &Reader,
+    image: Option<&[u8]>,
+    (output, force): (&Path, bool),
+    saved: &SnapshotSummary,
+    read: &ReadFiles,
+) -> anyhow::Result<()> {
+    let Some(group) = reader.info().extension.map(|extension| extension.shard_group) else { return Ok(()) };
+    remove_dead_tables(output, group);
+    let Some(image) = image else { return Ok(()) };
+    let beside = now_path(output);
+    let lost = saved.last_seqno.saturating_sub(saved.events);
+    output::write_whole((&beside, OutputKind::File), force, read, |file| {
+        save_tables(image, group, lost, file).map_err(|error| Failure::writing(&beside, &error).into())
     })
 }
 

@@ -9,6 +9,7 @@ use super::state::LiveState;
 use super::tabled::Tabled;
 use super::tables::PresentTables;
 use super::task_phases::TaskPhase;
+use eventring::now::Present;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{RawRecord, Span, SpanStep};
@@ -182,6 +183,10 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
             SpanOver::Remaining => {}
         }
         self.also.span(process, over, state)
+    }
+
+    fn looked(&mut self, process: usize, present: &Present, epoch_nanos: u64) {
+        self.core.tasks.iter_mut().for_each(|tasks| tasks.look(process, present, epoch_nanos));
     }
 
     fn process_end(&mut self, process: usize) -> io::Result<()> {

@@ -7,7 +7,6 @@ use super::core::{LiveConsumer, LiveCore, replay};
 use super::observation::Observation;
 use super::rings::{Live, LiveProgress, See, Watchers};
 use super::state::LiveState;
-use super::tables::state_of;
 use eventring::now::{NowReader, Present, SpanCell};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{PresentRecord, RecordingReplay, ReplayConsumer, RingEntries};
@@ -80,7 +79,7 @@ impl Sought<'_> {
             && let Some(task) = now.task(span.id)
         {
             let (does, since_nanos) = task.phase(span);
-            let same = ages.phases.iter().filter(|(state, _)| *state == state_of(does));
+            let same = ages.phases.iter().filter(|(state, _)| *state == does.into());
             is_found |= same.filter(|(_, age)| self.has_reached(since_nanos, *age)).count() > 0;
         }
         is_found

@@ -47,6 +47,13 @@ impl SpanOrder {
         }
     }
 
+    /// Sorts the spans by what is known of their beginnings now: those of tables came first.
+    pub(super) fn sort(&mut self, replay: &SpanReplay) {
+        let begun = |id: SpanId| replay.get(id).map_or(0, eventring::tracing::Span::start_epoch_nanos);
+        self.spans.iter_mut().for_each(|(nanos, id)| *nanos = begun(*id));
+        self.spans.make_contiguous().sort_by_key(|(nanos, _)| *nanos);
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.spans.len()

@@ -137,6 +137,14 @@ impl Live {
         core.grow(entries.tables());
         let see = &mut see;
         let until = epoch_nanos.unwrap_or(u64::MAX);
+        let nobody = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
+        replay.begin(
+            capture,
+            &mut entries,
+            (&mut LiveConsumer { core: &mut core, see: nobody, also: &mut () }, true),
+        )?;
+        // What tables have shown is no event of the capture.
+        core.series.restart(0, 0);
         let mut is_cut = false;
         while let Some(entry) = entries.next_entry() {
             is_cut = entry.epoch_nanos().is_some_and(|nanos| nanos > until);
@@ -146,6 +154,9 @@ impl Live {
             let mut consumer = LiveConsumer { core: &mut core, see, also: &mut () };
             replay.step(&entry, &mut consumer).map_err(write_error)?;
         }
+        let replays = replay.state(entries.tables()).replays;
+        core.processes.iter_mut().zip(replays).for_each(|(process, replay)| process.order.sort(replay));
+        replay.end_looks(&mut LiveConsumer { core: &mut core, see: &mut *see, also: &mut () });
         let problems = capture.problems().iter().chain(entries.problems()).cloned().collect();
         let end_nanos = if is_cut { until } else { 0 };
         Self::at_end_of(&recording, (replay, core, entries.into_tables()), problems, (end_nanos, until), (options, see))
@@ -169,13 +180,16 @@ impl Live {
         let tables = recording.entries().into_tables();
         replay.grow(&tables);
         core.grow(&tables);
+        // A capture that was killed does not say until when the programs lived.
+        let told = presents.iter().map(|of| of.epoch_nanos).filter(|_| capture.end().is_none()).max();
         for of in presents {
             core.show(of.ring, &tables, (TabledSpans::of_capture(of.present, options.open_spans_max), 0));
         }
-        let last_nanos = core.processes.iter().map(|process| process.last_nanos).max().unwrap_or(0);
+        let last_nanos = core.processes.iter().map(|process| process.last_nanos).max().max(told).unwrap_or(0);
         let see = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
         let problems = capture.problems().to_vec();
-        Self::at_end_of(&recording, (replay, core, tables), problems, (last_nanos, u64::MAX), (options, see)).map(Some)
+        let times = (last_nanos, u64::MAX);
+        Self::at_end_of(&recording, (replay, core, tables), problems, times, (options, see)).map(Some)
     }
 
     /// Ends what was read of a capture at these times: at least, and at most.

@@ -1,6 +1,6 @@
 //! The tables of the present of the programs whose rings are read.
 
-use eventring::now::{NowReader, TaskPhase};
+use eventring::now::NowReader;
 use eventring::reader::{Reader, SetRing};
 use eventring_capture::recording::RingEntries;
 use eventring_tasks::{Phase, TaskState};
@@ -68,16 +68,8 @@ impl PresentTables {
             let (span, task) = now.span(id).zip(now.task(id))?;
             let (state, _) = task.phase(&span);
             // A later poll has ended what was seen.
-            Some(state_of(state) == phase.state && task.polled_epoch_nanos <= phase.since_epoch_nanos)
+            Some(TaskState::from(state) == phase.state && task.polled_epoch_nanos <= phase.since_epoch_nanos)
         };
         Some(self.of_process(process)?.any(|now| is_same(now).unwrap_or(false)))
-    }
-}
-
-pub(super) fn state_of(phase: TaskPhase) -> TaskState {
-    match phase {
-        TaskPhase::Running => TaskState::Running,
-        TaskPhase::Woken => TaskState::Woken,
-        TaskPhase::Idle => TaskState::Idle,
     }
 }

@@ -57,7 +57,8 @@ pub(super) struct TailState {
 }
 
 /// The parts of spans that have columns.
-pub(super) const SPAN_PARTS: SpanParts = SpanParts { fields: true, self_times: false, remaining: true };
+pub(super) const SPAN_PARTS: SpanParts =
+    SpanParts { fields: true, self_times: false, remaining: true, presents: false };
 /// The names of the tables of other records.
 const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
 

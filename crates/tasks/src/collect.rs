@@ -9,9 +9,10 @@ use super::present::PresentTasks;
 use super::seen::{TARGET, number};
 use super::task::Tally;
 use super::{Question, TaskState};
+use eventring::now::Present;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, RawRecord, SpanId, SpanStep, ThreadKey};
-use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayConsumer, ReplayState};
+use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayConsumer, ReplayState, SpanParts};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
@@ -120,7 +121,7 @@ impl Collector {
             task.map(|task| task.more.name.clone()).unwrap_or_default()
         };
         let is_shared = fields.get("mode").is_some_and(|mode| mode.to_string() == "read");
-        let turn = Turn { lock, task, is_shared, since_nanos: nanos };
+        let turn = Turn { lock, task, is_shared, since_nanos: nanos, told_nanos: nanos };
         match &*site.name {
             "lock_wait" => locks.wait(guard, turn),
             "lock_held" => {
@@ -144,6 +145,21 @@ fn pid(state: ReplayState<'_>, process: usize) -> u32 {
 }
 
 impl ReplayConsumer for Collector {
+    fn parts(&self) -> SpanParts {
+        SpanParts { presents: true, ..SpanParts::default() }
+    }
+
+    fn looked(&mut self, process: usize, present: &Present, epoch_nanos: u64) {
+        self.open.look(process, present, epoch_nanos);
+        // Nobody knows which thread has recorded it.
+        let unwakeable = present.tasks.iter().filter(|task| task.is_unwakeable);
+        for id in unwakeable.filter_map(|task| SpanId::new(task.id)) {
+            self.open.get_mut(process, id).into_iter().for_each(|task| task.more.is_unwakeable = true);
+        }
+        let guards = present.locks.iter().map(|lock| lock.guard);
+        self.locks.get_mut(&process).into_iter().for_each(|locks| locks.look(guards.clone(), epoch_nanos));
+    }
+
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let change = self.open.entry(entry, step, state);
         if let EntryContent::Perf { recorder, record, catalog } = &entry.content {

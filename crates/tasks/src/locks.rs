@@ -12,6 +12,8 @@ pub(crate) struct Turn {
     pub(crate) is_shared: bool,
     /// When the wait began, or the lock was got.
     pub(crate) since_nanos: u64,
+    /// The last time at which it was known.
+    pub(crate) told_nanos: u64,
 }
 
 /// The largest number of locks whose last holders are known.
@@ -78,6 +80,14 @@ impl Locks {
         self.freed.insert(turn.lock, Freed { task: turn.task, name, epoch_nanos });
     }
 
+    /// Takes what tables have shown at a time: these waits and guards.
+    pub(crate) fn look(&mut self, guards: impl Iterator<Item = u64>, epoch_nanos: u64) {
+        for guard in guards {
+            let turns = [self.held.get_mut(&guard), self.waiting.get_mut(&guard)];
+            turns.into_iter().flatten().for_each(|turn| turn.told_nanos = turn.told_nanos.max(epoch_nanos));
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.held.len() + self.waiting.len() + self.freed.len()
     }
@@ -88,7 +98,7 @@ impl Locks {
     /// first wait. Its task is woken then. If it is idle all the same, it does not poll the wait: nobody gets the lock.
     /// A lock is free if it was freed, and nothing can be lost since: of one without a holder, the holder may be lost.
     pub(crate) fn stuck(&self, known_since: impl Fn(u64, u64) -> Known) -> Stuck {
-        let known = |turn: &Turn| turn.task.map_or(Known::Nothing, |task| known_since(task, turn.since_nanos));
+        let known = |turn: &Turn| turn.task.map_or(Known::Nothing, |task| known_since(task, turn.told_nanos));
         let is_given = |turn: &Turn| {
             let freed = self.freed.get(&turn.lock).zip(turn.task);
             known(turn) == Known::IsIdle
@@ -162,7 +172,7 @@ mod tests {
     use super::*;
 
     fn turn(lock: u64, task: u64) -> Turn {
-        Turn { lock, task: Some(task), is_shared: false, since_nanos: 0 }
+        Turn { lock, task: Some(task), is_shared: false, since_nanos: 0, told_nanos: 0 }
     }
 
     fn shared(lock: u64, task: u64) -> Turn {
@@ -266,7 +276,7 @@ mod tests {
     fn who_freed_a_lock_last_is_named_unless_it_is_the_one_that_waited() {
         let mut locks = Locks::default();
         locks.hold(1, turn(1, 7));
-        locks.wait(2, Turn { since_nanos: 5, ..turn(1, 8) });
+        locks.wait(2, Turn { since_nanos: 5, told_nanos: 5, ..turn(1, 8) });
         locks.free(1, 0, |task| task.to_string());
         assert_eq!(locks.hold(2, turn(1, 8)), Some((5, "7")));
         locks.wait(3, turn(1, 8));

@@ -3,9 +3,11 @@
 use super::losses::Losses;
 use super::phase::{Phase, TaskState};
 use super::seen::{TARGET, is_task};
+use eventring::now::{Present, SpanCell};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// The number of tasks up to which those stay whose span the replay has given up.
@@ -185,6 +187,19 @@ impl<T: Default> OfProcess<T> {
 }
 
 impl<T> OpenTasks<T> {
+    /// Takes what tables of the present have shown at a time: a task that did what the events say is known to have done
+    /// it then, whatever was lost before.
+    pub fn look(&mut self, process: usize, present: &Present, epoch_nanos: u64) {
+        let Some(of_process) = self.processes.get_mut(process) else { return };
+        let spans: HashMap<u64, &SpanCell> = present.spans.iter().map(|span| (span.id, span)).collect();
+        for cell in &present.tasks {
+            let task = SpanId::new(cell.id).and_then(|id| of_process.tasks.get_mut(&id));
+            let does = spans.get(&cell.id).map(|span| cell.phase(span).0.into());
+            let same = task.filter(|task| Some(task.phase.state) == does);
+            same.into_iter().for_each(|task| task.phase.told_nanos = task.phase.told_nanos.max(epoch_nanos));
+        }
+    }
+
     /// Returns a task of a process.
     #[must_use]
     pub fn get(&self, process: usize, id: SpanId) -> Option<&OpenTask<T>> {

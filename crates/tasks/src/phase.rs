@@ -1,5 +1,7 @@
 //! What a task does, and since when.
 
+use eventring::now::TaskPhase;
+
 /// What a task does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskState {
@@ -46,6 +48,16 @@ impl TaskState {
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled | Self::Panicked | Self::Ended)
+    }
+}
+
+impl From<TaskPhase> for TaskState {
+    fn from(phase: TaskPhase) -> Self {
+        match phase {
+            TaskPhase::Running => Self::Running,
+            TaskPhase::Woken => Self::Woken,
+            TaskPhase::Idle => Self::Idle,
+        }
     }
 }
 

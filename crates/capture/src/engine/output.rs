@@ -17,11 +17,15 @@ use crate::format::write::{CaptureWriter, RingCounts, block_bytes_max};
 use crate::recording::FieldsInRings;
 use eventring::recorder::Clock;
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The least free room, in bytes, for another block of events in a file with a size limit. A file with less room is
 /// full. Without this bound, the last blocks before the limit would become smaller and smaller.
 const LAST_BLOCK_BYTES: usize = 1024;
+/// A file begins with an image of tables of the present if it has room for so many.
+const BEGIN_SHARE: usize = 8;
+/// The time between two batches with images of tables.
+const BATCH_PAUSE: Duration = Duration::from_secs(10);
 
 /// The files of a capture, and the file that is being written.
 pub(crate) struct Output<'o> {
@@ -62,6 +66,17 @@ pub(crate) struct Output<'o> {
     pub(crate) removable: VecDeque<(CaptureStats, u64)>,
     pub(crate) removed_files: u32,
     pub(crate) removed_bytes: u64,
+    /// What was seen in the tables of the present at the end of the file before, or is seen at the begin of this one.
+    looks: Vec<Look>,
+    /// The time of the last look for a batch, and whether the batch had room for it.
+    looked: Option<(Instant, bool)>,
+}
+
+/// An image of the tables of the present of a recorder.
+struct Look {
+    shard0: u32,
+    epoch_nanos: u64,
+    image: Vec<u8>,
 }
 
 impl<'o> Output<'o> {
@@ -97,6 +112,8 @@ impl<'o> Output<'o> {
             removable: VecDeque::new(),
             removed_files: 0,
             removed_bytes: 0,
+            looks: Vec::new(),
+            looked: None,
         };
         output.set_limit();
         if let Err(error) = output.describe_at_begin() {
@@ -287,6 +304,8 @@ impl<'o> Output<'o> {
         self.count_removed();
         self.describe_at_begin()?;
         self.collect_tables(None)?;
+        // What was true when the file before ended is true now.
+        self.write_looks(BEGIN_SHARE)?;
         Ok(true)
     }
 
@@ -329,13 +348,17 @@ impl<'o> Output<'o> {
             (false, None) => return Ok(()),
             (false, needed) => needed,
         };
+        self.put_new_tables(needed);
+        // The entries of all recorders together may be too large for one block.
+        if self.tables.len() > PAYLOAD_BYTES_MAX / 2 { self.write_tables() } else { Ok(()) }
+    }
+
+    fn put_new_tables(&mut self, needed: Option<&FilterBits>) {
         for recorder in &mut self.recorders {
             if let Some(shard0) = &self.rings[recorder.shard0 as usize].reader {
                 self.table_entries += recorder.tables.put_new(&mut self.tables, recorder.shard0, shard0, needed);
             }
         }
-        // The entries of all recorders together may be too large for one block.
-        if self.tables.len() > PAYLOAD_BYTES_MAX / 2 { self.write_tables() } else { Ok(()) }
     }
 
     /// Collects the blocks to which the execution events of a part belong.
@@ -379,7 +402,7 @@ impl<'o> Output<'o> {
                 ring.stats.close(reader);
             }
         }
-        self.write_presents()?;
+        self.look_at_end(reason)?;
         let rings = self.rings[..self.described].iter().map(|ring| ring.stats.clone()).collect();
         let stats = CaptureStats { rings };
         self.finished.add(&stats);
@@ -396,15 +419,46 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Writes what the recorders' tables of the present show, as far as there is room. A batch has none, and neither has
-    /// a capture of some of the events.
-    fn write_presents(&mut self) -> Result<(), CaptureError> {
-        if !self.sink.wants_all_tables() || !self.options.filter.keeps_all() {
+    /// Writes what the tables of the present show into the first file, before all events: so readers know what was open
+    /// whose begin is overwritten. Meanwhile the rings are read.
+    pub(crate) fn look_at_begin(&mut self) -> Result<(), CaptureError> {
+        // A batch has them at its end.
+        if !self.sink.wants_all_tables() || !self.look() {
             return Ok(());
         }
-        for index in 0..self.recorders.len() {
-            let SourceRecorder { shard0, now: Some(now), .. } = &self.recorders[index] else { continue };
-            let (shard0, epoch_nanos) = (*shard0, Clock::global().now_epoch_nanos());
+        self.collect_tables(None)?;
+        self.write_looks(BEGIN_SHARE).map(drop)
+    }
+
+    /// Looks at the tables of the present at the end of a file. Batches have them if readers need them: the first and
+    /// the last one, those that state losses, and now and then one, because a receiver may begin a file with any.
+    fn look_at_end(&mut self, reason: EndReason) -> Result<(), CaptureError> {
+        if self.sink.wants_all_tables() {
+            self.look();
+            return self.write_looks(1).map(drop);
+        }
+        let has_losses = self.rings.iter().any(|ring| ring.stats.lost() > 0);
+        let is_due = self.looked.is_none_or(|(at, has_room)| {
+            let pause = if has_losses || !has_room { BATCH_PAUSE / 10 } else { BATCH_PAUSE };
+            reason != EndReason::Rotated || at.elapsed() >= pause
+        });
+        if self.options.start.host.is_some() && is_due && self.look() {
+            self.put_new_tables(None);
+            self.looked = Some((Instant::now(), self.write_looks(1)?));
+            // Names that found no room are of no use in the next batch.
+            (self.table_entries, self.tables) = (0, Vec::new());
+        }
+        Ok(())
+    }
+
+    /// Looks at the tables of the present of all recorders. Returns false if there are none, or if only some of the
+    /// events are captured.
+    fn look(&mut self) -> bool {
+        self.looks.clear();
+        let recorders = self.recorders.iter().filter(|_| self.options.filter.keeps_all());
+        for SourceRecorder { shard0, now, .. } in recorders {
+            let (Some(now), shard0) = (now, *shard0) else { continue };
+            let epoch_nanos = Clock::global().now_epoch_nanos();
             if shard0 as usize >= self.described {
                 continue;
             }
@@ -415,11 +469,24 @@ impl<'o> Output<'o> {
             let shards = self.rings.iter().filter_map(|ring| Some((shard_of(ring)?, ring.reader.as_ref())));
             let mut fields = FieldsInRings::new(shards.chain([(0, self.rings[shard0 as usize].reader.as_ref())]));
             let image = now.image(|span| fields.of(span));
-            if image.len() as u64 <= BLOCK_BYTES_MAX && self.has_room(image.len()) {
-                self.writer.present(shard0, epoch_nanos, &image)?;
+            self.looks.push(Look { shard0, epoch_nanos, image });
+        }
+        !self.looks.is_empty()
+    }
+
+    /// Writes what was seen, after the names that it needs, if `share` times as much has room. Returns false if not.
+    fn write_looks(&mut self, share: usize) -> Result<bool, CaptureError> {
+        let mut has_room = true;
+        for at in 0..self.looks.len() {
+            let bytes = self.looks[at].image.len();
+            has_room = bytes as u64 <= BLOCK_BYTES_MAX && self.has_room(bytes.saturating_mul(share));
+            if has_room {
+                self.write_tables()?;
+                let Look { shard0, epoch_nanos, image } = &self.looks[at];
+                self.writer.present(*shard0, *epoch_nanos, image)?;
             }
         }
-        Ok(())
+        Ok(has_room)
     }
 
     /// Returns the number of bytes that were written so far, to the current file and to earlier files.

@@ -152,6 +152,10 @@ impl<'o> Capture<'o> {
         let mut next_tick = Instant::now();
         let mut waiting: BTreeMap<u64, Message> = BTreeMap::new();
         let mut next_number = 0;
+        // One that ends now has the tables at its end.
+        if !is_stopping {
+            self.output.look_at_begin()?;
+        }
         self.ask_for_rings(&channels.requests);
         loop {
             let now = Instant::now();

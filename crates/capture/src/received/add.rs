@@ -13,6 +13,7 @@ use crate::format::stats::RingStats;
 use crate::format::tables;
 use crate::read::file::CaptureFile;
 use crate::sinks::batches::{NAME_BYTES_MAX, is_name};
+use eventring::now::Present;
 use eventring::reader::{Gap, GapCause};
 use std::collections::HashSet;
 
@@ -54,6 +55,12 @@ impl ReceivedCapture {
                 Some(_) => self.copy(batch, block, *index)?,
                 None => self.add_rest(batch, block, *index)?,
             }
+        }
+        // A look of a batch that is new is one of the file.
+        let looks = batch.blocks.iter().filter(|_| added.iter().any(Option::is_some));
+        for block in looks.filter(|block| block.header.kind == BlockKind::Present) {
+            let Some(ring) = indices.get(block.header.ring as usize).copied() else { continue };
+            self.writer.copied(BlockHeader { ring, ..block.header }, &block::stored(&batch.file, block)?)?;
         }
         for ((index, stats), of_batch) in indices.iter().zip(added).zip(&end.stats.rings) {
             let ring = &mut self.rings[*index as usize];
@@ -111,6 +118,14 @@ impl ReceivedCapture {
         // Opening the batch has decoded its tables, as every reader of the file will.
         if !batch.problems.is_empty() {
             return Err(damaged("an entry of its tables of call sites, threads or blocks is damaged"));
+        }
+        let mut looks = batch.blocks.iter().filter(|block| block.header.kind == BlockKind::Present);
+        if let Some(look) = looks.next() {
+            let is_whole = Present::of_image(&block::content(&batch.file, look)?).is_some();
+            // It has one recorder, whose shard 0 comes first.
+            if !is_whole || look.header.ring != 0 || looks.next().is_some() {
+                return Err(damaged("what it says of open spans and tasks is damaged, or is there twice"));
+            }
         }
         let mut held: Vec<HeldSeqnos> = batch.rings.iter().map(HeldSeqnos::of_ring).collect();
         for block in batch.blocks.iter().filter(|block| block.header.kind == BlockKind::Events) {

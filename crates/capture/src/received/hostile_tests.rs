@@ -175,6 +175,22 @@ fn a_damaged_entry_of_any_kind_is_refused_with_its_whole_batch() {
     assert_eq!((at, kinds), (whole.len(), 3));
 }
 
+#[test]
+fn a_look_that_is_damaged_or_there_twice_or_of_no_recorder_is_refused_with_its_batch() {
+    let damage = |looks: &[(u32, usize)]| {
+        let mut made = CaptureFixture::new();
+        looks.iter().for_each(|(ring, bytes)| made.look(*ring, 2000, &vec![0; *bytes]));
+        made.event(1, 20, 1060, [1, 0, 0, 0], b"");
+        let mut batch = made.open();
+        batch.rings.iter_mut().for_each(|ring| ring.host = "h".into());
+        damage_after(&batch)
+    };
+    assert_eq!(damage(&[(0, 72)]), Some(Vec::new()));
+    for refused in [&[(0, 71)][..], &[(0, 80)], &[(0, 72), (0, 72)], &[(1, 72)], &[(7, 72)]] {
+        assert_eq!(damage(refused), None, "{refused:?}");
+    }
+}
+
 /// Claims of a batch about its own rings, which nobody can know to be wrong.
 #[test]
 fn what_cannot_be_checked_changes_only_the_ring_of_the_batch_itself() {

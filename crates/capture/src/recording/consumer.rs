@@ -1,6 +1,7 @@
 //! The interface of the consumers of a replay.
 
 use super::{RecordingEntry, RecordingTables};
+use eventring::now::Present;
 use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
 use std::io;
 
@@ -50,6 +51,9 @@ pub trait ReplayConsumer {
         Ok(())
     }
 
+    /// Takes what tables of the present of a process have shown at a time that the stream has reached, or at its end.
+    fn looked(&mut self, _process: usize, _: &Present, _epoch_nanos: u64) {}
+
     /// Returns an estimate of the bytes that the consumer keeps in memory at present.
     #[inline]
     fn kept_bytes(&self) -> u64 {
@@ -74,6 +78,8 @@ pub struct SpanParts {
     pub self_times: bool,
     /// The spans that are not over at the end, and their counts.
     pub remaining: bool,
+    /// The records that show what was open when a capture began, and whose events it has not.
+    pub presents: bool,
 }
 
 /// The way in which a span is over.

@@ -13,6 +13,7 @@
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
 //! | `present`, `fields_in_rings` | tables of the present, as records |
 //! | `tabled` | the open spans in tables of the present, a million of them in little time |
+//! | `looks` | what they have shown while a capture was made |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
 //! | `payloads` | counts of events that have lost their payload |
@@ -22,6 +23,7 @@ mod consumer;
 mod counts;
 mod descriptions;
 mod fields_in_rings;
+mod looks;
 mod memory_limit;
 mod of_capture;
 mod of_rings;

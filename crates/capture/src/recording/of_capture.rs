@@ -20,7 +20,7 @@ pub struct CaptureRecording<'c> {
 /// The entries of a recording in the order of time. Each entry borrows its payload until the next entry is read.
 pub struct CaptureEntries {
     events: CaptureEvents,
-    tables: RecordingTables,
+    pub(super) tables: RecordingTables,
     /// The counts of lost payloads, by ring.
     payload_losses: Vec<PayloadLosses>,
     memory_limit: MemoryLimit,

@@ -26,6 +26,8 @@ pub struct PresentRecord {
     /// The same without the type: no ring has this event.
     no_event: Descriptor,
     payload: Vec<u8>,
+    /// The shard to whose losses it belongs. Where nothing is lost, it is always 0.
+    pub(super) shard: u32,
 }
 
 impl PresentRecord {
@@ -36,7 +38,7 @@ impl PresentRecord {
             content_ext: ext.to_words(),
             ..Descriptor::default()
         };
-        Self { descriptor: Descriptor { event_type: event as u16, ..no_event }, no_event, payload }
+        Self { descriptor: Descriptor { event_type: event as u16, ..no_event }, no_event, payload, shard: 0 }
     }
 
     /// Returns the time, in nanoseconds since the epoch.
@@ -61,7 +63,7 @@ impl PresentRecord {
 
     /// Returns the record. It does not count as an event that was read.
     fn record(&self, catalog: &mut Catalog) -> RawRecord<'_> {
-        let mut record = RawRecord::new(catalog, 0, &self.descriptor, PayloadRead::Valid(&self.payload));
+        let mut record = RawRecord::new(catalog, self.shard, &self.descriptor, PayloadRead::Valid(&self.payload));
         record.descriptor = &self.no_event;
         record
     }

@@ -3,6 +3,7 @@
 
 use super::consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
 use super::counts::ReplayCounts;
+use super::looks::Looks;
 use super::self_times::SelfTimes;
 use super::{CaptureEntries, CaptureRecording, EntryContent, RecordingEntry, RecordingTables};
 use crate::CaptureError;
@@ -32,11 +33,12 @@ pub enum ReplayBounds {
 pub struct RecordingReplay {
     parts: SpanParts,
     bounds: ReplayBounds,
-    replays: Vec<SpanReplay>,
+    pub(super) replays: Vec<SpanReplay>,
     /// The self times of each process's spans; empty if nobody needs them.
     self_times: Vec<SelfTimes>,
     /// The counts so far. The time that the stream has reached is that of the last event, or a later one.
-    counts: ReplayCounts,
+    pub(super) counts: ReplayCounts,
+    pub(super) looks: Looks,
     /// The bytes of the events since the memory was checked.
     unchecked_bytes: usize,
     /// The time of the last search for spans whose close was lost.
@@ -52,6 +54,7 @@ impl RecordingReplay {
             replays: Vec::new(),
             self_times: Vec::new(),
             counts: ReplayCounts { first_nanos: u64::MAX, ..ReplayCounts::default() },
+            looks: Looks::default(),
             unchecked_bytes: 0,
             lost_spans_nanos: 0,
         }
@@ -144,11 +147,24 @@ impl RecordingReplay {
                 return to.entry(entry, &step, self.state(entry.tables));
             }
         };
+        if self.looks.next_nanos.is_some_and(|next| next <= nanos) {
+            self.take_looks(nanos, to);
+        }
         let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
         (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
         self.unchecked_bytes += size_of::<RecordingEntry<'_>>() + payload.valid().map_or(0, <[u8]>::len);
         to.entry(entry, &step, self.state(entry.tables))?;
         self.take_closed(process, entry.tables, to)
+    }
+
+    /// Takes the begin of a span, of which the consumer is not told.
+    pub(super) fn learn(&mut self, process: usize, entry: &RecordingEntry<'_>) {
+        let EntryContent::Perf { recorder, record, catalog } = &entry.content else { return };
+        if let (Some(PerfEvent::SpanNew), Some(replay)) = (record.event, self.replays.get_mut(process)) {
+            let step = replay.push_raw(*recorder, record, catalog);
+            let self_times = self.self_times.get_mut(process);
+            self_times.into_iter().for_each(|it| it.record(record, &step, replay));
+        }
     }
 
     /// Takes the entries of a capture. What was kept before does not count against the memory that they may take.
@@ -366,7 +382,10 @@ pub fn replay_capture(
 ) -> Result<ReplayCounts, CaptureError> {
     let mut replay = RecordingReplay::new(to.parts(), ReplayBounds::Refuse);
     let mut entries = recording.entries();
+    let tells = to.parts().presents;
+    replay.begin(recording.capture, &mut entries, (&mut *to, tells))?;
     replay.drive(&mut entries, to)?;
+    replay.end_looks(to);
     let last_nanos = replay.counts.last_nanos;
     let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
     let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();

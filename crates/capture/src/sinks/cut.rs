@@ -141,6 +141,7 @@ impl<'c> Cutter<'c> {
             });
         }
         self.write_tables(&mut writer)?;
+        self.write_looks(&mut writer)?;
         self.write_events(&mut writer, rings, &begins, &mut stats)?;
         for (index, ring) in stats.iter_mut().enumerate() {
             let last = ends.and_then(|end| end.stats.rings.get(index)).map_or(0, |end| end.last_seqno);
@@ -269,6 +270,18 @@ impl<'c> Cutter<'c> {
             encoder.encode(&records, &part, &layouts[index], &mut encoded).map_err(no_encoding)?;
             writer.events(&records, &part, &encoded, &mut keys[index])?;
             stats[index].count(&records, &part);
+        }
+        Ok(())
+    }
+
+    /// Writes the first look of the time at the tables of the present of each recorder.
+    fn write_looks(&self, writer: &mut CaptureWriter) -> Result<(), CaptureError> {
+        let mut known: HashSet<u32> = HashSet::new();
+        for (file, block) in self.captures.iter().flat_map(|file| file.blocks.iter().map(move |block| (file, block))) {
+            let is_in_time = (self.from..=self.to).contains(&block.header.last_nanos);
+            if block.header.kind == BlockKind::Present && is_in_time && known.insert(block.header.ring) {
+                writer.copied(block.header, &block::stored(&file.file, block)?)?;
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Tests that read whole, truncated, damaged and hostile files.
 
 mod batch_filter;
+mod looks;
 mod selection;
 
 use crate::fixtures::{CaptureFixture, SHARD_1};

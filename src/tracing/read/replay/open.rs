@@ -62,6 +62,15 @@ impl SpanReplay {
         self.losses.of_thread(slice.thread, now_epoch_nanos) > slice.last_seen_epoch_nanos
     }
 
+    /// Notes that a span was open at this time, and that this thread was in it, if it is known and has not closed: tables
+    /// of the present have shown it.
+    pub fn see_open(&mut self, id: SpanId, inside: Option<ThreadKey>, epoch_nanos: u64) {
+        if let Some(span) = self.spans.get_mut(&id).filter(|span| span.is_open()) {
+            span.see(epoch_nanos);
+            inside.iter().for_each(|thread| self.stacks.see_inside(*thread, id, epoch_nanos));
+        }
+    }
+
     /// Returns the number of spans that were seen since the replay began.
     pub fn spans_seen(&self) -> u64 {
         self.spans_seen

@@ -192,6 +192,14 @@ impl SpanStacks {
         }
     }
 
+    /// Notes that the thread was in `span` at that time, whatever it has entered since.
+    pub(super) fn see_inside(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) {
+        let slices = self.threads.get_mut(&thread).map(|stack| stack.slices.iter_mut());
+        slices.into_iter().flatten().filter(|slice| slice.span == span).for_each(|slice| {
+            slice.last_seen_epoch_nanos = slice.last_seen_epoch_nanos.max(epoch_nanos);
+        });
+    }
+
     /// Forgets a thread that has ended. If its stack still has slices, because their exits were lost or have not come
     /// yet, the thread is kept.
     pub(super) fn end_thread(&mut self, thread: ThreadKey) {

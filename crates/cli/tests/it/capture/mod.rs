@@ -1,3 +1,4 @@
+mod at_begin;
 mod files;
 mod filtered;
 mod hidden;

@@ -4,11 +4,15 @@
 use super::believed::check;
 use super::planted::{drops_its_waker, takes};
 use super::{named, recording, runtime, tasks};
-use crate::program::{argument, run};
+use crate::program::{Live, argument, run};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring_stress::child::place as handed_over;
 use eventring_stress::test_name;
 use eventring_tokio::sync::Mutex;
 use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +45,17 @@ fn floods() {
 
 fn plays_what_outlives_the_ring() {
     recording(SHIFTS);
+    outlives();
+}
+
+/// A snapshot holds one ring.
+fn plays_on_one_ring() {
+    let ring = PerfRecorder::builder().config(argument(&handed_over())).shifts(SHIFTS.0, SHIFTS.1).shards(1);
+    tracing::subscriber::set_global_default(RecorderSubscriber::new(ring.prefault(false).build().unwrap())).unwrap();
+    outlives();
+}
+
+fn outlives() {
     let runtime = runtime();
     let (locks, barrier) = (Arc::new([Mutex::new(0), Mutex::new(1), Mutex::new(2)]), Arc::new(Barrier::new(3)));
     for first in 0..3 {
@@ -88,6 +103,89 @@ fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ende
         let people = run(&["tasks", argument(ring), "--deadlocks"]);
         assert!(people.out.contains(" wait for locks that the next one holds"), "{people:?}");
         asks(ring);
+    });
+}
+
+/// Records on, with no end, after all that.
+fn plays_and_goes_on() {
+    plays_what_outlives_the_ring();
+    std::thread::spawn(|| {
+        loop {
+            info_span!("tick").in_scope(|| std::thread::sleep(Duration::from_millis(1)));
+        }
+    });
+}
+
+#[test]
+fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
+    let name = test_name!("a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show");
+    check(name, plays_and_goes_on, |ring| {
+        if ring.extension().is_some() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (file, cut) = (directory.path().join("t.evc"), directory.path().join("cut.evc"));
+        let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
+        let mut capture = Live::start(&["capture", argument(ring), "-o", argument(&file)]);
+        let mut lengths = 0;
+        // Events after those of the begin are in it, if the program lives.
+        while lengths < 3 {
+            let before = length();
+            std::thread::sleep(Duration::from_millis(300));
+            lengths += usize::from(length() > before || capture.child.try_wait().unwrap().is_some());
+        }
+        let _ = capture.child.kill();
+        capture.child.wait().unwrap();
+        // A capture of a dead program has ended.
+        std::fs::write(&cut, &std::fs::read(&file).unwrap()[..length() as usize - 40]).unwrap();
+        let told = run(&["tasks", argument(&cut), "--json"]);
+        let answer: Value = serde_json::from_str(&told.out).unwrap();
+        let lengths: BTreeSet<_> =
+            answer["deadlocks"].as_array().unwrap().iter().map(|cycle| cycle.as_array().unwrap().len()).collect();
+        assert_eq!(lengths, BTreeSet::from([1, 3]), "{answer:#}");
+        let idle = named(&answer, "idle")[0];
+        assert!(idle["state"] == "idle" && idle["span"].as_str().unwrap().ends_with("::for ever"), "{idle:#}");
+    });
+}
+
+#[test]
+fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do_not_show() {
+    let name = test_name!("a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do_not_show");
+    check(name, plays_on_one_ring, |ring| {
+        if ring.extension().is_some() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (saved, other) = (directory.path().join("shop.zst"), directory.path().join("part.zst"));
+        let save = |file: &Path, options: &[&str]| {
+            run(&[&["snapshot", argument(ring), "-o", argument(file)], options].concat()).code
+        };
+        assert_eq!(save(&saved, &[]), Some(0));
+        let beside = directory.path().join("shop.zst.now");
+        assert!(std::fs::metadata(&beside).unwrap().blocks() * 512 < 1 << 20);
+        let answer = tasks(&saved, &[]);
+        let lengths = |answer: &Value| {
+            let cycles = answer["deadlocks"].as_array().unwrap().iter().map(|cycle| cycle.as_array().unwrap().len());
+            cycles.collect::<BTreeSet<_>>()
+        };
+        assert_eq!(lengths(&answer), BTreeSet::from([1, 3]), "{answer:#}");
+        let idle = named(&answer, "idle")[0];
+        assert!(idle["span"].as_str().unwrap().ends_with("::for ever"), "{idle:#}");
+        let opened = run(&["open", argument(&saved), "--json"]).json();
+        let mut spans = opened["spans"].as_array().unwrap().iter();
+        let span = spans.find(|span| span["name"] == "for ever").unwrap();
+        let told = ["may_have_closed", "opened_before_window"].map(|of| &span[of]);
+        assert_eq!((told, &span["fields"]["why"]), ([&json!(false); 2], &json!("nobody knows")), "{span:#}");
+        let kinds = run(&["ask", argument(&saved), "--json"]).json()["flags"].to_string();
+        assert!(kinds.contains("task_deadlock"), "{kinds}");
+        // Both files are replaced, or none.
+        assert_eq!(save(&saved, &[]), Some(14));
+        std::fs::rename(&beside, directory.path().join("part.zst.now")).unwrap();
+        assert_eq!((save(&other, &[]), other.exists()), (Some(14), false));
+        // The events of another time have no tables.
+        assert_eq!((save(&saved, &["--force"]), beside.exists()), (Some(0), true));
+        assert_eq!((save(&saved, &["--force", "--to", "1000000000"]), beside.exists()), (Some(0), false));
+        assert_eq!(lengths(&tasks(&saved, &[])), BTreeSet::new());
     });
 }
 

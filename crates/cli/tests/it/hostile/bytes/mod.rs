@@ -247,6 +247,19 @@ pub fn capture(data: &[u8]) {
         let Some(item) = events.next() else { break };
         let _ = format!("{item:?}");
     }
+    // What tables of the present show in it, at the begin and at the end.
+    let options = eventring_live::LiveOptions::new().windows([]);
+    let begun = eventring_live::Live::of_capture(&capture, Some(1), &options).ok();
+    let ended = eventring_live::Live::of_captured_present(&capture, &options).ok().flatten();
+    for live in [begun, ended].into_iter().flatten() {
+        let _ = live
+            .state()
+            .open_spans()
+            .to_vec()
+            .iter()
+            .map(|span| format!("{} {}", span.name(), span.age_nanos()))
+            .count();
+    }
 }
 
 /// Treats the bytes as the file of a receiver, and as a message that is added to it. The first four bytes are the

@@ -1,0 +1,52 @@
+//! The file of a receiver shows what was open before the ring's window, also if its forwarder dies.
+
+use crate::broker::place::Place;
+use crate::program::{program, run};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tracing::info_span;
+
+/// Returns the spans that are certainly open in a file, with the number of their threads.
+fn open(file: &str) -> Vec<(String, usize)> {
+    let opened = run(&["open", file, "--json"]).json();
+    let sure = opened["spans"].as_array().unwrap().iter().filter(|span| span["may_have_closed"] == false);
+    let name = |span: &Value| {
+        assert_eq!((&span["opened_before_window"], &span["fields"]["port"]), (&false.into(), &80.into()), "{span:#}");
+        (span["name"].as_str().unwrap().to_owned(), span["threads"].as_array().unwrap().len())
+    };
+    sure.map(name).collect()
+}
+
+#[test]
+fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came_and_when_it_died() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("shop");
+    let builder = PerfRecorder::builder().config(Path::new(&ring)).shifts(15, 21).shards(2).prefault(false);
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(builder.build().unwrap()));
+    let floods = || (0..40_000_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
+    tracing::dispatcher::with_default(&dispatch, || {
+        let service = info_span!("service", port = 80).entered();
+        let (idle, ends) = (info_span!("idle", port = 80), info_span!("ends", port = 80));
+        std::thread::scope(|scope| {
+            scope.spawn(|| tracing::dispatcher::with_default(&dispatch, floods));
+        });
+        floods();
+        let address = place.broker.address();
+        let words = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "50ms"];
+        let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        drop(ends);
+        std::thread::sleep(Duration::from_millis(500));
+        forward.kill().unwrap();
+        forward.wait().unwrap();
+        let file = place.path("all.evc");
+        assert_eq!(place.receive(&file, &[]).code, Some(0));
+        let mut shown = open(&file);
+        shown.sort();
+        assert_eq!(shown, [("idle".to_owned(), 0), ("service".to_owned(), 1)]);
+        drop((service, idle));
+    });
+}
