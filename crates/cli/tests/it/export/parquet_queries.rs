@@ -53,8 +53,9 @@ fn a_span_that_is_in_the_tables_of_many_captures_is_found_once() {
     spans.sort_by_key(|span| span[0].as_u64());
     found.sort_by_key(|span| span[0].as_u64());
     assert_eq!((spans.len(), &found), (211, &spans));
-    // The span around all begins in the first capture and ends in the last.
-    assert!(once[0]["name"] == "all" && once[0]["captures"] == 2, "{}", once[0]);
+    // The span around all begins in the first capture, ends in the last, and is open in those between.
+    // The span around all is open in each capture, and begins and ends in two of them.
+    assert!(once[0]["name"] == "all" && once[0]["captures"].as_u64() > Some(2), "{}", once[0]);
     assert!(answers["naive"][0]["n"].as_u64().unwrap() > 211, "{}", answers["naive"]);
 }
 

@@ -8,7 +8,7 @@ import xxhash
 from columns import MIB, MISSING, EventsBlock
 from numbers_and_texts import Cursor, need, unzstd
 
-RING, EVENTS, TABLES, END, INDEX, PLACE = 1, 2, 3, 4, 5, 6
+RING, EVENTS, TABLES, END, INDEX, PLACE, PRESENT = 1, 2, 3, 4, 5, 6, 7
 PERF, EXEC = 3, 2
 NO_LOSS = (3, 5)   # given up, filtered
 FILE_HEADER = struct.Struct("<8sIIQQQQ")
@@ -83,6 +83,7 @@ class Capture:
     threads: dict = field(default_factory=dict)     # the same
     exec_blocks: dict = field(default_factory=dict)  # (ring, flow tag): body
     places: list = field(default_factory=list)      # (sequence number, stream)
+    presents: list = field(default_factory=list)    # (ring of shard 0, time, ids of open spans)
     reason: int = None
     end_time: int = None
     bytes: int = 0
@@ -111,7 +112,8 @@ def read_capture(data):
         else:
             need(capture.reason is None, "a block after the end block")
             headers.append(struct.pack("<Q", at) + header.raw)
-            read = {RING: read_ring, EVENTS: read_events, TABLES: read_tables, END: read_end, PLACE: read_place}
+            read = {RING: read_ring, EVENTS: read_events, TABLES: read_tables, END: read_end, PLACE: read_place,
+                    PRESENT: read_present}
             need(header.kind in read, f"unknown kind of block {header.kind}")
             read[header.kind](capture, header, content)
         at += 120 + header.size
@@ -230,6 +232,23 @@ def read_tables(capture, header, content):
         table[key] = body
         entries += 1
     need(entries == header.entries, f"a tables block has {entries} entries, not {header.entries}")
+
+
+def read_present(capture, header, content):
+    """Read an image of tables of the present."""
+    cursor = Cursor(content)
+    *_, spans, threads, locks, tasks, further = cursor.unpack("9Q")
+    ids = [cursor.unpack("8Q")[0] & (1 << 53) - 1 for _ in range(spans)]
+    for words in [8] * (threads + locks) + [16] * tasks:
+        cursor.take(8 * words)
+    for _ in range(further):
+        span, size = cursor.unpack("2Q")
+        need(span in ids, "further fields of a span that is not in the image")
+        cursor.take(size)
+    need(not cursor.left() and header.entries == 1, "an image is longer than it says")
+    need(header.times[0] == header.times[1], "an image is of two times")
+    need(header.ring < len(capture.rings) and capture.rings[header.ring].shard0 == header.ring, "an image of no recorder")
+    capture.presents.append((header.ring, header.times[0], ids))
 
 
 def read_end(capture, _header, content):
