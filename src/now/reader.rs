@@ -169,7 +169,9 @@ impl NowReader {
 
     fn span_words(&self, cells: Range<usize>) -> impl Iterator<Item = [u64; CELL_WORDS]> {
         let cells = cells.start..cells.end.min(self.span_cells());
-        cells.filter_map(|index| self.memory.span(index).and_then(span_cell::read))
+        // A span whose id names another cell is damage.
+        let is_its = |index: usize, words: &[u64; CELL_WORDS]| span_index(words[0]) == index;
+        cells.filter_map(move |index| span_cell::read(self.memory.span(index)?).filter(|words| is_its(index, words)))
     }
 
     /// Returns how much is missing in the tables.

@@ -162,13 +162,15 @@ pub(crate) fn set_presence(cell: &Cell, id: u64, thread_id: u32, is_inside: bool
     true
 }
 
-/// Ends the span, if the cell is that of the span. The span must still own its cell: until it ends, nobody else may
-/// begin a span in it.
+/// Ends the span, if the cell is that of the span; returns false if it is not. The span must still own its cell: until
+/// it ends, nobody else may begin a span in it.
 #[inline(always)]
-pub(crate) fn end(cell: &Cell, id: u64) {
-    if is_of(cell, id) {
+pub(crate) fn end(cell: &Cell, id: u64) -> bool {
+    let is_its = is_of(cell, id);
+    if is_its {
         cell[0].store(id | ENDED, Ordering::Relaxed);
     }
+    is_its
 }
 
 /// Sets a flag of the span.

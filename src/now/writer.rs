@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 const GROWTH_CELLS: usize = 1 << 10;
 /// Span cells, and task cells, of a table that does not grow. There are as many lock cells.
 const FIXED_CELLS: usize = layout::LOCK_CELLS;
-/// The number of spans without a cell after which room is asked for again.
+/// How many spans find no cell until room is asked for again.
 const ASK_AGAIN: u64 = 1 << 12;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 
@@ -28,6 +28,8 @@ pub(crate) struct NowTable {
     /// Number of task cells that have memory. That of span cells is in `memory`.
     task_cells: AtomicU64,
     lock_cells: AtomicU64,
+    /// How many spans have found no cell so far.
+    misses: AtomicU64,
     growing: Mutex<()>,
     /// True if cells that have no memory get none.
     is_fixed: bool,
@@ -53,7 +55,7 @@ impl NowTable {
         let none = || AtomicU64::new(0);
         memory.set_span_cells(0);
         let growing = Mutex::new(());
-        Ok(Self { memory, task_cells: none(), lock_cells: none(), growing, is_fixed: false, file })
+        Ok(Self { memory, task_cells: none(), lock_cells: none(), misses: none(), growing, is_fixed: false, file })
     }
 
     /// Gives memory to all cells that will ever have any: the program may come into a sandbox that kills it at the
@@ -85,8 +87,8 @@ impl NowTable {
     fn begin_span_slow(&self, span: Begun, entered_by: Option<u32>, payload: &[u8]) {
         let index = (span.id & INDEX_MASK) as usize;
         // Where there was no room, the next spans do not ask again at once: a question takes microseconds.
-        let without = self.memory.word(header::SPANS_WITHOUT).load(Ordering::Relaxed);
-        if !without.is_multiple_of(ASK_AGAIN) || !self.grow(Array::Spans, index) {
+        if !self.misses.load(Ordering::Relaxed).is_multiple_of(ASK_AGAIN) || !self.grow(Array::Spans, index) {
+            self.misses.fetch_add(1, Ordering::Relaxed);
             return self.count(header::SPANS_WITHOUT);
         }
         if let Some(cell) = self.memory.span(index) {
@@ -117,7 +119,18 @@ impl NowTable {
     /// Ends a span.
     #[inline(always)]
     pub(crate) fn end_span(&self, id: u64) {
-        self.open_span(id).into_iter().for_each(|cell| span_cell::end(cell, id));
+        if !self.open_span(id).is_some_and(|cell| span_cell::end(cell, id)) {
+            self.end_span_slow();
+        }
+    }
+
+    /// Ends a span that has no cell.
+    #[cold]
+    #[inline(never)]
+    fn end_span_slow(&self) {
+        let without = self.memory.word(header::SPANS_WITHOUT);
+        // A span that began before these tables was not counted.
+        let _ = without.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
     }
 
     /// Takes a cell for a thread that has just got its shard.
@@ -136,6 +149,10 @@ impl NowTable {
     #[cold]
     pub(crate) fn begin_task(&self, id: u64, payload: &[u8]) {
         let index = (id & INDEX_MASK) as usize;
+        if !self.open_span(id).is_some_and(|cell| span_cell::is_of(cell, id)) {
+            // Its span is counted.
+            return;
+        }
         if index as u64 >= self.task_cells.load(Ordering::Relaxed) && !self.grow(Array::Tasks, index) {
             return self.count(header::TASKS_WITHOUT);
         }

@@ -170,8 +170,7 @@ impl Live {
     pub fn of_captured_present(capture: &CaptureFile, options: &LiveOptions) -> Result<Option<Self>, CaptureError> {
         let recording = CaptureRecording::new(capture)?;
         let presents = capture.presents()?;
-        let has_tables =
-            |recorder: &u32| presents.iter().any(|of| of.ring == *recorder && of.present.untabled.spans == 0);
+        let has_tables = |recorder: &u32| presents.iter().any(|of| of.ring == *recorder);
         let rings = recording.rings();
         if !(0..rings.count() as u32).all(|ring| rings.is_perf(ring)) || !rings.recorders().iter().all(has_tables) {
             return Ok(None);

@@ -5,7 +5,7 @@ use super::finished::Finished;
 use super::locks::{Known, Locks, Turn};
 use super::open::{OpenTasks, TaskChange, TaskEvent};
 use super::place::places;
-use super::present::PresentTasks;
+use super::present::{PresentTasks, leave_out_others};
 use super::seen::{TARGET, number};
 use super::task::Tally;
 use super::{Question, TaskState};
@@ -147,6 +147,10 @@ fn pid(state: ReplayState<'_>, process: usize) -> u32 {
 impl ReplayConsumer for Collector {
     fn parts(&self) -> SpanParts {
         SpanParts { presents: true, ..SpanParts::default() }
+    }
+
+    fn leave_out(&self, present: &mut Present, catalog: &Catalog) {
+        leave_out_others(present, catalog);
     }
 
     fn looked(&mut self, process: usize, present: &Present, epoch_nanos: u64) {

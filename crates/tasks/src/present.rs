@@ -34,14 +34,8 @@ impl PresentTasks {
         if presents.is_empty() {
             return Ok(Self::default());
         }
-        let tables = recording.entries().into_tables();
-        for of in &mut presents {
-            if let Some(shard) = rings.origin(of.ring).shard {
-                leave_out_others(&mut of.present, &tables.catalogs[shard.recorder_index]);
-            }
-        }
         let mut collector = Collector::new(&Question::default(), Self::default());
-        replay_presents(recording, &presents, &mut collector)?;
+        replay_presents(recording, &mut presents, &mut collector)?;
         let Answer { tasks, deadlocks, futurelocks, .. } = collector.finish();
         let mut tasks: HashMap<_, _> = tasks.into_iter().map(|task| ((task.pid, task.id), task)).collect();
         for of in &presents {
@@ -97,7 +91,7 @@ impl PresentTasks {
 
 /// Leaves out the spans that say nothing of tasks, of which there may be a million: a task says where it is by the spans
 /// in it, and who wakes it by those that threads are in.
-fn leave_out_others(present: &mut Present, catalog: &Catalog) {
+pub(crate) fn leave_out_others(present: &mut Present, catalog: &Catalog) {
     let sites: HashSet<u32> = catalog.call_sites().filter(|site| is_task(site)).map(|site| site.id).collect();
     let is_task = |span: &SpanCell| sites.contains(&span.call_site_id);
     let mut parents: IdMap<u64, (u64, bool)> = IdMap::default();

@@ -304,8 +304,10 @@ impl<'o> Output<'o> {
         self.count_removed();
         self.describe_at_begin()?;
         self.collect_tables(None)?;
-        // What was true when the file before ended is true now.
-        self.write_looks(BEGIN_SHARE)?;
+        // What was true when the file before ended is true now. A batch has one look at most, and at its end.
+        if self.sink.wants_all_tables() {
+            self.write_looks(BEGIN_SHARE)?;
+        }
         Ok(true)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{RecordingEntry, RecordingTables};
 use eventring::now::Present;
-use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
+use eventring::tracing::{Catalog, Span, SpanId, SpanReplay, SpanStep};
 use std::io;
 
 /// A consumer of a recording: an export, a summary, or the present of running programs.
@@ -53,6 +53,9 @@ pub trait ReplayConsumer {
 
     /// Takes what tables of the present of a process have shown at a time that the stream has reached, or at its end.
     fn looked(&mut self, _process: usize, _: &Present, _epoch_nanos: u64) {}
+
+    /// Leaves out of what tables have shown the spans of which the consumer needs no records: there may be a million.
+    fn leave_out(&self, _: &mut Present, _: &Catalog) {}
 
     /// Returns an estimate of the bytes that the consumer keeps in memory at present.
     #[inline]

@@ -115,7 +115,10 @@ impl RecordingReplay {
             if entries.check_kept(look.block.header.plain_bytes.saturating_mul(MADE_BYTES_PER_BYTE)).is_err() {
                 continue;
             }
-            let (present, tables) = (look.present(), &mut entries.tables);
+            let (mut present, tables) = (look.present(), &mut entries.tables);
+            if tells {
+                to.leave_out(&mut present, &tables.catalogs[look.index]);
+            }
             let lost = Lost::new(&present, capture.first_events(tables, look.recorder));
             for mut record in present_records(&present, &tables.catalogs[look.index]) {
                 if !lost.has(&mut record) {

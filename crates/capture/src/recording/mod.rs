@@ -42,7 +42,7 @@ pub(crate) use fields_in_rings::FieldsInRings;
 pub use of_capture::{CaptureEntries, CaptureRecording};
 pub use of_rings::RingEntries;
 pub use payloads::PayloadLosses;
-pub use present::{PresentRecord, replay_presents, step_presents};
+pub use present::{PresentRecord, replay_presents};
 pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};
 pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
 pub use tabled::{TabledSpan, TabledSpans, both};

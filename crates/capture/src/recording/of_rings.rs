@@ -96,14 +96,14 @@ impl RingEntries {
 
     /// Reads the open spans in the tables of the present of a perf recorder, by the index of its shard 0. Of more than
     /// `max` spans, the oldest ones are kept. Returns also the time of the last event of any thread (nanoseconds since
-    /// the epoch). Returns `None` if the recorder has no tables, or if some of its spans have no cell in them.
+    /// the epoch). Returns `None` if the recorder has no tables.
     #[must_use]
     pub fn open_spans(&mut self, recorder: u32, max: usize) -> Option<(TabledSpans, u64)> {
         let rings = self.set.rings();
         if let Entry::Vacant(new) = self.now.entry(recorder) {
             new.insert(NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??.into());
         }
-        let now = self.now.get(&recorder).filter(|now| now.untabled().spans == 0)?.clone();
+        let now = self.now.get(&recorder)?.clone();
         let last_nanos = self.last_nanos(recorder);
         let spans = TabledSpans::of_rings(&now, FieldsInRings::new(self.shards(recorder)), max);
         // The call site of a span comes into its table before the span comes into its cell.

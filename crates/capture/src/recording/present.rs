@@ -93,38 +93,24 @@ pub(super) fn present_records(present: &Present, catalog: &Catalog) -> Vec<Prese
 #[doc(hidden)]
 pub fn replay_presents(
     recording: &CaptureRecording<'_>,
-    presents: &[CapturedPresent],
+    presents: &mut [CapturedPresent],
     to: &mut impl ReplayConsumer,
 ) -> Result<(), CaptureError> {
     let mut replay = RecordingReplay::new(to.parts(), ReplayBounds::Refuse);
     let mut tables = recording.entries().into_tables();
     replay.grow(&tables);
-    step_presents(presents, &mut tables, &mut replay, to)?;
+    for CapturedPresent { ring, present, .. } in &mut *presents {
+        let Some(shard) = tables.rings.origin(*ring).shard else { continue };
+        to.leave_out(present, &tables.catalogs[shard.recorder_index]);
+        for record in present_records(present, &tables.catalogs[shard.recorder_index]) {
+            let entry = record.entry(&mut tables, *ring);
+            entry.map_or(Ok(()), |entry| replay.step(&entry, to)).map_err(write_error)?;
+        }
+    }
     let last_nanos = presents.iter().map(|of| of.epoch_nanos).max().unwrap_or(0);
     let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
     let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
     replay.finish(&end_nanos, &tables, to).map_err(write_error)?;
-    Ok(())
-}
-
-/// Has a replay take what tables of the present showed at the end of a capture.
-///
-/// # Errors
-/// The consumer fails.
-#[doc(hidden)]
-pub fn step_presents(
-    presents: &[CapturedPresent],
-    tables: &mut RecordingTables,
-    replay: &mut RecordingReplay,
-    to: &mut impl ReplayConsumer,
-) -> Result<(), CaptureError> {
-    for CapturedPresent { ring, present, .. } in presents {
-        let Some(shard) = tables.rings.origin(*ring).shard else { continue };
-        for record in present_records(present, &tables.catalogs[shard.recorder_index]) {
-            let entry = record.entry(tables, *ring);
-            entry.map_or(Ok(()), |entry| replay.step(&entry, to)).map_err(write_error)?;
-        }
-    }
     Ok(())
 }
 

@@ -105,7 +105,8 @@ impl TabledSpans {
         cells.spans.extend(rest.spans);
         cells.entered.extend(rest.entered);
         cells.last_epoch_nanos = cells.last_epoch_nanos.max(rest.last_epoch_nanos);
-        Self::new(cells, More::Rings(now.clone(), Mutex::new(fields)), max)
+        let left_out = now.untabled().spans;
+        Self::new(cells, left_out, More::Rings(now.clone(), Mutex::new(fields)), max)
     }
 
     /// Takes what tables showed at the end of a capture. Of more than `max` spans, the oldest ones are kept.
@@ -116,10 +117,11 @@ impl TabledSpans {
         present.tasks.sort_by_key(|task| span_index(task.id));
         let (whole, mut cells) = (whole_ids(&present.threads), Cells::default());
         present.spans.iter().for_each(|cell| cells.add(cell, &whole));
-        Self::new(cells, More::Capture(Box::new(present)), max)
+        Self::new(cells, present.untabled.spans, More::Capture(Box::new(present)), max)
     }
 
-    fn new(Cells { mut spans, mut entered, last_epoch_nanos }: Cells, more: More, max: usize) -> Self {
+    fn new(cells: Cells, without_cell: u64, more: More, max: usize) -> Self {
+        let Cells { mut spans, mut entered, last_epoch_nanos } = cells;
         let left_out = spans.len().saturating_sub(max);
         if left_out > 0 {
             let mut oldest: Vec<_> = spans.iter().map(|span| span.begun_epoch_nanos).zip(0..).collect();
@@ -134,7 +136,15 @@ impl TabledSpans {
         spans.iter().for_each(|span| groups[(index_of(span) >> group_shift) + 1] += 1);
         let mut before = 0;
         groups.iter_mut().for_each(|group| (before += *group, *group = before).1);
-        Self { spans, groups, group_shift, entered, last_epoch_nanos, left_out: left_out as u64, more }
+        Self {
+            spans,
+            groups,
+            group_shift,
+            entered,
+            last_epoch_nanos,
+            left_out: without_cell.saturating_add(left_out as u64),
+            more,
+        }
     }
 
     /// Returns the spans, in the order of their cells.
@@ -168,7 +178,7 @@ impl TabledSpans {
         self.last_epoch_nanos
     }
 
-    /// Returns how many spans were left out.
+    /// Returns how many spans were left out, or have no cell.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out

@@ -274,12 +274,15 @@ impl<'c> Cutter<'c> {
         Ok(())
     }
 
-    /// Writes the first look of the time at the tables of the present of each recorder.
+    /// Writes the looks of the time at the tables of the present.
     fn write_looks(&self, writer: &mut CaptureWriter) -> Result<(), CaptureError> {
-        let mut known: HashSet<u32> = HashSet::new();
+        let mut known: HashSet<(u32, u64)> = HashSet::new();
         for (file, block) in self.captures.iter().flat_map(|file| file.blocks.iter().map(move |block| (file, block))) {
             let is_in_time = (self.from..=self.to).contains(&block.header.last_nanos);
-            if block.header.kind == BlockKind::Present && is_in_time && known.insert(block.header.ring) {
+            if block.header.kind == BlockKind::Present
+                && is_in_time
+                && known.insert((block.header.ring, block.header.last_nanos))
+            {
                 writer.copied(block.header, &block::stored(&file.file, block)?)?;
             }
         }

@@ -13,7 +13,7 @@ use crate::args::limit::LimitArgs;
 use crate::args::selection::Time;
 use crate::input::processes::ProcessArgs;
 use crate::input::{advice, saved};
-use crate::text::format::{TimeFormat, columns, counted, terminal_size};
+use crate::text::format::{TimeFormat, columns, terminal_size};
 use crate::text::losses::report_problem;
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
@@ -164,7 +164,6 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut live = Live::new(set_of(rings), &options);
-    warn_of_full_tables(live.rings());
     let mut progress = LiveProgress::Behind;
     while !live.has_reached_present() && progress != LiveProgress::Ended {
         if interrupt.came() {
@@ -187,20 +186,6 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Says that some spans have no cell in the tables of the present, so that the tables are not asked.
-fn warn_of_full_tables(rings: &RingSet) {
-    for ring in rings.rings().iter().filter_map(SetRing::reader) {
-        let tables = NowReader::open_beside(ring).ok().flatten();
-        if let Some(without) = tables.map(|tables| tables.untabled().spans).filter(|without| *without > 0) {
-            let spans = counted(without, "span", "spans");
-            let message = format!(
-                "{spans} found no room in the tables of the present: events tell what is open, as far as the rings have them"
-            );
-            report_problem(false, &message);
-        }
-    }
-}
-
 /// Opens the rings. Perf rings of another schema are left out, unless all rings are such.
 pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<Vec<Reader>> {
     let (rings, others) = saved::open_rings(names, advice::check_not_a_shard)?;
@@ -210,6 +195,9 @@ pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<Vec<Reader>> {
         return Err(other.map_or_else(none, |error| advice::on_perf(&names[0], error)));
     }
     others.iter().for_each(|error| report_problem(false, &format!("left out: {error}")));
+    // Then events tell what is open, as far as the rings have them.
+    let unreadable = rings.iter().filter_map(|ring| NowReader::open_beside(ring).err());
+    unreadable.for_each(|error| report_problem(false, &error.to_string()));
     Ok(rings)
 }
 

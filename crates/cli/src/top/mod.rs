@@ -99,7 +99,9 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
         let saved = saved::open(&args.names, false)?;
         let at = args.at.map(|at| at.as_seen(false).look_nanos(&saved.capture));
         let live = Live::of_capture(&saved.capture, at, &options)?;
-        let mut watched = TopWatch { live, present: None, progress: LiveProgress::Ended, kernel: TopKernel::default() };
+        let present =
+            if at.is_none() { Live::of_captured_present(&saved.capture, &present_options(args))? } else { None };
+        let mut watched = TopWatch { live, present, progress: LiveProgress::Ended, kernel: TopKernel::default() };
         watched.show(args, &interrupt)?;
         return Ok(saved.report(&args.names, watched.live.problems(), &[]));
     }
@@ -146,7 +148,10 @@ impl TopWatch {
     }
 
     fn screen(&mut self, args: &TopArgs, view: &TopView) -> TopScreen {
-        self.present = self.present.take().and_then(|present| present.present_again(&present_options(args)));
+        // What a capture has does not change.
+        if !self.live.rings().rings().is_empty() {
+            self.present = self.present.take().and_then(|present| present.present_again(&present_options(args)));
+        }
         let moment = TopMoment {
             rings: rings::look(self.live.rings()),
             has_ended: self.has_ended() && self.live.state().have_ended(),

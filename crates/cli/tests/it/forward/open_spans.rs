@@ -50,3 +50,29 @@ fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came
         drop((service, idle));
     });
 }
+
+#[test]
+fn a_stream_with_many_looks_is_received_to_its_end() {
+    let Some(place) = Place::new() else { return };
+    let ring = place.path("shop");
+    let builder = PerfRecorder::builder().config(Path::new(&ring)).shifts(17, 23).shards(1).prefault(false);
+    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(builder.build().unwrap()));
+    let address = place.broker.address();
+    let words = ["forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json"];
+    let forward = program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    tracing::dispatcher::with_default(&dispatch, || {
+        let open: Vec<_> = (0..1000_u64).map(|port| info_span!("open", port)).collect();
+        // Images of several batches: the first one, some later ones, and the last.
+        for _ in 0..20 {
+            (0..100_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(open);
+    });
+    drop(dispatch);
+    let forwarded = forward.wait_with_output().unwrap();
+    let sent: Value = serde_json::from_slice(&forwarded.stdout).unwrap();
+    assert!(sent["batches"].as_u64() > Some(3), "{sent}");
+    let received = place.receive(&place.path("all.evc"), &[]).json();
+    assert_eq!((&received["events"], &received["refused"]), (&sent["events"], &0.into()), "{received}");
+}

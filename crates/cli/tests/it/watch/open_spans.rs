@@ -523,7 +523,7 @@ fn open_goes_on_with_watch_until_the_program_ends() {
 }
 
 #[test]
-fn spans_that_found_no_room_in_the_tables_are_told_of_and_the_events_decide() {
+fn spans_that_found_no_room_in_the_tables_are_counted() {
     let directory = directory();
     let ring = program::place(&directory, "full");
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
@@ -535,6 +535,21 @@ fn spans_that_found_no_room_in_the_tables_are_told_of_and_the_events_decide() {
     tables.write_all_at(&5_u64.to_le_bytes(), 0x30).unwrap();
     let opened = run(&["open", argument(&ring)]);
     assert!(opened.out.contains("1 span open"), "{opened:?}");
-    assert!(opened.err.contains("5 spans found no room in the tables of the present: events tell"), "{opened:?}");
+    assert!(opened.out.contains("5 spans more are open that could not be kept"), "{opened:?}");
+    // So it is in a capture.
+    let capture = argument(&directory.path().join("full.evc")).to_owned();
+    assert_eq!(run(&["capture", argument(&ring), "-o", &capture, "--now"]).code, Some(0));
+    for place in [argument(&ring), &capture] {
+        let opened = run(&["open", place, "--json"]).json();
+        assert_eq!((opened["spans"].as_array().unwrap().len(), &opened["not_tracked"]), (1, &5.into()), "{opened}");
+    }
+    // Tables that cannot be read are named, and the events decide.
+    tables.write_all_at(b"?", 0).unwrap();
+    let opened = run(&["open", argument(&ring)]);
+    assert!(opened.out.contains("1 span open"), "{opened:?}");
+    assert!(
+        opened.err.contains("cannot read the tables of the present in") && opened.err.contains(".now"),
+        "{opened:?}"
+    );
     drop(recorder);
 }

@@ -46,6 +46,7 @@ def check_message(stream, subject, headers, capture, last_sequence):
                            ("Nats-Expected-Last-Subject-Sequence", last_sequence)):
         need(number is None or headers.get(header) == str(number),
              f"{header} is {headers.get(header)}, not {number}")
+    need(len(capture.presents) <= 1, "a batch has two images of tables of the present")
     need(capture.reason in (0, 3, 4), f"a batch ends for the reason {capture.reason}")
 
 
