@@ -100,6 +100,7 @@ impl Present {
 }
 
 /// Returns the index of the cell of a span, and of its task, by the span's id.
+#[doc(hidden)]
 #[must_use]
 #[inline]
 pub fn span_index(id: u64) -> usize {

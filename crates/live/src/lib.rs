@@ -95,10 +95,14 @@ pub use condition::{Condition, ConditionError, Integer, NameKind, NamePattern, O
 pub use conditions::ConditionSet;
 pub use eventring_capture::recording::RecordedProgram;
 pub use eventring_tasks::TaskState;
-pub use fields::{LiveFields, OpenFields, has_typed_field, is_field_of, may_have_field};
+#[doc(hidden)]
+pub use fields::OpenFields;
+pub use fields::{LiveFields, has_typed_field, is_field_of, may_have_field};
 pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 pub use occurrence::Occurrence;
-pub use open::{OpenList, OpenSpan, OpenSpans};
+#[doc(hidden)]
+pub use open::OpenList;
+pub use open::{OpenSpan, OpenSpans};
 pub use options::LiveOptions;
 pub use rings::{Live, LiveProgress};
 pub use series::{SeriesKind, SeriesView};

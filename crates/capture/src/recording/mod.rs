@@ -45,6 +45,7 @@ pub use payloads::PayloadLosses;
 pub use present::{PresentRecord, replay_presents};
 pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};
 pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
+#[doc(hidden)]
 pub use tabled::{TabledSpan, TabledSpans, both};
 pub use tables::RecordingTables;
 
