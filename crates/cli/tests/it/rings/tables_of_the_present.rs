@@ -236,3 +236,38 @@ fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
     assert_eq!(fitting.json()["rings"].as_array().unwrap().len(), 1, "{fitting:?}");
     drop(recorder);
 }
+
+#[test]
+fn damaged_cells_are_answered_like_any_others() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let ring = directory.path().join("shop");
+    drop(recorder(&ring, true));
+    let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();
+    let write = |offset: u64, words: &[u64]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        std::os::unix::fs::FileExt::write_all_at(&file, &bytes, offset).unwrap();
+    };
+    // Two thousand span, task and lock cells may be looked at.
+    write(0x20, &[2000, 2000]);
+    write(0x50, &[2000]);
+    let mut random = 88172645463325252_u64;
+    for (name, mask) in [("any words", u64::MAX), ("ids of any cells", (1 << 52) - 1), ("few ids", 0xfff)] {
+        // Threads, locks, and spans lie one after the other.
+        for offset in [0x1000, 0x20_0000, 0x40_0000] {
+            let mut words = Vec::new();
+            for at in 0..2000 * 8_u64 {
+                // xorshift64
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                words.push(if at % 8 < 2 { random & mask } else { random });
+            }
+            write(offset, &words);
+        }
+        for words in [&["open", "--json"][..], &["open", "--all"], &["open"], &["tasks", "--json"], &["top", "--once"]]
+        {
+            let shown = run(&[&words[..1], &[argument(&ring)], &words[1..]].concat());
+            assert!(shown.code == Some(0) && !shown.err.contains("panicked"), "{name}, {words:?}: {shown:?}");
+        }
+    }
+}
