@@ -135,7 +135,9 @@ def read_block(data, at):
     if kind == EVENTS:
         need(entries <= 1 << 18, "a block has too many events")
     else:
-        need(ring == 0 and header.times == (0, 0) and header.seqnos == (0, 0), "a header has fields of events")
+        has_time = kind == PRESENT
+        need(has_time or (ring == 0 and header.times == (0, 0)), "a header has fields of events")
+        need(header.seqnos == (0, 0), "a header has seqnos without events")
         if size != plain:
             content = unzstd(content, plain)
     return header, content
