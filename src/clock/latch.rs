@@ -111,8 +111,8 @@ impl Latch {
         }
     }
 
-    /// Returns the count `ticks()` as a place on the current segment. This is the fast path. Returns `None` if the count is not on the
-    /// current segment, or if another segment was published meanwhile.
+    /// Returns the count `ticks()` as a place on the current segment. This is the fast path. Returns `None` if the count
+    /// is not on the current segment, or if another segment was published meanwhile.
     #[inline(always)]
     pub(super) fn try_at(&self, ticks: impl FnOnce() -> u64) -> Option<TickTime> {
         let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();

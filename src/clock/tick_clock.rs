@@ -105,7 +105,7 @@ impl<S> TickClock<S> {
 }
 
 impl<S: TimeSource> TickClock<S> {
-    /// Returns the time if the current segment has it.
+    /// Returns the present count of ticks, if it is on the current segment.
     #[inline(always)]
     pub(super) fn try_now(&self) -> Option<TickTime> {
         self.latch.try_at(|| self.source.ticks())

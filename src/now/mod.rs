@@ -44,7 +44,7 @@ pub use file::{now_path, remove_dead_tables, tables_group};
 #[cfg(feature = "tracing")]
 pub use {
     lock_cell::LockCell,
-    present::{Present, Untabled, span_index},
+    present::{Present, Untabled, span_index, whole_thread_ids},
     reader::NowReader,
     saved::save_tables,
     span_cell::{Presence, SpanCell},

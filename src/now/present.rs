@@ -82,7 +82,7 @@ impl Present {
     /// these bits, too: after 65,535 others, or where the cell is not theirs.
     pub(super) fn complete(&mut self) {
         self.locks.sort_unstable_by_key(|lock| lock.guard);
-        let whole: HashMap<u32, u32> = self.threads.iter().map(|thread| (thread.id & 0xffff, thread.id)).collect();
+        let whole = whole_thread_ids(&self.threads);
         for span in &mut self.spans {
             if let Presence::Inside(thread, _) | Presence::Left(thread, _) = &mut span.presence {
                 *thread = whole.get(thread).copied().unwrap_or(*thread);
@@ -97,6 +97,13 @@ impl Present {
         let all = [Some(span.fields()), task.map(TaskCell::fields), further];
         all.into_iter().flatten().max_by_key(|fields| fields.len()).unwrap_or_default()
     }
+}
+
+/// Returns the ids of threads by their low 16 bits, which are all that a span cell has of them.
+#[doc(hidden)]
+#[must_use]
+pub fn whole_thread_ids(threads: &[ThreadCell]) -> HashMap<u32, u32> {
+    threads.iter().map(|thread| (thread.id & 0xffff, thread.id)).collect()
 }
 
 /// Returns the index of the cell of a span, and of its task, by the span's id.

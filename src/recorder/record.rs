@@ -11,7 +11,6 @@
 use super::core::Core;
 use super::payload::{Payload, total_bytes};
 use super::thread_cursors;
-use crate::clock::TickTime;
 use crate::layout::record_error;
 use crate::ring::claim::Claim;
 use crate::ring::commit::DescriptorFields;
@@ -113,7 +112,7 @@ impl Core {
     /// Returns the present time if the clock's current calibration segment covers it, otherwise `None`.
     #[inline(always)]
     pub(crate) fn try_now(&self) -> Option<u64> {
-        self.clock.try_now().map(TickTime::epoch_nanos)
+        self.try_time().map(|time| time())
     }
 
     /// Reads the clock like [`Self::try_now`], and returns a function that computes the time.
@@ -141,7 +140,7 @@ impl Core {
         // The clock is read before `try_reserve`. In this order, the processor does all other work of this function
         // while it reads the tick counter, which takes longer. In the other order, the read would first have to wait
         // for the locked instruction in `try_reserve`.
-        // The time is computed after it: the locked instruction waits for all that stands before.
+        // The time is computed after `try_reserve`: the locked instruction waits for all that stands before it.
         let Some(time) = time() else { return Err(Stopped::BeforeReserving) };
         let claim = match self.writer.try_reserve(cursor, bytes) {
             Ok(claim) => claim,

@@ -292,11 +292,12 @@ impl CaptureFixture {
         self.level = level;
     }
 
-    /// Adds a block of entries of tables, as they stand in a file.
+    /// Adds an image of tables of the present.
     pub fn look(&mut self, ring: u32, nanos: u64, image: &[u8]) {
         self.writer.present(ring, nanos, image).unwrap();
     }
 
+    /// Adds a block of entries of tables, as they stand in a file.
     pub fn tables(&mut self, bytes: &[u8], entries: u64) {
         self.writer.tables(bytes, entries).unwrap();
     }

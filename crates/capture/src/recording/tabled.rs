@@ -3,7 +3,7 @@
 
 use super::FieldsInRings;
 use super::present;
-use eventring::now::{NowReader, Presence, Present, SpanCell, TaskCell, ThreadCell, span_index};
+use eventring::now::{NowReader, Presence, Present, SpanCell, TaskCell, span_index, whole_thread_ids};
 use eventring::tracing::SpanId;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -42,14 +42,14 @@ pub struct TabledSpans {
     more: More,
 }
 
-/// What has the cells, and further fields.
+/// The source of the cells and of further fields.
 #[derive(Debug)]
 enum More {
     Rings(Arc<NowReader>, Mutex<FieldsInRings>),
     Capture(Box<Present>),
 }
 
-/// What was read of some cells.
+/// The spans of some cells.
 #[derive(Default)]
 struct Cells {
     spans: Vec<TabledSpan>,
@@ -88,14 +88,10 @@ pub fn both<A: Send, B>(beside: impl Fn() -> A + Sync, here: impl FnOnce() -> B)
     })
 }
 
-fn whole_ids(threads: &[ThreadCell]) -> HashMap<u32, u32> {
-    threads.iter().map(|thread| (thread.id & 0xffff, thread.id)).collect()
-}
-
 impl TabledSpans {
     /// Reads tables. Of more than `max` spans, the oldest ones are kept.
     pub(super) fn of_rings(now: &Arc<NowReader>, fields: FieldsInRings, max: usize) -> Self {
-        let (whole, count) = (whole_ids(&now.threads()), now.span_cells());
+        let (whole, count) = (whole_thread_ids(&now.threads()), now.span_cells());
         let read = |from: usize, until: usize| {
             let mut cells = Cells::default();
             now.for_each_span_in(from..until, |cell| cells.add(&cell, &whole));
@@ -115,8 +111,9 @@ impl TabledSpans {
         // They are in order, unless the capture is damaged.
         present.spans.sort_by_key(|cell| span_index(cell.id));
         present.tasks.sort_by_key(|task| span_index(task.id));
-        let (whole, mut cells) = (whole_ids(&present.threads), Cells::default());
-        present.spans.iter().for_each(|cell| cells.add(cell, &whole));
+        // Its cells have whole ids of threads.
+        let mut cells = Cells::default();
+        present.spans.iter().for_each(|cell| cells.add(cell, &HashMap::new()));
         Self::new(cells, present.untabled.spans, More::Capture(Box::new(present)), max)
     }
 

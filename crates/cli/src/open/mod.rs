@@ -163,6 +163,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         check_whole(live.rings())?;
         return Ok(Exit::Done);
     }
+    report_unreadable_tables(&rings);
     let mut live = Live::new(set_of(rings), &options);
     let mut progress = LiveProgress::Behind;
     while !live.has_reached_present() && progress != LiveProgress::Ended {
@@ -195,10 +196,13 @@ pub(super) fn open_rings(names: &[PathBuf]) -> anyhow::Result<Vec<Reader>> {
         return Err(other.map_or_else(none, |error| advice::on_perf(&names[0], error)));
     }
     others.iter().for_each(|error| report_problem(false, &format!("left out: {error}")));
-    // Then events tell what is open, as far as the rings have them.
+    Ok(rings)
+}
+
+/// Names the tables of the present that cannot be read. Then events tell what is open, as far as the rings have them.
+pub(super) fn report_unreadable_tables(rings: &[Reader]) {
     let unreadable = rings.iter().filter_map(|ring| NowReader::open_beside(ring).err());
     unreadable.for_each(|error| report_problem(false, &error.to_string()));
-    Ok(rings)
 }
 
 /// Returns a set of these rings, with all their shards.

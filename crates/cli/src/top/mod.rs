@@ -34,7 +34,7 @@ mod view;
 
 use super::exit::Exit;
 use super::interrupt::Interrupt;
-use super::open::{check_whole, open_rings, rows, set_of};
+use super::open::{check_whole, open_rings, report_unreadable_tables, rows, set_of};
 use crate::args::limit::{self, LimitArgs};
 use crate::args::selection::Time;
 use crate::input::processes::ProcessArgs;
@@ -112,6 +112,9 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     let _enabled = args.process.enable(&names)?;
     let rings = open_rings(&names)?;
     let present = Live::of_present(set_of(rings.clone()), &present_options(args));
+    if present.is_none() {
+        report_unreadable_tables(&rings);
+    }
     let live = Live::new(set_of(rings), &options);
     let mut watched = TopWatch { live, present, progress: LiveProgress::Behind, kernel: TopKernel::default() };
     watched.show(args, &interrupt)?;

@@ -9,6 +9,12 @@ use std::process::Stdio;
 use std::time::Duration;
 use tracing::info_span;
 
+/// Makes a recorder that ends with the dispatcher.
+fn records(ring: &str, (descriptors, payload): (u32, u32), shards: usize) -> tracing::Dispatch {
+    let builder = PerfRecorder::builder().config(Path::new(ring)).shifts(descriptors, payload).shards(shards);
+    tracing::Dispatch::new(RecorderSubscriber::new(builder.prefault(false).build().unwrap()))
+}
+
 /// Returns the spans that are certainly open in a file, with the number of their threads.
 fn open(file: &str) -> Vec<(String, usize)> {
     let opened = run(&["open", file, "--json"]).json();
@@ -24,8 +30,7 @@ fn open(file: &str) -> Vec<(String, usize)> {
 fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came_and_when_it_died() {
     let Some(place) = Place::new() else { return };
     let ring = place.path("shop");
-    let builder = PerfRecorder::builder().config(Path::new(&ring)).shifts(15, 21).shards(2).prefault(false);
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(builder.build().unwrap()));
+    let dispatch = records(&ring, (15, 21), 2);
     let floods = || (0..40_000_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
     tracing::dispatcher::with_default(&dispatch, || {
         let service = info_span!("service", port = 80).entered();
@@ -55,8 +60,7 @@ fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came
 fn a_stream_with_many_looks_is_received_to_its_end() {
     let Some(place) = Place::new() else { return };
     let ring = place.path("shop");
-    let builder = PerfRecorder::builder().config(Path::new(&ring)).shifts(17, 23).shards(1).prefault(false);
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(builder.build().unwrap()));
+    let dispatch = records(&ring, (17, 23), 1);
     let address = place.broker.address();
     let words = ["forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json"];
     let forward = program(&words).stdout(Stdio::piped()).spawn().unwrap();
