@@ -3,12 +3,14 @@
 use super::exit::{Exit, Failure};
 use crate::input::directories::{self, ShardRole, TablesFile};
 use crate::input::state::writer;
+use crate::output::json_line;
 use crate::text::format::{bytes, counted, one_line};
 use crate::text::paint::{DIM, GOOD};
 use crate::text::table::column_width;
 use eventring::files::{ShmError, ShmErrorKind, StaleFile};
 use eventring::reader::{Reader, ReaderErrorKind, RingState};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -69,7 +71,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     done.reverse();
     let mut out = anstream::stdout().lock();
     if args.json {
-        writeln!(out, "{}", args.object(&directories, &done))?;
+        json_line(&mut out, &args.answer(directories, &done))?;
     } else {
         args.write(&mut out, &done)?;
         out.flush()?;
@@ -234,17 +236,42 @@ impl Args {
         Ok(())
     }
 
-    fn object(&self, directories: &[PathBuf], all: &[CleanedFile]) -> Value {
-        let list = |is_removed| -> Vec<Value> {
+    fn answer(&self, directories: Vec<PathBuf>, all: &[CleanedFile]) -> Cleaned {
+        let list = |is_removed| {
             let some = all.iter().filter(|done| done.is_removed == is_removed);
             some.map(|done| {
                 let (why, message) = done.why.texts();
-                json!({ "file": done.file.to_string_lossy(), "file_bytes": done.bytes, "why": why, "message": message })
+                CleanedRow {
+                    file: done.file.to_string_lossy().into(),
+                    file_bytes: done.bytes,
+                    why,
+                    message: message.into(),
+                }
             })
             .collect()
         };
-        json!({ "dry_run": self.dry_run, "directories": directories, "removed": list(true), "left": list(false) })
+        Cleaned { dry_run: self.dry_run, directories, removed: list(true), left: list(false) }
     }
+}
+
+/// What `clean --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Cleaned {
+    dry_run: bool,
+    directories: Vec<PathBuf>,
+    /// The files that were removed, or would be.
+    removed: Vec<CleanedRow>,
+    left: Vec<CleanedRow>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CleanedRow {
+    file: String,
+    file_bytes: u64,
+    /// `writer_died`, `orphaned_shard`, `orphaned_tables`, `unfinished`, `dead_server`, `ended`; of files that are left
+    /// `ended`, `live`, `snapshot`, `in_the_making`, `unknown`, `problem`.
+    why: &'static str,
+    message: String,
 }
 
 fn problem(error: &ShmError) -> Reason {

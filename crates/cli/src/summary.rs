@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         {
             answer.extend(chain);
         }
-        args.limit.write_whole(&mut out, answer, "spans", limit::full_name)?;
+        args.limit.write_whole(&mut out, &answer, "spans", limit::full_name)?;
     } else {
         write(&mut out, &summary, &saved)?;
         if let Some(chain) = &chain {

@@ -2,9 +2,11 @@
 //! go on.
 
 use crate::exit::{Exit, Failure};
+use crate::output::json_line;
 use eventring_ask::BUDGET_MIN_BYTES;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{self, Write};
 
 /// Which part of the list in the answer is wanted.
@@ -36,12 +38,12 @@ impl LimitArgs {
     pub(crate) fn write<T: Serialize>(
         &self,
         out: &mut impl Write,
-        rest: &Value,
+        rest: &impl Serialize,
         key: &str,
         list: impl IntoIterator<Item = T>,
         id: impl Fn(&T) -> String,
     ) -> anyhow::Result<()> {
-        let rest = rest.to_string();
+        let rest = serde_json::to_string(rest)?;
         let rest = match rest.strip_prefix('{') {
             Some("}") | None => "}".to_owned(),
             Some(more) => format!(",{more}"),
@@ -68,7 +70,7 @@ impl LimitArgs {
                 kept.extend(part.takes(text.len() + 1, &id).then_some(text));
             }
         }
-        let end = part.end(false, &format!("`{key}` has none with this id"))?.to_string();
+        let end = serde_json::to_string(&part.end(false, &format!("`{key}` has none with this id"))?)?;
         writeln!(out, "{{\"{key}\":[{}],{}{rest}", kept.join(","), &end[1..end.len() - 1])?;
         Ok(())
     }
@@ -80,17 +82,17 @@ impl LimitArgs {
     pub(crate) fn write_whole(
         &self,
         out: &mut impl Write,
-        mut answer: Value,
+        answer: &impl Serialize,
         key: &str,
         id: impl Fn(&Value) -> String,
     ) -> anyhow::Result<()> {
-        match answer.as_object_mut().and_then(|answer| answer.remove(key)) {
-            Some(Value::Array(list)) if self.is_given() => self.write(out, &answer, key, list, id),
-            list => {
-                list.into_iter().for_each(|list| answer[key] = list);
-                Ok(writeln!(out, "{answer}")?)
+        if self.is_given() {
+            let mut answer = serde_json::to_value(answer)?;
+            if let Some(Value::Array(list)) = answer.as_object_mut().and_then(|answer| answer.remove(key)) {
+                return self.write(out, &answer, key, list, id);
             }
         }
+        Ok(json_line(out, answer)?)
     }
 }
 
@@ -117,6 +119,15 @@ impl LineLimitArgs {
         part.used = end_bytes + "{}\n".len();
         part
     }
+}
+
+/// What a part of an answer says about the others.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Cut {
+    /// How many are in no part yet; null if nobody knows.
+    pub(crate) cut: Option<u64>,
+    /// The id for `--after`.
+    pub(crate) next: Option<String>,
 }
 
 /// The part of an answer that is wanted: what has been taken of it.
@@ -200,7 +211,7 @@ impl Part {
     ///
     /// # Errors
     /// The one to go on after did not come, which `not_found` says in words; or there is no room.
-    pub(crate) fn end(&self, is_early: bool, not_found: &str) -> Result<Value, Failure> {
+    pub(crate) fn end(&self, is_early: bool, not_found: &str) -> Result<Cut, Failure> {
         if let Some(after) = &self.awaited {
             let message = format!("--after {after}: {not_found}; take `next` of an answer about the same input");
             return Exit::Usage.fail(message);
@@ -211,9 +222,8 @@ impl Part {
             return Exit::Usage
                 .fail(format!("--budget {budget}: there is no room for the first one; allow at least {needed} bytes"));
         }
-        let cut = if is_early { Value::Null } else { json!(self.cut) };
-        let next = Some(&self.last).filter(|_| self.cut > 0 || is_early);
-        Ok(json!({ "cut": cut, "next": next }))
+        let next = Some(self.last.clone()).filter(|_| self.cut > 0 || is_early);
+        Ok(Cut { cut: (!is_early).then_some(self.cut), next })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A block as a line for people, or for programs.
 
 use crate::args::limit::Part;
+use crate::output::json_line;
 use crate::text::format::{counted, duration, grouped};
 use crate::text::paint::{BOLD, DIM, WARNING};
 use eventring::schema::exec::{Address, Bytes32};
@@ -38,7 +39,7 @@ impl<'a> Shown<'a> {
     pub(super) fn end(&self, is_live: bool) -> anyhow::Result<()> {
         if self.part.is_asked_for {
             let end = self.part.end(is_live && self.is_over(), "no block has this id")?;
-            writeln!(anstream::stdout(), "{end}")?;
+            json_line(&mut anstream::stdout(), &end)?;
         }
         Ok(())
     }

@@ -131,7 +131,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
         (true, true) => return Err(crate::input::saved::stdout_twice().into()),
         (true, false) => {
             let id = |row: &Value| [&row["span"], &row["measure"]].map(|it| it.as_str().unwrap_or_default()).join(" ");
-            args.limit.write_whole(&mut anstream::stdout(), check::to_json(&checked), "budgets", id)?;
+            args.limit.write_whole(&mut anstream::stdout(), &check::to_json(&checked), "budgets", id)?;
         }
         (false, true) => check::write(&mut anstream::stderr(), &checked, &captured, None)?,
         (false, false) => {

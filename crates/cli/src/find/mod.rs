@@ -160,7 +160,7 @@ impl Found {
         let end = self.part.end(self.is_cut, "no hit in these files has this id")?;
         let mut object = json!({
             "hits": self.part.taken, "blocks_read": self.blocks_read, "blocks": self.blocks, "files": self.files,
-            "cut": self.is_cut, "next": end["next"], "gaps_left_out": u64::MAX,
+            "cut": self.is_cut, "next": end.next, "gaps_left_out": u64::MAX,
         });
         let mut gaps = self.gaps.to_json();
         let all = gaps.len();

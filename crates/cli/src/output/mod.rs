@@ -7,12 +7,20 @@ pub(crate) mod formats;
 
 use super::exit::{Exit, Failure};
 use eventring_capture::{CaptureError, CaptureErrorKind, OutputEntry, OutputKind, ReadFiles};
+use serde::Serialize;
 use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Returns true if `output` means this process's stdout: it is `-`, or a path that leads to file descriptor 1.
 pub(crate) fn is_stdout(output: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| output == Path::new(name))
+}
+
+/// Writes a document of JSON on a line.
+pub(crate) fn json_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, document)?;
+    out.write_all(b"\n")
 }
 
 /// Checks whether `output` can be written, and opens it if it is a pipe or a device. Another check comes later, when
@@ -33,7 +41,6 @@ pub(crate) fn look_at_row(output: &Path, force: bool) -> anyhow::Result<OutputKi
 /// read-only or full file system is noticed before the work that leads to the output.
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) fn try_to_write(output: &Path, target: Option<&OutputKind>) -> anyhow::Result<()> {
-    use std::io::{self, Write as _};
     const BYTES: usize = 4096;
     let cannot = |error: io::Error| Failure::writing(output, &error);
     match target {

@@ -182,7 +182,7 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
     let screen = watched.screen(args, &view);
     let mut out = anstream::stdout();
     if args.json {
-        args.limit.write_whole(&mut out, json::object(&screen), "open", limit::id)?;
+        args.limit.write_whole(&mut out, &json::object(&screen), "open", limit::id)?;
         return Ok(out.flush()?);
     }
     let size = columns(&io::stdout()).zip(rows());

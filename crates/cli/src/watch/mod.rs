@@ -27,6 +27,7 @@ use crate::input::patterns::FollowedPatterns;
 use crate::input::processes::ProcessArgs;
 use crate::input::saved;
 use crate::input::unseen::SeenNames;
+use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped, one_line};
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;
@@ -36,7 +37,7 @@ use ring::Ring;
 use rings::Rings;
 use select::{EventSelection, Select};
 use start::{Start, StartOption};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::WatchSummary;
@@ -157,7 +158,7 @@ impl Args {
     fn end(&self, part: Part, is_early: bool) -> anyhow::Result<()> {
         if self.json && part.is_asked_for {
             let end = part.end(is_early, "no line has this id")?;
-            writeln!(io::stdout(), "{end}")?;
+            json_line(&mut io::stdout(), &end)?;
         }
         Ok(())
     }
