@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
+pub mod condition;
 mod engine;
 mod error;
 mod files;
@@ -73,11 +74,7 @@ pub use files::output_entry::{OutputEntry, OutputKind, UnfinishedFile};
 #[doc(hidden)]
 pub use files::read_files::ReadFiles;
 #[doc(hidden)]
-pub use format::values::integer::Integer;
-#[doc(hidden)]
-pub use format::values::key::{NameKey, NameKind};
-#[doc(hidden)]
-pub use format::values::operand::Operand;
+pub use format::values::key::NameKey;
 #[doc(hidden)]
 pub use read::events::{ContentRef, RecordRef};
 #[doc(hidden)]
@@ -92,8 +89,6 @@ pub use read::workers::worker_threads;
 pub use select::batch_filter::{BatchFilter, EventCondition, EventTest};
 #[doc(hidden)]
 pub use select::block_test::BlockTest;
-#[doc(hidden)]
-pub use select::truth::Truth;
 #[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]

@@ -1,13 +1,13 @@
 //! Conditions that are tested on all that happens.
 
 use super::ages::SpanAge;
-use super::condition::{Condition, Truth};
 use super::looks::PresentAges;
 use super::observation::Observation;
 use super::occurrence::Occurrence;
 use super::options::LiveOptions;
 use super::state::LiveState;
 use super::task_phases::{PhaseAges, phase_of};
+use eventring_capture::condition::{Condition, Truth};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl ConditionSet {
             for age in condition.open_ages() {
                 named.entry(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)).or_default().push(index);
             }
-            condition.phase_ages().into_iter().for_each(|(state, nanos)| phases.add(nanos, state, index));
+            condition.phase_ages().into_iter().for_each(|(state, nanos)| phases.add(nanos, state.into(), index));
         }
         let ages = named.into_iter().map(|(nanos, conditions)| SpanAge::new(nanos, conditions)).collect();
         let rates = conditions.iter().map(RateTerms::of).collect();

@@ -61,10 +61,8 @@
 mod ages;
 #[cfg(test)]
 mod bounds_tests;
-mod condition;
 mod conditions;
 mod core;
-mod fields;
 #[cfg(any(test, feature = "fixtures"))]
 #[doc(hidden)]
 #[allow(missing_docs, reason = "for tests of the crates above")]
@@ -90,16 +88,18 @@ mod task_phases_tests;
 mod threads;
 mod window;
 
-pub use condition::{Compare, Tokens, time_nanos, write_path, write_word};
-pub use condition::{Condition, ConditionError, Integer, NameKind, NamePattern, Operand, RateOf, Subject, Truth};
 pub use conditions::ConditionSet;
+#[doc(no_inline)]
+pub use eventring_capture::condition::{
+    Compare, Condition, ConditionError, Integer, LiveFields, NameKind, NamePattern, Operand, RateOf, Subject, Tokens,
+    Truth, has_typed_field, is_field_of, may_have_field, time_nanos, write_path, write_word,
+};
 pub use eventring_capture::recording::RecordedProgram;
 pub use eventring_tasks::TaskState;
-#[doc(hidden)]
-pub use fields::OpenFields;
-pub use fields::{LiveFields, has_typed_field, is_field_of, may_have_field};
 pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 pub use occurrence::Occurrence;
+#[doc(hidden)]
+pub use open::OpenFields;
 #[doc(hidden)]
 pub use open::OpenList;
 pub use open::{OpenSpan, OpenSpans};

@@ -1,13 +1,13 @@
 //! The memory of the engine is the same after twenty minutes as after ten, and a million open spans take what the
 //! options promise. A child process feeds the core, so that only the engine's memory is measured.
 
-use super::condition::Condition;
 use super::conditions::ConditionSet;
 use super::fixture::{START, StreamFixture};
 use super::observation::Observation;
 use super::options::LiveOptions;
 use super::state::LiveState;
 use eventring::schema::perf::{PerfEvent, PerfExt};
+use eventring_capture::condition::Condition;
 use eventring_stress::child::{self, Talk};
 use eventring_stress::test_name;
 use std::path::Path;

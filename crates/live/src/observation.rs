@@ -3,12 +3,12 @@
 //! The parts of an observation borrow from the event. Names, fields and payloads are decoded when somebody asks for
 //! them.
 
-use super::fields::{LiveFields, has_typed_field, may_have_field};
 use super::task_phases::TaskPhase;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use eventring::schema::perf::CallSiteLevel;
 use eventring::schema::{ExtWords, Value, decode_event};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanId, Thread, is_log_record};
+use eventring_capture::condition::{LiveFields, has_typed_field, may_have_field};
 use eventring_capture::recording::{RecordedProgram, RecordedRings};
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Occurrences, on which conditions are tested: what the engine saw, and what it knows besides.
 
-use super::condition::{Condition, Operand, RateOf, Subject, Truth};
-use super::fields::{LiveFields, span_may_have_lost};
 use super::observation::{ClosedSpan, Observation, span_name};
 use super::open::OpenSpan;
 use super::series::{SeriesKind, SeriesView};
@@ -10,6 +8,7 @@ use super::task_phases::TaskPhase;
 use eventring::reader::RingEnd;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{Span, Thread};
+use eventring_capture::condition::{Condition, LiveFields, Operand, RateOf, Subject, Truth, span_may_have_lost};
 use eventring_capture::recording::RecordedProgram;
 use eventring_tasks::{TaskState, is_task};
 use std::borrow::Cow;
@@ -210,9 +209,9 @@ impl Subject for Occurrence<'_> {
         name.iter().for_each(|name| take(name));
     }
 
-    fn task_phase_nanos(&self) -> Option<(TaskState, u64)> {
+    fn task_phase_nanos(&self) -> Option<(eventring::now::TaskPhase, u64)> {
         match self.what {
-            What::Phase(phase) => Some((phase.state(), phase.nanos())),
+            What::Phase(phase) => Some((phase.state().phase()?, phase.nanos())),
             _ => None,
         }
     }

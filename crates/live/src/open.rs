@@ -1,16 +1,38 @@
 //! The open spans.
 
 use super::core::LiveProcess;
-use super::fields::OpenFields;
 use super::observation::span_name;
 use super::state::LiveState;
 use super::tabled::Tabled;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{CallSite, IdMap, OpenSlice, Span, SpanId, SpanReplay, Thread, ThreadKey};
+use eventring_capture::condition::LiveFields;
 use eventring_capture::recording::{RecordedProgram, TabledSpan, is_certainly_open};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The fields of an open span. They may have been read when somebody asked for them.
+#[derive(Clone, Debug)]
+pub struct OpenFields<'a> {
+    bytes: Cow<'a, [u8]>,
+    pub(super) call_site: Option<&'a CallSite>,
+    are_missing: bool,
+}
+
+impl OpenFields<'_> {
+    /// Returns the fields that are known.
+    #[must_use]
+    pub fn known(&self) -> LiveFields<'_> {
+        LiveFields::new(&self.bytes, self.call_site)
+    }
+
+    /// Returns true if others are not known.
+    #[must_use]
+    pub fn are_missing(&self) -> bool {
+        self.are_missing
+    }
+}
 
 /// The open spans of all programs. A span counts as open if its close was not seen.
 #[derive(Clone, Debug)]

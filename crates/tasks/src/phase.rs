@@ -39,6 +39,12 @@ impl TaskState {
         }
     }
 
+    /// Returns what the task does, unless it has ended or nobody knows.
+    #[must_use]
+    pub fn phase(self) -> Option<TaskPhase> {
+        [TaskPhase::Running, TaskPhase::Woken, TaskPhase::Idle].into_iter().find(|phase| Self::from(*phase) == self)
+    }
+
     /// Returns the state with this name.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         [Self::Done, Self::Cancelled, Self::Panicked].into_iter().find(|state| state.name() == name)

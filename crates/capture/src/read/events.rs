@@ -1,5 +1,6 @@
 //! The events of a capture file, in the order of time.
 
+use crate::condition::Truth;
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::{BlockRecords, PayloadsWanted};
 use crate::format::record::{CapturedContent, CapturedPayload, CapturedRecord, SortKey};
@@ -7,7 +8,6 @@ use crate::read::ahead::BlocksAhead;
 use crate::read::file_block::FileBlock;
 use crate::recording::PayloadLosses;
 use crate::select::sieve::Sieve;
-use crate::select::truth::Truth;
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

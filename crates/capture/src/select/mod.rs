@@ -7,7 +7,6 @@
 //! | `roots` | the spans with which a selection of spans begins |
 //! | `found` | spans and events that somebody has found by reading the capture |
 //! | `block_test` | what a condition asks of the values of a block |
-//! | `truth` | the answer of a test, which may need what was lost |
 //! | `batch_filter/` | the events that a capture into batches leaves out |
 
 pub(crate) mod batch_filter;
@@ -16,4 +15,3 @@ pub(crate) mod found;
 pub(crate) mod roots;
 pub(crate) mod selection;
 pub(crate) mod sieve;
-pub(crate) mod truth;

@@ -1,9 +1,9 @@
 //! The filter of a selection: which blocks are read, and which of their records are returned.
 
+use crate::condition::Truth;
 use crate::format::header::BlockHeader;
 use crate::select::found::FoundParts;
 use crate::select::roots::{ProcessSpan, Roots};
-use crate::select::truth::Truth;
 use eventring::reader::Descriptor;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords};

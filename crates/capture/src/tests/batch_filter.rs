@@ -1,11 +1,12 @@
 //! Samples of the spans of several threads: each tree is kept as a whole, or left out as a whole. And typed events in
 //! spans, which are in rings of their own.
 
+use crate::condition::Truth;
 use crate::engine::summary::NextRing;
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::select::batch_filter::BatchFilter;
 use crate::sinks::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
-use crate::{CapturedContent, EventCondition, EventTest, Truth};
+use crate::{CapturedContent, EventCondition, EventTest};
 use eventring::EventType;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::recorder::{ContentDescription, Recorder};

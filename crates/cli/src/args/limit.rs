@@ -247,6 +247,7 @@ pub(crate) fn id(one: &Value) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
 
     fn name(one: &Value) -> String {
         one["name"].as_str().unwrap().to_owned()

@@ -7,7 +7,7 @@ use twox_hash::XxHash3_64;
 pub struct NameKey(u64);
 
 /// What conditions name besides fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NameKind {
     /// The name of a span, with its target and without.
     Span = 1,

@@ -1,6 +1,6 @@
 //! A test of events by what is in them, which the caller of a capture brings along.
 
-use crate::select::truth::Truth;
+use crate::condition::Truth;
 use eventring::reader::{Descriptor, PayloadRead, Reader};
 use std::fmt;
 use std::sync::Arc;

@@ -17,9 +17,9 @@ mod trees;
 #[cfg(test)]
 mod trees_tests;
 
+use crate::condition::Truth;
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::ring::ALL_PER_MILLION;
-use crate::select::truth::Truth;
 pub use event_test::{EventCondition, EventTest};
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, Reader};

@@ -8,7 +8,7 @@
 use super::event_test::EventTest;
 use super::rule::SpanRule;
 use super::scout::{Scout, read_past};
-use crate::select::truth::Truth;
+use crate::condition::Truth;
 use eventring::reader::{Cursor, Descriptor, EventBatch, PayloadRead};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};

@@ -2,7 +2,8 @@
 
 use super::rule::SpanRule;
 use super::trees::SpanTrees;
-use crate::{BatchFilter, EventCondition, EventTest, Truth};
+use crate::condition::Truth;
+use crate::{BatchFilter, EventCondition, EventTest};
 use eventring::reader::{Cursor, Descriptor, EventBatch, Next, PayloadRead, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;

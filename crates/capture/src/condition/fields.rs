@@ -1,10 +1,10 @@
 //! The fields of a span or log record, found by name and decoded when somebody asks.
 
+use crate::format::values::operand::Operand;
 use eventring::schema::perf::{FieldValue, RawField, RawFields, ValueType};
 use eventring::schema::{SchemaModel, Shape};
 use eventring::tracing::CallSite;
 use eventring::tracing::Span;
-use eventring_capture::Operand;
 use std::borrow::Cow;
 
 /// The fields of a span or of a log record as they lie in the ring. Nothing is decoded before somebody asks, and
@@ -13,28 +13,6 @@ use std::borrow::Cow;
 pub struct LiveFields<'a> {
     bytes: &'a [u8],
     call_site: Option<&'a CallSite>,
-}
-
-/// The fields of an open span. They may have been read when somebody asked for them.
-#[derive(Clone, Debug)]
-pub struct OpenFields<'a> {
-    pub(super) bytes: Cow<'a, [u8]>,
-    pub(super) call_site: Option<&'a CallSite>,
-    pub(super) are_missing: bool,
-}
-
-impl OpenFields<'_> {
-    /// Returns the fields that are known.
-    #[must_use]
-    pub fn known(&self) -> LiveFields<'_> {
-        LiveFields::new(&self.bytes, self.call_site)
-    }
-
-    /// Returns true if others are not known.
-    #[must_use]
-    pub fn are_missing(&self) -> bool {
-        self.are_missing
-    }
 }
 
 /// The largest number of fields that a call site has: their index is a byte.
@@ -73,12 +51,15 @@ pub fn has_typed_field(model: Option<&SchemaModel>, code: u16, path: &str) -> bo
 }
 
 /// Returns true if the span may have a field of this name that was lost with a payload.
-pub(super) fn span_may_have_lost(span: &Span, name: &str) -> bool {
+#[doc(hidden)]
+#[must_use]
+pub fn span_may_have_lost(span: &Span, name: &str) -> bool {
     span.fields.problem.is_some() && may_have_field(span.call_site.as_deref(), name)
 }
 
 impl<'a> LiveFields<'a> {
-    pub(super) fn new(bytes: &'a [u8], call_site: Option<&'a CallSite>) -> Self {
+    /// Makes the fields of a payload of this call site.
+    pub fn new(bytes: &'a [u8], call_site: Option<&'a CallSite>) -> Self {
         Self { bytes, call_site }
     }
 
@@ -103,7 +84,8 @@ impl<'a> LiveFields<'a> {
 
     /// Calls `take` with the last value of each field for which a condition asks by this name, as it compares them
     /// ([`is_field_of`]). Returns false if there is none.
-    pub(super) fn operands(&self, name: &str, take: &mut dyn FnMut(Operand<'_>)) -> bool {
+    #[doc(hidden)]
+    pub fn operands(&self, name: &str, take: &mut dyn FnMut(Operand<'_>)) -> bool {
         let mut has_field = false;
         let names = self.call_site.map_or(&[][..], |site| &site.field_names);
         for (index, _) in names.iter().enumerate().filter(|(_, known)| is_field_of(known, name)) {

@@ -3,9 +3,9 @@
 use super::number::Number;
 use super::tokens::write_path;
 use super::{NameKind, NamePattern, Operand, RateOf, Subject, Truth};
+use eventring::now::TaskPhase;
 use eventring::quoted::write_quoted;
 use eventring::schema::perf::CallSiteLevel;
-use eventring_tasks::TaskState;
 use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) enum Term {
     },
     /// The time for which a task does something. Its `compare` is `>` or `>=`.
     Phase {
-        state: TaskState,
+        state: TaskPhase,
         compare: Compare,
         nanos: u64,
     },
@@ -75,8 +75,8 @@ pub(super) const NAMES: [(&str, NameKind); 4] =
     [("span", NameKind::Span), ("event", NameKind::Event), ("target", NameKind::Target), ("thread", NameKind::Thread)];
 
 /// The words for what tasks do.
-pub(super) const PHASES: [(&str, TaskState); 3] =
-    [("poll", TaskState::Running), ("woken", TaskState::Woken), ("idle", TaskState::Idle)];
+pub(super) const PHASES: [(&str, TaskPhase); 3] =
+    [("poll", TaskPhase::Running), ("woken", TaskPhase::Woken), ("idle", TaskPhase::Idle)];
 
 /// A comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -224,7 +224,7 @@ impl Term {
     }
 
     /// Returns what a task must do for the term to hold, and the shortest time in nanoseconds.
-    pub(super) fn phase_age(&self) -> Option<(TaskState, u64)> {
+    pub(super) fn phase_age(&self) -> Option<(TaskPhase, u64)> {
         match self {
             Self::Phase { state, compare, nanos } => {
                 Some((*state, nanos.saturating_add(u64::from(*compare == Compare::Greater))))

@@ -1,9 +1,10 @@
 //! What a condition asks of a block of events: of which blocks its values already show that no event fulfils it.
 
+use super::fields::further_names;
 use super::term::{Compare, FieldLimit, LEVELS, Term};
 use super::{Condition, NameKind, NamePattern, Node};
-use crate::fields::further_names;
-use eventring_capture::{self as capture, BlockTest, NameKey};
+use crate::format::values::key::NameKey;
+use crate::select::block_test::BlockTest;
 
 impl Condition {
     /// Returns the test of the blocks of a capture. It holds for each block with an event that fulfils the condition by
@@ -33,9 +34,9 @@ impl Term {
             Self::Name { kind: NameKind::Event, pattern, .. }
                 if pattern.is_source_name() || pattern.code().is_some() =>
             {
-                BlockTest::Name(key_of(NameKind::Event))
+                BlockTest::Name(NameKey::of_kind(NameKind::Event))
             }
-            Self::Name { kind, is, pattern } => of_pattern(key_of(*kind), *is, pattern),
+            Self::Name { kind, is, pattern } => of_pattern(NameKey::of_kind(*kind), *is, pattern),
             Self::Level { compare, level } => {
                 let holds = |found: &_| compare.holds((*level as u8).cmp(&(*found as u8)));
                 let levels = LEVELS.into_iter().filter(holds).fold(0, |levels, found| levels | 1 << found as u8);
@@ -48,15 +49,6 @@ impl Term {
             _ => BlockTest::May,
         }
     }
-}
-
-fn key_of(kind: NameKind) -> NameKey {
-    NameKey::of_kind(match kind {
-        NameKind::Span => capture::NameKind::Span,
-        NameKind::Event => capture::NameKind::Event,
-        NameKind::Target => capture::NameKind::Target,
-        NameKind::Thread => capture::NameKind::Thread,
-    })
 }
 
 impl FieldLimit {

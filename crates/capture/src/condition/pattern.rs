@@ -1,6 +1,6 @@
 //! Patterns of names.
 
-use eventring_capture::names_span;
+use crate::select::selection::names_span;
 use std::fmt;
 
 /// A pattern of a name: a text in which each `*` stands for any characters, also none.

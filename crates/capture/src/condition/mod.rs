@@ -22,15 +22,18 @@
 //! | `pattern` | patterns of names |
 //! | `number` | the order of numbers, however they are recorded |
 //! | `term` | the terms, and how they are written |
+//! | `truth` | the answer of a test, which may need what was lost |
 //! | `tokens` | the words of an expression, and their columns |
 //! | `parse` | from words to an expression |
 //! | `possible` | what the parts of an expression can hold for |
 //! | `blocks` | what an expression asks of the values of a block |
 //! | `fault` | the error type |
+//! | `fields` | the fields of a span or log record, by name |
 //! | `subject` | what a condition is tested on |
 
 mod blocks;
 mod fault;
+pub(crate) mod fields;
 mod number;
 mod parse;
 mod pattern;
@@ -40,17 +43,21 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod truth;
 
-#[doc(inline)]
-pub use eventring_capture::{Integer, Operand, Truth};
+pub use crate::format::values::integer::Integer;
+pub use crate::format::values::key::NameKind;
+pub use crate::format::values::operand::Operand;
 pub use fault::ConditionError;
+pub use fields::{LiveFields, has_typed_field, is_field_of, may_have_field, span_may_have_lost};
 pub use parse::time_nanos;
 pub use pattern::NamePattern;
 pub use subject::{RateOf, Subject};
 pub use term::Compare;
 pub use tokens::{Tokens, write_path, write_word};
+pub use truth::Truth;
 
-use eventring_tasks::TaskState;
+use eventring::now::TaskPhase;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -69,29 +76,16 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// A condition, parsed from an expression such as `span=db.* dur>50ms`. `docs/CLI.md` describes the expressions.
 ///
 /// ```
-/// use eventring_live::Condition;
+/// use eventring_capture::condition::Condition;
 ///
 /// let condition: Condition = "span=db.* dur>50ms or level>=ERROR".parse()?;
 /// assert_eq!(condition.to_string(), "span=db.* dur>50ms or level>=ERROR");
 /// assert!("open>>2s".parse::<Condition>().unwrap_err().to_string().contains("column 6"));
-/// # Ok::<(), eventring_live::ConditionError>(())
+/// # Ok::<(), eventring_capture::condition::ConditionError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Condition {
     root: Node,
-}
-
-/// What a name in a condition is that of.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NameKind {
-    /// A span.
-    Span,
-    /// A log record, a mark or a typed event.
-    Event,
-    /// A target.
-    Target,
-    /// A thread.
-    Thread,
 }
 
 /// A part of an expression.
@@ -129,7 +123,9 @@ impl Condition {
     }
 
     /// Returns what tasks must do, and for how many nanoseconds at least, to fulfil the condition, each once.
-    pub(super) fn phase_ages(&self) -> Vec<(TaskState, u64)> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn phase_ages(&self) -> Vec<(TaskPhase, u64)> {
         let mut ages = Vec::new();
         self.root.each_term(&mut |term| ages.extend(term.phase_age().filter(|age| !ages.contains(age))));
         ages
@@ -144,7 +140,9 @@ impl Condition {
     }
 
     /// Returns true if all terms are rates and percentiles. Such a condition says nothing of what happens.
-    pub(super) fn has_only_rates(&self) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_only_rates(&self) -> bool {
         let mut has_others = false;
         self.root.each_term(&mut |term| has_others |= !matches!(term, Term::Rate { .. } | Term::Percentile { .. }));
         !has_others

@@ -1,9 +1,9 @@
 //! The subjects of conditions.
 
 use super::NamePattern;
+use crate::format::values::operand::Operand;
+use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
-use eventring_capture::Operand;
-use eventring_tasks::TaskState;
 use std::fmt;
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub trait Subject {
     }
 
     /// Returns what a task does or did, and for how long, in nanoseconds.
-    fn task_phase_nanos(&self) -> Option<(TaskState, u64)> {
+    fn task_phase_nanos(&self) -> Option<(TaskPhase, u64)> {
         None
     }
 

@@ -4,8 +4,8 @@ use super::possible::contradiction;
 use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, Term};
 use super::tokens::Tokens;
 use super::{ConditionError, DEPTH_MAX, NamePattern, Node, RateOf, TEXT_BYTES_MAX, WINDOW};
+use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
-use eventring_tasks::TaskState;
 use std::time::Duration;
 
 /// The characters at which the value of a term ends, besides spaces.
@@ -129,7 +129,7 @@ fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
             Ok(Term::OpenAge { compare, nanos })
         }
         "poll" | "woken" | "idle" => {
-            let state = PHASES.iter().find(|(known, _)| *known == name).map_or(TaskState::Idle, |(_, state)| *state);
+            let state = PHASES.iter().find(|(known, _)| *known == name).map_or(TaskPhase::Idle, |(_, state)| *state);
             let (compare, nanos) = age(tokens, "`>` or `>=`, because the time for which a task does something grows")?;
             Ok(Term::Phase { state, compare, nanos })
         }
