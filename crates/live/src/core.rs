@@ -234,7 +234,14 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
             Some(PerfEvent::Marker) => {
                 let call_site = catalog.known_call_site(record.ext.call_site_id);
                 self.see(
-                    &Observation::Marker(SeenMark { ring: entry.ring, record, call_site, span: span(), program }),
+                    &Observation::Marker(SeenMark {
+                        ring: entry.ring,
+                        record,
+                        catalog,
+                        call_site,
+                        span: span(),
+                        program,
+                    }),
                     state,
                 );
             }

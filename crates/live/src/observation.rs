@@ -8,7 +8,7 @@ use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use eventring::schema::perf::CallSiteLevel;
 use eventring::schema::{ExtWords, Value, decode_event};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanId, Thread, is_log_record};
-use eventring_capture::condition::{LiveFields, has_typed_field, may_have_field};
+use eventring_capture::condition::{LiveFields, TypedContent};
 use eventring_capture::recording::{RecordedProgram, RecordedRings};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -189,11 +189,6 @@ impl<'a> SeenRecord<'a> {
         self.record.payload.valid().is_none() && self.record.ext.field_count > 0
     }
 
-    /// Returns true if it may have had a field of this name that was lost.
-    pub(super) fn may_have_lost(&self, name: &str) -> bool {
-        self.has_lost_fields() && may_have_field(self.call_site(), name)
-    }
-
     /// Returns the text; empty if there is none.
     #[must_use]
     pub fn message(&self) -> Cow<'a, str> {
@@ -243,6 +238,8 @@ pub struct SeenMark<'a> {
     /// The index of the ring.
     pub(super) ring: u32,
     pub(super) record: &'a RawRecord<'a>,
+    /// The call sites and threads of its recorder.
+    pub(super) catalog: &'a Catalog,
     pub(super) call_site: Option<&'a Arc<CallSite>>,
     pub(super) span: Option<&'a Span>,
     pub(super) program: &'a RecordedProgram,
@@ -336,10 +333,9 @@ impl<'a> SeenEvent<'a> {
         Some(decode_event(self.rings.model(self.ring), self.descriptor.event_type, payload))
     }
 
-    /// Returns true if it has a field with this path, and the payload was lost.
-    pub(super) fn may_have_lost(&self, path: &str) -> bool {
+    pub(super) fn content(&self) -> TypedContent<'a> {
         let model = self.rings.model(self.ring);
-        self.payload.valid().is_none() && has_typed_field(model, self.descriptor.event_type, path)
+        TypedContent { descriptor: self.descriptor, payload: self.payload, model, words: self.ext_words() }
     }
 
     /// Returns the names of the extension words.

@@ -7,8 +7,10 @@ use super::state::LiveState;
 use super::task_phases::TaskPhase;
 use eventring::reader::RingEnd;
 use eventring::schema::perf::CallSiteLevel;
-use eventring::tracing::{Span, Thread};
-use eventring_capture::condition::{Condition, LiveFields, Operand, RateOf, Subject, Truth, span_may_have_lost};
+use eventring::tracing::Span;
+use eventring_capture::condition::{
+    Condition, EventSubject, LiveFields, Operand, RateOf, SeenContent, SpanSubject, Subject, Truth,
+};
 use eventring_capture::recording::RecordedProgram;
 use eventring_tasks::{TaskState, is_task};
 use std::borrow::Cow;
@@ -162,14 +164,35 @@ impl<'a> Occurrence<'a> {
         }
     }
 
-    fn fields(&self) -> Option<LiveFields<'a>> {
-        match self.what {
-            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => Some(span.fields()),
-            What::Open(span) => span.span().map(LiveFields::of_span),
-            What::Phase(phase) => Some(LiveFields::of_span(phase.span())),
-            What::Seen(Observation::LogRecord(record)) => Some(record.fields()),
-            _ => None,
-        }
+    /// Asks the span or the event. Returns nothing if this is an end, a signal or a tick.
+    fn ask<R: Default>(&self, ask: impl FnOnce(&dyn Subject) -> R) -> R {
+        let span = match self.what {
+            What::Seen(Observation::LogRecord(record)) => {
+                return ask(&self.event(SeenContent::Record(record.record, record.catalog)));
+            }
+            What::Seen(Observation::Marker(mark)) => {
+                return ask(&self.event(SeenContent::Record(mark.record, mark.catalog)));
+            }
+            What::Seen(Observation::TypedEvent(event)) => return ask(&self.event(SeenContent::Typed(event.content()))),
+            What::Open(span) => {
+                let Some(replayed) = span.span() else { return R::default() };
+                let (entered_by, open_nanos) = (&*span.threads(), Some(span.age_nanos()));
+                return ask(&SpanSubject { span: replayed, entered_by, open_nanos });
+            }
+            What::Seen(Observation::SpanClosed(span)) => SpanSubject::new(span.span()),
+            What::Outgrown(span) => {
+                SpanSubject { open_nanos: Some(span.wall_nanos()), ..SpanSubject::new(span.span()) }
+            }
+            What::Phase(phase) => SpanSubject::new(phase.span()),
+            _ => return R::default(),
+        };
+        ask(&span)
+    }
+
+    fn event(&self, event: SeenContent<'a>) -> EventSubject<'a> {
+        let process = self.program().and_then(|program| self.state.process_of(program));
+        let replay = process.and_then(|process| self.state.replayed.replays.get(process));
+        EventSubject { event, replay, by_option: false }
     }
 
     /// Returns the span and those around it, also closed ones.
@@ -190,17 +213,14 @@ impl Subject for Occurrence<'_> {
     }
 
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
-        let Some(span) = self.span() else { return false };
-        let mut fits = |span: &Span| {
-            let target = span.call_site.as_deref().map_or("", |call_site| &call_site.target);
-            test(target, &span_name(span))
-        };
-        if fits(span) {
-            return true;
+        match self.what {
+            // A task is in all spans around its own.
+            What::Phase(_) => self.spans().any(|span| {
+                let target = span.call_site.as_deref().map_or("", |call_site| &call_site.target);
+                test(target, &span_name(span))
+            }),
+            _ => self.ask(|subject| subject.any_span_name(test)),
         }
-        let is_of_one_span =
-            matches!(self.what, What::Open(_) | What::Outgrown(_) | What::Seen(Observation::SpanClosed(_)));
-        !is_of_one_span && self.spans().skip(1).any(fits)
     }
 
     fn task_name(&self, take: &mut dyn FnMut(&str)) {
@@ -217,23 +237,11 @@ impl Subject for Occurrence<'_> {
     }
 
     fn event_name(&self, take: &mut dyn FnMut(&str)) {
-        match self.what {
-            What::Seen(Observation::LogRecord(record)) => {
-                if let Some(call_site) = record.call_site() {
-                    take(&call_site.name);
-                }
-            }
-            What::Seen(Observation::TypedEvent(event)) => take(&event.name()),
-            What::Seen(Observation::Marker(mark)) => take(mark.name()),
-            _ => {}
-        }
+        self.ask(|subject| subject.event_name(take));
     }
 
     fn event_code(&self) -> Option<u16> {
-        match self.what {
-            What::Seen(Observation::TypedEvent(event)) => Some(event.descriptor().event_type),
-            _ => None,
-        }
+        self.ask(|subject| subject.event_code())
     }
 
     fn target(&self) -> Option<&str> {
@@ -246,66 +254,31 @@ impl Subject for Occurrence<'_> {
     }
 
     fn each_thread_name(&self, take: &mut dyn FnMut(&str)) {
-        let mut named = |thread: &Thread| thread.name.as_deref().into_iter().for_each(&mut *take);
-        match self.what {
-            What::Seen(Observation::SpanClosed(span)) | What::Outgrown(span) => {
-                span.thread().into_iter().for_each(named)
-            }
-            What::Open(span) => span.threads().iter().for_each(|thread| named(thread)),
-            What::Seen(Observation::LogRecord(record)) => named(&record.thread()),
-            _ => {}
+        // A task is polled by many threads.
+        if !matches!(self.what, What::Phase(_)) {
+            self.ask(|subject| subject.each_thread_name(take));
         }
     }
 
     fn level(&self) -> Option<CallSiteLevel> {
-        match self.what {
-            What::Seen(Observation::LogRecord(record)) => Some(record.level()),
-            _ => None,
-        }
+        self.ask(|subject| subject.level())
     }
 
     fn closed_after_nanos(&self) -> Option<u64> {
-        match self.what {
-            What::Seen(Observation::SpanClosed(span)) => Some(span.wall_nanos()),
-            _ => None,
-        }
+        // The time of a task's span is tested when it closes.
+        if matches!(self.what, What::Phase(_)) { None } else { self.ask(|subject| subject.closed_after_nanos()) }
     }
 
     fn open_nanos(&self) -> Option<u64> {
-        match self.what {
-            What::Open(span) => Some(span.age_nanos()),
-            What::Outgrown(span) => Some(span.wall_nanos()),
-            _ => None,
-        }
+        self.ask(|subject| subject.open_nanos())
     }
 
     fn field(&self, path: &str, take: &mut dyn FnMut(Operand<'_>)) {
-        if let What::Seen(Observation::TypedEvent(event)) = self.what {
-            if let Some(value) = event.decode().as_ref().and_then(|value| value.get(path)) {
-                return Operand::with_value(value, take);
-            }
-            if let Some(word) = event.word(path) {
-                take(Operand::Integer(word.into()));
-            }
-            return;
-        }
-        if !self.fields().is_some_and(|fields| fields.operands(path, take))
-            && let What::Seen(Observation::LogRecord(record)) = self.what
-            && let Some(fields) = record.span_fields()
-        {
-            fields.operands(path, take);
-        }
+        self.ask(|subject| subject.field(path, take));
     }
 
     fn may_have_lost(&self, path: &str) -> bool {
-        match self.what {
-            What::Seen(Observation::TypedEvent(event)) => event.may_have_lost(path),
-            What::Seen(Observation::LogRecord(record)) => {
-                record.may_have_lost(path) || record.span().is_some_and(|span| span_may_have_lost(span, path))
-            }
-            What::Seen(Observation::Marker(_)) => false,
-            _ => self.span().is_some_and(|span| span_may_have_lost(span, path)),
-        }
+        self.ask(|subject| subject.may_have_lost(path))
     }
 
     fn per_second(&self, of: &RateOf, window: Duration) -> Option<f64> {

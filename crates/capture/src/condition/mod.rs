@@ -20,6 +20,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `pattern` | patterns of names |
+//! | `on_replay` | spans and events as subjects, with what a replay knows |
 //! | `number` | the order of numbers, however they are recorded |
 //! | `term` | the terms, and how they are written |
 //! | `truth` | the answer of a test, which may need what was lost |
@@ -35,6 +36,7 @@ mod blocks;
 mod fault;
 pub(crate) mod fields;
 mod number;
+mod on_replay;
 mod parse;
 mod pattern;
 mod possible;
@@ -50,6 +52,7 @@ pub use crate::format::values::key::NameKind;
 pub use crate::format::values::operand::Operand;
 pub use fault::ConditionError;
 pub use fields::{LiveFields, has_typed_field, is_field_of, may_have_field, span_may_have_lost};
+pub use on_replay::{EventSubject, SeenContent, SpanSubject, TypedContent};
 pub use parse::time_nanos;
 pub use pattern::NamePattern;
 pub use subject::{RateOf, Subject};
