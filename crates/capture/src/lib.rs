@@ -58,7 +58,6 @@ pub use format::ring::{CapturedRing, RingRole};
 pub use format::stats::{CaptureStats, RingStats};
 pub use read::events::CaptureEvents;
 pub use read::file::CaptureFile;
-pub use select::found::FoundParts;
 pub use select::selection::{Selection, names_span};
 pub use sinks::cut::{CutSummary, Shortfall};
 pub use sinks::file::{capture, capture_rings, capture_rings_to, capture_to};
@@ -86,9 +85,13 @@ pub use read::process_end::CapturedLife;
 #[doc(hidden)]
 pub use read::workers::worker_threads;
 #[doc(hidden)]
-pub use select::batch_filter::{BatchFilter, EventCondition, EventTest};
+pub use select::batch_filter::BatchFilter;
 #[doc(hidden)]
 pub use select::block_test::BlockTest;
+#[doc(hidden)]
+pub use select::events::EventSelection;
+#[doc(hidden)]
+pub use select::now::SelectedNow;
 #[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]

@@ -39,7 +39,7 @@ pub use connect::StreamOptions;
 #[doc(hidden)]
 pub use eventring_capture::received::receive_message;
 #[doc(hidden)]
-pub use eventring_capture::{BatchFilter, EventCondition, EventTest, host_name};
+pub use eventring_capture::{BatchFilter, EventSelection, host_name};
 pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
 pub use program::{Programs, SpanRings};
 pub use receiver::{ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};

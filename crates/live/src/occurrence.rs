@@ -177,7 +177,7 @@ impl<'a> Occurrence<'a> {
             What::Open(span) => {
                 let Some(replayed) = span.span() else { return R::default() };
                 let (entered_by, open_nanos) = (&*span.threads(), Some(span.age_nanos()));
-                return ask(&SpanSubject { span: replayed, entered_by, open_nanos });
+                return ask(&SpanSubject { entered_by, open_nanos, ..SpanSubject::new(replayed) });
             }
             What::Seen(Observation::SpanClosed(span)) => SpanSubject::new(span.span()),
             What::Outgrown(span) => {

@@ -61,6 +61,7 @@ pub use tokens::{Tokens, write_path, write_word};
 pub use truth::Truth;
 
 use eventring::now::TaskPhase;
+use eventring::schema::perf::CallSiteLevel;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -149,6 +150,49 @@ impl Condition {
         let mut has_others = false;
         self.root.each_term(&mut |term| has_others |= !matches!(term, Term::Rate { .. } | Term::Percentile { .. }));
         !has_others
+    }
+
+    /// Makes the condition that one of these names fits.
+    #[must_use]
+    pub fn any_name(kind: NameKind, names: &[String]) -> Self {
+        let term = |name: &String| Node::Term(Term::Name { kind, is: true, pattern: NamePattern::new(name) });
+        Self { root: Node::Any(names.iter().map(term).collect()) }
+    }
+
+    /// Makes the condition that the level is at most as verbose as this one.
+    #[must_use]
+    pub fn at_most(level: CallSiteLevel) -> Self {
+        Self { root: Node::Term(Term::Level { compare: Compare::GreaterOrEqual, level }) }
+    }
+
+    /// Makes the condition that a span was closed after this time or later, or is open for so long.
+    #[must_use]
+    pub fn lasting(nanos: u64) -> Self {
+        let compare = Compare::GreaterOrEqual;
+        let ways = [Term::Duration { compare, nanos }, Term::OpenAge { compare, nanos }];
+        Self { root: Node::Any(ways.map(Node::Term).into()) }
+    }
+
+    /// Makes the condition that all of these hold.
+    #[must_use]
+    pub fn all(conditions: Vec<Self>) -> Self {
+        Self { root: Node::All(conditions.into_iter().map(|condition| condition.root).collect()) }
+    }
+
+    /// Returns true if only spans fulfil the condition, because it asks for their names and times alone.
+    pub(crate) fn is_about_spans_alone(&self) -> bool {
+        fn is(node: &Node) -> bool {
+            match node {
+                Node::All(parts) => parts.iter().all(is),
+                Node::Any(parts) => parts.iter().all(is),
+                Node::Not(_) => false,
+                Node::Term(term) => matches!(
+                    term,
+                    Term::Name { kind: NameKind::Span, is: true, .. } | Term::Duration { .. } | Term::OpenAge { .. }
+                ),
+            }
+        }
+        is(&self.root)
     }
 
     /// Parses a condition that selects single events. It may also say only what shall not be (`not event=PING`), and it

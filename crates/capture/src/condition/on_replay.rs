@@ -17,6 +17,8 @@ pub struct SpanSubject<'a> {
     pub span: &'a Span,
     /// The threads that are in it, unless it is closed: then it is the thread that closed it.
     pub entered_by: &'a [Arc<Thread>],
+    /// The time from which on it is known to have existed, in nanoseconds since the epoch.
+    pub start_epoch_nanos: u64,
     /// The age in nanoseconds, if the span is open and conditions ask for ages.
     pub open_nanos: Option<u64>,
 }
@@ -59,7 +61,7 @@ impl<'a> SpanSubject<'a> {
     /// Makes the subject of a span.
     #[must_use]
     pub fn new(span: &'a Span) -> Self {
-        Self { span, entered_by: &[], open_nanos: None }
+        Self { span, entered_by: &[], start_epoch_nanos: span.start_epoch_nanos(), open_nanos: None }
     }
 }
 
@@ -90,7 +92,7 @@ impl Subject for SpanSubject<'_> {
 
     fn closed_after_nanos(&self) -> Option<u64> {
         let closed = self.span.closed.as_ref().filter(|_| self.open_nanos.is_none())?;
-        Some(closed.epoch_nanos.saturating_sub(self.span.start_epoch_nanos()))
+        Some(closed.epoch_nanos.saturating_sub(self.start_epoch_nanos))
     }
 
     fn open_nanos(&self) -> Option<u64> {

@@ -3,7 +3,7 @@
 use crate::engine::sources::{CopiedRing, Sources};
 use crate::format::columns::BlockRecords;
 use crate::format::ring::process_key;
-use crate::select::batch_filter::{BatchFilter, ContentFilter, SpanTrees, TreeVerdict};
+use crate::select::batch_filter::{BatchFilter, ContentFilter, OpenSpans, SpanTrees, TreeVerdict, no_open_spans};
 use eventring::reader::Cursor;
 use std::collections::{HashMap, HashSet};
 
@@ -14,6 +14,8 @@ pub(crate) struct RunningFilter {
     recorders: HashMap<usize, RecorderFilter>,
     /// By the index of the ring.
     places: Vec<RingPlace>,
+    /// The open spans of each program, by its key.
+    open: HashMap<u64, OpenSpans>,
 }
 
 /// The recorder that a ring belongs to, and the recorders of whose spans the ring has events.
@@ -36,7 +38,7 @@ struct RecorderFilter {
 impl RunningFilter {
     /// Makes a filter for a capture. It has no rings yet.
     pub(crate) fn new(filter: &BatchFilter) -> Self {
-        Self { filter: filter.clone(), recorders: HashMap::new(), places: Vec::new() }
+        Self { filter: filter.clone(), recorders: HashMap::new(), places: Vec::new(), open: HashMap::new() }
     }
 
     /// Begins another pass over the rings of the capture, among which may be new ones.
@@ -73,8 +75,9 @@ impl RunningFilter {
     fn add_ring(&mut self, index: usize, recorder: usize, rings: &[CopiedRing]) {
         self.places.push(RingPlace { recorder, spans: Vec::new() });
         if let Some(shard0) = rings[recorder].input.as_ref().filter(|_| recorder == index) {
-            let content = ContentFilter::new(&self.filter, &shard0.reader);
             let process_key = process_key(&shard0.reader);
+            let open = self.open.entry(process_key).or_insert_with(no_open_spans).clone();
+            let content = ContentFilter::new(&self.filter, &shard0.reader, open);
             self.recorders.insert(index, RecorderFilter { rings: Vec::new(), content, process_key });
         }
         let Some(RecorderFilter { rings: of_recorder, content, process_key }) = self.recorders.get_mut(&recorder)

@@ -1,16 +1,17 @@
 //! The events of a capture: all of them, or those of a selection.
 
-use crate::error::CaptureError;
+use crate::condition::Condition;
+use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::PayloadsWanted;
-use crate::format::header::{BlockHeader, BlockKind};
+use crate::format::header::BlockKind;
 use crate::format::ring::CapturedRing;
-use crate::read::events::{CaptureEvents, ContentRef, ReadPlan, RecordRef};
+use crate::read::events::{CaptureEvents, ReadPlan};
 use crate::read::file::CaptureFile;
 use crate::read::file_block::{self, BlockExtent, FileBlock};
+use crate::select::find::find;
 use crate::select::found::FoundParts;
-use crate::select::roots::{RootRule, RootSearch, Roots, SPAN_EVENTS};
 use crate::select::selection::Selection;
-use crate::select::sieve::{Choice, RingChoice, Sieve};
+use crate::select::sieve::{Choice, Sieve};
 use std::sync::Arc;
 
 /// The number of spans that a selection may remember in any capture, even the smallest. It may remember one more for
@@ -28,6 +29,8 @@ impl CaptureFile {
     ///   records, typed events. The duration of a span is the time from its creation to its close, inside of the
     ///   window. A span that is open at the end of the window lasts until then. If the beginning or the end of a span
     ///   may be among lost events, only the time from its first to its last event counts.
+    /// - **Conditions.** The part has the spans that fulfil the condition and everything that happened in them, and the
+    ///   log records, marks and typed events that fulfil it.
     /// - **Threads.** The part has the events that these threads recorded. Events of rings that are no perf rings do
     ///   not name their thread, so they are left out.
     /// - **Losses** are in the part if they lie in its rings and in its window.
@@ -36,7 +39,7 @@ impl CaptureFile {
     /// reads the capture once, before this function returns.
     ///
     /// # Errors
-    /// The capture has no ring, thread or span of that name, the window ends before it begins or lies before or after
+    /// The capture has no ring, thread or span of that name, nothing of it fulfils the condition, the window ends before it begins or lies before or after
     /// all events, or the capture is damaged.
     pub fn select(&mut self, selection: &Selection) -> Result<(), CaptureError> {
         self.choice = None;
@@ -45,32 +48,43 @@ impl CaptureFile {
         }
         let mut choice = selection.choose(&self.rings, &self.catalogs)?;
         self.check_window(choice.from_nanos, choice.to_nanos)?;
-        if selection.has_spans() {
+        let around = selection.events.around();
+        if !around.is_empty() {
             let spans_max = SPANS_FREE.saturating_add(self.file_bytes());
             choice.spans_max = usize::try_from(spans_max).unwrap_or(usize::MAX);
-            choice.roots = Some(self.find_roots(selection, &choice)?);
+            choice.found = self.find(selection, &around)?;
+            let blocks = choice.found.iter().flat_map(|found| &found.blocks);
+            for (ring, block) in blocks {
+                if let Some(known) = self.blocks_of_rings.get_mut(*ring as usize) {
+                    Arc::make_mut(known).insert(block.flow_tag(), block.clone());
+                }
+            }
         }
         self.choice = Some(Arc::new(choice));
         Ok(())
     }
 
-    /// Selects, of what is selected now, the spans and events that somebody has found by reading it.
-    ///
-    /// # Errors
-    /// The capture is damaged: it has more spans and events than a capture of its size can have.
-    pub fn select_found(&mut self, found: FoundParts) -> Result<(), CaptureError> {
-        let spans_max = SPANS_FREE.saturating_add(self.file_bytes());
-        let found = found.finish(spans_max.saturating_mul(8))?;
-        let mut choice = self.take_choice()?;
-        choice.spans_max = usize::try_from(spans_max).unwrap_or(usize::MAX);
-        for (ring, block) in &found.blocks {
-            if let Some(known) = self.blocks_of_rings.get_mut(*ring as usize) {
-                Arc::make_mut(known).insert(block.flow_tag(), block.clone());
-            }
+    /// Finds what fulfils each of the conditions in the window of the selection.
+    fn find(&mut self, selection: &Selection, around: &[Condition]) -> Result<Vec<FoundParts>, CaptureError> {
+        let window = selection.window();
+        self.choice = match window.is_whole() {
+            true => None,
+            false => Some(Arc::new(window.choose(&self.rings, &self.catalogs)?)),
+        };
+        let found = find(self, around, window.window_nanos());
+        self.choice = None;
+        let found = found?;
+        let parts_max = SPANS_FREE.saturating_add(self.file_bytes()).saturating_mul(8);
+        let condition = selection.events.condition.as_ref().zip(found.last());
+        if let Some((condition, found)) = condition.filter(|(_, found)| found.is_empty()) {
+            let untested = match found.untested() {
+                0 => String::new(),
+                count => format!("; {count} spans and events could not be tested, because their payload is lost"),
+            };
+            let message = format!("{condition}: nothing of the capture is so{untested}");
+            return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
-        choice.found = Some(found);
-        self.choice = Some(Arc::new(choice));
-        Ok(())
+        found.into_iter().map(|found| found.finish(parts_max)).collect()
     }
 
     /// Leaves out, of what is selected now, what was recorded before this time. Spans are chosen and measured as
@@ -91,40 +105,6 @@ impl CaptureFile {
             Some(choice) => Ok(Arc::unwrap_or_clone(choice)),
             None => Selection::new().choose(&self.rings, &self.catalogs),
         }
-    }
-
-    fn find_roots(&self, selection: &Selection, choice: &Choice) -> Result<Roots, CaptureError> {
-        let call_sites = match selection.spans.is_empty() {
-            true => None,
-            false => Some(selection.call_sites(&self.catalogs)?),
-        };
-        let shard0: Vec<u32> = self.rings.iter().zip(0..).map(|(ring, index)| ring.shard0(index)).collect();
-        let last_nanos = self.last_nanos();
-        let processes: Vec<u32> = choice.rings.iter().map(|ring| ring.process).collect();
-        let rule = RootRule {
-            call_sites: call_sites.as_deref(),
-            shard0: &shard0,
-            processes: &processes,
-            from_nanos: choice.from_nanos,
-            min_nanos: selection.min_nanos,
-            end_nanos: last_nanos.unwrap_or(0).min(choice.to_nanos),
-            spans_max: choice.spans_max,
-        };
-        // A span may be created and closed in any shard and by any thread.
-        let of_spans = |ring: &RingChoice| RingChoice { is_wanted: ring.is_perf, threads: None, ..ring.clone() };
-        let rings = choice.rings.iter().map(of_spans).collect();
-        let pass = Arc::new(Choice { rings, roots: None, found: None, ..*choice });
-        let may_have_root = |block: &FileBlock| {
-            let BlockHeader { filter, .. } = &block.block.header;
-            let may_have_span = || {
-                SPAN_EVENTS.iter().any(|event| filter.may_have_type(*event as u16))
-                    && rule.may_have(block.ring, |id| filter.may_have_call_site(id))
-            };
-            (rule.min_nanos > 0 && filter.may_have_gaps()) || may_have_span()
-        };
-        let plan = self.plan(PayloadsWanted::OfTypes(&[]), Some(pass));
-        let mut events = CaptureEvents::new(self.event_blocks().filter(may_have_root), plan);
-        find_roots(&mut events, &rule)
     }
 
     /// Returns an iterator over the events and gaps of all rings, in the order of time: all of them, or those that
@@ -158,7 +138,7 @@ impl CaptureFile {
         ReadPlan {
             rings: self.rings.len(),
             wanted,
-            sieve: choice.map(Sieve::new),
+            sieve: choice.map(|choice| Sieve::new(choice, &self.catalogs)),
             progress: self.progress.clone(),
             is_wanted: self.is_wanted.clone(),
         }
@@ -196,22 +176,4 @@ impl CaptureFile {
     pub fn while_wanted(self, is_wanted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { is_wanted: Some(Arc::new(is_wanted)), ..self }
     }
-}
-
-/// Finds the roots among the events of a window.
-///
-/// # Errors
-/// There are more spans than any capture of this size has.
-pub(crate) fn find_roots(events: &mut CaptureEvents, rule: &RootRule<'_>) -> Result<Roots, CaptureError> {
-    let mut search = RootSearch::new(rule);
-    while let Some(RecordRef { ring, content }) = events.next_ref() {
-        match content {
-            ContentRef::Gap(gap) => search.gap(ring, &gap),
-            ContentRef::Event { descriptor, .. } => {
-                let descriptor = *descriptor;
-                search.event(ring, &descriptor, events.sort_nanos(ring))?;
-            }
-        }
-    }
-    Ok(search.finish(events.problems().to_vec()))
 }

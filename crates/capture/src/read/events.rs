@@ -123,7 +123,7 @@ impl CaptureEvents {
         // A block is needed when a record with its first sort time, or a later one, is to be returned. The blocks of a
         // ring are opened in their order, whatever their headers say.
         let mut of_rings = vec![0; rings];
-        let mut problems = sieve.as_ref().map_or_else(Vec::new, |sieve| sieve.problems().to_vec());
+        let mut problems = sieve.as_ref().map_or_else(Vec::new, Sieve::problems);
         let mut needed: Vec<(u64, FileBlock)> = Vec::new();
         for block in blocks {
             let header = &block.block.header;
@@ -181,11 +181,6 @@ impl CaptureEvents {
         &self.untested
     }
 
-    /// Returns the sort time of the last record of a ring that was returned.
-    pub(crate) fn sort_nanos(&self, ring: u32) -> u64 {
-        self.rings[ring as usize].key.gap()
-    }
-
     /// Returns the next record. It stays in its block, so this is faster than [`Self::next`].
     #[inline]
     pub(crate) fn next_ref(&mut self) -> Option<RecordRef<'_>> {
@@ -217,7 +212,8 @@ impl CaptureEvents {
             let descriptors = events.descriptors();
             let is_wanted = match record {
                 NextRecord::Event(index) => {
-                    let accepted = sieve.accepts_event(ring, open.key.gap(), &descriptors[index]);
+                    let accepted =
+                        sieve.accepts_event(ring, open.key.gap(), &descriptors[index], events.payload(index));
                     if accepted == Truth::Unknown {
                         self.untested[ring as usize].add(events.payload(index), events.is_left_out(index));
                     }

@@ -1,9 +1,12 @@
 //! The selection of a part of a capture.
 
+use crate::condition::{Condition, NamePattern};
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::{CapturedRing, RingRole};
+use crate::select::events::EventSelection;
 use crate::select::sieve::{Choice, RingChoice};
 use eventring::schema::ext_words;
+use eventring::schema::perf::CallSiteKind;
 use eventring::tracing::{CallSite, Catalog, Thread};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -14,14 +17,12 @@ const NAMED_MAX: usize = 12;
 
 /// A part of a capture: a time window, threads, rings, spans. A new selection is the whole capture, and each method
 /// narrows it. [`CaptureFile::select`](crate::CaptureFile::select) says which events are in the part.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Selection {
     from_nanos: Option<u64>,
     to_nanos: Option<u64>,
-    threads: Vec<String>,
     rings: Vec<String>,
-    pub(crate) spans: Vec<String>,
-    pub(crate) min_nanos: u64,
+    pub(crate) events: EventSelection,
 }
 
 impl Selection {
@@ -43,6 +44,11 @@ impl Selection {
         Self { to_nanos: Some(epoch_nanos), ..self }
     }
 
+    /// Returns the first and the last time of the window, in nanoseconds since the epoch.
+    pub(crate) fn window_nanos(&self) -> (u64, u64) {
+        (self.from_nanos.unwrap_or(0), self.to_nanos.unwrap_or(u64::MAX))
+    }
+
     /// Returns the last time of the window, in nanoseconds since the epoch.
     #[doc(hidden)]
     #[must_use]
@@ -53,7 +59,7 @@ impl Selection {
     /// Selects the events of a thread: its name, or the operating system's id of it. Several threads may be named.
     #[must_use]
     pub fn thread(mut self, name: impl Into<String>) -> Self {
-        self.threads.push(name.into());
+        self.events.threads.push(name.into());
         self
     }
 
@@ -69,15 +75,30 @@ impl Selection {
     /// Several spans may be named.
     #[must_use]
     pub fn span(mut self, name: impl Into<String>) -> Self {
-        self.spans.push(name.into());
+        self.events.spans.push(name.into());
         self
     }
 
     /// Selects the spans of this duration at least, and everything in them. If spans are named, only spans of these
     /// names are measured.
     #[must_use]
-    pub fn min_duration(self, duration: Duration) -> Self {
-        Self { min_nanos: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX), ..self }
+    pub fn min_duration(mut self, duration: Duration) -> Self {
+        self.events.min_nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Selects what fulfils a condition: spans with everything in them, log records, marks and typed events.
+    #[must_use]
+    pub fn condition(mut self, condition: Condition) -> Self {
+        self.events.condition = Some(condition);
+        self
+    }
+
+    /// Selects events by what they are about, instead of what was selected so before.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn events(self, events: EventSelection) -> Self {
+        Self { events, ..self }
     }
 
     /// Returns the selection of everything in the same window of time.
@@ -95,16 +116,14 @@ impl Selection {
     /// Returns true if a span may be selected without its beginning or its end.
     #[must_use]
     pub fn cuts_spans(&self) -> bool {
-        self.window() != Self::new() || !self.threads.is_empty() || !self.rings.is_empty()
+        self.window() != Self::new()
+            || !self.rings.is_empty()
+            || !self.events.each().is_empty()
+            || self.events.condition.is_some()
     }
 
     pub(crate) fn is_whole(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// Returns true if the selection depends on spans.
-    pub(crate) fn has_spans(&self) -> bool {
-        !self.spans.is_empty() || self.min_nanos > 0
     }
 
     /// Looks the names of rings and threads up in a capture.
@@ -112,25 +131,33 @@ impl Selection {
     /// # Errors
     /// A name is not there.
     pub(crate) fn choose(&self, rings: &[CapturedRing], catalogs: &[Catalog]) -> Result<Choice, CaptureError> {
-        let (from_nanos, to_nanos) = (self.from_nanos.unwrap_or(0), self.to_nanos.unwrap_or(u64::MAX));
+        let (from_nanos, to_nanos) = self.window_nanos();
         let names_of_ring = |ring: &'_ CapturedRing| match ring.role {
             RingRole::Shard { recorder, .. } => [ring.name.clone(), rings[recorder as usize].name.clone()],
             RingRole::Single => [ring.name.clone(), ring.name.clone()],
         };
         check_names("ring", &self.rings, rings.iter().map(|ring| names_of_ring(ring).into_iter()))?;
         let all_threads = catalogs.iter().flat_map(Catalog::threads);
-        check_names("thread", &self.threads, all_threads.map(|thread| names_of_thread(thread)))?;
+        check_names("thread", &self.events.threads, all_threads.map(|thread| names_of_thread(thread)))?;
+        let spans =
+            || catalogs.iter().flat_map(Catalog::call_sites).filter(|site| site.kind == Some(CallSiteKind::Span));
+        check_names("span", &self.events.spans, spans().map(|site| names_of_span(site)))?;
+        let each = self.events.each();
         let threads: Vec<_> = catalogs.iter().map(|catalog| Arc::new(self.threads_in(catalog))).collect();
         let choices = rings.iter().enumerate().map(|(index, ring)| {
             let shard0 = ring.shard0(index as u32) as usize;
             let is_named = self.rings.is_empty() || names_of_ring(ring).iter().any(|name| self.rings.contains(name));
             let has_spans = ring.is_perf() && !ring.has_other_perf_schema();
+            let model = ring.schema().ok();
             RingChoice {
-                is_wanted: is_named && (has_spans || self.threads.is_empty()),
+                is_wanted: is_named && (has_spans || each.is_empty()),
                 is_perf: has_spans,
                 process: ring.process,
-                words: ext_words(ring.content_type, ring.schema().ok().as_deref()),
-                threads: (!self.threads.is_empty()).then(|| threads[shard0].clone()),
+                words: ext_words(ring.content_type, model.as_deref()),
+                threads: (!self.events.threads.is_empty()).then(|| threads[shard0].clone()),
+                codes: self.events.codes(model.as_deref()),
+                model,
+                recorder: shard0,
             }
         });
         Ok(Choice {
@@ -138,30 +165,16 @@ impl Selection {
             to_nanos,
             shown_from_nanos: from_nanos,
             rings: choices.collect(),
-            roots: None,
-            found: None,
+            each,
+            found: Vec::new(),
             spans_max: 0,
         })
     }
 
     /// Returns the ids of the named threads of a recorder.
     fn threads_in(&self, catalog: &Catalog) -> HashSet<u32> {
-        let is_named = |thread: &&Arc<Thread>| names_of_thread(thread).any(|name| self.threads.contains(&name));
+        let is_named = |thread: &&Arc<Thread>| names_of_thread(thread).any(|name| self.events.threads.contains(&name));
         catalog.threads().filter(is_named).map(|thread| thread.id).collect()
-    }
-
-    /// Returns the ids of the call sites of the named spans, for each ring. The ids are empty unless the ring is shard
-    /// 0 of a recorder.
-    ///
-    /// # Errors
-    /// No span has one of the names.
-    pub(crate) fn call_sites(&self, catalogs: &[Catalog]) -> Result<Vec<HashSet<u32>>, CaptureError> {
-        let all = catalogs.iter().flat_map(Catalog::call_sites);
-        let spans = all.filter(|site| site.kind == Some(eventring::schema::perf::CallSiteKind::Span));
-        check_names("span", &self.spans, spans.map(|site| names_of_span(site)))?;
-        let is_named = |site: &&Arc<CallSite>| self.spans.iter().any(|it| names_span(it, &site.target, &site.name));
-        let of_catalog = |catalog: &Catalog| catalog.call_sites().filter(is_named).map(|site| site.id).collect();
-        Ok(catalogs.iter().map(of_catalog).collect())
     }
 }
 
@@ -207,7 +220,8 @@ fn check_names<N: Iterator<Item = String>>(
         }
         known.extend(names);
     }
-    let Some(missing) = wanted.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
+    let is_there = |name: &&String| known.contains(*name) || known.iter().any(|it| NamePattern::new(*name).fits(it));
+    let Some(missing) = wanted.iter().find(|name| !is_there(name)) else { return Ok(()) };
     let more = match shown.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),

@@ -1,12 +1,15 @@
 //! The filter of a selection: which blocks are read, and which of their records are returned.
 
-use crate::condition::Truth;
+use crate::condition::{Condition, SeenContent, Truth, TypedContent};
 use crate::format::header::BlockHeader;
+use crate::select::events::fits_each;
 use crate::select::found::FoundParts;
 use crate::select::roots::{ProcessSpan, Roots};
-use eventring::reader::Descriptor;
+use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{PerfEvent, PerfExt};
-use eventring::schema::{EventType as _, ExtWords};
+use eventring::schema::{EventType as _, ExtWords, SchemaModel};
+use eventring::tracing::{Catalog, RawRecord};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -19,10 +22,10 @@ pub(crate) struct Choice {
     pub(crate) shown_from_nanos: u64,
     /// By index of the ring.
     pub(crate) rings: Vec<RingChoice>,
-    /// The spans with which the selection begins, if it is one of spans.
-    pub(crate) roots: Option<Roots>,
-    /// The parts that were found by reading the capture, if the selection is one of these.
-    pub(crate) found: Option<FoundParts>,
+    /// What each event must fulfil by itself.
+    pub(crate) each: Vec<Condition>,
+    /// What fulfils each of the conditions about spans and what is in them.
+    pub(crate) found: Vec<FoundParts>,
     /// The largest number of open spans in the roots. A capture with more is damaged.
     pub(crate) spans_max: usize,
 }
@@ -36,36 +39,37 @@ pub(crate) struct RingChoice {
     pub(crate) words: ExtWords,
     /// The ids of the wanted threads, or `None` if all threads are wanted.
     pub(crate) threads: Option<Arc<HashSet<u32>>>,
-}
-
-/// Whether spans are open inside of roots, and inside of found spans. They may outlive these.
-#[derive(Clone, Copy)]
-struct OpenInside {
-    of_roots: bool,
-    of_found: bool,
+    /// The codes of the wanted types, or `None` if all are wanted.
+    pub(crate) codes: Option<HashSet<u16>>,
+    pub(crate) model: Option<Cow<'static, SchemaModel>>,
+    /// The index of the ring that is shard 0 of its recorder.
+    pub(crate) recorder: usize,
 }
 
 impl Choice {
-    /// Returns false if no record of the block is wanted, where spans inside of chosen ones are open as `open` says.
-    fn may_need(&self, ring: u32, header: &BlockHeader, open: OpenInside) -> bool {
+    /// Returns false if no record of the block is wanted. `may_be_inside` says whether spans may be open that are inside
+    /// of those that fulfil the condition with this index: they may outlive these.
+    fn may_need(&self, ring: u32, header: &BlockHeader, may_be_inside: impl Fn(usize) -> bool) -> bool {
         let Some(choice) = self.rings.get(ring as usize) else { return false };
-        let is_of_spans = self.roots.is_some() || self.found.is_some();
-        let from_nanos = if is_of_spans { self.from_nanos } else { self.shown_from_nanos };
+        let from_nanos = if self.found.is_empty() { self.shown_from_nanos } else { self.from_nanos };
         let is_in_window = header.first_nanos <= self.to_nanos && from_nanos <= header.last_nanos;
         let has_thread = || {
             let threads = choice.threads.as_deref();
             threads.is_none_or(|ids| ids.iter().any(|id| header.filter.may_have_thread(*id)))
         };
-        let may_have = |roots: &Roots| roots.may_be_open(header.first_nanos, header.last_nanos);
-        let of_roots = self.roots.as_ref().map(|roots| open.of_roots || may_have(roots));
-        let of_found = self.found.as_ref().map(|found| open.of_found || may_have(&found.roots));
-        let may_have_wanted = match (of_roots, of_found) {
-            (None, None) => choice.is_wanted && has_thread(),
+        // Blocks of spans may describe call sites.
+        let has_type = || {
+            let codes = choice.codes.as_ref().filter(|_| !choice.is_perf);
+            codes.is_none_or(|codes| codes.iter().any(|code| header.filter.may_have_type(*code)))
+        };
+        let is_found = |(index, found): (usize, &FoundParts)| {
+            may_be_inside(index) || found.roots.may_be_open(header.first_nanos, header.last_nanos)
+        };
+        let may_have_wanted = match self.found.is_empty() {
+            true => choice.is_wanted && has_thread() && has_type(),
             // The creation of a span inside of a chosen one may lie in any perf ring, and on any thread; and inside of
-            // a root that lies in a found span, or the other way round, also where only one of the two is open.
-            (of_roots, of_found) => {
-                (choice.is_wanted || choice.is_perf) && (of_roots == Some(true) || of_found == Some(true))
-            }
+            // a span that fulfils another condition, also where only one of the two is open.
+            false => (choice.is_wanted || choice.is_perf) && self.found.iter().enumerate().any(is_found),
         };
         // Losses are shown whatever spans and threads are wanted.
         is_in_window && (may_have_wanted || (choice.is_wanted && header.filter.may_have_gaps()))
@@ -75,66 +79,88 @@ impl Choice {
 /// A choice, and the spans that are open at one place of the stream.
 pub(crate) struct Sieve {
     choice: Arc<Choice>,
-    /// The spans inside of the roots.
-    inside: InnerSpans,
-    /// The spans inside of those that were found.
-    inside_found: InnerSpans,
+    /// The spans inside of those that fulfil each condition.
+    inside: Vec<InnerSpans>,
+    /// The call sites and threads by recorder, if events are tested by themselves.
+    catalogs: Vec<Catalog>,
     has_told: bool,
 }
 
 impl Sieve {
-    pub(crate) fn new(choice: Arc<Choice>) -> Self {
-        Self { choice, inside: InnerSpans::default(), inside_found: InnerSpans::default(), has_told: false }
+    pub(crate) fn new(choice: Arc<Choice>, catalogs: &[Catalog]) -> Self {
+        let inside = choice.found.iter().map(|_| InnerSpans::default()).collect();
+        let catalogs = if choice.each.is_empty() { Vec::new() } else { catalogs.to_vec() };
+        Self { choice, inside, catalogs, has_told: false }
     }
 
     /// Returns the problems that were found when the spans were chosen.
-    pub(crate) fn problems(&self) -> &[String] {
-        self.choice.roots.as_ref().map_or(&[], |roots| &roots.problems)
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.choice.found.iter().flat_map(|found| found.problems.iter().cloned()).collect()
     }
 
     /// Returns true if the block has wanted records, as far as is known before any block is read.
     pub(crate) fn needs(&self, ring: u32, header: &BlockHeader) -> bool {
-        self.choice.may_need(ring, header, OpenInside { of_roots: false, of_found: false })
+        self.choice.may_need(ring, header, |_| false)
     }
 
     /// Returns false if no record of the block is wanted, whatever other blocks hold.
     pub(crate) fn may_ever_need(&self, ring: u32, header: &BlockHeader) -> bool {
-        self.choice.may_need(ring, header, OpenInside { of_roots: true, of_found: true })
+        self.choice.may_need(ring, header, |_| true)
     }
 
     /// Returns false if no record of the block is wanted, after all records before it were seen.
     pub(crate) fn needs_now(&self, ring: u32, header: &BlockHeader) -> bool {
-        let open = OpenInside { of_roots: !self.inside.open.is_empty(), of_found: !self.inside_found.open.is_empty() };
-        self.choice.may_need(ring, header, open)
+        self.choice.may_need(ring, header, |index| !self.inside[index].open.is_empty())
     }
 
     /// Returns whether an event is wanted. `sort_nanos` is its sort time.
-    pub(crate) fn accepts_event(&mut self, ring_index: u32, sort_nanos: u64, event: &Descriptor) -> Truth {
-        let Self { choice, inside, inside_found, .. } = self;
+    pub(crate) fn accepts_event(
+        &mut self,
+        ring_index: u32,
+        sort_nanos: u64,
+        event: &Descriptor,
+        payload: PayloadRead<'_>,
+    ) -> Truth {
+        let Self { choice, inside, catalogs, .. } = self;
         let Some(ring) = choice.rings.get(ring_index as usize) else { return Truth::No };
         if !(choice.from_nanos..=choice.to_nanos).contains(&sort_nanos) {
             return Truth::No;
         }
+        let is_shown = ring.is_wanted && sort_nanos >= choice.shown_from_nanos;
         // If the tables had no room for a call site, this event is the only place that names its spans.
         if ring.is_perf && event.event_type == PerfEvent::CallSite as u16 {
-            return (ring.is_wanted && sort_nanos >= choice.shown_from_nanos).into();
-        }
-        // Both follow each event, also one that the other does not want.
-        let is_found = choice.found.as_ref().map_or(Truth::Yes, |found| {
-            let is_inside = inside_found.follow(&found.roots, choice.spans_max, ring, event);
-            if is_inside || found.has_event(ring_index, event.seqno) {
-                return Truth::Yes;
+            if let Some(catalog) = catalogs.get_mut(ring.recorder) {
+                RawRecord::new(catalog, 0, event, payload);
             }
+            return is_shown.into();
+        }
+        let mut truth = Truth::Yes;
+        // Each of them follows each event, also one that another one does not want.
+        for (found, inside) in choice.found.iter().zip(inside) {
+            let is_inside = inside.follow(&found.roots, choice.spans_max, ring, event);
             let process = ring.is_perf.then_some(ring.process);
-            if found.is_untested(ring_index, process, event) { Truth::Unknown } else { Truth::No }
-        });
-        let is_of_spans = choice.roots.as_ref().is_none_or(|roots| inside.follow(roots, choice.spans_max, ring, event));
-        let is_of_thread = || {
-            let thread = PerfExt::from_words(event.content_ext).thread_id;
-            ring.threads.as_ref().is_none_or(|threads| threads.contains(&thread))
-        };
-        let is_shown = sort_nanos >= choice.shown_from_nanos;
-        is_found.min((is_shown && is_of_spans && ring.is_wanted && (!ring.is_perf || is_of_thread())).into())
+            truth = truth.min(match is_inside || found.has_event(ring_index, event.seqno) {
+                true => Truth::Yes,
+                false if found.is_untested(ring_index, process, event) => Truth::Unknown,
+                false => Truth::No,
+            });
+        }
+        let is_of_type = ring.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type));
+        truth = truth.min((is_shown && is_of_type).into());
+        if truth == Truth::No || choice.each.is_empty() {
+            return truth;
+        }
+        match catalogs.get_mut(ring.recorder).filter(|_| ring.is_perf) {
+            Some(catalog) => {
+                let record = RawRecord::new(catalog, 0, event, payload);
+                truth.min(fits_each(&choice.each, SeenContent::Record(&record, catalog)))
+            }
+            None => {
+                let (model, words) = (ring.model.as_deref(), &ring.words);
+                let typed = TypedContent { descriptor: event, payload, model, words };
+                truth.min(fits_each(&choice.each, SeenContent::Typed(typed)))
+            }
+        }
     }
 
     /// Returns true if a gap is wanted. `before_nanos` is the sort time of the record before the gap, and `after_nanos`
@@ -147,7 +173,7 @@ impl Sieve {
 
     /// Takes the problem that was found by the last event, if it is the first one.
     pub(crate) fn take_problem(&mut self) -> Option<String> {
-        let is_full = self.inside.is_full || self.inside_found.is_full;
+        let is_full = self.inside.iter().any(|inside| inside.is_full);
         if !is_full || std::mem::replace(&mut self.has_told, true) {
             return None;
         }

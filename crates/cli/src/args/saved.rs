@@ -1,6 +1,6 @@
 //! The options that say what of which captures or rings is read.
 
-use super::selection::{SelectionArgs, SpanArgs, WhereArgs};
+use super::selection::{EventArgs, WindowArgs};
 use crate::input::reading::ReadingBar;
 use crate::input::saved::{Saved, open};
 use std::path::PathBuf;
@@ -31,15 +31,13 @@ impl SavedArgs {
     }
 }
 
-/// The options that select a part of a capture, with those that select spans.
+/// The options that select a part of a capture.
 #[derive(clap::Args, Clone)]
 pub(crate) struct PartArgs {
     #[command(flatten)]
-    spans: SpanArgs,
+    events: EventArgs,
     #[command(flatten)]
-    selection: SelectionArgs,
-    #[command(flatten)]
-    condition: WhereArgs,
+    window: WindowArgs,
 }
 
 impl PartArgs {
@@ -54,8 +52,8 @@ impl PartArgs {
     ) -> anyhow::Result<Saved> {
         let mut saved = open(names, needs_spans)?;
         (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, tell);
-        let selection = self.selection.selection(&self.spans, &saved.capture);
-        saved.select(names, &selection, self.condition.condition.as_ref(), is_strict)?;
+        let selection = self.window.selection(&self.events, &saved.capture);
+        saved.select(names, &selection, &self.events, is_strict)?;
         Ok(saved)
     }
 }

@@ -1,30 +1,31 @@
 //! The options that select a part of a capture.
 
 use crate::args::amounts::parse_duration;
+use crate::input::unseen::SeenNames;
 use crate::text::format::TimeFormat;
 use crate::text::losses::report_problem;
 use eventring::schema::perf::CallSiteLevel;
-use eventring_capture::{CaptureFile, Selection};
-use eventring_live::Condition;
+use eventring_capture::condition::{Condition, NameKind};
+use eventring_capture::{CaptureFile, EventSelection, Selection};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, civil};
 use std::time::Duration;
 
-/// The options that select a part of a capture.
+/// The options that select rings and times of a capture.
 #[derive(clap::Args, Clone, Default)]
-pub(crate) struct SelectionArgs {
+pub(crate) struct WindowArgs {
     /// Only what was recorded from this time on: 2026-11-22T19:30:00Z (RFC 3339), nanoseconds since the epoch, or the
     /// time since the capture began (+1.5s; -2s is before it began). In rings and snapshots, +1.5s is after their first
     /// event, and -2s before their last one, or before now if they are live
     #[arg(long, help_heading = "Selection", value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
     from: Option<Time>,
     #[command(flatten)]
-    rest: SelectionRest,
+    rest: WindowRest,
 }
 
-/// The options that select a part of a capture, without `--from`. (`watch` has an option of this name of its own.)
+/// The options that select rings and times of a capture, without `--from`. (`watch` has an option of this name of its own.)
 #[derive(clap::Args, Clone, Default)]
-pub(crate) struct SelectionRest {
+pub(crate) struct WindowRest {
     /// Only what was recorded up to this time, as for --from
     #[arg(long, help_heading = "Selection", value_name = "TIME", value_parser = Time::parse, allow_hyphen_values = true)]
     to: Option<Time>,
@@ -32,31 +33,61 @@ pub(crate) struct SelectionRest {
     #[arg(long, help_heading = "Selection", value_name = "TIME±D", value_parser = parse_around, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["from", "to"])]
     around: Option<(Time, Duration)>,
+    /// Only what is in this ring; a recorder's name means all of its shards; may be repeated
+    #[arg(long, help_heading = "Selection", value_name = "NAME")]
+    ring: Vec<String>,
+}
+
+/// The options that select events by what they are about. They are the same in all verbs. If several are given, all must
+/// hold.
+#[derive(clap::Args, Clone, Default)]
+pub(crate) struct EventArgs {
+    /// Only events of this type: a name (TXN_LOG, or TxnLog as in the source) or a code (18); may be repeated
+    #[arg(long = "type", help_heading = "Selection", value_name = "NAME|CODE", value_delimiter = ',')]
+    pub(crate) types: Vec<String>,
+    /// Only spans of this name, with everything in them: query, or shop::query with its target; `*` stands for any
+    /// characters. May be repeated. `watch` also takes the id of a span: then its own events, and typed events in it
+    #[arg(long, help_heading = "Selection", value_name = "NAME")]
+    pub(crate) span: Vec<String>,
     /// Only spans that last this long at least, with everything in them: 10ms
     #[arg(long, help_heading = "Selection", value_name = "D", value_parser = parse_duration)]
     pub(crate) min_duration: Option<Duration>,
     /// Only what this thread recorded: its name, or its number in the system; may be repeated
     #[arg(long, help_heading = "Selection", value_name = "NAME|ID")]
     pub(crate) thread: Vec<String>,
-    /// Only what is in this ring; a recorder's name means all of its shards; may be repeated
-    #[arg(long, help_heading = "Selection", value_name = "NAME")]
-    ring: Vec<String>,
-}
-
-/// The option that selects spans by name.
-#[derive(clap::Args, Clone, Default)]
-pub(crate) struct SpanArgs {
-    /// Only spans of this name, with everything in them: query, or shop::query with its target; may be repeated
-    #[arg(long, help_heading = "Selection", value_name = "NAME")]
-    span: Vec<String>,
-}
-
-/// The option that selects by a condition.
-#[derive(clap::Args, Clone, Default)]
-pub(crate) struct WhereArgs {
-    /// Only what fulfils this condition, as in `capture --on`: 'span=db.* dur>50ms', 'event=ORDER_* field.price>100'
+    /// Only spans and log records of this target; `*` stands for any characters. May be repeated
+    #[arg(long, help_heading = "Selection", value_name = "TARGET")]
+    pub(crate) target: Vec<String>,
+    /// Only spans and log records of at most this level: error, warn, info, debug, trace
+    #[arg(long, help_heading = "Selection", value_name = "LEVEL", value_parser = parse_level)]
+    pub(crate) max_level: Option<CallSiteLevel>,
+    /// Only what fulfils this condition, as in `capture --on`: 'span=db.* dur>50ms', 'event=ORDER_* field.price>100'. A
+    /// span that fulfils it is selected with everything in it
     #[arg(long = "where", help_heading = "Selection", value_name = "CONDITION", value_parser = Condition::for_events)]
-    pub condition: Option<Condition>,
+    pub(crate) condition: Option<Condition>,
+}
+
+impl EventArgs {
+    /// Returns what the options select.
+    pub(crate) fn selection(&self) -> EventSelection {
+        EventSelection {
+            types: self.types.clone(),
+            spans: self.span.clone(),
+            min_nanos: self.min_duration.map_or(0, |least| u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)),
+            threads: self.thread.clone(),
+            targets: self.target.clone(),
+            level: self.max_level,
+            condition: self.condition.clone(),
+        }
+    }
+
+    /// Says which of the names that were asked for nothing had.
+    pub(crate) fn report_unseen(&self, seen: &SeenNames) {
+        seen.report("--span", NameKind::Span, &self.span);
+        seen.report("--thread", NameKind::Thread, &self.thread);
+        seen.report("--target", NameKind::Target, &self.target);
+        self.condition.iter().for_each(|condition| seen.report_condition("--where", condition));
+    }
 }
 
 /// A time on the command line.
@@ -168,14 +199,14 @@ fn parse_around(text: &str) -> Result<(Time, Duration), String> {
     Ok((Time::parse(time)?, parse_duration(around)?))
 }
 
-impl SelectionArgs {
+impl WindowArgs {
     /// Returns the selection that the options make in this capture.
-    pub(crate) fn selection(&self, spans: &SpanArgs, capture: &CaptureFile) -> Selection {
-        self.rest.selection(self.from, &spans.span, capture, false)
+    pub(crate) fn selection(&self, events: &EventArgs, capture: &CaptureFile) -> Selection {
+        self.rest.selection(self.from, events.selection(), capture, false)
     }
 }
 
-impl SelectionRest {
+impl WindowRest {
     /// Returns the first of the options that is used and has a meaning for captures only.
     pub(crate) fn used_of_captures(&self) -> Option<&'static str> {
         let used =
@@ -188,7 +219,7 @@ impl SelectionRest {
     pub(crate) fn selection(
         &self,
         from: Option<Time>,
-        spans: &[String],
+        events: EventSelection,
         capture: &CaptureFile,
         is_utc: bool,
     ) -> Selection {
@@ -200,10 +231,7 @@ impl SelectionRest {
             selection = selection.from_epoch_nanos(time.saturating_sub(around));
             selection = selection.to_epoch_nanos(time.saturating_add(around));
         }
-        selection = self.min_duration.into_iter().fold(selection, Selection::min_duration);
-        selection = spans.iter().fold(selection, Selection::span);
-        selection = self.thread.iter().fold(selection, Selection::thread);
-        self.ring.iter().fold(selection, Selection::ring)
+        self.ring.iter().fold(selection, Selection::ring).events(events)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The options that choose which events are captured or sent.
 
-use crate::args::selection::parse_level;
+use crate::args::selection::EventArgs;
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
 use crate::input::decoder::{Decoder, no_such_event};
@@ -9,45 +9,43 @@ use crate::input::unseen::SeenNames;
 use crate::text::format::{events, were};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;
-use crate::watch::taken::taken_by;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
-use eventring::schema::perf::CallSiteLevel;
 use eventring_capture::BatchFilter;
-use eventring_live::{Condition, NameKind};
+use eventring_capture::condition::{Condition, NameKind};
 use std::collections::BTreeSet;
 
 /// The events that are taken; the others are counted, and are no loss.
 #[derive(clap::Args)]
 pub(crate) struct FilterArgs {
-    /// Take only typed events of this type, a name or a code; several times for several types. Spans are no typed
-    /// events
-    #[arg(long = "type", value_name = "TYPE")]
-    types: Vec<String>,
-    /// Take spans and log records of at most this level: error, warn, info, debug, trace
-    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
-    max_level: Option<CallSiteLevel>,
-    /// Take only spans of this name, with or without its target, and everything inside them; several times for several
-    /// names
-    #[arg(long = "span", value_name = "NAME")]
-    spans: Vec<String>,
+    #[command(flatten)]
+    pub(crate) events: EventArgs,
     /// Take only this part of the span trees, each whole: 0.01, or 1/100. Which ones depends on the id of the root
     /// alone. Typed events, and log records outside of spans, are all taken. The rate is in the data
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     sample: Option<u32>,
-    /// Take only what fulfils this condition: 'event=ORDER_* field.price>100', 'span=db.*'. A span is tested when it
-    /// begins, by the fields that it begins with, and is taken with everything in it
-    #[arg(long = "where", value_name = "CONDITION", value_parser = parse_condition)]
-    condition: Option<Condition>,
 }
 
 impl FilterArgs {
     pub(crate) fn is_any(&self) -> bool {
-        !self.types.is_empty()
-            || !self.spans.is_empty()
-            || self.max_level.is_some()
-            || self.sample.is_some()
-            || self.condition.is_some()
+        self.sample.is_some() || !self.events.selection().is_all()
+    }
+
+    /// Checks that the selection can be made while events are recorded.
+    ///
+    /// # Errors
+    /// It depends on how long spans last.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let by_condition = self.events.condition.as_ref().is_some_and(Condition::asks_for_durations);
+        let option = match by_condition {
+            true => "--where",
+            false if self.events.min_duration.is_some() => "--min-duration",
+            false => return Ok(()),
+        };
+        Exit::Usage.fail(format!(
+            "{option}: how long a span lasts is known at its end, and what is in it must be taken before: take all and select with \
+             `export {option}`, or watch for such spans with `capture --on`"
+        ))
     }
 
     /// Checks that each named type is one of the typed events of some ring.
@@ -57,7 +55,7 @@ impl FilterArgs {
     pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
         let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
         let decoders: Vec<Decoder> = rings.opened.iter().filter(is_typed).map(Decoder::for_ring).collect();
-        for name in self.types.iter().filter(|name| !decoders.iter().any(|ring| ring.code_of(name).is_some())) {
+        for name in self.events.types.iter().filter(|name| !decoders.iter().any(|ring| ring.code_of(name).is_some())) {
             let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
             let message = match decoders.is_empty() {
                 true => format!(
@@ -80,7 +78,7 @@ impl FilterArgs {
     /// # Errors
     /// No event has such a field.
     pub(crate) fn check_fields(&self, rings: &AwaitedRings, is_of_now: bool) -> Result<(), Failure> {
-        let Some(condition) = &self.condition else { return Ok(()) };
+        let Some(condition) = &self.events.condition else { return Ok(()) };
         let known = rings.opened.iter().map(KnownFields::of_reader);
         let known: Vec<KnownFields> = known.map(|known| if is_of_now { known.until_now() } else { known }).collect();
         if known.is_empty() {
@@ -96,36 +94,19 @@ impl FilterArgs {
 
     /// Says at the end which of the names nothing had.
     pub(crate) fn report_unseen(&self, rings: &AwaitedRings) {
-        if self.types.is_empty() && self.spans.is_empty() && self.condition.is_none() {
+        if self.events.selection().is_all() {
             return;
         }
         let seen = SeenNames::of(rings.opened.iter());
         let is_somewhere = |name: &str| rings.opened.iter().any(|ring| Decoder::for_ring(ring).code_of(name).is_some());
-        let types: Vec<String> = self.types.iter().filter(|name| !is_somewhere(name)).cloned().collect();
+        let types: Vec<String> = self.events.types.iter().filter(|name| !is_somewhere(name)).cloned().collect();
         seen.report("--type", NameKind::Event, &types);
-        seen.report("--span", NameKind::Span, &self.spans);
-        self.condition.iter().for_each(|condition| seen.report_condition("--where", condition));
+        self.events.report_unseen(&seen);
     }
 
     pub(crate) fn filter(&self) -> BatchFilter {
-        let filter = self.types.iter().fold(BatchFilter::new(), BatchFilter::event_type);
-        let filter = self.spans.iter().fold(filter, BatchFilter::span);
-        let filter = self.max_level.into_iter().fold(filter, BatchFilter::level);
-        let filter = self.sample.into_iter().fold(filter, BatchFilter::sampled_per_million);
-        self.condition.iter().map(taken_by).fold(filter, BatchFilter::condition)
-    }
-}
-
-/// Parses a condition for what is taken while it is recorded.
-fn parse_condition(text: &str) -> Result<Condition, String> {
-    let condition = Condition::for_events(text).map_err(|error| error.to_string())?;
-    match condition.asks_for_durations() {
-        false => Ok(condition),
-        true => Err(
-            "how long a span lasts is known at its end, and what is in it must be taken before: take all and select \
-             with `export --where`, or watch for such spans with `capture --on`"
-                .into(),
-        ),
+        let filter = BatchFilter::new().events(self.events.selection());
+        self.sample.into_iter().fold(filter, BatchFilter::sampled_per_million)
     }
 }
 

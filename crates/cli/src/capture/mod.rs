@@ -140,12 +140,13 @@ impl Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if !args.triggers.conditions.is_empty() {
         if args.filter.is_any() {
-            let message = "a file of --on holds all that was recorded around the event: leave --type, --max-level, --span, \
-                           --sample and --where out, and select from the file with `export --where`";
+            let message = "a file of --on holds all that was recorded around the event: leave the options of \
+                           selection and --sample out, and select from the file with those of `export`";
             return Exit::Usage.fail(message);
         }
         return triggers::run(args);
     }
+    args.filter.check()?;
     let mut options = args.options()?;
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait, args.duration)?;

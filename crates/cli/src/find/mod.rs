@@ -8,8 +8,7 @@ use super::interrupt::Interrupt;
 use super::watch::search::{HitStyle, search};
 use crate::args::limit::{LineLimitArgs, Part};
 use crate::args::selection::Time;
-use crate::input::fields::check_fields;
-use crate::input::found::known_fields;
+use crate::input::fields::{KnownFields, check_fields};
 use crate::text::format::{TimeFormat, counted, grouped, one_line};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
@@ -132,7 +131,7 @@ impl Found {
             return Exit::Usage.fail("the time window ends before it begins; swap --from and --to");
         }
         self.files += 1;
-        match check_fields(&args.condition, &known_fields(&capture)) {
+        match check_fields(&args.condition, &KnownFields::of_capture(&capture)) {
             Ok(()) => self.is_field_known = true,
             Err(why) => self.unknown_field = Some(why),
         }

@@ -94,6 +94,7 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     } else {
         rings.open_all()?;
     }
+    args.filter.check()?;
     args.filter.check_types(&rings)?;
     args.filter.check_fields(&rings, false)?;
     // What is switched on stays on as long as this value lives.
@@ -142,7 +143,7 @@ impl AddressKind {
                 let more = [
                     (args.every.is_some(), "--every"),
                     (args.compression.is_some(), "--compression"),
-                    (args.filter.is_any(), "--type, --max-level, --span, --sample or --where"),
+                    (args.filter.is_any(), "a selection of events"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),
                 ];

@@ -4,9 +4,10 @@ use crate::text::paint::WARNING;
 use crate::text::table::shortened_name;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, RingState};
-use eventring::schema::{ExtWords, SchemaModel, Shape};
+use eventring::schema::{ExtWords, SchemaModel, Shape, ext_words};
 use eventring::tracing::Catalog;
-use eventring_live::{Condition, write_path};
+use eventring_capture::condition::{Condition, write_path};
+use eventring_capture::{CaptureFile, CapturedRing};
 use std::collections::BTreeSet;
 
 /// The largest number of names that a message lists.
@@ -36,6 +37,19 @@ impl KnownFields {
     }
 
     /// Returns the fields of the events of a ring.
+    /// Returns the fields that the events of each ring of a capture have.
+    pub(crate) fn of_capture(capture: &CaptureFile) -> Vec<Self> {
+        let of_ring = |(index, ring): (u32, &CapturedRing)| {
+            if ring.is_perf() {
+                // The call sites are those of shard 0.
+                return Self::of_perf(&capture.catalog(index), false);
+            }
+            let model = ring.schema().ok();
+            Self::of_typed(model.as_deref(), &ext_words(ring.content_type, model.as_deref()))
+        };
+        (0..).zip(capture.rings()).map(of_ring).collect()
+    }
+
     pub(crate) fn of_reader(ring: &Reader) -> Self {
         if ring.info().content_type == CONTENT_TYPE_PERF {
             let mut catalog = Catalog::new();

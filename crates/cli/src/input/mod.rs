@@ -12,7 +12,6 @@ pub(crate) mod directories;
 )]
 pub(crate) mod family;
 pub(crate) mod fields;
-pub(crate) mod found;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod held;
 pub(crate) mod history;

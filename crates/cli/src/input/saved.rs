@@ -1,8 +1,12 @@
 //! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
 
+use crate::args::selection::EventArgs;
 use crate::exit::{Exit, Failure};
+use crate::input::decoder::{Decoder, no_such_event};
+use crate::input::fields::{KnownFields, check_fields};
 use crate::input::reading::ReadingBar;
-use crate::input::{advice, found, processes};
+use crate::input::unseen::SeenNames;
+use crate::input::{advice, processes};
 use crate::open;
 use crate::text::losses::{
     MissingEvents, report_filter, report_never_opened, report_payload_losses, report_problem, report_removed,
@@ -15,7 +19,6 @@ use eventring::schema::perf::PerfEvent;
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
 use eventring_export::summarize;
-use eventring_live::Condition;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -148,12 +151,12 @@ impl Saved {
         &mut self,
         names: &[PathBuf],
         selection: &Selection,
-        condition: Option<&Condition>,
+        events: &EventArgs,
         is_strict: bool,
     ) -> anyhow::Result<()> {
-        self.is_part = *selection != Selection::new() || condition.is_some();
-        self.is_cut = selection.cuts_spans() || condition.is_some();
-        let selected = self.say_what_is_open(selection).and_then(|()| self.select_part(selection, condition));
+        self.is_part = *selection != Selection::new();
+        self.is_cut = selection.cuts_spans();
+        let selected = self.say_what_is_open(selection).and_then(|()| self.select_part(selection, events));
         selected.map_err(|error| self.or_hidden(names, selection, is_strict, error))
     }
 
@@ -173,12 +176,21 @@ impl Saved {
         Ok(())
     }
 
-    fn select_part(&mut self, selection: &Selection, condition: Option<&Condition>) -> anyhow::Result<()> {
-        let Some(condition) = condition else { return Ok(self.capture.select(selection)?) };
-        self.capture.select(&selection.window())?;
-        let found = found::find(&self.capture, condition)?;
-        self.capture.select(selection)?;
-        Ok(self.capture.select_found(found)?)
+    fn select_part(&mut self, selection: &Selection, events: &EventArgs) -> anyhow::Result<()> {
+        if let Some(condition) = &events.condition {
+            let known = KnownFields::of_capture(&self.capture);
+            check_fields(condition, &known).map_err(|why| Exit::Usage.failure(format!("--where: {why}")))?;
+        }
+        let types: Vec<Decoder> = self.capture.rings().iter().map(Decoder::for_captured).collect();
+        if let Some(name) = events.types.iter().find(|name| types.iter().all(|ring| ring.code_of(name).is_none())) {
+            let known = types.iter().flat_map(Decoder::events).map(|(_, known)| known);
+            return Err(Exit::Usage.failure(no_such_event(name, known.collect())).into());
+        }
+        let selected = self.capture.select(selection);
+        if !events.target.is_empty() || events.condition.is_some() {
+            events.report_unseen(&SeenNames::of_capture(&self.capture));
+        }
+        Ok(selected?)
     }
 
     /// Says what could hide that which was not found: damage, losses, the filter of the capture, removed files. Returns

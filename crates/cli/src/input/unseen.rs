@@ -88,18 +88,11 @@ impl SeenNames {
         self.names.entry(kind).or_default().insert(name.to_owned());
     }
 
-    /// Says which of the names of an option nothing had.
+    /// Says which of the names or patterns of an option nothing had.
     pub(crate) fn report(&self, option: &str, kind: NameKind, names: &[String]) {
         for name in names {
-            self.report_unless(&format!("{option} {name}"), kind, name, |seen| seen == name);
-        }
-    }
-
-    /// Says which of the patterns of targets none had.
-    pub(crate) fn report_targets(&self, option: &str, targets: &[String]) {
-        for target in targets {
-            let pattern = NamePattern::new(target);
-            self.report_unless(&format!("{option} {target}"), NameKind::Target, target, |seen| pattern.fits(seen));
+            let pattern = NamePattern::new(name);
+            self.report_unless(&format!("{option} {name}"), kind, name, |seen| pattern.fits(seen));
         }
     }
 

@@ -6,10 +6,9 @@ use super::summary::WatchSummary;
 use super::{Args, WatchOutput, follow};
 use crate::exit::Exit;
 use crate::input::saved;
-use crate::input::unseen::SeenNames;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
-use eventring_capture::Selection;
+use eventring_capture::{EventSelection, Selection};
 use std::time::Instant;
 
 /// Shows the events of captures.
@@ -21,17 +20,13 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     }
     let mut saved = saved::open(&args.names, false)?;
     let from = args.from.as_ref().map(StartOption::in_capture).transpose()?.flatten();
-    let spans = args.select.span_names();
-    let rest = &args.selection;
-    let selects = args.wanted.condition().is_some() || !spans.is_empty();
-    let selects = selects || !rest.thread.is_empty() || rest.min_duration.is_some();
-    let chosen = args.selection.selection(from, &spans, &saved.capture, args.utc);
-    saved.select(&args.names, &chosen, args.wanted.condition(), args.strict)?;
+    let events = args.select.events();
+    let chosen = args.window.selection(from, events.selection(), &saved.capture, args.utc);
+    let selects = EventSelection { types: Vec::new(), ..events.selection() } != EventSelection::default();
+    saved.select(&args.names, &chosen, &events, args.strict)?;
     let mut rings = Rings::of_capture(&saved.capture);
-    let mut selection = args
-        .select
-        .on(&rings, args.wanted.of_capture())
-        .map_err(|error| saved.or_hidden(&args.names, &chosen, args.strict, error.into()))?;
+    let mut selection =
+        args.select.on(&rings).map_err(|error| saved.or_hidden(&args.names, &chosen, args.strict, error.into()))?;
     let mut part = args.limit.part(0);
     let mut printer = args.printer(&rings, &mut part)?;
     let mut summary = WatchSummary::new(Instant::now(), false);
@@ -54,7 +49,6 @@ pub(super) fn run(args: &Args, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     }
     if !args.quiet {
         summary.print(&rings);
-        SeenNames::of_capture(&saved.capture).report_targets("--target", &args.wanted.target);
         selection.report_unknown_blocks();
     }
     let problems: Vec<String> = saved.capture.problems().iter().chain(rings.problems()).cloned().collect();

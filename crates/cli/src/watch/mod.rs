@@ -3,7 +3,6 @@
 mod captured;
 mod columns;
 mod json;
-mod known_spans;
 pub(super) mod perf;
 mod ring;
 mod rings;
@@ -12,17 +11,14 @@ pub(super) mod search;
 mod select;
 mod start;
 mod summary;
-pub(super) mod taken;
-mod tested;
 mod text;
-mod wanted;
 
-use super::exit::{Exit, Failure};
+use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::output::check_reader;
 use crate::args::limit::{LineLimitArgs, Part};
 use crate::args::ring_args::Expect;
-use crate::args::selection::SelectionRest;
+use crate::args::selection::WindowRest;
 use crate::input::patterns::FollowedPatterns;
 use crate::input::processes::ProcessArgs;
 use crate::input::saved;
@@ -32,7 +28,7 @@ use crate::text::format::{TimeFormat, grouped, one_line};
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
-use eventring_live::{NameKind, Truth};
+use eventring_capture::condition::Truth;
 use ring::Ring;
 use rings::Rings;
 use select::{EventSelection, Select};
@@ -41,7 +37,6 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use summary::WatchSummary;
-use wanted::WantedArgs;
 
 /// The longest wait for an event or a gap. After this time, the watch flushes the output and checks whether the user
 /// has pressed Ctrl-C.
@@ -86,9 +81,7 @@ pub(super) struct Args {
     #[command(flatten)]
     select: Select,
     #[command(flatten)]
-    wanted: WantedArgs,
-    #[command(flatten)]
-    selection: SelectionRest,
+    window: WindowRest,
     /// Wait for the ring if it does not exist; when its writer ends, wait for the next ring of this name, and go on.
     /// The watch looks 500 times a second, and cannot see a ring that is made and removed between two looks
     #[arg(long)]
@@ -126,27 +119,13 @@ impl Args {
         }
     }
 
-    /// Returns the selection of events of live rings.
-    fn selection_on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
-        let wanted = self.wanted.of_rings(rings, self.select.span_names(), &self.selection)?;
-        self.select.on(rings, wanted)
-    }
-
     /// Returns true if names are asked for, of which it is said whether anything had them.
     fn asks_for_names(&self) -> bool {
-        !self.select.span_names().is_empty()
-            || !self.selection.thread.is_empty()
-            || !self.wanted.target.is_empty()
-            || self.wanted.condition().is_some()
-    }
-
-    /// Says which of the names that were asked for nothing had.
-    fn report_unseen(&self, seen: &SeenNames) {
-        let (spans, threads, condition) = (self.select.span_names(), &self.selection.thread, self.wanted.condition());
-        seen.report("--span", NameKind::Span, &spans);
-        seen.report("--thread", NameKind::Thread, threads);
-        seen.report_targets("--target", &self.wanted.target);
-        condition.iter().for_each(|condition| seen.report_condition("--where", condition));
+        let events = self.select.events().selection();
+        !events.spans.is_empty()
+            || !events.threads.is_empty()
+            || !events.targets.is_empty()
+            || events.condition.is_some()
     }
 
     /// Returns after how many events the watch ends. JSON ends by itself.
@@ -198,7 +177,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         args.process.refuse_enable("a capture")?;
         return captured::run(args, &interrupt);
     }
-    if let Some(option) = args.selection.used_of_captures() {
+    if let Some(option) = args.window.used_of_captures() {
         return Exit::Usage.fail(format!("{option} selects a part of a capture; name a capture file"));
     }
     let mut silence = Silence::new(args.quiet);
@@ -229,7 +208,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.last.is_some() {
         summary.earlier = rings.next_seqnos().map(|next| next - 1).sum();
     }
-    let mut selection = args.selection_on(&rings)?;
+    let mut selection = args.select.on_rings(&rings)?;
     let mut seen = SeenNames::default();
     start.map_or(Ok(()), |start| start.check(&rings))?;
     loop {
@@ -256,14 +235,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         for ring in new.filter(|_| !are_others) {
             printer.reopened(ring)?;
         }
-        selection = args.selection_on(&rings)?;
+        selection = args.select.on_rings(&rings)?;
     }
     // The end of the output comes before the summary.
     drop(printer);
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
-        args.report_unseen(&seen);
+        args.select.events().report_unseen(&seen);
     }
     rings.check_whole()?;
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
@@ -344,7 +323,12 @@ fn follow(
                     check_reader()?;
                 }
             }
-            Some(RingItem::Gap { ring, gap }) => output.gap(rings.get(ring), gap)?,
+            Some(RingItem::Gap { ring, gap }) => {
+                if gap.is_loss() {
+                    output.selection.lose(rings.get(ring));
+                }
+                output.gap(rings.get(ring), gap)?;
+            }
             None if rings.have_ended() => return Ok(()),
             None => {
                 output.printer.flush(rings)?;

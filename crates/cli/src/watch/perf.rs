@@ -5,10 +5,10 @@ use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::perf::{Cut, FieldValue, PerfEvent, PerfExt, flags};
 use eventring::schema::{EventType as _, Value};
 use eventring::tracing::{
-    CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread, decode_record,
+    CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, RawRecord, SpanId, Thread, decode_record,
 };
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The decoder of one ring of a perf recorder.
 pub(super) struct Perf {
@@ -42,8 +42,30 @@ impl Perf {
         KnownFields::of_perf(&self.catalog.lock().unwrap_or_else(PoisonError::into_inner), true)
     }
 
+    /// Returns the number of the shard.
+    pub(super) fn shard(&self) -> u32 {
+        self.shard
+    }
+
     /// Decodes an event. Every payload gives a record, even if its bytes are damaged.
     pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
+        decode_record(&mut self.catalog_for(event), self.shard, event, payload)
+    }
+
+    /// Calls `take` with an event and the call sites and threads that it needs.
+    pub(super) fn with_raw<R>(
+        &self,
+        event: &Descriptor,
+        payload: PayloadRead<'_>,
+        take: impl FnOnce(&RawRecord<'_>, &Catalog) -> R,
+    ) -> R {
+        let mut catalog = self.catalog_for(event);
+        let record = RawRecord::new(&mut catalog, self.shard, event, payload);
+        take(&record, &catalog)
+    }
+
+    /// Returns the catalog, with the descriptions that an event needs.
+    fn catalog_for(&self, event: &Descriptor) -> MutexGuard<'_, Catalog> {
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         let ext = PerfExt::from_words(event.content_ext);
         let knows_call_site = ext.call_site_id == 0 || catalog.knows_call_site(ext.call_site_id);
@@ -52,7 +74,7 @@ impl Perf {
         {
             catalog.update(shard0);
         }
-        decode_record(&mut catalog, self.shard, event, payload)
+        catalog
     }
 }
 

@@ -9,6 +9,7 @@ use eventring::reader::{Descriptor, PayloadRead, Reader, SetRing};
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::schema::{EventType as _, ExtWords, ext_words};
 use eventring_capture::CapturedRing;
+use eventring_capture::condition::{SeenContent, TypedContent};
 use std::cell::RefCell;
 
 /// The content type and the schema hash of a ring. Codes of events mean something only together with them.
@@ -113,6 +114,22 @@ impl Ring {
         payload: impl FnOnce() -> PayloadRead<'p>,
     ) -> Option<u64> {
         if self.is_exec { self.blocks.borrow_mut().block_number_of(event, payload) } else { None }
+    }
+
+    /// Calls `take` with what an event says.
+    pub(super) fn with_content<R>(
+        &self,
+        event: &Descriptor,
+        payload: PayloadRead<'_>,
+        take: impl FnOnce(SeenContent<'_>) -> R,
+    ) -> R {
+        match &self.perf {
+            Some(perf) => perf.with_raw(event, payload, |record, catalog| take(SeenContent::Record(record, catalog))),
+            None => {
+                let (model, words) = (self.decoder.model(), &self.words);
+                take(SeenContent::Typed(TypedContent { descriptor: event, payload, model, words }))
+            }
+        }
     }
 
     /// Returns the id of the event's span: the span that the event is about, or in which it was recorded. Returns 0 if

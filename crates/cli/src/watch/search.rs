@@ -2,11 +2,9 @@
 //! read, because nothing of other events is asked.
 
 use super::json::JsonLines;
-use super::known_spans::KnownSpans;
 use super::perf::is_description;
 use super::ring::Ring;
 use super::rings::Rings;
-use super::tested::Tested;
 use super::{Printer, text};
 use crate::args::limit::Part;
 use crate::text::format::{TimeFormat, one_line};
@@ -14,8 +12,8 @@ use crate::text::paint::DIM;
 use eventring::reader::{Descriptor, PayloadRead, RingItem};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;
+use eventring_capture::condition::{Condition, EventSubject};
 use eventring_capture::{CaptureFile, RingLoss};
-use eventring_live::{Condition, Subject};
 use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -100,7 +98,7 @@ fn search_with<'p>(
         let (ring, mut payload) = rings.with_payload(index);
         let payload = payload.read();
         losses.add_event(index, event.record_epoch_nanos, payload.valid().is_some());
-        if !tested(ring, &event, payload, |event| condition.holds(event)) {
+        if !is_hit(condition, ring, &event, payload) {
             continue;
         }
         found.hits += 1;
@@ -120,23 +118,22 @@ fn search_with<'p>(
     Ok(found)
 }
 
-/// Returns the result of a test of an event, and false for one that says nothing by itself: that only begins or ends a
-/// slice of a span, or describes a thread or call site.
-fn tested(ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>, test: impl FnOnce(&dyn Subject) -> bool) -> bool {
-    let mut known = KnownSpans::default();
-    let Some(perf) = &ring.perf else {
-        return test(&Tested::new(&known, ring, event, None, payload.valid()).by_itself());
-    };
-    let says_something = matches!(
-        PerfEvent::from_code(event.event_type),
-        Some(PerfEvent::SpanNew | PerfEvent::SpanRecord | PerfEvent::Event | PerfEvent::Counter | PerfEvent::Marker)
-    );
-    if !(says_something || is_description(event.event_type)) {
+/// Returns true if an event fulfils the condition by itself. One that only begins or ends a slice of a span says nothing.
+fn is_hit(condition: &Condition, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
+    let says_something =
+        [PerfEvent::SpanNew, PerfEvent::SpanRecord, PerfEvent::Event, PerfEvent::Counter, PerfEvent::Marker];
+    let is_of_perf = ring.perf.is_some();
+    // A description is read even if it is no hit, because later events refer to it.
+    if is_of_perf
+        && !says_something.map(PerfEvent::code).contains(&event.event_type)
+        && !is_description(event.event_type)
+    {
         return false;
     }
-    let record = perf.record(event, payload);
-    known.learn(ring, event, &record);
-    says_something && test(&Tested::new(&known, ring, event, Some(&record), payload.valid()).by_itself())
+    ring.with_content(event, payload, |content| {
+        let is_description = is_of_perf && is_description(event.event_type);
+        !is_description && condition.holds(&EventSubject { event: content, replay: None, by_option: false })
+    })
 }
 
 /// The losses among the events that were read.

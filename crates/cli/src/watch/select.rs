@@ -2,20 +2,21 @@
 
 use super::ring::{Ring, RingSchema};
 use super::rings::{LazyPayload, Rings};
-use super::wanted::Wanted;
+use crate::args::selection::{EventArgs, parse_level};
 use crate::exit::{Exit, Failure};
 use crate::input::decoder::no_such_event;
+use crate::input::fields::{KnownFields, check_fields};
 use crate::text::format::counted;
 use crate::text::losses::report_problem;
 use eventring::reader::{Descriptor, EventFilter};
-use eventring_live::Truth;
+use eventring::schema::perf::CallSiteLevel;
+use eventring_capture::SelectedNow;
+use eventring_capture::condition::Truth;
+use std::collections::HashSet;
 
 /// The options that select the events to show.
 #[derive(clap::Args)]
 pub(super) struct Select {
-    /// Only events of this type: a name (TXN_LOG, or TxnLog as in the source) or a code (18); may be repeated
-    #[arg(long = "type", value_name = "NAME|CODE", value_delimiter = ',')]
-    types: Vec<String>,
     /// Only events of the block whose BLOCK_START has this sequence number (execution events)
     #[arg(long, value_name = "SEQNO")]
     block: Option<u64>,
@@ -26,10 +27,11 @@ pub(super) struct Select {
     /// Only events of the transaction with this index, from 0 (execution events)
     #[arg(long, value_name = "INDEX")]
     txn: Option<u64>,
-    /// Only events of the span with this id: its own events in perf rings, and typed events recorded in it. Or only
-    /// spans of this name, with everything in them. May be repeated
-    #[arg(long, value_name = "ID|NAME")]
-    span: Vec<String>,
+    #[command(flatten)]
+    pub(super) events: EventArgs,
+    /// An earlier name of --max-level.
+    #[arg(long, hide = true, value_name = "LEVEL", value_parser = parse_level, conflicts_with = "max_level")]
+    level: Option<CallSiteLevel>,
 }
 
 /// The events that the options select.
@@ -42,24 +44,40 @@ pub(super) struct EventSelection {
     of_unknown_blocks: u64,
     /// The ids of the wanted spans; empty for all.
     spans: Vec<u64>,
-    /// The test that needs the whole event.
-    wanted: Wanted,
+    /// The test that needs what the event says, and the spans around it; `None` if all events fulfil it.
+    wanted: Option<SelectedNow>,
 }
 
 impl Select {
     /// Returns true if the user has named types. All events of these types are then shown, even those that are left
     /// out by default.
     pub(super) fn names_types(&self) -> bool {
-        !self.types.is_empty()
+        !self.events.types.is_empty()
     }
 
-    /// Returns the names of the wanted spans.
-    pub(super) fn span_names(&self) -> Vec<String> {
-        self.span.iter().filter(|span| span.parse::<u64>().is_err()).cloned().collect()
+    /// Returns the options about what events are about, without ids of spans.
+    pub(super) fn events(&self) -> EventArgs {
+        let span = self.events.span.iter().filter(|span| span.parse::<u64>().is_err()).cloned().collect();
+        EventArgs { span, max_level: self.events.max_level.or(self.level), ..self.events.clone() }
     }
 
-    /// Applies the options to these rings and returns the selection.
-    pub(super) fn on(&self, rings: &Rings, wanted: Wanted) -> Result<EventSelection, Failure> {
+    /// Applies the options to live rings and returns the selection.
+    ///
+    /// # Errors
+    /// The condition names a field that no event has, or an option has no meaning for these rings.
+    pub(super) fn on_rings(&self, rings: &Rings) -> Result<EventSelection, Failure> {
+        if let Some(condition) = &self.events.condition {
+            let refuse = |why: String| Exit::Usage.failure(format!("--where: {why}"));
+            let known: Vec<KnownFields> = rings.iter().map(Ring::known_fields).collect();
+            check_fields(condition, &known).map_err(refuse)?;
+        }
+        let events = eventring_capture::EventSelection { types: Vec::new(), ..self.events().selection() };
+        let wanted = (!events.is_all()).then(|| SelectedNow::new(&events));
+        Ok(EventSelection { wanted, ..self.on(rings)? })
+    }
+
+    /// Applies the options to the rings of a capture, whose reader has selected by what events are about.
+    pub(super) fn on(&self, rings: &Rings) -> Result<EventSelection, Failure> {
         if self.block.is_some() {
             rings.exec_word("--block", "block")?;
         }
@@ -70,12 +88,12 @@ impl Select {
             rings.need_exec("--block-number")?;
         }
         let is_known = |name: &str| rings.iter().any(|ring| ring.decoder.code_of(name).is_some());
-        if let Some(name) = self.types.iter().find(|name| !is_known(name)) {
+        if let Some(name) = self.events.types.iter().find(|name| !is_known(name)) {
             let known = rings.iter().flat_map(|ring| ring.decoder.events()).map(|(_, known)| known);
             return Exit::Usage.fail(no_such_event(name, known.collect()));
         }
-        let spans: Vec<u64> = self.span.iter().filter_map(|span| span.parse().ok()).collect();
-        if !spans.is_empty() && spans.len() < self.span.len() {
+        let spans: Vec<u64> = self.events.span.iter().filter_map(|span| span.parse().ok()).collect();
+        if !spans.is_empty() && spans.len() < self.events.span.len() {
             return Exit::Usage.fail("--span: an id beside a name; ask for the spans of either, in a call of its own");
         }
         let mut filters: Vec<(RingSchema, Option<EventFilter>)> = Vec::new();
@@ -84,17 +102,17 @@ impl Select {
                 filters.push((ring.schema, self.filter_in(ring)));
             }
         }
-        Ok(EventSelection { filters, block_number: self.block_number, of_unknown_blocks: 0, spans, wanted })
+        Ok(EventSelection { filters, block_number: self.block_number, of_unknown_blocks: 0, spans, wanted: None })
     }
 
     /// Returns the selection of events of this ring by their descriptors, or `None` if it selects nothing.
     fn filter_in(&self, ring: &Ring) -> Option<EventFilter> {
         let mut filter = EventFilter::new();
-        let codes: Vec<u16> = self.types.iter().filter_map(|name| ring.decoder.code_of(name)).collect();
-        if codes.is_empty() && self.names_types() {
+        let codes = self.events.selection().codes(ring.decoder.model());
+        if codes.as_ref().is_some_and(HashSet::is_empty) {
             return None;
         }
-        for code in codes {
+        for code in codes.into_iter().flatten() {
             filter = filter.event_type(code);
         }
         for (word, value) in [("block", self.block), ("txn", self.txn.map(|index| index.saturating_add(1)))] {
@@ -107,6 +125,13 @@ impl Select {
 }
 
 impl EventSelection {
+    /// Notes a loss of events of a ring.
+    pub(super) fn lose(&mut self, ring: &Ring) {
+        if let (Some(wanted), Some(perf)) = (&mut self.wanted, &ring.perf) {
+            wanted.lose(ring.process, perf.shard());
+        }
+    }
+
     /// Says of how many events the block was not known.
     pub(super) fn report_unknown_blocks(&self) {
         if self.of_unknown_blocks > 0 {
@@ -126,7 +151,10 @@ impl EventSelection {
             return Truth::No;
         }
         // The same holds for the spans that are open.
-        let is_wanted = self.wanted.accepts(ring, event, payload);
+        let is_wanted = match &mut self.wanted {
+            Some(wanted) => ring.with_content(event, payload.read(), |content| wanted.accepts(ring.process, content)),
+            None => Truth::Yes,
+        };
         let filter = self.filters.iter().find(|(schema, _)| *schema == ring.schema);
         let is_selected = matches!(filter, Some((_, Some(filter))) if filter.accepts(event));
         let is_selected = is_selected && (self.spans.is_empty() || self.spans.contains(&ring.span_id(event)));

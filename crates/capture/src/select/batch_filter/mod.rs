@@ -5,39 +5,36 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `event_test` | a condition that the caller brings along |
-//! | `rule` | what a span's id and call site say about it |
+//! | `sample` | which trees of spans a sample has |
+//! | `span_test` | the conditions, at work on the events of a recorder |
 //! | `trees` | spans are kept or left out by trees |
 //! | `scout` | spans that begin ahead of what was copied, or that began before |
 
-mod event_test;
-mod rule;
+mod sample;
 mod scout;
+mod span_test;
 mod trees;
 #[cfg(test)]
 mod trees_tests;
 
-use crate::condition::Truth;
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::ring::ALL_PER_MILLION;
-pub use event_test::{EventCondition, EventTest};
+use crate::select::events::EventSelection;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, Reader};
 use eventring::schema::ExtWords;
-use eventring::schema::perf::CallSiteLevel;
-use rule::SpanRule;
+use sample::TreeSample;
+use span_test::{Answers, SpanTest};
+pub(crate) use span_test::{OpenSpans, no_open_spans};
 use std::collections::{HashMap, HashSet};
 pub(crate) use trees::{SpanTrees, TreeVerdict};
 
-/// The events that a forwarder sends.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The events that a capture into batches takes.
+#[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub struct BatchFilter {
-    types: Vec<String>,
-    level: CallSiteLevel,
-    spans: Vec<String>,
+    events: EventSelection,
     sampled_per_million: u32,
-    condition: Option<EventCondition>,
 }
 
 impl Default for BatchFilter {
@@ -49,38 +46,18 @@ impl Default for BatchFilter {
 impl BatchFilter {
     /// Makes a filter that keeps all events.
     pub fn new() -> Self {
-        let (types, spans) = (Vec::new(), Vec::new());
-        Self { types, level: CallSiteLevel::Trace, spans, sampled_per_million: ALL_PER_MILLION, condition: None }
+        Self { events: EventSelection::default(), sampled_per_million: ALL_PER_MILLION }
     }
 
-    /// Keeps only typed events of this type, besides those of earlier calls. Spans and log records are no typed events.
-    pub fn event_type(mut self, name: impl Into<String>) -> Self {
-        self.types.push(name.into());
-        self
-    }
-
-    /// Leaves out spans and log records of more verbose levels than this one.
-    pub fn level(self, level: CallSiteLevel) -> Self {
-        Self { level, ..self }
-    }
-
-    /// Keeps only spans of this name and everything inside them, besides those of earlier calls. The name may begin
-    /// with the target: `shop::web::query`.
-    pub fn span(mut self, name: impl Into<String>) -> Self {
-        self.spans.push(name.into());
-        self
+    /// Keeps only events of this selection. A span is tested when it begins.
+    pub fn events(self, events: EventSelection) -> Self {
+        Self { events, ..self }
     }
 
     /// Keeps this many of a million trees of spans, each with all its spans and log records. Which ones depends on the
     /// id of the root, so each forwarder keeps the same. Log records outside of spans are kept.
     pub fn sampled_per_million(self, trees: u32) -> Self {
         Self { sampled_per_million: trees.min(ALL_PER_MILLION), ..self }
-    }
-
-    /// Keeps only spans that fulfil a condition when they begin, with everything inside them, and log records, marks
-    /// and typed events that fulfil it.
-    pub fn condition(self, condition: EventCondition) -> Self {
-        Self { condition: Some(condition), ..self }
     }
 
     /// Returns the rate of [`Self::sampled_per_million`].
@@ -90,7 +67,7 @@ impl BatchFilter {
 
     /// Returns true if the filter asks in which spans events of this ring were recorded, and these are in other rings.
     pub fn asks_other_rings(&self, ring: &Reader) -> bool {
-        ContentFilter::new(self, ring).asks_for_spans()
+        ContentFilter::new(self, ring, no_open_spans()).asks_for_spans()
     }
 
     /// Returns true if the filter keeps all events.
@@ -101,21 +78,16 @@ impl BatchFilter {
 
 impl std::fmt::Display for BatchFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let types = self.types.iter().map(|name| format!("type={name}"));
-        let spans = self.spans.iter().map(|name| format!("span={name}"));
-        let level = (self.level != CallSiteLevel::Trace).then(|| self.level.name()).flatten();
-        let level = level.map(|level| format!("level={}", level.to_lowercase()));
-        let is_sampled = self.sampled_per_million < ALL_PER_MILLION;
         let rate = f64::from(self.sampled_per_million) / f64::from(ALL_PER_MILLION);
-        let sample = is_sampled.then(|| format!("sample={rate}"));
-        let condition = self.condition.as_ref().map(|condition| format!("where={}", condition.text()));
-        f.write_str(&types.chain(level).chain(spans).chain(sample).chain(condition).collect::<Vec<_>>().join(" "))
+        let sample = (self.sampled_per_million < ALL_PER_MILLION).then(|| format!("sample={rate}"));
+        let events = Some(self.events.to_string()).filter(|events| !events.is_empty());
+        f.write_str(&events.into_iter().chain(sample).collect::<Vec<_>>().join(" "))
     }
 }
 
 /// The meaning of the filter for the events of a recorder.
 pub(crate) enum ContentFilter {
-    Typed(TypedFilter),
+    Typed(Box<TypedFilter>),
     Spans(Box<SpanTrees>),
 }
 
@@ -124,21 +96,19 @@ pub(crate) struct TypedFilter {
     /// The codes of the wanted types; `None` if all are wanted.
     codes: Option<HashSet<u16>>,
     /// What the events must fulfil, unless the span does in which they were recorded.
-    test: Option<Box<dyn EventTest>>,
-    /// True if events are wanted only in spans of some names.
-    is_by_span: bool,
+    test: SpanTest,
     /// True if events say in which span they were recorded.
     has_span: bool,
 }
 
 impl TypedFilter {
     pub(crate) fn keeps_all(&self) -> bool {
-        self.codes.is_none() && self.test.is_none() && !self.is_by_span
+        self.codes.is_none() && self.test.is_empty()
     }
 
     /// Returns true if the filter asks in which spans events were recorded.
     pub(crate) fn asks_for_spans(&self) -> bool {
-        self.has_span && (self.test.is_some() || self.is_by_span)
+        self.has_span && self.test.all() != 0
     }
 
     /// Returns the span in which an event was recorded, if the filter asks for it.
@@ -154,11 +124,14 @@ impl TypedFilter {
         payload: PayloadRead<'_>,
         spans: &HashMap<u64, TreeVerdict>,
     ) -> bool {
-        let span = self.span_of(event).and_then(|span| spans.get(&span));
+        let fulfils = self.span_of(event).and_then(|span| spans.get(&span)).map_or(0, |span| span.fulfils);
+        let missing = self.test.all() & !fulfils;
         self.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type))
-            && (!self.is_by_span || span.is_some_and(|span| span.is_named))
-            && (span.is_some_and(|span| span.is_found)
-                || self.test.as_mut().is_none_or(|test| test.holds(event, payload) != Truth::No))
+            && self.test.fits(event, payload, false)
+            && {
+                let Answers { yes, unknown } = self.test.holds(event, payload, missing, false);
+                yes | unknown == missing
+            }
     }
 }
 
@@ -172,20 +145,15 @@ impl ContentFilter {
         matches!(self, Self::Typed(typed) if typed.asks_for_spans())
     }
 
-    /// Makes the filter for the recorder with this ring.
-    pub(crate) fn new(filter: &BatchFilter, ring: &Reader) -> Self {
+    /// Makes the filter for the recorder with this ring. `open` are the open spans of its program.
+    pub(crate) fn new(filter: &BatchFilter, ring: &Reader, open: OpenSpans) -> Self {
+        let test = SpanTest::new(&filter.events, ring, open);
+        let codes = filter.events.codes(ring.schema().ok().as_deref());
         if ring.info().content_type == CONTENT_TYPE_PERF {
-            let test = filter.condition.as_ref().map(|condition| condition.test(ring));
-            return Self::Spans(Box::new(SpanTrees::new(SpanRule::new(filter, ring), test)));
+            let sample = TreeSample::new(filter.sampled_per_million, ring);
+            return Self::Spans(Box::new(SpanTrees::new(sample, codes, test)));
         }
-        let model = ring.schema().ok();
-        let code = |name: &String| model.as_deref().and_then(|model| model.event_by_name(name)).map(|it| it.code());
-        // A number stands for a type that the schema does not name.
-        let codes = filter.types.iter().filter_map(|name| code(name).or(name.parse().ok())).collect();
-        let test = filter.condition.as_ref().map(|condition| condition.test(ring));
-        let codes = (!filter.types.is_empty()).then_some(codes);
-        let is_by_span = !filter.spans.is_empty();
-        Self::Typed(TypedFilter { codes, test, is_by_span, has_span: ring.ext_words().has_span() })
+        Self::Typed(Box::new(TypedFilter { codes, test, has_span: ring.ext_words().has_span() }))
     }
 }
 
@@ -263,7 +231,10 @@ mod tests {
     fn a_filter_says_in_words_what_it_keeps() {
         let filter = BatchFilter::new();
         assert!(filter.keeps_all() && filter.to_string().is_empty());
-        let filter = filter.event_type("A").level(CallSiteLevel::Info).span("request").sampled_per_million(10_000);
+        let (types, spans) = (vec!["A".to_owned()], vec!["request".to_owned()]);
+        let level = Some(eventring::schema::perf::CallSiteLevel::Info);
+        let events = EventSelection { types, level, spans, ..EventSelection::default() };
+        let filter = filter.events(events).sampled_per_million(10_000);
         assert_eq!(filter.to_string(), "type=A level=info span=request sample=0.01");
     }
 }

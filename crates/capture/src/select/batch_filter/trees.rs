@@ -5,10 +5,9 @@
 //! recorded before its children. A forwarder may begin after another one, and spans may be open then. So the trees
 //! begin with what the rings still say about the time before.
 
-use super::event_test::EventTest;
-use super::rule::SpanRule;
+use super::sample::TreeSample;
 use super::scout::{Scout, read_past};
-use crate::condition::Truth;
+use super::span_test::{Answers, Bits, SpanTest};
 use eventring::reader::{Cursor, Descriptor, EventBatch, PayloadRead};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -24,34 +23,32 @@ const CLOSED_MAX: usize = SPANS_MAX / 4;
 #[derive(Clone, Copy)]
 pub(crate) struct TreeVerdict {
     is_sampled: bool,
-    /// True if the span or one above it has a wanted name, or if every name is wanted.
-    pub(super) is_named: bool,
-    /// True if the span or one above it fulfils the condition, or if there is none.
-    pub(super) is_found: bool,
-    /// True if the span could not be tested, because its fields were lost. Its own events are kept, and nothing in it.
-    is_untested: bool,
-    has_level: bool,
+    /// The conditions that the span or one above it fulfils.
+    pub(super) fulfils: Bits,
+    /// The conditions that could not be tested on the span, because its fields were lost. Its own events are kept, and
+    /// nothing in it.
+    untested: Bits,
 }
 
-/// A span of which the beginning was read, in a block or further on in a shard.
+/// A span of which the beginning was read, in a block or further on in a shard. It is judged when the spans above it
+/// are known.
 struct FoundSpan {
-    parent: u64,
-    call_site: u32,
-    /// The beginning, if it is to be tested. That waits until the spans above are known: a condition may be about them.
-    begin: Option<Box<(Descriptor, Option<Vec<u8>>)>>,
+    begin: Descriptor,
+    /// The payload, if it is asked for and was not lost.
+    payload: Option<Vec<u8>>,
 }
 
 impl FoundSpan {
     /// Returns a span and its id. `payload` is that of its beginning, if it is to be tested.
     fn new(event: &Descriptor, payload: Option<PayloadRead<'_>>) -> (u64, Self) {
-        let ext = PerfExt::from_words(event.content_ext);
-        let begin = payload.map(|payload| Box::new((*event, payload.valid().map(<[u8]>::to_vec))));
-        (ext.span_id, Self { parent: ext.related, call_site: ext.call_site_id, begin })
+        let payload = payload.map_or(Some(Vec::new()), |payload| payload.valid().map(<[u8]>::to_vec));
+        (PerfExt::from_words(event.content_ext).span_id, Self { begin: *event, payload })
+    }
+
+    fn parent(&self) -> u64 {
+        PerfExt::from_words(self.begin.content_ext).related
     }
 }
-
-/// The beginning of a span that is tested now.
-type Begin<'b> = Option<(&'b Descriptor, PayloadRead<'b>)>;
 
 /// The knowledge of the time before the copying began, from the shards.
 #[derive(Default)]
@@ -90,9 +87,13 @@ struct FilteredShard {
 /// The trees of the spans of one recorder. `cursors` are always those that copy its shards and the rings that ask for
 /// its spans, in the order in which they were added; `None` stands for a shard that could not be opened.
 pub(crate) struct SpanTrees {
-    rule: SpanRule,
-    /// The condition at work.
-    test: Option<Box<dyn EventTest>>,
+    sample: TreeSample,
+    /// The codes of the wanted types; `None` if all are wanted.
+    codes: Option<HashSet<u16>>,
+    /// The conditions at work.
+    test: SpanTest,
+    /// The time of the last event that was tested, in nanoseconds since the epoch.
+    last_nanos: u64,
     verdicts: HashMap<u64, TreeVerdict>,
     /// Spans that were read ahead and not judged yet.
     found: HashMap<u64, FoundSpan>,
@@ -105,10 +106,12 @@ pub(crate) struct SpanTrees {
 }
 
 impl SpanTrees {
-    pub(crate) fn new(rule: SpanRule, test: Option<Box<dyn EventTest>>) -> Self {
+    pub(super) fn new(sample: TreeSample, codes: Option<HashSet<u16>>, test: SpanTest) -> Self {
         Self {
-            rule,
+            sample,
+            codes,
             test,
+            last_nanos: 0,
             verdicts: HashMap::new(),
             found: HashMap::new(),
             closed: VecDeque::new(),
@@ -121,8 +124,8 @@ impl SpanTrees {
     /// Adds a shard. After the last of those that were found together, call [`Self::judge_past`].
     pub(crate) fn add_shard(&mut self, cursor: Option<&Cursor>) {
         self.shards.push(FilteredShard { scout: cursor.map(Scout::new), copied_in: self.pass });
-        if let Some(cursor) = cursor.filter(|_| self.rule.is_about_trees()) {
-            let is_tested = self.test.is_some();
+        if let Some(cursor) = cursor.filter(|_| self.is_about_trees()) {
+            let is_tested = self.test.reads_payloads();
             read_past(cursor, |event, cursor| self.past.see(event, is_tested, cursor));
         }
     }
@@ -132,7 +135,7 @@ impl SpanTrees {
     pub(crate) fn add_asking_ring(&mut self, cursors: &[Option<&Cursor>]) {
         // The ring may ask for spans that are forgotten.
         if self.pass > 0 {
-            let (past, is_tested) = (&mut self.past, self.test.is_some());
+            let (past, is_tested) = (&mut self.past, self.test.reads_payloads());
             for (_, cursor) in self.shards.iter().zip(cursors).filter(|(shard, _)| shard.scout.is_some()) {
                 cursor.iter().for_each(|cursor| read_past(cursor, |event, cursor| past.see(event, is_tested, cursor)));
             }
@@ -170,9 +173,7 @@ impl SpanTrees {
         {
             self.closed.pop_front();
             self.verdicts.remove(&span);
-            if let Some(test) = &mut self.test {
-                test.ends(span);
-            }
+            self.test.ends(span, self.last_nanos);
         }
     }
 
@@ -195,65 +196,75 @@ impl SpanTrees {
         let new =
             events.descriptors().iter().zip(0..).filter(|(event, _)| event.event_type == PerfEvent::SpanNew.code());
         for (event, index) in new {
-            let payload = self.test.is_some().then(|| events.payload(index));
-            let PerfExt { span_id, related: parent, call_site_id, .. } = PerfExt::from_words(event.content_ext);
-            if self.rule.is_about_trees() && parent != 0 && !self.verdicts.contains_key(&parent) {
+            let PerfExt { span_id, related: parent, .. } = PerfExt::from_words(event.content_ext);
+            if self.is_about_trees() && parent != 0 && !self.verdicts.contains_key(&parent) {
+                let payload = self.test.reads_payloads().then(|| events.payload(index));
                 let (id, span) = FoundSpan::new(event, payload);
                 self.found.insert(id, span);
                 awaiting_parent.push(id);
             } else {
                 self.found.remove(&span_id);
-                self.judge(span_id, parent, call_site_id, payload.map(|payload| (event, payload)));
+                self.judge(span_id, parent, event, events.payload(index));
             }
         }
         awaiting_parent.into_iter().for_each(|span| self.judge_found(span, cursors));
     }
 
+    /// Returns true if the filter needs to know the spans above a span.
+    fn is_about_trees(&self) -> bool {
+        !self.sample.has_all() || self.test.all() != 0
+    }
+
     /// Returns true if the filter keeps this event of the recorder.
     pub(crate) fn keeps(&mut self, event: &Descriptor, payload: PayloadRead<'_>, cursors: &[Option<&Cursor>]) -> bool {
         let ext = PerfExt::from_words(event.content_ext);
-        match PerfEvent::from_code(event.event_type) {
-            Some(
-                kind @ (PerfEvent::SpanNew
-                | PerfEvent::SpanRecord
-                | PerfEvent::SpanEnter
-                | PerfEvent::SpanExit
-                | PerfEvent::SpanFollowsFrom
-                | PerfEvent::SpanClose),
-            ) => {
-                let verdict = self.verdict_of(&ext, cursors);
+        self.last_nanos = self.last_nanos.max(event.record_epoch_nanos);
+        let Some(kind) = PerfEvent::from_code(event.event_type) else { return true };
+        let is_kept = match kind {
+            PerfEvent::SpanNew
+            | PerfEvent::SpanRecord
+            | PerfEvent::SpanEnter
+            | PerfEvent::SpanExit
+            | PerfEvent::SpanFollowsFrom
+            | PerfEvent::SpanClose => {
+                let verdict = self.verdict_of(event, payload, cursors);
                 if ext.closes_span(kind) {
                     self.closed.push_back((self.pass, ext.span_id));
                 }
-                verdict.is_sampled && verdict.is_named && (verdict.is_found || verdict.is_untested) && verdict.has_level
+                verdict.is_sampled && verdict.fulfils | verdict.untested == self.test.all()
             }
-            Some(kind @ (PerfEvent::Event | PerfEvent::Marker | PerfEvent::Counter))
-                if kind == PerfEvent::Event || self.rule.has_condition() =>
-            {
-                let (is_in_tree, is_found) = match ext.span_id {
-                    0 => (self.rule.keeps_every_name(), !self.rule.has_condition()),
-                    _ if !self.rule.is_about_trees() => (true, true),
-                    _ => {
-                        let verdict = self.verdict_by_id(ext.span_id, cursors);
-                        (verdict.is_sampled && verdict.is_named, verdict.is_found)
+            PerfEvent::Event | PerfEvent::Marker | PerfEvent::Counter => {
+                let (is_sampled, fulfils) = match ext.span_id {
+                    0 => (true, 0),
+                    span if self.is_about_trees() => {
+                        let verdict = self.verdict_by_id(span, cursors);
+                        (verdict.is_sampled || kind != PerfEvent::Event, verdict.fulfils)
                     }
+                    _ => (true, 0),
                 };
-                let mut holds = || self.test.as_mut().is_some_and(|test| test.holds(event, payload) != Truth::No);
-                let is_wanted = is_found || (kind != PerfEvent::Counter && holds());
-                is_in_tree && is_wanted && (kind != PerfEvent::Event || self.rule.has_level(ext.call_site_id))
+                let missing = self.test.all() & !fulfils;
+                is_sampled
+                    && (missing == 0
+                        || kind != PerfEvent::Counter && {
+                            let Answers { yes, unknown } = self.test.holds(event, payload, missing, true);
+                            yes | unknown == missing
+                        })
             }
-            // Descriptions. Without a condition, samples and marks, too.
-            _ => true,
-        }
+            // Descriptions.
+            _ => return true,
+        };
+        let is_of_type = self.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type));
+        is_kept && is_of_type && self.test.fits(event, payload, true)
     }
 
-    /// Returns the verdict of a span that an event is about. The event has the call site of the span.
-    fn verdict_of(&mut self, ext: &PerfExt, cursors: &[Option<&Cursor>]) -> TreeVerdict {
-        let verdict = self.verdict_by_id(ext.span_id, cursors);
-        match self.verdicts.contains_key(&ext.span_id) {
+    /// Returns the verdict of a span that an event is about.
+    fn verdict_of(&mut self, event: &Descriptor, payload: PayloadRead<'_>, cursors: &[Option<&Cursor>]) -> TreeVerdict {
+        let span = PerfExt::from_words(event.content_ext).span_id;
+        let verdict = self.verdict_by_id(span, cursors);
+        match self.verdicts.contains_key(&span) {
             true => verdict,
             // The beginning of the span was overwritten.
-            false => self.judge(ext.span_id, 0, ext.call_site_id, None),
+            false => self.judge(span, 0, event, payload),
         }
     }
 
@@ -271,7 +282,7 @@ impl SpanTrees {
     }
 
     fn verdict_by_id(&mut self, span: u64, cursors: &[Option<&Cursor>]) -> TreeVerdict {
-        if !self.verdicts.contains_key(&span) && self.rule.is_about_trees() {
+        if !self.verdicts.contains_key(&span) && self.is_about_trees() {
             self.judge_found(span, cursors);
         }
         self.verdicts.get(&span).copied().unwrap_or_else(|| self.as_root(span))
@@ -279,30 +290,21 @@ impl SpanTrees {
 
     /// Returns the verdict of a span of which nothing but the id is known.
     fn as_root(&self, span: u64) -> TreeVerdict {
-        let (is_sampled, is_named) = (self.rule.has_in_sample(span), self.rule.keeps_every_name());
-        let is_found = !self.rule.has_condition();
-        TreeVerdict { is_sampled, is_named, is_found, is_untested: false, has_level: true }
+        TreeVerdict { is_sampled: self.sample.has(span), fulfils: 0, untested: 0 }
     }
 
-    /// Judges a span by its parent and its call site, and remembers the verdict.
-    fn judge(&mut self, span: u64, parent: u64, call_site: u32, begin: Begin<'_>) -> TreeVerdict {
-        let fits = match (&mut self.test, begin) {
-            (Some(test), Some((event, payload))) => test.begins(event, payload),
-            _ => Truth::No,
-        };
+    /// Judges a span by its parent and by itself, and remembers the verdict. `event` is its beginning, or the first of
+    /// its events that is known.
+    fn judge(&mut self, span: u64, parent: u64, event: &Descriptor, payload: PayloadRead<'_>) -> TreeVerdict {
+        let own = if self.test.all() == 0 { Answers::default() } else { self.test.begins(event, payload) };
         // The siblings of a span whose parent is not known get the same verdict.
         let above = match (parent, self.verdicts.get(&parent)) {
             (0, _) => self.as_root(span),
             (_, Some(known)) => *known,
             (_, None) => self.as_root(parent),
         };
-        let verdict = TreeVerdict {
-            is_sampled: above.is_sampled,
-            is_named: above.is_named || self.rule.has_wanted_name(call_site),
-            is_found: above.is_found || fits == Truth::Yes,
-            is_untested: fits == Truth::Unknown,
-            has_level: self.rule.has_level(call_site),
-        };
+        let fulfils = above.fulfils | own.yes;
+        let verdict = TreeVerdict { is_sampled: above.is_sampled, fulfils, untested: own.unknown };
         if self.verdicts.len() >= SPANS_MAX {
             self.forget_closed(u64::MAX);
             // After losses there are spans of which no end is seen.
@@ -322,7 +324,7 @@ impl SpanTrees {
             // A span that names itself as its own ancestor is taken out of `found` at its first turn, so this ends.
             match self.found.remove(&next) {
                 Some(found) => {
-                    let parent = found.parent;
+                    let parent = found.parent();
                     path.push((next, found));
                     next = parent;
                 }
@@ -331,18 +333,15 @@ impl SpanTrees {
             }
         }
         while let Some((span, found)) = path.pop() {
-            let begin = found
-                .begin
-                .as_deref()
-                .map(|(event, payload)| (event, payload.as_deref().map_or(PayloadRead::Expired, PayloadRead::Valid)));
-            self.judge(span, found.parent, found.call_site, begin);
+            let payload = found.payload.as_deref().map_or(PayloadRead::Expired, PayloadRead::Valid);
+            self.judge(span, found.parent(), &found.begin, payload);
         }
     }
 
     /// Reads ahead in all shards, up to their present ends. A span that has been read before has all its ancestors
     /// before these ends.
     fn scout(&mut self, cursors: &[Option<&Cursor>]) {
-        let (found, is_tested, mut buffer) = (&mut self.found, self.test.is_some(), Vec::new());
+        let (found, is_tested, mut buffer) = (&mut self.found, self.test.reads_payloads(), Vec::new());
         for (shard, cursor) in self.shards.iter_mut().zip(cursors) {
             let (Some(scout), Some(cursor)) = (&mut shard.scout, cursor) else { continue };
             scout.read_on(cursor, |event, cursor| {

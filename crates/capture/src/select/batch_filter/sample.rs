@@ -1,0 +1,33 @@
+//! The part of the trees of spans that a filter keeps: whole trees, by the ids of their roots.
+
+use crate::format::ring::{ALL_PER_MILLION, process_key};
+use eventring::reader::Reader;
+use std::hash::Hasher as _;
+use twox_hash::XxHash3_64;
+
+/// The sample of the trees of one recorder.
+#[derive(Clone, Copy)]
+pub(crate) struct TreeSample {
+    per_million: u32,
+    process_key: u64,
+}
+
+impl TreeSample {
+    pub(super) fn new(per_million: u32, shard0: &Reader) -> Self {
+        Self { per_million, process_key: process_key(shard0) }
+    }
+
+    /// Returns true if the sample has all trees.
+    pub(super) fn has_all(self) -> bool {
+        self.per_million >= ALL_PER_MILLION
+    }
+
+    /// Returns true if the sample has the tree with this root.
+    pub(super) fn has(self, root: u64) -> bool {
+        let mut hasher = XxHash3_64::new();
+        hasher.write(&self.process_key.to_le_bytes());
+        hasher.write(&root.to_le_bytes());
+        let place = (u128::from(hasher.finish()) * u128::from(ALL_PER_MILLION)) >> 64;
+        place < u128::from(self.per_million)
+    }
+}

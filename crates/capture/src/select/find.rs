@@ -1,0 +1,155 @@
+//! The search for what fulfils conditions in a capture. One pass replays it before any event is returned, because how long
+//! a span lasts, and the fields that it gets, are not known before its end.
+
+use crate::CaptureFile;
+use crate::condition::{Condition, EventSubject, SeenContent, SpanSubject, Truth, TypedContent};
+use crate::error::CaptureError;
+use crate::recording::{
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer,
+    ReplayState, SpanOver, SpanParts, write_error,
+};
+use crate::select::found::FoundParts;
+use eventring::exec::KnownBlocks;
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{SpanId, SpanStep, Thread};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+/// The number of open spans of a process that are remembered.
+const SPANS_MAX: usize = 1 << 20;
+/// An estimate of the bytes that a span or event takes that was found.
+const FOUND_BYTES: u64 = 64;
+
+/// Finds what fulfils each of the conditions between these times, of what is selected now.
+///
+/// # Errors
+/// The capture is damaged: it would take more memory than any of its size. Or all rings of spans have another schema.
+pub(crate) fn find(
+    capture: &CaptureFile,
+    conditions: &[Condition],
+    (from_nanos, to_nanos): (u64, u64),
+) -> Result<Vec<FoundParts>, CaptureError> {
+    let recording = CaptureRecording::new(capture)?;
+    let exec_rings =
+        capture.rings().iter().zip(0..).map(|(ring, index)| ring.is_exec().then(|| capture.known_blocks(index)));
+    let mut finder = Finder {
+        conditions,
+        found: vec![FoundParts::default(); conditions.len()],
+        processes: recording.processes().to_vec(),
+        blocks: exec_rings.collect(),
+        from_nanos,
+        entered_by: HashMap::new(),
+    };
+    let mut replay = RecordingReplay::new(finder.parts(), ReplayBounds::Forget { spans_max: SPANS_MAX });
+    let mut entries = recording.entries();
+    replay.begin(capture, &mut entries, (&mut finder, true))?;
+    replay.drive(&mut entries, &mut finder)?;
+    replay.end_looks(&mut finder);
+    let end_nanos = capture.last_nanos().unwrap_or(0).min(to_nanos);
+    replay.finish(&vec![end_nanos; finder.processes.len()], entries.tables(), &mut finder).map_err(write_error)?;
+    if let Some(first) = finder.found.first_mut() {
+        first.problems = entries.problems().to_vec();
+    }
+    Ok(finder.found)
+}
+
+struct Finder<'c> {
+    conditions: &'c [Condition],
+    found: Vec<FoundParts>,
+    /// The numbers of the processes.
+    processes: Vec<u32>,
+    /// The blocks of each ring of execution events.
+    blocks: Vec<Option<KnownBlocks>>,
+    from_nanos: u64,
+    /// The threads that are in the spans of each process at the end.
+    entered_by: HashMap<(usize, SpanId), Vec<Arc<Thread>>>,
+}
+
+impl ReplayConsumer for Finder<'_> {
+    fn parts(&self) -> SpanParts {
+        SpanParts { remaining: true, presents: true, ..SpanParts::default() }
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        let Self { conditions, found, blocks, processes, .. } = self;
+        let (event, descriptor, mut block) = match &entry.content {
+            EntryContent::Perf { record, catalog, .. } => {
+                if !matches!(record.event, Some(PerfEvent::Event | PerfEvent::Marker)) {
+                    return Ok(());
+                }
+                (SeenContent::Record(record, catalog), record.descriptor, None)
+            }
+            EntryContent::Typed { descriptor, payload } => {
+                let rings = &entry.tables.rings;
+                let (model, words) = (rings.model(entry.ring), rings.words(entry.ring));
+                // Each BLOCK_START comes here, so that the block of a found event is known even if its beginning is not
+                // found.
+                let blocks = blocks.get_mut(entry.ring as usize).and_then(Option::as_mut);
+                let block = blocks.and_then(|blocks| blocks.block_of(descriptor, || *payload));
+                (SeenContent::Typed(TypedContent { descriptor, payload: *payload, model, words }), *descriptor, block)
+            }
+            EntryContent::Gap(_) => return Ok(()),
+        };
+        let subject = EventSubject { event, replay: state.replays.get(entry.process_index), by_option: false };
+        let (ring, seqno, nanos) = (entry.ring, descriptor.seqno, descriptor.record_epoch_nanos);
+        for (condition, found) in conditions.iter().zip(found) {
+            match condition.truth(&subject) {
+                Truth::No => {}
+                Truth::Yes => {
+                    found.add_event(ring, seqno, nanos);
+                    block.take().into_iter().for_each(|block| found.add_block(ring, block));
+                }
+                // The event has lost its own payload, or its span has lost fields.
+                Truth::Unknown => match subject.spans().next().filter(|_| !subject.has_lost_fields()) {
+                    None => found.add_untested_event(ring, seqno, nanos),
+                    Some(span) => {
+                        let since = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
+                        found.add_untested_span(processes[entry.process_index], span.id.get(), since, nanos);
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, state: ReplayState<'_>, _: &[u64]) -> io::Result<()> {
+        for (process, replay) in state.replays.iter().enumerate() {
+            for slice in replay.open_slices() {
+                let thread = state.tables.thread(slice.thread);
+                self.entered_by.entry((process, slice.span)).or_default().extend(thread);
+            }
+        }
+        Ok(())
+    }
+
+    fn span(&mut self, process: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
+        let span = over.span;
+        let created = span.created.as_ref().map(|created| created.epoch_nanos);
+        // A span that exists before its creation is seen was created before the window, unless that is lost.
+        let is_older = created.is_none() && self.from_nanos > 0 && !span.may_have_losses;
+        let start_epoch_nanos = if is_older { self.from_nanos } else { span.start_epoch_nanos() };
+        let until_nanos = if over.over == SpanOver::Remaining && !span.is_end_lost {
+            over.end_nanos
+        } else {
+            span.last_seen_epoch_nanos
+        };
+        let open_nanos = span.closed.is_none().then(|| until_nanos.saturating_sub(start_epoch_nanos));
+        let entered_by = self.entered_by.get(&(process, span.id)).map_or(&[][..], |threads| threads);
+        let subject = SpanSubject { entered_by, start_epoch_nanos, open_nanos, ..SpanSubject::new(span) };
+        let (since, id) = (created.unwrap_or(self.from_nanos), span.id.get());
+        let until = span.closed.as_ref().map_or(u64::MAX, |_| over.end_nanos);
+        for (condition, found) in self.conditions.iter().zip(&mut self.found) {
+            match condition.truth(&subject) {
+                Truth::No => {}
+                Truth::Yes => found.add_span(self.processes[process], id, since, until),
+                Truth::Unknown => found.add_untested_span(self.processes[process], id, since, until),
+            }
+        }
+        Ok(())
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.found.iter().map(|found| found.len().saturating_mul(FOUND_BYTES)).sum()
+    }
+}
