@@ -179,6 +179,19 @@ impl Condition {
         Self { root: Node::All(conditions.into_iter().map(|condition| condition.root).collect()) }
     }
 
+    /// Returns false if no span with this target and name fulfils the condition.
+    pub(crate) fn may_hold_for_span(&self, target: &str, name: &str) -> bool {
+        fn may(node: &Node, target: &str, name: &str) -> bool {
+            match node {
+                Node::All(parts) => parts.iter().all(|part| may(part, target, name)),
+                Node::Any(parts) => parts.iter().any(|part| may(part, target, name)),
+                Node::Term(Term::Name { kind: NameKind::Span, is: true, pattern }) => pattern.fits_span(target, name),
+                Node::Not(_) | Node::Term(_) => true,
+            }
+        }
+        may(&self.root, target, name)
+    }
+
     /// Returns true if only spans fulfil the condition, because it asks for their names and times alone.
     pub(crate) fn is_about_spans_alone(&self) -> bool {
         fn is(node: &Node) -> bool {

@@ -192,8 +192,11 @@ fn of_span(condition: &Condition, span: &Span) -> Truth {
 impl Subject for EventSubject<'_> {
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         if self.replay.is_none() {
-            let is_about_span = !self.is_content() && self.record().is_some_and(|record| record.span().is_some());
-            return is_about_span && self.call_site().is_some_and(|site| test(&site.target, &site.name));
+            let span = self.span_id().filter(|_| !self.is_content() && self.record().is_some());
+            return span.is_some_and(|span| match self.call_site() {
+                Some(site) => test(&site.target, &site.name),
+                None => test("", &format!("span {span}")),
+            });
         }
         self.spans().any(|span| {
             let (target, name) = full_name(span);

@@ -369,6 +369,7 @@ impl crate::engine::sources::RingInput {
 mod tests {
     use super::*;
     use crate::select::batch_filter::BatchFilter;
+    use crate::select::events::EventSelection;
     use eventring::EventType;
     use eventring::reader::{Reader, Seek};
     use eventring::recorder::{ContentDescription, Recorder};
@@ -380,6 +381,10 @@ mod tests {
     #[repr(u16)]
     enum Shop {
         OrderPlaced = 2,
+    }
+
+    fn of_span(name: &str) -> BatchFilter {
+        BatchFilter::new().events(EventSelection { spans: vec![name.to_owned()], ..EventSelection::default() })
     }
 
     #[test]
@@ -396,7 +401,7 @@ mod tests {
             tracing::subscriber::with_default(subscriber, record)
         };
         record(|| tracing::info_span!("other"));
-        let options = CaptureOptions { filter: BatchFilter::new().span("order"), ..CaptureOptions::new() };
+        let options = CaptureOptions { filter: of_span("order"), ..CaptureOptions::new() };
         let mut sources = Sources::new(Seek::Oldest, Default::default(), options.filter.clone());
         for name in ["typed", "spans"] {
             sources.add_first(Reader::open(path(name)).unwrap()).unwrap();
@@ -434,7 +439,7 @@ mod tests {
                 (0..1 << 15).for_each(|_| tracing::info!("more"));
             });
         });
-        let options = CaptureOptions { filter: BatchFilter::new().span("order"), ..CaptureOptions::new() };
+        let options = CaptureOptions { filter: of_span("order"), ..CaptureOptions::new() };
         let mut sources = Sources::new(Seek::Oldest, Default::default(), options.filter.clone());
         for name in ["typed", "spans"] {
             sources.add_first(Reader::open(path(name)).unwrap()).unwrap();

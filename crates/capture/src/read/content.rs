@@ -127,11 +127,15 @@ impl CaptureFile {
         CaptureEvents::new(blocks, self.plan(PayloadsWanted::All, choice))
     }
 
-    /// Returns the same without the rings that [`Self::left_out`] names.
-    pub(crate) fn events_of_known_schemas(&self) -> CaptureEvents {
+    /// Returns the same without the rings that [`Self::left_out`] names, and of the blocks only those that are needed.
+    pub(crate) fn events_of_known_schemas(
+        &self,
+        wanted: PayloadsWanted,
+        needs: impl Fn(&FileBlock) -> bool,
+    ) -> CaptureEvents {
         let is_other: Vec<bool> = self.rings.iter().map(CapturedRing::has_other_perf_schema).collect();
-        let is_known = |block: &FileBlock| is_other.get(block.ring as usize) != Some(&true);
-        CaptureEvents::new(self.event_blocks().filter(is_known), self.plan(PayloadsWanted::All, self.choice.clone()))
+        let is_needed = |block: &FileBlock| is_other.get(block.ring as usize) != Some(&true) && needs(block);
+        CaptureEvents::new(self.event_blocks().filter(is_needed), self.plan(wanted, self.choice.clone()))
     }
 
     pub(crate) fn plan(&self, wanted: PayloadsWanted, choice: Option<Arc<Choice>>) -> ReadPlan {

@@ -2,6 +2,8 @@
 
 use super::memory_limit::MemoryLimit;
 use super::payloads::PayloadLosses;
+use crate::format::columns::PayloadsWanted;
+use crate::read::file_block::FileBlock;
 use crate::recording::{
     EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingTables, RingOrigin, ShardOrigin,
 };
@@ -73,10 +75,19 @@ impl<'c> CaptureRecording<'c> {
 
     /// Returns the entries in the order of time.
     pub fn entries(&self) -> CaptureEntries {
+        self.entries_of_blocks(PayloadsWanted::All, |_| true)
+    }
+
+    /// Returns the entries of the blocks that are needed, with the payloads that are wanted.
+    pub(crate) fn entries_of_blocks(
+        &self,
+        wanted: PayloadsWanted,
+        needs: impl Fn(&FileBlock) -> bool,
+    ) -> CaptureEntries {
         let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
         let catalogs = self.rings.recorders().iter().map(|recorder| self.capture.catalog(*recorder)).collect();
         CaptureEntries {
-            events: self.capture.events_of_known_schemas(),
+            events: self.capture.events_of_known_schemas(wanted, needs),
             tables: RecordingTables { rings: self.rings.clone(), catalogs },
             payload_losses,
             memory_limit: MemoryLimit::new(self.capture.file_bytes()),

@@ -1,18 +1,20 @@
 //! The search for what fulfils conditions in a capture. One pass replays it before any event is returned, because how long
 //! a span lasts, and the fields that it gets, are not known before its end.
 
-use crate::CaptureFile;
 use crate::condition::{Condition, EventSubject, SeenContent, SpanSubject, Truth, TypedContent};
 use crate::error::CaptureError;
+use crate::format::columns::PayloadsWanted;
+use crate::read::file_block::FileBlock;
 use crate::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer,
     ReplayState, SpanOver, SpanParts, write_error,
 };
 use crate::select::found::FoundParts;
+use crate::{CaptureFile, CapturedRing};
 use eventring::exec::KnownBlocks;
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{SpanId, SpanStep, Thread};
-use std::collections::HashMap;
+use eventring::tracing::{CallSite, SpanId, SpanStep, Thread};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -39,10 +41,15 @@ pub(crate) fn find(
         processes: recording.processes().to_vec(),
         blocks: exec_rings.collect(),
         from_nanos,
+        have_losses: HashSet::new(),
         entered_by: HashMap::new(),
     };
     let mut replay = RecordingReplay::new(finder.parts(), ReplayBounds::Forget { spans_max: SPANS_MAX });
-    let mut entries = recording.entries();
+    let needs = NeededBlocks::new(capture, conditions);
+    let has_fields =
+        conditions.iter().any(|condition| !condition.field_paths().is_empty() || !condition.is_about_spans_alone());
+    let wanted = if has_fields { PayloadsWanted::All } else { PayloadsWanted::OfTypes(&DESCRIPTIONS) };
+    let mut entries = recording.entries_of_blocks(wanted, |block| needs.has(block));
     replay.begin(capture, &mut entries, (&mut finder, true))?;
     replay.drive(&mut entries, &mut finder)?;
     replay.end_looks(&mut finder);
@@ -54,6 +61,44 @@ pub(crate) fn find(
     Ok(finder.found)
 }
 
+/// The types of events that describe call sites and threads.
+const DESCRIPTIONS: [u16; 2] = [PerfEvent::CallSite as u16, PerfEvent::ThreadStarted as u16];
+/// The types of events that say something about the life of a span.
+const SPAN_EVENTS: [PerfEvent; 5] =
+    [PerfEvent::SpanNew, PerfEvent::SpanRecord, PerfEvent::SpanEnter, PerfEvent::SpanExit, PerfEvent::SpanClose];
+
+/// The blocks in which something may fulfil a condition.
+struct NeededBlocks {
+    /// The call sites of spans that may fulfil one, by ring; `None` if other events may, too.
+    call_sites: Option<Vec<HashSet<u32>>>,
+    /// True if spans of any name may fulfil a condition.
+    has_any_name: bool,
+}
+
+impl NeededBlocks {
+    fn new(capture: &CaptureFile, conditions: &[Condition]) -> Self {
+        if !conditions.iter().all(Condition::is_about_spans_alone) {
+            return Self { call_sites: None, has_any_name: true };
+        }
+        let may_hold = |site: &CallSite| conditions.iter().any(|it| it.may_hold_for_span(&site.target, &site.name));
+        let of_ring = |(ring, index): (&CapturedRing, u32)| {
+            let catalog = capture.catalog(ring.shard0(index));
+            catalog.call_sites().filter(|site| may_hold(site)).map(|site| site.id).collect()
+        };
+        let has_any_name = conditions.iter().any(|condition| condition.names().is_empty());
+        Self { call_sites: Some(capture.rings().iter().zip(0..).map(of_ring).collect()), has_any_name }
+    }
+
+    fn has(&self, block: &FileBlock) -> bool {
+        let (filter, Some(call_sites)) = (&block.block.header.filter, &self.call_sites) else { return true };
+        let has_span = SPAN_EVENTS.iter().any(|event| filter.may_have_type(*event as u16));
+        let is_named = |ids: &HashSet<u32>| ids.iter().any(|id| filter.may_have_call_site(*id));
+        // A loss says that a span may have ended.
+        filter.may_have_gaps()
+            || has_span && (self.has_any_name || call_sites.get(block.ring as usize).is_some_and(is_named))
+    }
+}
+
 struct Finder<'c> {
     conditions: &'c [Condition],
     found: Vec<FoundParts>,
@@ -62,6 +107,8 @@ struct Finder<'c> {
     /// The blocks of each ring of execution events.
     blocks: Vec<Option<KnownBlocks>>,
     from_nanos: u64,
+    /// The processes of which events were lost.
+    have_losses: HashSet<usize>,
     /// The threads that are in the spans of each process at the end.
     entered_by: HashMap<(usize, SpanId), Vec<Arc<Thread>>>,
 }
@@ -89,7 +136,12 @@ impl ReplayConsumer for Finder<'_> {
                 let block = blocks.and_then(|blocks| blocks.block_of(descriptor, || *payload));
                 (SeenContent::Typed(TypedContent { descriptor, payload: *payload, model, words }), *descriptor, block)
             }
-            EntryContent::Gap(_) => return Ok(()),
+            EntryContent::Gap(gap) => {
+                if gap.is_loss() {
+                    self.have_losses.insert(entry.process_index);
+                }
+                return Ok(());
+            }
         };
         let subject = EventSubject { event, replay: state.replays.get(entry.process_index), by_option: false };
         let (ring, seqno, nanos) = (entry.ring, descriptor.seqno, descriptor.record_epoch_nanos);
@@ -127,7 +179,7 @@ impl ReplayConsumer for Finder<'_> {
         let span = over.span;
         let created = span.created.as_ref().map(|created| created.epoch_nanos);
         // A span that exists before its creation is seen was created before the window, unless that is lost.
-        let is_older = created.is_none() && self.from_nanos > 0 && !span.may_have_losses;
+        let is_older = created.is_none() && self.from_nanos > 0 && !self.have_losses.contains(&process);
         let start_epoch_nanos = if is_older { self.from_nanos } else { span.start_epoch_nanos() };
         let until_nanos = if over.over == SpanOver::Remaining && !span.is_end_lost {
             over.end_nanos
@@ -138,7 +190,10 @@ impl ReplayConsumer for Finder<'_> {
         let entered_by = self.entered_by.get(&(process, span.id)).map_or(&[][..], |threads| threads);
         let subject = SpanSubject { entered_by, start_epoch_nanos, open_nanos, ..SpanSubject::new(span) };
         let (since, id) = (created.unwrap_or(self.from_nanos), span.id.get());
-        let until = span.closed.as_ref().map_or(u64::MAX, |_| over.end_nanos);
+        let until = span.closed.as_ref().map_or(u64::MAX, |closed| match over.over {
+            SpanOver::Remaining => closed.epoch_nanos.max(span.last_seen_epoch_nanos),
+            _ => over.end_nanos,
+        });
         for (condition, found) in self.conditions.iter().zip(&mut self.found) {
             match condition.truth(&subject) {
                 Truth::No => {}

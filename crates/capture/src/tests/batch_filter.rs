@@ -1,14 +1,13 @@
 //! Samples of the spans of several threads: each tree is kept as a whole, or left out as a whole. And typed events in
 //! spans, which are in rings of their own.
 
-use crate::condition::Truth;
 use crate::engine::summary::NextRing;
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::select::batch_filter::BatchFilter;
 use crate::sinks::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
-use crate::{CapturedContent, EventCondition, EventTest};
+use crate::{CapturedContent, EventSelection};
 use eventring::EventType;
-use eventring::reader::{Descriptor, PayloadRead, Reader};
+use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::ExtWords;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -164,21 +163,6 @@ fn trees_that_are_open_when_a_capture_is_killed_stay_whole_in_the_next_one() {
     check_samples(2);
 }
 
-/// A condition that every span fulfils, and nothing outside of spans.
-struct EverySpan;
-
-impl EventTest for EverySpan {
-    fn begins(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> Truth {
-        Truth::Yes
-    }
-
-    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> Truth {
-        Truth::No
-    }
-
-    fn ends(&mut self, _: u64) {}
-}
-
 #[derive(EventType, Clone, Copy)]
 #[event(content_type = 300, name = "SHOP")]
 #[repr(u16)]
@@ -229,14 +213,15 @@ fn typed_events(next_ring: &mut dyn FnMut() -> NextRing) -> u64 {
         typed += events.filter(|record| is_typed(record.ring)).count() as u64;
         Ok(())
     };
-    let condition = EventCondition::new("every span", |_| Box::new(EverySpan));
+    // Every span fulfils it, and nothing outside of spans.
+    let events = EventSelection { spans: vec!["*".to_owned()], ..EventSelection::default() };
     let options = BatchOptions {
         bytes_max: 1 << 20,
         payload_bytes_max: 1 << 19,
         every: Duration::from_secs(1),
         level: 1,
         start: BatchStart::of_host("h"),
-        filter: BatchFilter::new().condition(condition),
+        filter: BatchFilter::new().events(events),
         only_new: false,
     };
     let mut sink = BatchesInMemory::new(&mut count);

@@ -2,10 +2,8 @@
 
 use super::*;
 use crate::fixtures::{CaptureFixture, SHARD_1};
-use crate::format::columns::PayloadsWanted;
 use crate::format::header::BlockKind;
-use crate::read::content::find_roots;
-use crate::select::roots::RootRule;
+use crate::select::found::FoundParts;
 use crate::tests::{bytes_of, file_of};
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ThreadView};
@@ -203,22 +201,14 @@ fn what_happens_in_a_span_inside_is_kept_also_after_the_end_of_the_chosen_span()
     made.end_block();
     log(&mut made, 5000, 1, 3);
     made.end_block();
-    let mut capture = damage_except(&made.file(), &[1000, 2000, 3000, 3010, 4000]);
+    let file = made.file();
+    let mut capture = damage_except(&file, &[1000, 2000, 3000, 3010, 4000]);
     let expected = [1000, 1050, 1100, 2000, 3000, -3010, 3020, 4000];
     assert_eq!(times(&mut capture, &Selection::new().span("query")), expected);
     assert_eq!(problems(&capture), [""; 0]);
-    let mut found = FoundParts::default();
-    found.add_span(0, 1, 1000, 1100);
-    capture.select(&Selection::new()).unwrap();
-    capture.select_found(found).unwrap();
-    let found_times = |record: CapturedRecord| match record.content {
-        CapturedContent::Event { descriptor, .. } => descriptor.record_epoch_nanos,
-        CapturedContent::Gap { .. } => 0,
-    };
-    let mut found: Vec<u64> = capture.events().map(found_times).collect();
-    found.dedup();
-    assert_eq!(found, expected.map(i64::unsigned_abs));
-    assert_eq!(problems(&capture), [""; 0]);
+    // A condition that is no option selects the same.
+    let mut capture = CaptureFile::from_file(file).unwrap();
+    assert_eq!(times(&mut capture, &Selection::new().condition("span=query".parse().unwrap())), expected);
 }
 
 #[test]
@@ -262,10 +252,8 @@ fn what_is_in_a_chosen_span_and_in_a_found_one_is_selected_whatever_lies_between
     begin(&mut made, 3000, 1, (4, 0), QUERY);
     made.end_block();
     let mut capture = made.open();
-    let mut found = FoundParts::default();
-    found.add_span(0, 1, 1000, 9000);
-    capture.select(&Selection::new().span("query")).unwrap();
-    capture.select_found(found).unwrap();
+    let both = Selection::new().span("query").condition("span=fetch".parse().unwrap());
+    capture.select(&both).unwrap();
     assert_eq!(capture.events().count(), 5, "the second query with its log record");
     capture.leave_out_before(2010).unwrap();
     assert_eq!(capture.events().count(), 3);
@@ -497,19 +485,9 @@ fn problems_of_captures_that_are_read_together_name_their_file() {
 }
 
 #[test]
-fn a_file_that_ends_one_span_again_and_again_is_damaged() {
-    let mut made = CaptureFixture::new();
-    tables(&mut made);
-    (0..10).for_each(|_| made.span(PerfEvent::SpanClose, 1000, 1, 1, QUERY));
-    let capture = made.open();
-    let choice = Arc::new(Selection::new().choose(&capture.rings, &capture.catalogs).unwrap());
-    let find = |spans_max| {
-        let plan = capture.plan(PayloadsWanted::OfTypes(&[]), Some(choice.clone()));
-        let mut events = CaptureEvents::new(capture.event_blocks(), plan);
-        let (call_sites, shard0, processes) = (None, &[0, 1], &[1, 1]);
-        let rule = RootRule { call_sites, shard0, processes, from_nanos: 0, min_nanos: 0, end_nanos: 9999, spans_max };
-        find_roots(&mut events, &rule)
-    };
-    assert!(find(10).is_ok());
-    assert_eq!(find(9).unwrap_err().kind(), CaptureErrorKind::Damaged);
+fn a_file_with_more_spans_than_it_can_have_is_damaged() {
+    let mut found = FoundParts::default();
+    (0..10).for_each(|_| found.add_span(0, 1, 1000, 2000));
+    assert!(found.clone().finish(10).is_ok());
+    assert_eq!(found.finish(9).unwrap_err().kind(), CaptureErrorKind::Damaged);
 }

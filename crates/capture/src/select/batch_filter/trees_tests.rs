@@ -1,14 +1,14 @@
 //! Trees of spans in rings that stand in a certain state.
 
-use super::rule::SpanRule;
+use super::no_open_spans;
+use super::sample::TreeSample;
+use super::span_test::SpanTest;
 use super::trees::SpanTrees;
-use crate::condition::Truth;
-use crate::{BatchFilter, EventCondition, EventTest};
+use crate::select::events::EventSelection;
 use eventring::reader::{Cursor, Descriptor, EventBatch, Next, PayloadRead, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
-use std::collections::HashSet;
 
 const TREES: u64 = 200;
 
@@ -45,12 +45,18 @@ impl Shards {
         self.readers.iter().zip(seqnos).map(cursor).collect()
     }
 
-    fn rule(&self) -> SpanRule {
-        SpanRule::new(&BatchFilter::new().sampled_per_million(500_000), &self.readers[0])
+    /// Returns the trees of which this many of a million are kept, and what the selection has.
+    fn trees_of(&self, per_million: u32, selection: &EventSelection, cursors: &[Option<Cursor>]) -> SpanTrees {
+        let test = SpanTest::new(selection, &self.readers[0], no_open_spans());
+        Self::begin(SpanTrees::new(self.sample(per_million), None, test), cursors)
+    }
+
+    fn sample(&self, per_million: u32) -> TreeSample {
+        TreeSample::new(per_million, &self.readers[0])
     }
 
     fn trees(&self, cursors: &[Option<Cursor>]) -> SpanTrees {
-        Self::begin(SpanTrees::new(self.rule(), None), cursors)
+        self.trees_of(500_000, &EventSelection::default(), cursors)
     }
 
     fn begin(mut trees: SpanTrees, cursors: &[Option<Cursor>]) -> SpanTrees {
@@ -86,13 +92,9 @@ fn check_innermost(shards: &Shards, trees: &mut SpanTrees, cursors: &mut [Option
     assert_eq!(events.descriptors().len() as u64, TREES);
     let cursors = seen(cursors);
     trees.judge_new(&events, &cursors);
-    let rule = shards.rule();
+    let sample = shards.sample(500_000);
     for (event, tree) in events.descriptors().iter().zip(0..) {
-        assert_eq!(
-            trees.keeps(event, PayloadRead::Valid(&[]), &cursors),
-            rule.has_in_sample(spans_of(tree)[0]),
-            "tree {tree}"
-        );
+        assert_eq!(trees.keeps(event, PayloadRead::Valid(&[]), &cursors), sample.has(spans_of(tree)[0]), "tree {tree}");
     }
 }
 
@@ -139,45 +141,25 @@ fn spans_that_were_open_before_are_judged_by_their_trees_and_forgotten_when_they
     assert_eq!(trees.known(), 3 * TREES as usize, "the innermost came, and those that have ended went");
 }
 
-/// A condition that a span fulfils if it was told after its parent.
-#[derive(Default)]
-struct AfterItsParent(HashSet<u64>);
-
-impl EventTest for AfterItsParent {
-    fn begins(&mut self, event: &Descriptor, _: PayloadRead<'_>) -> Truth {
-        let ext = PerfExt::from_words(event.content_ext);
-        self.0.insert(ext.span_id);
-        (ext.related != 0 && self.0.contains(&ext.related)).into()
-    }
-
-    fn holds(&mut self, _: &Descriptor, _: PayloadRead<'_>) -> Truth {
-        Truth::No
-    }
-
-    fn ends(&mut self, span_id: u64) {
-        self.0.remove(&span_id);
-    }
-}
-
 #[test]
-fn a_condition_is_told_of_the_spans_around_a_span_first_on_whatever_shards_they_are() {
+fn what_is_in_a_span_that_fulfils_a_condition_is_kept_on_whatever_shards_they_are() {
     let shards = Shards::new();
     for tree in 0..TREES {
         let [root, inner, _] = spans_of(tree);
         shards.record(1, PerfEvent::SpanNew, root, 0);
         shards.record(0, PerfEvent::SpanNew, inner, root);
     }
-    let condition = EventCondition::new("after", |_| Box::<AfterItsParent>::default());
-    let rule = SpanRule::new(&BatchFilter::new().condition(condition), &shards.readers[0]);
+    // Spans without a known call site have names with their ids.
+    let even = (0..TREES).step_by(2).map(|tree| format!("span {}", spans_of(tree)[0])).collect();
     let mut cursors = shards.cursors([0, 0]);
-    let mut trees = Shards::begin(SpanTrees::new(rule, Some(Box::<AfterItsParent>::default())), &cursors);
+    let mut trees = shards.trees_of(1_000_000, &EventSelection { spans: even, ..EventSelection::default() }, &cursors);
     // The shard with the inner spans is copied first.
-    for (shard, is_kept) in [(0, true), (1, false)] {
+    for shard in [0, 1] {
         let events = copy(&mut cursors[shard]);
         let cursors = seen(&cursors);
         trees.judge_new(&events, &cursors);
-        for event in events.descriptors() {
-            assert_eq!(trees.keeps(event, PayloadRead::Valid(&[]), &cursors), is_kept, "shard {shard}");
+        for (event, tree) in events.descriptors().iter().zip(0..) {
+            assert_eq!(trees.keeps(event, PayloadRead::Valid(&[]), &cursors), tree % 2 == 0, "{shard} {tree}");
         }
     }
 }
