@@ -12,7 +12,7 @@ use crate::text::paint::DIM;
 use eventring::reader::{Descriptor, PayloadRead, RingItem};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;
-use eventring_capture::condition::{Condition, EventSubject};
+use eventring_capture::condition::{Condition, EventSubject, Subject};
 use eventring_capture::{CaptureFile, RingLoss};
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -98,7 +98,7 @@ fn search_with<'p>(
         let (ring, mut payload) = rings.with_payload(index);
         let payload = payload.read();
         losses.add_event(index, event.record_epoch_nanos, payload.valid().is_some());
-        if !is_hit(condition, ring, &event, payload) {
+        if !tested(ring, &event, payload, |event| condition.holds(event)) {
             continue;
         }
         found.hits += 1;
@@ -118,21 +118,18 @@ fn search_with<'p>(
     Ok(found)
 }
 
-/// Returns true if an event fulfils the condition by itself. One that only begins or ends a slice of a span says nothing.
-fn is_hit(condition: &Condition, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> bool {
-    let says_something =
-        [PerfEvent::SpanNew, PerfEvent::SpanRecord, PerfEvent::Event, PerfEvent::Counter, PerfEvent::Marker];
-    let is_of_perf = ring.perf.is_some();
-    // A description is read even if it is no hit, because later events refer to it.
-    if is_of_perf
-        && !says_something.map(PerfEvent::code).contains(&event.event_type)
-        && !is_description(event.event_type)
-    {
+/// Returns the result of a test of an event by what it says itself, and false for one that only begins or ends a slice of
+/// a span, or describes a thread or call site.
+fn tested(ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>, test: impl FnOnce(&dyn Subject) -> bool) -> bool {
+    use PerfEvent::{Counter, Event, Marker, SpanNew, SpanRecord};
+    let is_of = |events: &[PerfEvent]| events.iter().any(|it| it.code() == event.event_type);
+    let says_something = ring.perf.is_none() || is_of(&[SpanNew, SpanRecord, Event, Counter, Marker]);
+    // A description is read, because later events refer to it.
+    if !says_something && !is_description(event.event_type) {
         return false;
     }
-    ring.with_content(event, payload, |content| {
-        let is_description = is_of_perf && is_description(event.event_type);
-        !is_description && condition.holds(&EventSubject { event: content, replay: None, by_option: false })
+    ring.with_content(event, payload, |event| {
+        says_something && test(&EventSubject { event, replay: None, by_option: false })
     })
 }
 
