@@ -28,7 +28,22 @@ pub(crate) struct FilterArgs {
 
 impl FilterArgs {
     pub(crate) fn is_any(&self) -> bool {
-        self.sample.is_some() || !self.events.selection().is_all()
+        self.given().iter().any(|(is_given, _)| *is_given)
+    }
+
+    /// Returns the options, with true for each that is given.
+    pub(crate) fn given(&self) -> [(bool, &'static str); 8] {
+        let EventArgs { types, span, min_duration, thread, target, max_level, condition } = &self.events;
+        [
+            (!types.is_empty(), "--type"),
+            (!span.is_empty(), "--span"),
+            (min_duration.is_some(), "--min-duration"),
+            (!thread.is_empty(), "--thread"),
+            (!target.is_empty(), "--target"),
+            (max_level.is_some(), "--max-level"),
+            (condition.is_some(), "--where"),
+            (self.sample.is_some(), "--sample"),
+        ]
     }
 
     /// Checks that the selection can be made while events are recorded.

@@ -143,11 +143,10 @@ impl AddressKind {
                 let more = [
                     (args.every.is_some(), "--every"),
                     (args.compression.is_some(), "--compression"),
-                    (args.filter.is_any(), "a selection of events"),
                     (is_limited, "--max-age or --max-bytes"),
                     (args.reopen, "--reopen"),
                 ];
-                ("an OpenTelemetry collector", [&of_broker[..], &more].concat())
+                ("an OpenTelemetry collector", [&of_broker[..], &more, &args.filter.given()].concat())
             }
         };
         match given.iter().find(|(is_given, _)| *is_given) {

@@ -1,5 +1,6 @@
 //! The selection of the events that `watch` shows.
 
+use super::perf::is_description;
 use super::ring::{Ring, RingSchema};
 use super::rings::{LazyPayload, Rings};
 use crate::args::selection::{EventArgs, parse_level};
@@ -152,7 +153,11 @@ impl EventSelection {
         }
         // The same holds for the spans that are open.
         let is_wanted = match &mut self.wanted {
-            Some(wanted) => ring.with_content(event, payload.read(), |content| wanted.accepts(ring.process, content)),
+            // A description is read, because later events refer to it.
+            Some(wanted) => ring.with_content(event, payload.read(), |content| {
+                let is_description = ring.perf.is_some() && is_description(event.event_type);
+                if is_description { Truth::No } else { wanted.accepts(ring.process, content) }
+            }),
             None => Truth::Yes,
         };
         let filter = self.filters.iter().find(|(schema, _)| *schema == ring.schema);

@@ -5,6 +5,7 @@ mod live;
 mod open_spans;
 mod quoted_names;
 mod restarted;
+mod same_everywhere;
 mod selected;
 mod several_rings;
 mod top;

@@ -1,0 +1,188 @@
+//! The same selection shows the same events: `watch` of rings and of a file, `capture`, and `find` for what an event says
+//! by itself.
+
+use crate::program::{argument, directory, place, run};
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring::{EventPayload, EventType, record};
+use eventring_stress::random::Random;
+use std::collections::BTreeSet;
+use tracing::{Dispatch, debug, info, info_span, warn};
+
+/// The number of random selections, or what EVENTRING_SELECTIONS says.
+const SELECTIONS: u64 = 40;
+
+#[derive(EventPayload, Clone, Copy)]
+struct Order {
+    price: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP", ext(0 = order: seqno))]
+#[repr(u16)]
+enum Shop {
+    #[event(payload = Order)]
+    OrderPlaced = 2,
+    #[event(payload = Order)]
+    OrderShipped = 3,
+}
+
+/// Records nested spans with what is in them.
+fn record_spans(seeded: &mut Random, orders: &Recorder, depth: u64) {
+    for _ in 0..=seeded.below(3) {
+        let number = seeded.below(5);
+        let span = match seeded.below(3) {
+            0 => info_span!(target: "shop::web", "request", number),
+            1 => info_span!(target: "shop::db", "query", number, user = "ada"),
+            _ => info_span!(target: "shop::db", "fetch"),
+        };
+        span.in_scope(|| {
+            match seeded.below(5) {
+                0 => info!(target: "shop::web", number = seeded.below(5), "asked"),
+                1 => warn!(target: "shop::db", "slow"),
+                2 => debug!(target: "shop::db", user = "bob", "quick"),
+                3 => _ = record!(orders => Shop::OrderPlaced, &Order { price: seeded.below(9) }; ext[0] = seeded.below(5)),
+                _ => _ = record!(orders => Shop::OrderShipped, &Order { price: seeded.below(9) }),
+            }
+            if depth < 3 {
+                record_spans(seeded, orders, depth + 1);
+            }
+        });
+    }
+}
+
+fn term(seeded: &mut Random) -> &'static str {
+    const TERMS: [&str; 18] = [
+        "span=request",
+        "span=query",
+        "span=shop::db::*",
+        "span!=fetch",
+        "event=OrderPlaced",
+        "event=ORDER_*",
+        "event=3",
+        "target=shop::db",
+        "target!=shop::web",
+        "thread=w1",
+        "level>=WARN",
+        "level=INFO",
+        "field.number=3",
+        "field.number<2",
+        "field.user=ada",
+        "field.price>=6",
+        "field.order=2",
+        "field.user!=bob",
+    ];
+    TERMS[seeded.below(TERMS.len() as u64) as usize]
+}
+
+fn condition(seeded: &mut Random, depth: u64) -> String {
+    if depth > 1 || seeded.below(3) == 0 {
+        let not = if seeded.below(4) == 0 { "not " } else { "" };
+        return format!("{not}{}", term(seeded));
+    }
+    let (one, other) = (condition(seeded, depth + 1), condition(seeded, depth + 1));
+    let between = if seeded.below(2) == 0 { "or" } else { "and" };
+    format!("({one}) {between} ({other})")
+}
+
+/// Returns random options of a selection.
+fn options(seeded: &mut Random) -> Vec<String> {
+    let mut options = Vec::new();
+    for (option, values) in [
+        ("--span", &["query", "shop::web::request", "f*"][..]),
+        ("--thread", &["w0", "w1"]),
+        ("--target", &["shop::db", "shop::*"]),
+        ("--max-level", &["warn", "info"]),
+        ("--type", &["OrderPlaced", "ORDER_SHIPPED"]),
+    ] {
+        if seeded.below(6) == 0 {
+            options.extend([option.to_owned(), values[seeded.below(values.len() as u64) as usize].to_owned()]);
+        }
+    }
+    if options.is_empty() || seeded.below(2) == 0 {
+        options.extend(["--where".to_owned(), condition(seeded, 0)]);
+    }
+    options
+}
+
+fn check_same(found: &Seqnos, expected: &Seqnos, what: &str) {
+    let differs: Vec<_> = found.symmetric_difference(expected).take(5).collect();
+    assert!(differs.is_empty(), "{what}: {} for {}, {differs:?}", found.len(), expected.len());
+}
+
+/// The rings and seqnos of events, without descriptions of threads and call sites.
+type Seqnos = BTreeSet<(String, u64)>;
+
+/// Returns the events that a program shows; `None` if it refuses the selection, as one that nothing of a file fulfils.
+fn shown(arguments: &[&str]) -> Option<Seqnos> {
+    let shown = run(arguments);
+    if shown.code == Some(2) && !shown.err.contains("nothing of the capture is so") {
+        return None;
+    }
+    assert!([Some(0), Some(2), Some(19)].contains(&shown.code), "{arguments:?}: {shown:?}");
+    let lines = if shown.code == Some(2) { Vec::new() } else { shown.json_lines() };
+    let of_event = |line: &serde_json::Value| {
+        let describes = |name: &str| name.starts_with("THREAD_") || name == "CALL_SITE";
+        line["name"].as_str().filter(|name| !describes(name))?;
+        // A live ring is named as on the command line.
+        let ring = line["ring"].as_str()?.rsplit('/').next()?.to_owned();
+        Some((ring, line["seqno"].as_u64()?))
+    };
+    Some(lines.iter().filter_map(of_event).collect())
+}
+
+#[test]
+fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_capture() {
+    let selections = std::env::var("EVENTRING_SELECTIONS").map_or(SELECTIONS, |count| count.parse().unwrap());
+    let mut seeded = Random(7);
+    let dir = directory();
+    let [shop, orders, all, taken] = ["shop", "orders", "all.evc", "taken.evc"].map(|name| place(&dir, name));
+    let perf = PerfRecorder::builder().config(argument(&shop)).shifts(15, 21).shards(4).prefault(false).keep(true);
+    let dispatch = Dispatch::new(RecorderSubscriber::new(perf.build().unwrap()));
+    let recorder = Recorder::builder(ContentDescription::of::<Shop>()).config(argument(&orders)).keep(true);
+    let recorder = recorder.build().unwrap();
+    // One thread after the other: an event of a span on another thread has the same time otherwise.
+    for thread in 0..3 {
+        let (seed, recorder, dispatch) = (Random(thread + 1), &recorder, &dispatch);
+        std::thread::scope(|scope| {
+            let work = move || {
+                let mut seed = seed;
+                tracing::dispatcher::with_default(dispatch, || {
+                    (0..4).for_each(|_| record_spans(&mut seed, recorder, 0))
+                });
+            };
+            std::thread::Builder::new().name(format!("w{thread}")).spawn_scoped(scope, work).unwrap();
+        });
+    }
+    drop((dispatch, recorder));
+    let [shop, orders, all, taken] = [&shop, &orders, &all, &taken].map(|path| argument(path));
+    assert_eq!(run(&["capture", shop, orders, "-o", all]).code, Some(0));
+    let (mut compared, mut events) = (0, 0);
+    for _ in 0..selections {
+        let options = options(&mut seeded);
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let of = |arguments: &[&str]| shown(&[arguments, &options].concat());
+        let Some(of_rings) = of(&["watch", shop, orders, "--from", "oldest", "--json"]) else { continue };
+        let of_file = of(&["watch", all, "--json"]).unwrap();
+        check_same(&of_file, &of_rings, &format!("watch FILE {options:?}"));
+        let captured = run(&[&["capture", shop, orders, "-o", taken, "--force"], &options[..]].concat());
+        assert_eq!(captured.code, Some(0), "{captured:?}");
+        let of_capture = shown(&["watch", taken, "--json"]).unwrap();
+        check_same(&of_capture, &of_rings, &format!("capture {options:?}"));
+        if let ["--where", condition] = options[..]
+            && !condition.contains("not ")
+        {
+            // What says of itself that it fulfils the condition is selected, with more beside. (A log record does not say
+            // what its span has, so without it more events are not so.)
+            let hits = shown(&["find", condition, all, "--json"]).unwrap_or_default();
+            assert!(
+                hits.is_subset(&of_rings),
+                "find {condition}: {:?}",
+                hits.difference(&of_rings).collect::<Vec<_>>()
+            );
+        }
+        (compared, events) = (compared + 1, events + of_rings.len());
+    }
+    // Some selections can hold for nothing, and are refused.
+    assert!(compared * 2 > selections && events > 0, "{compared} of {selections} compared, {events} events");
+}
