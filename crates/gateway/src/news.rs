@@ -1,9 +1,10 @@
 //! What clients can be told, and what they may have been told of a block before.
 
-use crate::render;
+use crate::render::Number;
 use eventring::schema::exec::BlockTag;
-use eventring_exec::{Block, CommitState, Outcome, Problem, Update, json};
-use serde_json::{Value, json};
+use eventring_exec::json::{self, ProblemJson};
+use eventring_exec::{Block, CommitState, Outcome, Problem, Update};
+use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 
 /// The number of blocks of which it is remembered what was told.
@@ -15,7 +16,7 @@ pub(crate) enum News {
     /// A block has come to another state.
     State(Told),
     /// Events are missing.
-    Gap(Value),
+    Gap(Box<Gap>),
 }
 
 /// A block that has come to another state, and what was told of it before.
@@ -88,7 +89,7 @@ impl Standings {
 }
 
 /// Returns the gap that is in a block. A block that was rejected is not complete, but that alone is no gap.
-pub(crate) fn gap_in(block: &Block) -> Option<Value> {
+pub(crate) fn gap_in(block: &Block) -> Option<Gap> {
     if block.is_complete {
         return None;
     }
@@ -98,10 +99,28 @@ pub(crate) fn gap_in(block: &Block) -> Option<Value> {
         problem => is_executed && !problem.is_harmless(),
     };
     let problem = block.problems.iter().find(is_loss)?;
-    let mut gap = json::problem(problem);
-    if let Value::Object(fields) = &mut gap {
-        fields.insert("blockNumber".into(), render::number(block.number()));
-        fields.insert("blockId".into(), block.tag().id.to_string().into());
+    Some(Gap {
+        block_number: Some(Number(block.number())),
+        block_id: Some(block.tag().id.to_string()),
+        ..Gap::outside(problem)
+    })
+}
+
+/// Missing events, as clients are told of them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Gap {
+    #[serde(flatten)]
+    problem: ProblemJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_number: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_id: Option<String>,
+}
+
+impl Gap {
+    /// Returns a gap outside of any block.
+    pub(crate) fn outside(problem: &Problem) -> Self {
+        Self { problem: json::problem(problem), block_number: None, block_id: None }
     }
-    Some(json!({ "gap": gap }))
 }

@@ -1,6 +1,8 @@
 //! The tools, their arguments, and the command line of a call.
 
-use serde_json::{Map, Value, json};
+use schemars::{Schema, json_schema};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::ffi::OsString;
 
 /// The largest number of files of a call, and the longest text of an argument.
@@ -19,6 +21,24 @@ pub(super) struct Tool {
     options: &'static [Option_],
     /// How its answer is made to fit.
     pub(super) fits: Fits,
+}
+
+/// A tool as `tools/list` shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ShownTool {
+    name: &'static str,
+    description: &'static str,
+    input_schema: Schema,
+    annotations: Annotations,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotations {
+    read_only_hint: bool,
+    destructive_hint: bool,
+    open_world_hint: bool,
 }
 
 /// How an answer is made to fit.
@@ -173,27 +193,31 @@ impl Tool {
     }
 
     /// Returns the tool as `tools/list` shows it.
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn shown(&self) -> ShownTool {
         let options = self.all_options();
-        let property = |option: &Option_| {
-            (option.name.to_owned(), json!({ "type": option.kind, "description": option.description }))
-        };
-        let mut properties: Map<String, Value> = options.iter().map(property).collect();
+        let mut properties = Map::new();
+        for Option_ { name, kind, description, .. } in &options {
+            let property = json_schema!({ "type": kind, "description": description });
+            properties.insert((*name).to_owned(), property.to_value());
+        }
         let (least, most) = self.files;
         if most > 0 {
-            let files = json!({
+            let files = json_schema!({
                 "type": "array", "items": { "type": "string" }, "minItems": least, "maxItems": most,
                 "description": "paths of captures, or names or paths of rings",
             });
-            properties.insert("files".to_owned(), files);
+            properties.insert("files".to_owned(), files.to_value());
         }
         let words = options.iter().filter(|option| option.is_word).map(|option| option.name);
         let required: Vec<&str> = words.chain((least > 0).then_some("files")).collect();
-        json!({
-            "name": self.verb, "description": self.description,
-            "inputSchema": { "type": "object", "properties": properties, "required": required, "additionalProperties": false },
-            "annotations": { "readOnlyHint": true, "destructiveHint": false, "openWorldHint": false },
-        })
+        ShownTool {
+            name: self.verb,
+            description: self.description,
+            input_schema: json_schema!({
+                "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+            }),
+            annotations: Annotations { read_only_hint: true, destructive_hint: false, open_world_hint: false },
+        }
     }
 
     /// Returns the largest answer to a call, in bytes.
