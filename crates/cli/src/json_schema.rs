@@ -63,7 +63,7 @@ const OF_RINGS: &[(&str, Make)] = &[];
 const KEPT: &[(&str, Make)] =
     &schemas!["ask", "diff", "export", "find", "open", "summary", "tasks", "top", "watch", "why"];
 
-/// One of two kinds of documents.
+// One of two kinds of documents. (Its schema has no words for that.)
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its schema is wanted")]

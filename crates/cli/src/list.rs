@@ -39,8 +39,8 @@ pub(super) struct Args {
 /// The largest width of the last column, which shows what is switched on. `eventring levels` shows all of it.
 const SERVER_CHARS_MAX: usize = 30;
 
-/// A ring and its shards, as the list shows them. It holds no open reader, so many rings can be listed without many
-/// open files.
+/// A ring and its shards.
+// It holds no open reader, so many rings can be listed without many open files.
 #[derive(Serialize, JsonSchema)]
 struct ListedRing {
     name: String,

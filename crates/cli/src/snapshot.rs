@@ -170,7 +170,7 @@ fn save_beside(
     })
 }
 
-/// What `snapshot --json` prints.
+/// What `snapshot --json` prints. The tables of the present are in a second file, with `.now` after the name.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Saved<'a> {
     file: Cow<'a, str>,

@@ -71,7 +71,7 @@ impl Hub {
         if update.is_new
             && let Some(gap) = update.block.as_deref().and_then(gap_in)
         {
-            history.push(News::Gap(gap.into()));
+            history.push(News::Gap(gap));
         }
         let place = history.end();
         let earlier = history.standings.learn(&update, place);
@@ -84,7 +84,7 @@ impl Hub {
     /// Passes on that something is wrong outside of any block.
     pub(crate) fn problem(&self, problem: &Problem) {
         let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
-        history.push(News::Gap(Gap::outside(problem).into()));
+        history.push(News::Gap(Gap::outside(problem)));
         self.end.store(history.end(), Ordering::Release);
         drop(history);
         self.wake();

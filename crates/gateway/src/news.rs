@@ -2,9 +2,8 @@
 
 use crate::render::Number;
 use eventring::schema::exec::BlockTag;
-use eventring_exec::json::{self, ProblemJson};
-use eventring_exec::{Block, CommitState, Outcome, Problem, Update};
-use serde::Serialize;
+use eventring_exec::{Block, CommitState, Outcome, Problem, Update, json};
+use serde::{Serialize, Serializer};
 use std::collections::{HashMap, VecDeque};
 
 /// The number of blocks of which it is remembered what was told.
@@ -16,7 +15,7 @@ pub(crate) enum News {
     /// A block has come to another state.
     State(Told),
     /// Events are missing.
-    Gap(Box<Gap>),
+    Gap(Gap),
 }
 
 /// A block that has come to another state, and what was told of it before.
@@ -110,17 +109,21 @@ pub(crate) fn gap_in(block: &Block) -> Option<Gap> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Gap {
-    #[serde(flatten)]
-    problem: ProblemJson,
+    #[serde(flatten, serialize_with = "as_json")]
+    problem: Problem,
     #[serde(skip_serializing_if = "Option::is_none")]
     block_number: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     block_id: Option<String>,
 }
 
+fn as_json<S: Serializer>(problem: &Problem, serializer: S) -> Result<S::Ok, S::Error> {
+    json::problem(problem).serialize(serializer)
+}
+
 impl Gap {
     /// Returns a gap outside of any block.
     pub(crate) fn outside(problem: &Problem) -> Self {
-        Self { problem: json::problem(problem), block_number: None, block_id: None }
+        Self { problem: *problem, block_number: None, block_id: None }
     }
 }

@@ -104,13 +104,13 @@ impl<'a> Header<'a> {
             mix_hash: Text(&input.prev_randao),
             nonce: Text(&input.nonce),
             base_fee_per_gas: format!("{:#x}", input.base_fee_per_gas),
-            withdrawals_root: later.withdrawals.then(|| Text(&input.withdrawals_root)),
-            blobs: later.blobs.then(|| Blobs {
+            withdrawals_root: later.withdrawals.then_some(Text(&input.withdrawals_root)),
+            blobs: later.blobs.then_some(Blobs {
                 blob_gas_used: zero,
                 excess_blob_gas: zero,
                 parent_beacon_block_root: Text(&Bytes32::ZERO),
             }),
-            requests_hash: later.requests.then(|| Text(&Bytes32::ZERO)),
+            requests_hash: later.requests.then_some(Text(&Bytes32::ZERO)),
             incomplete: (!block.is_complete)
                 .then(|| Incomplete { complete: false, problems: block.problems.iter().map(problem).collect() }),
         }

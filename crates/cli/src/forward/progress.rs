@@ -162,6 +162,7 @@ pub(crate) struct Forwarded<'a> {
     rings: Vec<ForwardedRing<'a>>,
 }
 
+/// What was sent of a ring.
 #[derive(Serialize, JsonSchema)]
 struct ForwardedRing<'a> {
     #[serde(flatten)]

@@ -26,17 +26,17 @@ pub(crate) struct Info<'a> {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum ShardReport<'a> {
+    /// A shard.
     Opened {
         #[serde(flatten)]
         ring: Box<RingReport<'a>>,
         index: u32,
     },
-    Unreadable {
-        problem: &'a str,
-        index: u32,
-    },
+    /// A shard that could not be opened.
+    Unreadable { problem: &'a str, index: u32 },
 }
 
+/// A ring.
 #[derive(Serialize, JsonSchema)]
 struct RingReport<'a> {
     /// Null in anonymous memory.

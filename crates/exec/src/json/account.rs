@@ -58,6 +58,6 @@ fn slot(slot: &StorageAccess) -> SlotJson<'_> {
         index: slot.index,
         key: Text(&slot.key),
         before: Text(&slot.start_value),
-        after: slot.modified.then(|| Text(&slot.end_value)),
+        after: slot.modified.then_some(Text(&slot.end_value)),
     }
 }

@@ -17,7 +17,7 @@ use parts::Number;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A block, and its state if it is known.
+/// A block. Bytes are hex with `0x`; a number is a text if a double does not hold it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Block")]
 pub struct BlockJson<'a> {
@@ -28,6 +28,7 @@ pub struct BlockJson<'a> {
     epoch: Number,
     timestamp: Number,
     gas_used: Option<Number>,
+    /// Null if it is not known.
     state: Option<CommitState>,
     /// True if everything that was wanted of the block is here.
     complete: bool,
@@ -67,6 +68,7 @@ pub struct BlockJson<'a> {
 /// How an execution ended.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Outcome")]
 enum OutcomeWord {
     Unknown,
     Executed,

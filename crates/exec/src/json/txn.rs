@@ -35,6 +35,7 @@ pub struct TxnJson<'a> {
     accesses: Option<Vec<AccountJson<'a>>>,
 }
 
+/// The outcome of a transaction, if its event is there.
 #[derive(Serialize, JsonSchema)]
 struct ReceiptJson<'a> {
     /// Null if the receipt of an earlier transaction is missing.
@@ -45,6 +46,7 @@ struct ReceiptJson<'a> {
     logs_bloom: Text<'a>,
 }
 
+/// What the sender signed, if its event is there.
 #[derive(Serialize, JsonSchema)]
 struct SignedJson<'a> {
     r#type: u8,
@@ -187,7 +189,7 @@ impl<'a> AuthorizationJson<'a> {
             y_parity: signed.y_parity.into(),
             r: format!("{:#x}", signed.r),
             s: format!("{:#x}", signed.s),
-            authority: entry.is_valid_authority.then(|| Text(&entry.authority)),
+            authority: entry.is_valid_authority.then_some(Text(&entry.authority)),
             is_valid_authority: entry.is_valid_authority,
         }
     }
