@@ -14,7 +14,6 @@ use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingEnd, RingState
 use eventring::tracing::CatalogLosses;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use std::io::{self, Write};
 use std::iter;
 use std::ops::Range;
@@ -78,6 +77,13 @@ struct ListedRing {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Listed<'a> {
     rings: &'a [ListedRing],
+    #[serde(flatten)]
+    rest: ListedRest<'a>,
+}
+
+/// What is not about one ring.
+#[derive(Serialize, JsonSchema)]
+struct ListedRest<'a> {
     directories: &'a [PathBuf],
     notes: Vec<Note<'a>>,
 }
@@ -145,12 +151,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut out = anstream::stdout().lock();
     if args.json {
         let notes = notes.iter().map(|(pid, note)| Note { pid: *pid, note }).collect();
-        let listed = Listed { rings: &found, directories: &directories, notes };
+        let listed = Listed { rings: &found, rest: ListedRest { directories: &directories, notes } };
         // Rings without a file are those of one process.
-        let id = |ring: &Value| {
-            format!("{}:{}", ring["writer"]["pid"], ring["file"].as_str().or(ring["name"].as_str()).unwrap_or_default())
+        let id = |ring: &&ListedRing| {
+            let pid = ring.writer.as_ref().map_or_else(|| "null".to_owned(), |writer| writer.pid.to_string());
+            format!("{pid}:{}", ring.file.as_ref().map_or(ring.name.as_str().into(), |file| file.to_string_lossy()))
         };
-        args.limit.write_whole(&mut out, &listed, "rings", id)?;
+        args.limit.write(&mut out, &listed.rest, "rings", listed.rings, id)?;
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         let who_knows = if may_be_more { ", as far as this user may look" } else { "" };

@@ -1,7 +1,6 @@
 //! The tools, their arguments, and the command line of a call.
 
-use schemars::{Schema, json_schema};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 
@@ -29,8 +28,47 @@ pub(super) struct Tool {
 pub(super) struct ShownTool {
     name: &'static str,
     description: &'static str,
-    input_schema: Schema,
+    input_schema: InputSchema,
     annotations: Annotations,
+}
+
+/// The arguments of a tool, as JSON Schema says it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InputSchema {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(serialize_with = "as_map")]
+    properties: Vec<(&'static str, Property)>,
+    required: Vec<&'static str>,
+    additional_properties: bool,
+}
+
+#[derive(Serialize)]
+struct Property {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    files: Option<Files>,
+    description: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Files {
+    items: Items,
+    min_items: usize,
+    max_items: usize,
+}
+
+#[derive(Serialize)]
+struct Items {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+fn as_map<S: Serializer>(properties: &[(&str, Property)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(properties.iter().map(|(name, property)| (name, property)))
 }
 
 #[derive(Serialize)]
@@ -195,27 +233,25 @@ impl Tool {
     /// Returns the tool as `tools/list` shows it.
     pub(super) fn shown(&self) -> ShownTool {
         let options = self.all_options();
-        let mut properties = Map::new();
-        for Option_ { name, kind, description, .. } in &options {
-            let property = json_schema!({ "type": kind, "description": description });
-            properties.insert((*name).to_owned(), property.to_value());
-        }
         let (least, most) = self.files;
-        if most > 0 {
-            let files = json_schema!({
-                "type": "array", "items": { "type": "string" }, "minItems": least, "maxItems": most,
-                "description": "paths of captures, or names or paths of rings",
-            });
-            properties.insert("files".to_owned(), files.to_value());
-        }
+        let property = |option: &Option_| Property { kind: option.kind, files: None, description: option.description };
+        let files = (most > 0).then_some(Property {
+            kind: "array",
+            files: Some(Files { items: Items { kind: "string" }, min_items: least, max_items: most }),
+            description: "paths of captures, or names or paths of rings",
+        });
+        let files = files.map(|files| ("files", files));
         let words = options.iter().filter(|option| option.is_word).map(|option| option.name);
-        let required: Vec<&str> = words.chain((least > 0).then_some("files")).collect();
+        let required = words.chain((least > 0).then_some("files")).collect();
         ShownTool {
             name: self.verb,
             description: self.description,
-            input_schema: json_schema!({
-                "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-            }),
+            input_schema: InputSchema {
+                kind: "object",
+                properties: options.iter().map(|option| (option.name, property(option))).chain(files).collect(),
+                required,
+                additional_properties: false,
+            },
             annotations: Annotations { read_only_hint: true, destructive_hint: false, open_world_hint: false },
         }
     }
