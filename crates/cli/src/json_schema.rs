@@ -66,7 +66,7 @@ const KEPT: &[(&str, Make)] =
 // One of two kinds of documents. (Its schema has no words for that.)
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "only its schema is wanted")]
+#[allow(dead_code, reason = "only its schema is wanted")]
 enum Either<A, B> {
     A(A),
     B(B),
