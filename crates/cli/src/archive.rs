@@ -3,14 +3,15 @@
 use super::blocks::input::{InputArgs, refused};
 use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
+use super::output::json_line;
 use crate::text::format::{bytes, counted, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;
 use eventring::reader::PayloadRead;
 use eventring_capture::{CaptureError, OutputEntry};
 use eventring_exec::{Archiver, BlockArchive, ExecEvents, NextEvent};
-use serde_json::json;
-use std::io::Write as _;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -37,13 +38,17 @@ pub(super) struct ArchiveArgs {
     json: bool,
 }
 
-/// The counts of the blocks that were written.
-#[derive(Default)]
-struct Written {
+/// What `archive --json` prints.
+#[derive(Default, Serialize, JsonSchema)]
+pub(super) struct Written {
+    archive: String,
     blocks: u64,
     bytes: u64,
+    /// The smallest number of a block that was written.
     first: Option<u64>,
     last: Option<u64>,
+    /// Final blocks of which events were lost, or that could not be written.
+    not_archived: u64,
 }
 
 /// The reason why no more events are read.
@@ -67,13 +72,12 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     }
     let archive = BlockArchive::open(&args.output)?;
     let interrupt = Interrupt::listen()?;
-    let mut written = Written::default();
-    let mut forgotten = 0;
+    let mut written = Written { archive: name.to_string(), ..Written::default() };
     let failed = loop {
         let archiver = Archiver::new(archive.clone(), events.dialect().clone(), events.schema_hash());
         let mut archiver = archiver.all_final(events.is_archive());
         let stop = read(args, &mut events, &mut archiver, &interrupt, &mut written);
-        forgotten += archiver.forgotten();
+        written.not_archived += archiver.forgotten();
         match stop {
             // An archive whose disk is full has no further blocks: later ones would leave a hole before them.
             Err(error) => break Some(error),
@@ -85,17 +89,14 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
             None => std::thread::sleep(PATIENCE),
         }
     };
-    if forgotten > 0 {
-        let blocks = counted(forgotten, "final block is", "final blocks are");
+    if written.not_archived > 0 {
+        let blocks = counted(written.not_archived, "final block is", "final blocks are");
         let problem = format!("{blocks} not in the archive: events were lost, or their execution was not seen");
         report_problem(args.json, &problem);
     }
     if args.json {
-        let object = json!({
-            "archive": args.output.display().to_string(), "blocks": written.blocks, "bytes": written.bytes,
-            "first": written.first, "last": written.last, "not_archived": forgotten + u64::from(failed.is_some()),
-        });
-        writeln!(anstream::stdout(), "{object}")?;
+        written.not_archived += u64::from(failed.is_some());
+        json_line(&mut anstream::stdout(), &written)?;
     } else {
         let range = match (written.first, written.last) {
             (Some(first), Some(last)) => format!(", {} to {}", grouped(first), grouped(last)),

@@ -2,13 +2,15 @@
 
 use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
+use super::output::json_line;
 use crate::args::ring_args::RingArgs;
 use crate::text::format::{counted, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring_exec::{BlockArchive, Blocks, Start, Wanted};
 use eventring_gateway::Gateway;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +47,13 @@ pub(super) struct GatewayArgs {
     json: bool,
 }
 
+/// What `gateway --json` prints when it listens.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Listening {
+    /// The address.
+    listening: String,
+}
+
 pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let ring = args.ring.open()?;
@@ -70,7 +79,7 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
     let gateway = args.linger.into_iter().fold(gateway, Gateway::linger);
     let address = gateway.local_address()?;
     if args.json {
-        writeln!(anstream::stdout(), "{}", json!({ "listening": address.to_string() }))?;
+        json_line(&mut anstream::stdout(), &Listening { listening: address.to_string() })?;
         anstream::stdout().flush()?;
     } else {
         anstream::eprintln!("listening at ws://{address}");
@@ -83,9 +92,7 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
         return Err(super::blocks::input::refused(args.ring.name(), error).into());
     }
     if args.json {
-        let object =
-            json!({ "clients": stats.clients, "refused": stats.refused, "news": stats.news, "lost": stats.lost });
-        writeln!(anstream::stdout(), "{object}")?;
+        json_line(&mut anstream::stdout(), &stats)?;
         return Ok(Exit::Done);
     }
     let clients = counted(stats.clients, "client", "clients");

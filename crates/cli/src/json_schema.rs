@@ -5,6 +5,7 @@
 //! as it is.
 
 use super::exit::Exit;
+use crate::args::limit::Cut;
 use clap::Command;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -24,13 +25,52 @@ macro_rules! schemas {
 }
 
 /// The verbs with `--json`, and their schemas.
-const SCHEMAS: [(&str, Make); 1] = [("clean", of::<super::clean::Cleaned>)];
-
-const KEPT: [(&str, Make); 28] = schemas![
-    "archive", "ask", "blocks", "budget", "capture", "check", "core", "diff", "export", "find", "forward", "gateway",
-    "icount", "info", "levels", "list", "open", "profile", "receive", "replay", "report", "snapshot", "summary",
-    "tasks", "top", "view", "watch", "why",
+const SCHEMAS: &[(&str, Make)] = &[
+    ("archive", of::<super::archive::Written>),
+    ("blocks", of::<Either<eventring_exec::json::BlockJson<'static>, Cut>>),
+    ("budget", of_part::<super::budget::CheckedBudgets<'static>>),
+    #[cfg(feature = "gateway")]
+    ("gateway", of::<Either<super::gateway::Listening, eventring_gateway::GatewayStats>>),
+    ("info", of::<super::info::Info<'static>>),
+    ("report", of::<super::report::Reported<'static>>),
+    #[cfg(feature = "view")]
+    ("view", of::<super::view::Shown<'static>>),
 ];
+
+/// Those that are about rings of running programs.
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+const OF_RINGS: &[(&str, Make)] = &[
+    ("capture", of::<Either<super::capture::CaptureAnswer<'static>, super::capture::Watched<'static>>>),
+    ("check", of::<super::check::Checked<'static>>),
+    ("clean", of::<super::clean::Cleaned>),
+    ("core", of::<super::core::Taken<'static>>),
+    #[cfg(feature = "forward")]
+    ("forward", of::<Either<super::forward::Forwarded<'static>, super::forward::Sent<'static>>>),
+    ("icount", of::<super::icount::Counted<'static>>),
+    ("levels", of::<super::control::levels::Levels<'static>>),
+    ("list", of_part::<super::list::Listed<'static>>),
+    #[cfg(feature = "profile")]
+    ("profile", of::<super::profile::Profiled<'static>>),
+    #[cfg(feature = "forward")]
+    ("receive", of::<super::forward::Received<'static>>),
+    ("replay", of::<super::replay::Done>),
+    ("snapshot", of::<super::snapshot::Saved<'static>>),
+];
+
+#[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+const OF_RINGS: &[(&str, Make)] = &[];
+
+const KEPT: &[(&str, Make)] =
+    &schemas!["ask", "diff", "export", "find", "open", "summary", "tasks", "top", "watch", "why"];
+
+// One of two kinds of documents. (Its schema has no words for that.)
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "only its schema is wanted")]
+enum Either<A, B> {
+    A(A),
+    B(B),
+}
 
 fn text(schema: &str) -> Schema {
     serde_json::from_str(schema).unwrap_or_default()
@@ -48,10 +88,9 @@ fn of<T: JsonSchema>() -> Schema {
 }
 
 /// Returns the schema of an answer with a list of which a part can be asked for: then it says what was cut.
-#[expect(dead_code, reason = "the verbs with such answers come next")]
 fn of_part<T: JsonSchema>() -> Schema {
     let mut schema = of::<T>();
-    let cut = serde_json::to_value(of::<crate::args::limit::Cut>()).unwrap_or_default();
+    let cut = serde_json::to_value(of::<Cut>()).unwrap_or_default();
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.extend(cut["properties"].as_object().cloned().unwrap_or_default());
     }
@@ -71,7 +110,7 @@ pub(super) fn asked(cli: &Command, arguments: &[OsString]) -> Option<String> {
 }
 
 fn all() -> impl Iterator<Item = (&'static str, Make)> {
-    SCHEMAS.into_iter().chain(KEPT)
+    SCHEMAS.iter().chain(OF_RINGS).chain(KEPT).copied()
 }
 
 /// Prints the schema of a verb.

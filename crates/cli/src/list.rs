@@ -5,14 +5,15 @@ use crate::args::limit::LimitArgs;
 use crate::input::directories::{self, ShardRole, is_unfinished};
 use crate::input::held;
 use crate::input::history::History;
-use crate::input::servers::{self, ListedServer, SilentServer};
-use crate::input::state::{add_end, json_name, short_word, writer};
+use crate::input::servers::{self, ListedServer, ServerRow, SilentServer};
+use crate::input::state::{ContentType, EndTimes, StateWord, Writer, short_word};
 use crate::text::format::{bytes, columns, content_name, counted, duration, grouped, one_line};
 use crate::text::paint::{DIM, WARNING};
 use crate::text::table::{column_width, shortened, shortened_end};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingEnd, RingState, shard_path};
 use eventring::tracing::CatalogLosses;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 use std::iter;
 use std::ops::Range;
@@ -37,34 +38,65 @@ pub(super) struct Args {
 /// The largest width of the last column, which shows what is switched on. `eventring levels` shows all of it.
 const SERVER_CHARS_MAX: usize = 30;
 
-/// A ring and its shards, as the list shows them. It holds no open reader, so many rings can be listed without many
-/// open files.
+/// A ring and its shards.
+// It holds no open reader, so many rings can be listed without many open files.
+#[derive(Serialize, JsonSchema)]
 struct ListedRing {
     name: String,
-    /// The path of the file; `None` if the ring is in anonymous memory.
+    /// The name that the program asked for, if it got another.
+    instance_of: Option<String>,
+    /// Null in anonymous memory.
+    #[serde(serialize_with = "lossy")]
     file: Option<PathBuf>,
     /// The path from which the file was removed while the program runs.
+    #[serde(serialize_with = "lossy")]
     removed_from: Option<PathBuf>,
+    #[serde(with = "StateWord")]
     state: RingState,
-    /// The end of the recording; for a recorder, that of all shards together.
-    end: Option<RingEnd>,
-    content_type: u16,
-    content_name: String,
-    /// The writer's process id, and whether this process lives: `Some(true)`, `Some(false)`, or `None` if that is not
-    /// known.
-    writer: Option<(u32, Option<bool>)>,
-    program_name: Option<String>,
-    shards: u64,
-    /// The number of shards that the recorder needed and could not make.
-    shards_not_made: u64,
-    /// True for a shard whose shard 0 is gone.
-    is_orphaned: bool,
+    content_type: ContentType,
+    writer: Option<Writer>,
     /// Events recorded since the ring was created.
     recorded: u64,
     file_bytes: u64,
+    shards: Option<u64>,
+    /// The number of shards that the recorder needed and could not make.
+    shards_not_made: u64,
+    /// True for a shard whose shard 0 is gone.
+    #[serde(rename = "orphaned")]
+    is_orphaned: bool,
+    #[serde(flatten)]
     history: History,
-    /// The server of the program, as JSON and in words; `None` if there is none, or if it refuses this user.
-    server: Option<(Value, String)>,
+    /// The server of the program; null if there is none, or if it refuses this user.
+    server: Option<ServerRow>,
+    /// The end of the recording; for a recorder, that of all shards together.
+    #[serde(flatten)]
+    end: EndTimes,
+}
+
+/// What `list --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Listed<'a> {
+    rings: &'a [ListedRing],
+    #[serde(flatten)]
+    rest: ListedRest<'a>,
+}
+
+/// What is not about one ring.
+#[derive(Serialize, JsonSchema)]
+struct ListedRest<'a> {
+    directories: &'a [PathBuf],
+    notes: Vec<Note<'a>>,
+}
+
+/// What a program says that records nothing.
+#[derive(Serialize, JsonSchema)]
+struct Note<'a> {
+    pid: u32,
+    note: &'a str,
+}
+
+fn lossy<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }
 
 impl ListedRing {
@@ -73,22 +105,21 @@ impl ListedRing {
         let info = reader.info();
         let state = reader.state();
         Self {
+            instance_of: instance_of(&name).map(str::to_owned),
             name,
             file: None,
             removed_from: None,
             state,
-            end: reader.end(),
-            content_type: info.content_type,
-            content_name: content_name(&info).to_owned(),
-            writer: writer(reader),
-            shards: reader.shard_count(),
+            end: reader.end().into(),
+            content_type: ContentType { code: info.content_type, name: content_name(&info).to_owned() },
+            writer: Writer::of(reader),
+            shards: Some(reader.shard_count()).filter(|count| *count > 0),
             shards_not_made: CatalogLosses::read(reader).shards,
             is_orphaned: false,
             recorded: recorded(reader),
             file_bytes: info.geometry.file_bytes(),
             history: History::read(reader, state == RingState::Live),
             server: None,
-            program_name: info.extension.map(|extension| extension.writer.program_name),
         }
     }
 }
@@ -119,13 +150,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     may_be_more |= directories.iter().any(is_closed);
     let mut out = anstream::stdout().lock();
     if args.json {
-        let notes: Vec<Value> = notes.iter().map(|(pid, text)| json!({ "pid": pid, "note": text })).collect();
-        let rest = json!({ "directories": directories, "notes": notes });
+        let notes = notes.iter().map(|(pid, note)| Note { pid: *pid, note }).collect();
+        let listed = Listed { rings: &found, rest: ListedRest { directories: &directories, notes } };
         // Rings without a file are those of one process.
-        let id = |ring: &Value| {
-            format!("{}:{}", ring["writer"]["pid"], ring["file"].as_str().or(ring["name"].as_str()).unwrap_or_default())
+        let id = |ring: &&ListedRing| {
+            let pid = ring.writer.as_ref().map_or_else(|| "null".to_owned(), |writer| writer.pid.to_string());
+            format!("{pid}:{}", ring.file.as_ref().map_or(ring.name.as_str().into(), |file| file.to_string_lossy()))
         };
-        args.limit.write(&mut out, &rest, "rings", found.iter().map(object), id)?;
+        args.limit.write(&mut out, &listed.rest, "rings", listed.rings, id)?;
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         let who_knows = if may_be_more { ", as far as this user may look" } else { "" };
@@ -175,7 +207,7 @@ fn of_file(path: &Path, file_bytes: u64, reader: Reader) -> Option<ListedRing> {
     let role = directories::shard_role(path, &reader.info());
     let mut found = ListedRing {
         file: Some(path.to_path_buf()),
-        shards: 0,
+        shards: None,
         file_bytes,
         ..ListedRing::new(path.file_name()?.to_string_lossy().into_owned(), &reader)
     };
@@ -186,11 +218,12 @@ fn of_file(path: &Path, file_bytes: u64, reader: Reader) -> Option<ListedRing> {
         ShardRole::Orphan if !path.exists() => return None,
         ShardRole::Orphan => found.is_orphaned = true,
         ShardRole::First => {
-            found.shards = reader.shard_count();
+            let count = reader.shard_count();
+            found.shards = Some(count).filter(|count| *count > 0);
             let mut shards = vec![reader];
             // Shards are made in the order of their numbers, so the loop ends at the first shard that is missing or
             // damaged.
-            for index in 1..found.shards {
+            for index in 1..count {
                 let file = shard_path(path, index);
                 let Ok(shard) = Reader::options().header_only().open(&file) else { break };
                 let ShardRole::Shard(_) = directories::shard_role(&file, &shard.info()) else { break };
@@ -200,7 +233,7 @@ fn of_file(path: &Path, file_bytes: u64, reader: Reader) -> Option<ListedRing> {
                 found.file_bytes = found.file_bytes.saturating_add(bytes);
                 shards.push(shard);
             }
-            found.end = shards.iter().filter_map(Reader::end).reduce(RingEnd::and);
+            found.end = shards.iter().filter_map(Reader::end).reduce(RingEnd::and).into();
             found.history = History::read_shards(&shards, found.state == RingState::Live);
         }
     }
@@ -218,7 +251,7 @@ fn recorded(reader: &Reader) -> u64 {
 /// Adds the servers to the rings that they serve, and the rings in anonymous memory.
 fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
     for server in servers {
-        let shown = Some((server.object(), server.in_words()));
+        let shown = Some(server.row());
         for ring in found.iter_mut() {
             if ring.file.as_deref().is_some_and(|file| server.has(file)) {
                 ring.server.clone_from(&shown);
@@ -228,8 +261,12 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
             let Ok(descriptor) = server.process.import(file) else { continue };
             let Ok(reader) = Reader::options().open_fd(&descriptor) else { continue };
             found.push(ListedRing {
-                writer: Some((server.process.pid(), Some(true))).filter(|(pid, _)| *pid != 0),
-                program_name: Some(server.process.program().to_owned()),
+                writer: Some(Writer {
+                    pid: server.process.pid(),
+                    alive: Some(true),
+                    program: Some(server.process.program().to_owned()),
+                })
+                .filter(|writer| writer.pid != 0),
                 file_bytes: std::fs::File::from(descriptor).metadata().map_or(0, |found| found.len()),
                 history: History::read(&reader, true),
                 server: shown.clone(),
@@ -255,41 +292,22 @@ fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
              not shown",
             server.described()
         );
-        let rings = found
-            .iter_mut()
-            .filter(|ring| ring.server.is_none() && ring.writer.is_some_and(|(pid, _)| Some(pid) == server.pid()));
-        rings.for_each(|ring| ring.server = Some((server.object(), server.in_words())));
+        let rings = found.iter_mut().filter(|ring| {
+            ring.server.is_none() && ring.writer.as_ref().is_some_and(|it| Some(it.pid) == server.pid())
+        });
+        rings.for_each(|ring| ring.server = Some(server.row()));
     }
-}
-
-fn object(found: &ListedRing) -> Value {
-    let mut object = json!({
-        "name": found.name, "instance_of": instance_of(&found.name),
-        "file": found.file.as_ref().map(|file| file.to_string_lossy()),
-        "removed_from": found.removed_from.as_ref().map(|path| path.to_string_lossy()),
-        "state": json_name(found.state), "content_type": { "code": found.content_type, "name": found.content_name },
-        "writer": found.writer.map(|(pid, alive)| json!({
-            "pid": pid, "alive": alive, "program": found.program_name,
-        })),
-        "recorded": found.recorded, "file_bytes": found.file_bytes,
-        "shards": (found.shards > 0).then_some(found.shards), "shards_not_made": found.shards_not_made,
-        "orphaned": found.is_orphaned, "events_per_s": found.history.per_second, "fill": found.history.fill,
-        "history_seconds": found.history.seconds, "history_seconds_when_full": found.history.seconds_when_full,
-        "server": found.server.as_ref().map(|(object, _)| object),
-    });
-    add_end(&mut object, found.end);
-    object
 }
 
 fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let mut rows: Vec<[String; HEADS.len()]> = found
         .iter()
         .map(|found| {
-            let instance = instance_of(&found.name).map(|of| format!("instance of {}", one_line(of)));
+            let instance = found.instance_of.as_ref().map(|of| format!("instance of {}", one_line(of)));
             let shards = match found.shards {
                 _ if found.is_orphaned => Some("orphaned shard".to_owned()),
-                0 | 1 => None,
-                shards => Some(format!("{shards} shards")),
+                None | Some(0 | 1) => None,
+                Some(shards) => Some(format!("{shards} shards")),
             };
             let removed = found.removed_from.as_ref().map(|_| "file removed".to_owned());
             let not_made = Some(found.shards_not_made).filter(|count| *count > 0);
@@ -297,23 +315,23 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
             let more: Vec<String> = instance.into_iter().chain(removed).chain(shards).chain(not_made).collect();
             let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
             let name = one_line(&found.name) + &more;
-            let by = match found.writer {
-                None => "–".to_owned(),
-                Some((pid, _)) => {
-                    let program = found.program_name.as_deref().unwrap_or_default();
-                    one_line(format!("{program} {pid}").trim())
-                }
-            };
+            let by = found.writer.as_ref().map_or_else(
+                || "–".to_owned(),
+                |writer| {
+                    let program = writer.program.as_deref().unwrap_or_default();
+                    one_line(format!("{program} {}", writer.pid).trim())
+                },
+            );
             let History { seconds, per_second, fill, .. } = found.history;
             let rate = if per_second > 0.0 { format!("{}/s", grouped(per_second as u64)) } else { "–".to_owned() };
             let past = match seconds {
                 0.0 => "–".to_owned(),
                 seconds => format!("{} ({:.0} %)", duration(Duration::from_secs_f64(seconds)), fill * 100.0),
             };
-            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |(_, words)| one_line(words));
+            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |server| one_line(&server.words));
             let (recorded, bytes) = (grouped(found.recorded), bytes(found.file_bytes));
             let state = short_word(found.state).1.to_owned();
-            [name, one_line(&found.content_name), by, state, recorded, bytes, rate, past, server]
+            [name, one_line(&found.content_type.name), by, state, recorded, bytes, rate, past, server]
         })
         .collect();
     rows.insert(0, HEADS.map(str::to_owned));

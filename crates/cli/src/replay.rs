@@ -3,6 +3,7 @@
 use super::blocks::input::{Input, InputArgs};
 use super::exit::Exit;
 use super::interrupt::Interrupt;
+use super::output::json_line;
 use crate::text::format::{counted, events};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;
@@ -10,9 +11,9 @@ use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::PayloadRead;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring_exec::{ExecEvents, NextEvent, Replay};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 /// The longest time between two looks at Ctrl-C.
@@ -69,25 +70,22 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let mut events_read = input.events(args.input.name())?;
     let recorder = recorder(args, &input, &events_read)?;
     let interrupt = Interrupt::listen()?;
-    let mut done = Done::default();
+    let ring = recorder.path().map(|path| path.display().to_string());
+    let mut done = Done { ring, ..Done::default() };
     let began = Instant::now();
     while play(args.rate, &mut events_read, end, &recorder, &interrupt, &mut done) && args.again {
         events_read = input.events(args.input.name())?;
     }
-    let seconds = began.elapsed().as_secs_f64();
+    done.seconds = began.elapsed().as_secs_f64();
     if done.left_out > 0 {
         let text = format!("{} had no payload in the file, and are left out", events(done.left_out));
         report_problem(args.json, &text);
     }
     if args.json {
-        let object = json!({
-            "ring": recorder.path().map(|path| path.display().to_string()), "recorded": done.recorded,
-            "left_out": done.left_out, "gaps": done.gaps, "rounds": done.rounds, "seconds": seconds,
-        });
-        writeln!(anstream::stdout(), "{object}")?;
+        json_line(&mut anstream::stdout(), &done)?;
     } else {
         let rounds = counted(done.rounds, "round", "rounds");
-        anstream::eprintln!("{DIM}{} in {rounds}, {seconds:.1} s{DIM:#}", events(done.recorded));
+        anstream::eprintln!("{DIM}{} in {rounds}, {:.1} s{DIM:#}", events(done.recorded), done.seconds);
     }
     Ok(input.report(&args.input.names, events_read.problems()))
 }
@@ -118,13 +116,16 @@ fn recorder(args: &ReplayArgs, input: &Input, events: &ExecEvents) -> anyhow::Re
     Ok(builder.build()?)
 }
 
-/// The counts of a replay.
-#[derive(Default)]
-struct Done {
+/// What `replay --json` prints.
+#[derive(Default, Serialize, JsonSchema)]
+pub(super) struct Done {
+    ring: Option<String>,
     recorded: u64,
+    /// Events that had no payload in the file.
     left_out: u64,
     gaps: u64,
     rounds: u64,
+    seconds: f64,
 }
 
 /// Replays the events once. Returns false if the user has ended it.

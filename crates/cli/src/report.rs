@@ -2,7 +2,7 @@
 
 use super::diff::parse_rate;
 use super::exit::{Exit, Failure};
-use super::output;
+use super::output::{self, json_line};
 use crate::args::saved::PartArgs;
 use crate::input::measured::captures;
 use crate::input::saved::{Saved, output_stem, stdout_twice};
@@ -15,7 +15,9 @@ use eventring_capture::{CaptureError, ReadFiles};
 use eventring_export::{ExportOptions, Names, View};
 use eventring_report::changes::{Basis, ComparisonReport, ReportSide};
 use eventring_report::page;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -74,6 +76,24 @@ struct ReadCapture {
     filtered: u64,
     problems: Vec<String>,
     payload_losses: Vec<PayloadLosses>,
+}
+
+/// What `report --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reported<'a> {
+    file: Cow<'a, str>,
+    bytes: usize,
+    captures: Vec<ReportedCapture<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ReportedCapture<'a> {
+    files: Vec<Cow<'a, str>>,
+    lost: u64,
+    overwritten_before: u64,
+    filtered: u64,
+    lost_payloads: u64,
+    problems: &'a [String],
 }
 
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
@@ -221,24 +241,22 @@ fn two(args: &ReportArgs, paths: [&Path; 2], [a, b]: [&Saved; 2]) -> anyhow::Res
 }
 
 /// Says where the page is, and what the captures have lost.
-fn tell(args: &ReportArgs, output: &Path, sides: &[Vec<PathBuf>], page: &ReportPage) -> anyhow::Result<()> {
+fn tell<'a>(args: &ReportArgs, output: &Path, sides: &'a [Vec<PathBuf>], page: &'a ReportPage) -> anyhow::Result<()> {
     if args.json {
-        let captures: Vec<Value> = page
-            .captures
-            .iter()
-            .zip(sides)
-            .map(|(capture, names)| {
-                let files: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
-                let MissingEvents { lost, overwritten_before, payloads } = capture.missing;
-                json!({
-                    "files": files, "lost": lost.saturating_add(overwritten_before),
-                    "overwritten_before": overwritten_before, "filtered": capture.filtered, "lost_payloads": payloads, "problems": capture.problems,
-                })
-            })
-            .collect();
-        let object = json!({ "file": output.to_string_lossy(), "bytes": page.html.len(), "captures": captures });
-        writeln!(anstream::stdout(), "{object}")?;
-        return Ok(());
+        let of_capture = |(capture, names): (&'a ReadCapture, &'a Vec<PathBuf>)| {
+            let MissingEvents { lost, overwritten_before, payloads } = capture.missing;
+            ReportedCapture {
+                files: names.iter().map(|name| name.to_string_lossy()).collect(),
+                lost: lost.saturating_add(overwritten_before),
+                overwritten_before,
+                filtered: capture.filtered,
+                lost_payloads: payloads,
+                problems: &capture.problems,
+            }
+        };
+        let captures = page.captures.iter().zip(sides).map(of_capture).collect();
+        let reported = Reported { file: output.to_string_lossy(), bytes: page.html.len(), captures };
+        return Ok(json_line(&mut anstream::stdout(), &reported)?);
     }
     let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
     anstream::eprintln!("a page of {} bytes written to {to}", grouped(page.html.len() as u64));

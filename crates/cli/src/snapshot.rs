@@ -9,10 +9,12 @@ use crate::text::paint::{DIM, WARNING};
 use eventring::now::{NowReader, now_path, remove_dead_tables, save_tables};
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring_capture::{OutputKind, ReadFiles};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 /// Save the events that are in a ring now as a compressed file that every reader of rings can open
@@ -93,8 +95,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         );
     }
     if args.json {
-        let mut out = anstream::stdout();
-        writeln!(out, "{}", object(&output, &summary))?;
+        output::json_line(&mut anstream::stdout(), &Saved::new(&output, &summary))?;
     } else {
         report(&output, &summary);
     }
@@ -169,13 +170,42 @@ fn save_beside(
     })
 }
 
-fn object(output: &Path, summary: &SnapshotSummary) -> serde_json::Value {
-    json!({
-        "file": output.to_string_lossy(), "events": summary.events, "lost": summary.lost,
-        "expired": summary.expired, "being_written": summary.being_written, "first_seqno": summary.first_seqno,
-        "last_seqno": summary.last_seqno, "payload_bytes": summary.payload_bytes,
-        "image_bytes": summary.image_bytes, "snapshot_bytes": summary.snapshot_bytes,
-    })
+/// What `snapshot --json` prints. The tables of the present are in a second file, with `.now` after the name.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Saved<'a> {
+    file: Cow<'a, str>,
+    events: u64,
+    /// Of the range, those that are not in the snapshot.
+    lost: u64,
+    /// Those of `lost` that have lost their payload only.
+    expired: u64,
+    /// Those of `lost` that were still being written.
+    being_written: u64,
+    first_seqno: u64,
+    last_seqno: u64,
+    payload_bytes: u64,
+    image_bytes: u64,
+    snapshot_bytes: u64,
+}
+
+impl<'a> Saved<'a> {
+    fn new(output: &'a Path, summary: &SnapshotSummary) -> Self {
+        let SnapshotSummary { events, lost, expired, being_written, first_seqno, last_seqno, .. } = *summary;
+        let SnapshotSummary { payload_bytes, image_bytes, snapshot_bytes, .. } = *summary;
+        let file = output.to_string_lossy();
+        Self {
+            file,
+            events,
+            lost,
+            expired,
+            being_written,
+            first_seqno,
+            last_seqno,
+            payload_bytes,
+            image_bytes,
+            snapshot_bytes,
+        }
+    }
 }
 
 fn report(output: &Path, summary: &SnapshotSummary) {

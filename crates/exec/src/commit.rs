@@ -2,6 +2,8 @@
 
 use crate::{Block, Found};
 use eventring::schema::exec::{BlockTag, Bytes32};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +15,8 @@ const NUMBERS_MAX: usize = 1024;
 const PROPOSALS_MAX: usize = 64;
 
 /// How far a proposed block has come. A block may skip states: a node that lags behind consensus records no vote.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum CommitState {
     /// It has been executed.
     Proposed,

@@ -21,7 +21,7 @@
 //! | `blocks/`, `pending` | blocks of a ring or a file, and their last states |
 //! | `history/` | files of the published system: EVCAP_01, archives of blocks |
 //! | `replay` | recorded events, recorded once more: a node's stand-in |
-//! | `json`, `summary` | a block as JSON, and the figures of many |
+//! | `json/`, `summary` | a block as JSON, and the figures of many |
 //! | `alloy/` | blocks as types of the alloy crates; with the feature `alloy` |
 
 #![forbid(unsafe_code)]
@@ -62,7 +62,7 @@ pub use replay::Replay;
 pub use source::{EventPayload, ExecEvents, NextEvent, is_stored, stored_events};
 #[cfg(feature = "stream")]
 pub use stream::BlockStream;
-pub use summary::ChainSummary;
+pub use summary::{ChainFigures, ChainSummary};
 pub use values::{
     AccessListEntry, AccountAccess, Block, CallFrame, Log, Outcome, PROBLEMS_MAX, Receipt, StorageAccess, Txn, TxnStart,
 };

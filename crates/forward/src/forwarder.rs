@@ -10,6 +10,8 @@ use eventring_capture::batches::{
     Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, host_name, name_of,
 };
 use eventring_capture::{BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, EndReason, NextRing};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -84,7 +86,7 @@ impl ForwardOptions {
 }
 
 /// The state of a forwarder.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ForwardProgress {
     /// Batches that the broker has stored.
@@ -105,6 +107,7 @@ pub struct ForwardProgress {
     /// events of this ring, or the broker had lost some.
     pub restarts: u64,
     /// The problem because of which a batch waits at this moment, if one does.
+    #[serde(skip)]
     pub problem: Option<String>,
 }
 

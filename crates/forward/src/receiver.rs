@@ -5,6 +5,8 @@ use super::subject::{check_subject, filter_of};
 use eventring_capture::batches::read_batch;
 use eventring_capture::received::{Added, ReceivedCapture, ReceivedOptions};
 use eventring_capture::{CaptureError, CaptureFile, CaptureStats, RotationOptions};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::hash::Hasher as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -110,7 +112,7 @@ pub struct ReceiveProgress {
 }
 
 /// A subject with messages that a [`Receiver`] has left out. Its text is as it was sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The subject.

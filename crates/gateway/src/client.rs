@@ -2,11 +2,11 @@
 
 use crate::hub::{At, Hub, Seat, room};
 use crate::line::{Line, PIECE_BYTES, REQUEST_BYTES_MAX};
-use crate::messages::{NO_ID, failure, notification, success};
+use crate::messages::{Lost, NO_ID, failure, notification, success};
 use crate::params::Params;
 use crate::subscription::Subscription;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -108,7 +108,7 @@ impl Client {
             At::Lost(lost) => {
                 subscription.pass(lost);
                 hub.lose(lost);
-                self.line.send(notification(subscription.id, &json!({ "lost": lost })), None)?;
+                self.line.send(notification(subscription.id, &Lost { lost }), None)?;
                 return Ok(false);
             }
             At::News(news) => news,
@@ -121,10 +121,10 @@ impl Client {
         let room = room(hub, if len > PIECE_BYTES { len } else { 0 });
         if room.is_none() {
             hub.lose(1);
-            self.line.send(notification(subscription.id, &json!({ "lost": 1 })), None)?;
+            self.line.send(notification(subscription.id, &Lost { lost: 1 }), None)?;
             return Ok(false);
         }
-        self.line.send(notification(subscription.id, &message.render()), room)?;
+        self.line.send(notification(subscription.id, &message), room)?;
         Ok(false)
     }
 
@@ -145,7 +145,7 @@ impl Client {
                 let before = self.subscriptions.len();
                 let ended = params[0].as_str().unwrap_or_default();
                 self.subscriptions.retain(|subscription| format!("{:#x}", subscription.id) != ended);
-                success(id, &(self.subscriptions.len() < before).into())
+                success(id, &(self.subscriptions.len() < before))
             }
             Some(other) => {
                 let why = format!("there is no method {other}; there are eth_subscribe and eth_unsubscribe");
@@ -178,7 +178,7 @@ impl Client {
             Err(why) => return self.line.send(failure(id, -32602, &why), None),
         };
         self.next_id += 1;
-        self.line.send(success(id, &format!("{:#x}", subscription.id).into()), None)?;
+        self.line.send(success(id, &format!("{:#x}", subscription.id)), None)?;
         if let Some(gap) = gap {
             self.line.send(notification(subscription.id, &gap), None)?;
         }

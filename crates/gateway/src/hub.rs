@@ -1,9 +1,8 @@
 //! What was told lately, and what all connections share.
 
-use crate::news::{News, Standings, Told, gap_in};
+use crate::news::{Gap, News, Standings, Told, gap_in};
 use eventring_exec::{Problem, Update};
 use mio::Waker;
-use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -85,7 +84,7 @@ impl Hub {
     /// Passes on that something is wrong outside of any block.
     pub(crate) fn problem(&self, problem: &Problem) {
         let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
-        history.push(News::Gap(json!({ "gap": eventring_exec::json::problem(problem) })));
+        history.push(News::Gap(Gap::outside(problem)));
         self.end.store(history.end(), Ordering::Release);
         drop(history);
         self.wake();

@@ -36,6 +36,8 @@ use hub::Hub;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
@@ -61,7 +63,7 @@ pub struct Gateway {
 }
 
 /// What a gateway has done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct GatewayStats {
     /// The clients that came.
     pub clients: u64,

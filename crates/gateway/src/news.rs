@@ -1,9 +1,9 @@
 //! What clients can be told, and what they may have been told of a block before.
 
-use crate::render;
+use crate::render::Number;
 use eventring::schema::exec::BlockTag;
 use eventring_exec::{Block, CommitState, Outcome, Problem, Update, json};
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
 use std::collections::{HashMap, VecDeque};
 
 /// The number of blocks of which it is remembered what was told.
@@ -15,7 +15,7 @@ pub(crate) enum News {
     /// A block has come to another state.
     State(Told),
     /// Events are missing.
-    Gap(Value),
+    Gap(Gap),
 }
 
 /// A block that has come to another state, and what was told of it before.
@@ -88,7 +88,7 @@ impl Standings {
 }
 
 /// Returns the gap that is in a block. A block that was rejected is not complete, but that alone is no gap.
-pub(crate) fn gap_in(block: &Block) -> Option<Value> {
+pub(crate) fn gap_in(block: &Block) -> Option<Gap> {
     if block.is_complete {
         return None;
     }
@@ -98,10 +98,32 @@ pub(crate) fn gap_in(block: &Block) -> Option<Value> {
         problem => is_executed && !problem.is_harmless(),
     };
     let problem = block.problems.iter().find(is_loss)?;
-    let mut gap = json::problem(problem);
-    if let Value::Object(fields) = &mut gap {
-        fields.insert("blockNumber".into(), render::number(block.number()));
-        fields.insert("blockId".into(), block.tag().id.to_string().into());
+    Some(Gap {
+        block_number: Some(Number(block.number())),
+        block_id: Some(block.tag().id.to_string()),
+        ..Gap::outside(problem)
+    })
+}
+
+/// Missing events, as clients are told of them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Gap {
+    #[serde(flatten, serialize_with = "as_json")]
+    problem: Problem,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_number: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_id: Option<String>,
+}
+
+fn as_json<S: Serializer>(problem: &Problem, serializer: S) -> Result<S::Ok, S::Error> {
+    json::problem(problem).serialize(serializer)
+}
+
+impl Gap {
+    /// Returns a gap outside of any block.
+    pub(crate) fn outside(problem: &Problem) -> Self {
+        Self { problem: *problem, block_number: None, block_id: None }
     }
-    Some(json!({ "gap": gap }))
 }

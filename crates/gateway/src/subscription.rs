@@ -1,10 +1,10 @@
 //! What a subscription tells, one message after the other, as the client takes them.
 
-use crate::news::{News, Told};
+use crate::news::{Gap, News, Told};
 use crate::params::{Kind, Params, Place};
-use crate::render;
+use crate::render::{self, Header, Number};
 use eventring_exec::{Block, CommitState, Log, Txn};
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
 use std::sync::Arc;
 
 /// A subscription of a client: a place in the history, and nothing that grows.
@@ -25,7 +25,7 @@ pub(crate) struct Subscription {
 /// One message of a subscription.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message<'n> {
-    Gap(&'n Value),
+    Gap(&'n Gap),
     Header(&'n Block, Option<CommitState>),
     Log { block: &'n Block, txn: &'n Txn, log: &'n Log, state: Option<CommitState>, is_removed: bool },
 }
@@ -38,12 +38,32 @@ impl Message<'_> {
             Self::Log { log, .. } => log.data.len().saturating_mul(2),
         }
     }
+}
 
-    pub(crate) fn render(&self) -> Value {
+/// What a subscription is told of missing events.
+#[derive(Serialize)]
+pub(crate) struct Missing<T> {
+    gap: T,
+}
+
+/// What a subscription is told if it cannot go on where it wants to.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NotRemembered {
+    reason: &'static str,
+    resume_from: Number,
+    /// The number of the first block that is remembered.
+    oldest: Option<Number>,
+}
+
+impl Serialize for Message<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
-            Self::Gap(gap) => gap.clone(),
-            Self::Header(block, state) => render::header(block, state),
-            Self::Log { block, txn, log, state, is_removed } => render::log(block, txn, log, state, is_removed),
+            Self::Gap(gap) => Missing { gap }.serialize(serializer),
+            Self::Header(block, state) => Header::new(block, state).serialize(serializer),
+            Self::Log { block, txn, log, state, is_removed } => {
+                render::Log::new(block, txn, log, state, is_removed).serialize(serializer)
+            }
         }
     }
 }
@@ -60,7 +80,11 @@ impl Subscription {
 
     /// Goes on after the last thing that the client has seen, if it has said so. If that is not remembered, begins with
     /// the first thing that is, and returns what to say about it.
-    pub(crate) fn resume(&mut self, first: u64, history: &[Arc<News>]) -> Result<Option<Value>, String> {
+    pub(crate) fn resume(
+        &mut self,
+        first: u64,
+        history: &[Arc<News>],
+    ) -> Result<Option<Missing<NotRemembered>>, String> {
         let Some(place) = self.params.resume_from.take() else { return Ok(None) };
         // What the client has seen before that is not known, so whatever was told is taken back.
         self.since = 0;
@@ -99,11 +123,11 @@ impl Subscription {
         }
         self.next = first;
         let oldest = history.iter().find_map(|news| match &**news {
-            News::State(told) => Some(render::number(told.update.tag.block_number)),
+            News::State(told) => Some(Number(told.update.tag.block_number)),
             News::Gap(_) => None,
         });
         let reason = "the block of resume_from is not remembered: what follows it may be missing";
-        Ok(Some(json!({ "gap": { "reason": reason, "resumeFrom": render::number(place.number), "oldest": oldest } })))
+        Ok(Some(Missing { gap: NotRemembered { reason, resume_from: Number(place.number), oldest } }))
     }
 
     /// Goes past news, some of which may have been told.

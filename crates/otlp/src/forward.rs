@@ -9,6 +9,8 @@ use eventring::reader::{Reader, RingSet, RingState, SetRing};
 use eventring::recorder::Clock;
 use eventring_capture::NextRing;
 use eventring_live::{Live, LiveOptions, LiveProgress};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -55,7 +57,7 @@ impl OtlpOptions {
 }
 
 /// The counts of a forwarding.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct OtlpSummary {
     /// Spans that the collector has taken.
@@ -86,6 +88,7 @@ pub struct OtlpSummary {
     /// Bytes of the bodies of all requests, compressed.
     pub bytes: u64,
     /// The reason why a part of a ring's file could not be read, if that happened.
+    #[serde(skip)]
     pub unreadable: Option<String>,
     /// The last problem with the collector.
     pub last_error: Option<String>,

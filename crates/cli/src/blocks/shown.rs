@@ -54,12 +54,12 @@ impl<'a> Shown<'a> {
         let id =
             if self.part.is_asked_for { format!("{}:{}", block.tag().id, block.start_seqno) } else { String::new() };
         if self.is_json {
-            let mut object = json::block(block, Some(state));
-            if is_part && let Some(all) = object["transactions"].as_array_mut() {
+            let mut shown = json::block(block, Some(state));
+            if is_part {
                 let mut wanted = wanted.iter();
-                all.retain(|_| wanted.next() == Some(&true));
+                shown.transactions.retain(|_| wanted.next() == Some(&true));
             }
-            let line = format!("{object}\n");
+            let line = serde_json::to_string(&shown)? + "\n";
             if self.takes(line.len(), &id, block) {
                 out.write_all(line.as_bytes())?;
             }

@@ -6,7 +6,8 @@ use crate::text::format::{counted, grouped, one_line};
 use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::text::table::NumberTable;
 use eventring_export::numbers::signed;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// The instructions of a span that is not exact may differ from its budget by one in so many: 10 %.
@@ -17,9 +18,11 @@ pub(super) const FILTERED: &str = "the capture was filtered or sampled, so it ha
                                    without --where, --span and --sample";
 
 /// The result for one number of the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum BudgetResult {
     /// The number is within the tolerance.
+    #[serde(rename = "ok")]
     Kept,
     /// The number is larger than budget and tolerance.
     Exceeded,
@@ -28,6 +31,7 @@ pub(super) enum BudgetResult {
     /// The capture does not have the span.
     Missing,
     /// The capture has the span, but not the number.
+    #[serde(rename = "not counted")]
     NotCounted,
     /// Events were left out, lost or overwritten, or some spans of this name were not counted, so the number says
     /// nothing.
@@ -189,16 +193,38 @@ pub(super) fn write(
     }
 }
 
-/// Returns `{"failed": BOOL, "budgets": [{"span", "measure", "budget", "found", "change", "tolerance", "result",
-/// "failed"}]}`.
-pub(super) fn to_json(rows: &[CheckedBudget<'_>]) -> Value {
-    let row = |row: &CheckedBudget<'_>| {
-        json!({
-            "span": row.span, "measure": row.measure(), "budget": row.budget.map(|budget| budget.number), "found": row.found,
-            "change": row.change().and_then(|change| i64::try_from(change).ok()),
-            "tolerance": row.budget.map(|budget| budget.tolerance.to_string()), "result": row.result.name(),
-            "failed": row.has_failed,
-        })
-    };
-    json!({ "failed": rows.iter().any(|row| row.has_failed), "budgets": rows.iter().map(row).collect::<Vec<Value>>() })
+/// What `budget check --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CheckedBudgets<'b> {
+    failed: bool,
+    budgets: Vec<CheckedRow<'b>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CheckedRow<'b> {
+    span: &'b str,
+    /// Null, as `budget`, if the file does not have the span.
+    measure: Option<&'static str>,
+    budget: Option<u64>,
+    found: Option<u64>,
+    change: Option<i64>,
+    tolerance: Option<String>,
+    result: BudgetResult,
+    failed: bool,
+}
+
+impl<'b> CheckedBudgets<'b> {
+    pub(super) fn new(rows: &[CheckedBudget<'b>]) -> Self {
+        let row = |row: &CheckedBudget<'b>| CheckedRow {
+            span: row.span,
+            measure: row.measure(),
+            budget: row.budget.map(|budget| budget.number),
+            found: row.found,
+            change: row.change().and_then(|change| i64::try_from(change).ok()),
+            tolerance: row.budget.map(|budget| budget.tolerance.to_string()),
+            result: row.result,
+            failed: row.has_failed,
+        };
+        Self { failed: rows.iter().any(|row| row.has_failed), budgets: rows.iter().map(row).collect() }
+    }
 }

@@ -15,12 +15,13 @@ use crate::args::limit::LimitArgs;
 use crate::input::measured::Measured;
 use crate::text::format::{counted, one_line};
 use crate::text::paint::WARNING;
+pub(super) use check::CheckedBudgets;
 use check::{BudgetResult, CheckedBudget};
 use eventring_ask::command_line;
 use eventring_export::full_name;
 use eventring_report::compare::{Comparison, Measure, SpanFigures};
 use file::BudgetFile;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -131,7 +132,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
         (true, true) => return Err(crate::input::saved::stdout_twice().into()),
         (true, false) => {
             let id = |row: &Value| [&row["span"], &row["measure"]].map(|it| it.as_str().unwrap_or_default()).join(" ");
-            args.limit.write_whole(&mut anstream::stdout(), &check::to_json(&checked), "budgets", id)?;
+            args.limit.write_whole(&mut anstream::stdout(), &CheckedBudgets::new(&checked), "budgets", id)?;
         }
         (false, true) => check::write(&mut anstream::stderr(), &checked, &captured, None)?,
         (false, false) => {
@@ -269,7 +270,8 @@ impl BudgetInput {
         let Some(path) = &self.bmf else { return Ok(()) };
         let of_span = |figures: &SpanFigures| -> Map<String, Value> {
             let valued = Measure::ALL.into_iter().filter_map(|measure| Some((measure, figures.get(measure)?)));
-            valued.map(|(measure, value)| (measure.key().to_owned(), json!({ "value": value }))).collect()
+            let object = |value: u64| Map::from_iter([("value".to_owned(), value.into())]).into();
+            valued.map(|(measure, value)| (measure.key().to_owned(), object(value))).collect()
         };
         let all: Map<String, Value> =
             figures.iter().map(|(name, figures)| (name.clone(), of_span(figures).into())).collect();

@@ -16,7 +16,8 @@ use crate::input::reading::spinner;
 use crate::input::saved::stdout_twice;
 use crate::input::wished::Enabled;
 use crate::interrupt::Interrupt;
-use crate::output::{self, capture_result};
+use crate::output::capture_result::Captured;
+use crate::output::{self, capture_result, json_line};
 use crate::text::losses::{MissingEvents, report_problem};
 use crate::text::paint::WARNING;
 use eventring::reader::{ReaderError, ReaderErrorKind};
@@ -24,14 +25,16 @@ use eventring_capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureRow, CaptureSummary, EndReason, OutputKind,
     capture_rings, capture_rings_to,
 };
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use triggers::TriggerArgs;
+pub(super) use triggers::Watched;
 
 /// Save what rings hold and go on to record, until their programs end
 ///
@@ -137,6 +140,15 @@ impl Args {
     }
 }
 
+/// What `capture --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CaptureAnswer<'a> {
+    #[serde(flatten)]
+    capture: Captured<'a>,
+    /// The signal that has killed the program after `--`.
+    signal: Option<i32>,
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if !args.triggers.conditions.is_empty() {
         if args.filter.is_any() {
@@ -183,12 +195,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut rings = rings.into_inner();
     let is_of_now = args.now && summary.reason == EndReason::Duration;
     if args.json {
-        let mut object = capture_result::object(&summary, &rings.missing());
+        let missing = rings.missing();
+        let mut capture = Captured::new(&summary, &missing);
         if is_of_now {
-            object["reason"] = json!("now");
+            capture.reason = "now";
         }
-        object["signal"] = json!(rings.program.as_mut().and_then(Program::signal));
-        writeln!(anstream::stdout(), "{object}")?;
+        let signal = rings.program.as_mut().and_then(Program::signal);
+        json_line(&mut anstream::stdout(), &CaptureAnswer { capture, signal })?;
     } else {
         let instead = is_of_now.then_some("what was recorded until now");
         capture_result::print(&summary, instead, rings.program.as_mut(), &output);

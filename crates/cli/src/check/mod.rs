@@ -9,7 +9,8 @@ use super::exit::Exit;
 use crate::args::amounts::parse_duration;
 use crate::input::history::{History, now_epoch_nanos};
 use crate::input::process;
-use crate::input::state::end_in_words;
+use crate::input::state::{StateWord, end_in_words};
+use crate::output::json_line;
 use crate::text::format::{TimeFormat, counted, duration, one_line};
 use crate::text::paint::{DIM, GOOD, WARNING};
 use anstyle::Style;
@@ -19,7 +20,8 @@ use eventring_ask::command_line;
 use eventring_capture::foreign::MappedFile;
 use left_out::LeftOut;
 use rings::CheckedRing;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -62,6 +64,33 @@ struct Answer {
     problems: Vec<String>,
 }
 
+/// What `check --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Checked<'a> {
+    recording: bool,
+    /// A time, in UTC.
+    since: Option<String>,
+    last_event: Option<String>,
+    /// Sentences.
+    left_out: &'a [String],
+    past_seconds: Option<f64>,
+    problems: &'a [String],
+    rings: Vec<RingRow<'a>>,
+    /// Processes in words.
+    readers: &'a [String],
+    directory: &'a Allowed,
+    core_files: &'a Allowed,
+    perf: &'a Allowed,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RingRow<'a> {
+    name: &'a str,
+    #[serde(with = "StateWord")]
+    state: RingState,
+    pid: Option<u32>,
+}
+
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let mut answer = Answer::default();
     let pid = match args.name.to_str().and_then(|name| name.strip_prefix("pid:")).filter(|pid| !pid.contains('/')) {
@@ -99,7 +128,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let allowed = [directory, system::core_files(process, &answer.rings), system::perf()];
     let mut out = anstream::stdout().lock();
     if args.json {
-        writeln!(out, "{}", answer.object(&allowed))?;
+        json_line(&mut out, &answer.checked(&allowed))?;
     } else {
         answer.write(&mut out, &args.name.display().to_string(), &allowed, &time)?;
     }
@@ -173,23 +202,22 @@ impl Answer {
         }
     }
 
-    fn object(&self, allowed: &[Allowed; 3]) -> Value {
-        let time = |nanos: Option<u64>| {
-            nanos.and_then(|nanos| jiff::Timestamp::from_nanosecond(nanos.into()).ok()).map(|time| time.to_string())
-        };
-        let [directory, core_files, perf] =
-            allowed.each_ref().map(|it| json!({ "allowed": it.is_allowed, "text": it.text }));
-        let ring = |ring: &CheckedRing| {
-            let state = crate::input::state::json_name(ring.reader.state());
-            json!({ "name": ring.name, "state": state, "pid": ring.writer })
-        };
-        json!({
-            "recording": self.is_recording, "since": time(self.since_epoch_nanos),
-            "last_event": time(self.last_event_epoch_nanos), "left_out": self.left_out,
-            "past_seconds": self.past.as_ref().map(|(seconds, _)| seconds), "problems": self.problems,
-            "rings": self.rings.iter().map(ring).collect::<Vec<_>>(), "readers": self.readers,
-            "directory": directory, "core_files": core_files, "perf": perf,
-        })
+    fn checked<'a>(&'a self, [directory, core_files, perf]: &'a [Allowed; 3]) -> Checked<'a> {
+        let time = |nanos: u64| Some(jiff::Timestamp::from_nanosecond(nanos.into()).ok()?.to_string());
+        let ring = |ring: &'a CheckedRing| RingRow { name: &ring.name, state: ring.reader.state(), pid: ring.writer };
+        Checked {
+            recording: self.is_recording,
+            since: self.since_epoch_nanos.and_then(time),
+            last_event: self.last_event_epoch_nanos.and_then(time),
+            left_out: &self.left_out,
+            past_seconds: self.past.as_ref().map(|(seconds, _)| *seconds),
+            problems: &self.problems,
+            rings: self.rings.iter().map(ring).collect(),
+            readers: &self.readers,
+            directory,
+            core_files,
+            perf,
+        }
     }
 
     fn write(&self, out: &mut impl Write, name: &str, allowed: &[Allowed; 3], time: &TimeFormat) -> io::Result<()> {

@@ -6,11 +6,15 @@ use crate::text::format::bytes;
 use eventring::files::{RingDirectories, RingName, free_bytes};
 use eventring::shm::{self, check_ring_directory, huge_page_mounts};
 use rustix::process::geteuid;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// An answer, in words.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Allowed {
+    #[serde(rename = "allowed")]
     pub is_allowed: bool,
     pub text: String,
 }

@@ -2,10 +2,12 @@
 
 use super::{Target, described};
 use crate::exit::Exit;
+use crate::output::json_line;
 use crate::text::format::{TimeFormat, one_line};
 use crate::text::paint::DIM;
-use eventring::control::ProcessState;
-use serde_json::json;
+use eventring::control::{ClientWish, Domain, Process, ProcessState};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write as _;
 
 /// Show what a running program records, and who wants it
@@ -30,12 +32,7 @@ pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
                 programs.join(", ")
             ));
         };
-        let state = process.state()?;
-        let mut object = object(&state);
-        object["pid"] = Some(process.pid()).filter(|pid| *pid != 0).into();
-        object["user"] = process.user().into();
-        object["program"] = process.program().into();
-        writeln!(out, "{object}")?;
+        json_line(&mut out, &Levels::new(process, &process.state()?))?;
         return Ok(Exit::Done);
     }
     for process in &processes {
@@ -46,21 +43,60 @@ pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn object(state: &ProcessState) -> serde_json::Value {
-    let wishes = state.wishes.iter().map(|wish| {
-        json!({
-            "pid": (wish.pid != 0).then_some(wish.pid), "user": wish.user, "directive": wish.directive,
-            "until_epoch_nanos": wish.until_epoch_nanos,
-        })
-    });
-    let domains = state
-        .domains
-        .iter()
-        .map(|domain| json!({ "name": domain.name, "enabled": domain.is_enabled, "forbidden": domain.is_forbidden }));
-    json!({
-        "configured": state.configured, "effective": state.effective, "wishes": wishes.collect::<Vec<_>>(),
-        "domains": domains.collect::<Vec<_>>(),
-    })
+/// What `levels --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Levels<'a> {
+    /// What the program itself has set.
+    configured: &'a str,
+    /// What is in force.
+    effective: &'a str,
+    wishes: Vec<WishRow<'a>>,
+    domains: Vec<DomainRow<'a>>,
+    /// Null if it has none here.
+    pid: Option<u32>,
+    user: u32,
+    program: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct WishRow<'a> {
+    /// Null if it is of another namespace.
+    pid: Option<u32>,
+    user: u32,
+    directive: &'a str,
+    until_epoch_nanos: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DomainRow<'a> {
+    name: &'a str,
+    enabled: bool,
+    forbidden: bool,
+}
+
+impl<'a> Levels<'a> {
+    fn new(process: &'a Process, state: &'a ProcessState) -> Self {
+        let wish = |wish: &'a ClientWish| WishRow {
+            pid: Some(wish.pid).filter(|pid| *pid != 0),
+            user: wish.user,
+            directive: &wish.directive,
+            until_epoch_nanos: wish.until_epoch_nanos,
+        };
+        let domain = |domain: &'a Domain| DomainRow {
+            name: &domain.name,
+            enabled: domain.is_enabled,
+            forbidden: domain.is_forbidden,
+        };
+        Self {
+            configured: &state.configured,
+            effective: &state.effective,
+            wishes: state.wishes.iter().map(wish).collect(),
+            domains: state.domains.iter().map(domain).collect(),
+            pid: Some(process.pid()).filter(|pid| *pid != 0),
+            user: process.user(),
+            program: process.program(),
+        }
+    }
 }
 
 fn show(out: &mut impl std::io::Write, state: &ProcessState) -> std::io::Result<()> {

@@ -7,7 +7,8 @@ use super::exit::{Exit, Failure};
 use super::interrupt::RemovedBySignal;
 use super::open::{self, OpenArgs};
 use super::output;
-use crate::output::capture_result;
+use crate::output::capture_result::{self, Captured};
+use crate::output::json_line;
 use crate::text::format::{bytes, counted, one_line};
 use crate::text::losses::report_problem;
 use elf::CoreFile;
@@ -15,9 +16,10 @@ use eventring::reader::Reader;
 use eventring_capture::{CaptureFile, CaptureOptions, NextRing, OutputEntry, OutputKind, ReadFiles, capture_rings};
 use eventring_live::{Live, LiveOptions};
 use images::Images;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use signal_hook::low_level::signal_name;
-use std::io::Write as _;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +42,32 @@ pub(super) struct CoreArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// What `core --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Taken<'a> {
+    #[serde(flatten)]
+    capture: Captured<'a>,
+    crash: CrashRow<'a>,
+    /// The number of spans that were open.
+    open_spans: usize,
+    /// Paths of rings.
+    not_in_core: Vec<&'a String>,
+    /// True if the end of the core file is missing.
+    cut: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CrashRow<'a> {
+    pid: u32,
+    program: &'a str,
+    /// Null if the program ran on.
+    signal: Option<i32>,
+    signal_name: Option<&'static str>,
+    thread: Option<u32>,
+    thread_name: Option<&'a str>,
+    threads: usize,
 }
 
 pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
@@ -67,14 +95,16 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
     let crash = Crash::new(&core, &capture);
     if args.json {
         let live = Live::of_capture(&capture, None, &LiveOptions::new().windows([]).without_self_times())?;
-        let mut object = capture_result::object(&summary, &[]);
-        object["crash"] = crash.object();
-        object["open_spans"] = json!(live.state().open_spans().to_vec().len());
-        object["not_in_core"] = json!([&images.not_in_core[..], &images.cut_off[..]].concat());
-        object["cut"] = json!(core.cut_bytes > 0);
-        let problems = object["problems"].as_array_mut();
-        problems.into_iter().for_each(|problems| problems.extend(images.problems.iter().map(|it| json!(it))));
-        writeln!(anstream::stdout(), "{object}")?;
+        let mut capture = Captured::new(&summary, &[]);
+        capture.problems.extend(images.problems.iter().map(Cow::from));
+        let taken = Taken {
+            capture,
+            crash: crash.row(),
+            open_spans: live.state().open_spans().to_vec().len(),
+            not_in_core: images.not_in_core.iter().chain(&images.cut_off).collect(),
+            cut: core.cut_bytes > 0,
+        };
+        json_line(&mut anstream::stdout(), &taken)?;
     } else {
         anstream::eprintln!("{}", crash.in_words());
         capture_result::print(&summary, Some("what the core file holds"), None, &args.output);
@@ -177,12 +207,16 @@ impl<'a> Crash<'a> {
         format!("{} (process {}, {threads}): {ended}{thread}", notes.program, notes.pid)
     }
 
-    fn object(&self) -> Value {
+    fn row(&self) -> CrashRow<'_> {
         let notes = &self.core.notes;
-        json!({
-            "pid": notes.pid, "program": notes.program, "signal": Some(notes.signal).filter(|signal| *signal != 0),
-            "signal_name": signal_name(notes.signal), "thread": notes.threads.first(),
-            "thread_name": self.thread_name, "threads": notes.threads.len(),
-        })
+        CrashRow {
+            pid: notes.pid,
+            program: &notes.program,
+            signal: Some(notes.signal).filter(|signal| *signal != 0),
+            signal_name: signal_name(notes.signal),
+            thread: notes.threads.first().copied(),
+            thread_name: self.thread_name.as_deref(),
+            threads: notes.threads.len(),
+        }
     }
 }

@@ -8,7 +8,9 @@ mod receive;
 mod ring_room;
 mod rings;
 
-pub(super) use receive::{ReceiveArgs, run as run_receive};
+pub(super) use otlp::Sent;
+pub(super) use progress::Forwarded;
+pub(super) use receive::{ReceiveArgs, Received, run as run_receive};
 
 use crate::args::amounts::parse_duration;
 use crate::capture::filter::FilterArgs;

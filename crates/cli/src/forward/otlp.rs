@@ -8,6 +8,7 @@ use crate::input::advice;
 use crate::input::awaited::AwaitedRings;
 use crate::input::reading::spinner;
 use crate::interrupt::Interrupt;
+use crate::output::json_line;
 use crate::text::format::{counted, one_line};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
@@ -16,9 +17,9 @@ use eventring_capture::NextRing;
 use eventring_forward::host_name;
 use eventring_otlp::{OtlpEndpoint, OtlpError, OtlpOptions, OtlpSummary, forward_otlp};
 use percent_encoding::percent_decode_str;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cell::RefCell;
-use std::io::Write as _;
 use std::time::Duration;
 
 /// The options of a forwarding to an OpenTelemetry collector.
@@ -138,17 +139,17 @@ fn endpoint(args: &ForwardArgs) -> Result<OtlpEndpoint, Failure> {
     Ok(endpoint)
 }
 
+/// What `forward --json` prints of a collector.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Sent<'a> {
+    to: &'a str,
+    #[serde(flatten)]
+    summary: &'a OtlpSummary,
+}
+
 fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result<()> {
     if args.json {
-        let object = json!({
-            "to": to, "spans": summary.spans, "open_spans": summary.open_spans, "log_records": summary.log_records,
-            "lost": summary.lost, "overwritten_before": summary.overwritten_before,
-            "not_tracked": summary.not_tracked, "dropped_links": summary.dropped_links, "apart": summary.apart, "requests": summary.requests,
-            "retries": summary.retries, "rejected": summary.rejected, "unsent": summary.unsent,
-            "bytes": summary.bytes, "last_error": summary.last_error,
-        });
-        writeln!(anstream::stdout(), "{object}")?;
-        return Ok(());
+        return Ok(json_line(&mut anstream::stdout(), &Sent { to, summary })?);
     }
     anstream::eprintln!(
         "{} and {} sent to {}",

@@ -2,13 +2,14 @@
 
 use crate::capture::filter::report_filtered;
 use crate::input::reading::spinner;
+use crate::output::json_line;
 use crate::text::format::{bytes, counted, events, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring_forward::{ForwardProgress, ForwardSummary};
 use indicatif::ProgressBar;
-use serde_json::{Value, json};
-use std::io::Write as _;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -123,15 +124,13 @@ impl ForwardersProgress {
         let (all, before) = (sum(|sent| sent.events), sum(|sent| sent.overwritten_before));
         let lost = sum(|sent| sent.lost).saturating_sub(before);
         if is_json {
-            let whole = summaries.iter().map(|it| object(&it.sent, ("subject", &it.subject)));
-            let others = failed.iter().map(|(ring, sent)| object(sent, ("failed", ring)));
-            let rings: Vec<Value> = whole.chain(others).collect();
+            let whole =
+                summaries.iter().map(|it| ForwardedRing { sent: &it.sent, subject: Some(&it.subject), failed: None });
+            let others = failed.iter().map(|(ring, sent)| ForwardedRing { sent, subject: None, failed: Some(ring) });
             let mut total = ForwardProgress::default();
             each().for_each(|sent| total.add(sent));
-            let mut object = object(&total, ("stream", stream));
-            object["rings"] = rings.into();
-            writeln!(anstream::stdout(), "{object}")?;
-            return Ok(());
+            let forwarded = Forwarded { total, stream, rings: whole.chain(others).collect() };
+            return Ok(json_line(&mut anstream::stdout(), &forwarded)?);
         }
         let (batches, bytes) = (batches(sum(|sent| sent.batches)), bytes(sum(|sent| sent.bytes)));
         anstream::eprintln!("{} in {batches} ({bytes}) sent to the stream {stream}", events(all));
@@ -154,12 +153,23 @@ fn batches(count: u64) -> String {
     counted(count, "batch", "batches")
 }
 
-/// Returns the counts, and whose they are.
-fn object(sent: &ForwardProgress, (whose, name): (&str, &str)) -> Value {
-    json!({
-        "batches": sent.batches, "events": sent.events, "lost": sent.lost,
-        "overwritten_before": sent.overwritten_before, "filtered": sent.filtered, "bytes": sent.bytes,
-        "resent": sent.resent, "restarts": sent.restarts,
-        whose: name,
-    })
+/// What `forward --json` prints of a broker.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Forwarded<'a> {
+    #[serde(flatten)]
+    total: ForwardProgress,
+    stream: &'a str,
+    rings: Vec<ForwardedRing<'a>>,
+}
+
+/// What was sent of a ring.
+#[derive(Serialize, JsonSchema)]
+struct ForwardedRing<'a> {
+    #[serde(flatten)]
+    sent: &'a ForwardProgress,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    /// The name, instead of the subject, if the forwarding has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<&'a str>,
 }

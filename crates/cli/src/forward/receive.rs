@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::input::reading::spinner;
 use crate::interrupt::Interrupt;
 use crate::output::formats::{Format, export_files};
-use crate::output::{self, directory};
+use crate::output::{self, directory, json_line};
 use crate::text::format::{bytes, counted, events, one_line};
 use crate::text::losses::{MissingEvents, report_problem};
 use crate::text::paint::WARNING;
@@ -18,9 +18,10 @@ use eventring::reader::GapCause;
 use eventring_capture::secret::SecretAddress;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile, ReadFiles};
 use eventring_forward::{EventStream, ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -76,6 +77,31 @@ pub(crate) struct ReceiveArgs {
     /// Exit with code 16 if events were lost, messages were left out, or a ring of --rings was not made
     #[arg(long)]
     strict: bool,
+}
+
+/// What `receive --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Received<'a> {
+    file: Cow<'a, str>,
+    files: Vec<Cow<'a, str>>,
+    rings: usize,
+    batches: u64,
+    events: u64,
+    /// Events in files that were removed.
+    removed: u64,
+    lost: u64,
+    overwritten_before: u64,
+    given_up: u64,
+    filtered: u64,
+    /// Messages that were left out.
+    refused: u64,
+    /// The first of their subjects.
+    refusals: &'a [Refusal],
+    /// Rings of `--rings` that were not made.
+    rings_without_room: u64,
+    bytes: u64,
+    /// True if the programs of all received rings have ended, and the stream had nothing more.
+    have_all_ended: bool,
 }
 
 pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
@@ -146,19 +172,24 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
         })?;
     }
     if args.json {
-        let object = json!({
-            "file": args.output.display().to_string(),
-            "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
-            "rings": stats.rings.len(), "batches": state.batches, "events": stats.events(),
-            "removed": stats.removed(), "lost": stats.lost(),
-            "overwritten_before": stats.missing_by(GapCause::OverwrittenBefore), "given_up": stats.given_up(),
-            "filtered": stats.filtered(), "refused": state.refused,
-            "refusals": state.refusals.iter().map(|refusal| json!({
-                "subject": refusal.subject, "why": refusal.why, "messages": refusal.messages,
-            })).collect::<Vec<_>>(),
-            "rings_without_room": without_room, "bytes": state.bytes, "have_all_ended": state.have_all_ended,
-        });
-        writeln!(anstream::stdout(), "{object}")?;
+        let received = Received {
+            file: args.output.to_string_lossy(),
+            files: files.iter().map(|file| file.to_string_lossy()).collect(),
+            rings: stats.rings.len(),
+            batches: state.batches,
+            events: stats.events(),
+            removed: stats.removed(),
+            lost: stats.lost(),
+            overwritten_before: stats.missing_by(GapCause::OverwrittenBefore),
+            given_up: stats.given_up(),
+            filtered: stats.filtered(),
+            refused: state.refused,
+            refusals: &state.refusals,
+            rings_without_room: without_room,
+            bytes: state.bytes,
+            have_all_ended: state.have_all_ended,
+        };
+        json_line(&mut anstream::stdout(), &received)?;
     } else {
         let rings = counted(stats.rings.len() as u64, "ring", "rings");
         anstream::eprintln!(

@@ -32,6 +32,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+pub(super) use text::Counted;
 use unfinished::UnfinishedCapture;
 
 /// Run a program under QEMU and count the instructions of its spans, exactly

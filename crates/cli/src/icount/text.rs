@@ -1,27 +1,60 @@
 //! The result for people and for programs.
 
 use super::count::InstructionCount;
+use crate::output::json_line;
 use crate::summary::instructions;
 use crate::text::format::{columns, counted, one_line};
 use crate::text::paint::{DIM, WARNING};
 use eventring_export::full_name;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+/// What `icount --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Counted<'a> {
+    spans: Vec<CountedSpan<'a>>,
+    /// Those of the whole run, with recording.
+    total_instructions: u64,
+    exact: bool,
+    lost: u64,
+    /// Spans that were open at the end, never entered, or not seen whole.
+    not_counted: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CountedSpan<'a> {
+    name: &'a str,
+    target: &'a str,
+    count: u64,
+    instructions: u64,
+    self_instructions: u64,
+    min: u64,
+    max: u64,
+    /// False if the next run counts others.
+    exact: bool,
+}
+
 pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
-    let of_span = |(span, counted): &(eventring_export::SpanSummary, eventring_export::InstructionSummary)| {
-        json!({
-            "name": span.name, "target": span.target, "count": counted.spans, "instructions": counted.all,
-            "self_instructions": counted.own, "min": counted.min, "max": counted.max, "exact": counted.is_exact(),
-        })
-    };
-    let spans: Vec<Value> = count.spans.iter().map(of_span).collect();
-    let object = json!({
-        "spans": spans, "total_instructions": count.total, "exact": count.is_exact(), "lost": count.lost,
-        "not_counted": count.not_counted,
+    let spans = count.spans.iter().map(|(span, counted)| CountedSpan {
+        name: &span.name,
+        target: &span.target,
+        count: counted.spans,
+        instructions: counted.all,
+        self_instructions: counted.own,
+        min: counted.min,
+        max: counted.max,
+        exact: counted.is_exact(),
     });
-    writeln!(anstream::stdout(), "{object}")
+    let all = Counted {
+        spans: spans.collect(),
+        total_instructions: count.total,
+        exact: count.is_exact(),
+        lost: count.lost,
+        not_counted: count.not_counted,
+    };
+    json_line(&mut anstream::stdout(), &all)
 }
 
 /// Says on stderr what makes the counts no result.

@@ -1,106 +1,238 @@
 //! The report of `info` as JSON.
 
 use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
-use super::survey::Survey;
+use super::survey::{Survey, TypeCounts};
 use crate::input::decoder::Decoder;
 use crate::input::history::History;
-use crate::input::state::{add_end, json_name, writer};
+use crate::input::state::{ContentType, EndTimes, StateWord, Writer};
 use crate::text::format::content_name;
 use eventring::files::{BLOCK_TABLE_ENTRIES, MAGIC};
 use eventring::reader::{ExtensionInfo, Reader, RingState};
-use serde_json::{Map, Value, json};
+use eventring::schema::Hex;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// Returns the report about a ring as one JSON object. `docs/CLI.md` lists the fields.
-pub(super) fn object(reader: &Reader, decoder: &Decoder, all: &ShardedSurvey) -> Value {
-    let mut object = of_ring(reader, decoder, &all.total, all.history(reader));
-    if !all.shards.is_empty() {
-        object["extension"]["shards"]["not_made"] = json!(all.not_made);
-        object["shards"] = all.shards.iter().map(|shard| of_shard(shard, decoder)).collect();
-    }
-    object
+/// What `info --json` prints. Of a perf recorder, `events` is about all shards, and all else about shard 0.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Info<'a> {
+    #[serde(flatten)]
+    ring: RingReport<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards: Option<Vec<ShardReport<'a>>>,
 }
 
-/// Returns the JSON object of one shard. It has the fields of a ring's object, and the shard's index.
-fn of_shard(shard: &SurveyedShard, decoder: &Decoder) -> Value {
-    let mut object = match &shard.content {
-        ShardContent::Opened { reader, survey } => {
-            let history = History::read(reader, reader.state() == RingState::Live);
-            of_ring(reader, decoder, survey, history)
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum ShardReport<'a> {
+    /// A shard.
+    Opened {
+        #[serde(flatten)]
+        ring: Box<RingReport<'a>>,
+        index: u32,
+    },
+    /// A shard that could not be opened.
+    Unreadable { problem: &'a str, index: u32 },
+}
+
+/// A ring.
+#[derive(Serialize, JsonSchema)]
+struct RingReport<'a> {
+    /// Null in anonymous memory.
+    file: Option<Cow<'a, str>>,
+    #[serde(with = "StateWord")]
+    state: RingState,
+    magic: Cow<'static, str>,
+    content_type: ContentType,
+    schema_hash: String,
+    domains: Vec<&'a str>,
+    descriptor_capacity: u64,
+    payload_buf_size: u64,
+    context_area_size: u64,
+    last_seqno: u64,
+    next_payload_byte: u64,
+    buffer_window_start: u64,
+    writer: Option<Writer>,
+    events: Events<'a>,
+    #[serde(flatten)]
+    history: History,
+    block_table: Option<BlockTable>,
+    /// Null in files of other writers.
+    extension: Option<Extension>,
+    #[serde(flatten)]
+    end: EndTimes,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Events<'a> {
+    #[serde(flatten)]
+    counts: &'a Survey,
+    first_ts_ns: Option<u64>,
+    last_ts_ns: Option<u64>,
+    /// The events of each type, by its code.
+    by_type: BTreeMap<u16, OfType<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OfType<'a> {
+    name: Option<&'a str>,
+    #[serde(flatten)]
+    counts: &'a TypeCounts,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct BlockTable {
+    used: usize,
+    capacity: u64,
+    last: Option<LastBlock>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LastBlock {
+    number: u64,
+    id: String,
+    start_seqno: Option<u64>,
+    start_ts_ns: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Extension {
+    version: String,
+    created_ts_ns: u64,
+    /// Null if it is no snapshot.
+    snapshot_ts_ns: Option<u64>,
+    shards: Option<Shards>,
+    /// The bytes that were free, if the ring is smaller because of them.
+    reduced_free_bytes: Option<u64>,
+    clock: Clock,
+    counters: Counters,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Shards {
+    index: u64,
+    count: u64,
+    limit: u64,
+    /// Those that the recorder needed and could not make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_made: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Clock {
+    /// `realtime`, `tick_counter`, `unknown`.
+    kind: &'static str,
+    ticks_per_second: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Counters {
+    refused_claims: u64,
+    lapped_claims: u64,
+    skipped_chunks: u64,
+    record_errors: u64,
+    table_overflows: u64,
+    foreign_events: u64,
+    snapshot_lost: u64,
+}
+
+impl<'a> Info<'a> {
+    pub(super) fn new(reader: &'a Reader, decoder: &'a Decoder, all: &'a ShardedSurvey) -> Self {
+        let mut ring = RingReport::new(reader, decoder, &all.total, all.history(reader));
+        let is_sharded = !all.shards.is_empty();
+        if let Some(shards) = ring.extension.as_mut().and_then(|extension| extension.shards.as_mut()) {
+            shards.not_made = is_sharded.then_some(all.not_made);
         }
-        ShardContent::Unreadable(why) => json!({ "problem": why }),
-    };
-    object["index"] = json!(shard.index);
-    object
+        let shards = is_sharded.then(|| all.shards.iter().map(|shard| ShardReport::new(shard, decoder)).collect());
+        Self { ring, shards }
+    }
 }
 
-fn of_ring(reader: &Reader, decoder: &Decoder, survey: &Survey, history: History) -> Value {
-    let info = reader.info();
-    let by_type: Map<String, Value> = survey
-        .by_type
-        .iter()
-        .map(|(code, counts)| {
-            let shown = json!({
-                "name": decoder.name(*code), "count": counts.count, "payload_bytes": counts.payload_bytes,
-            });
-            (code.to_string(), shown)
-        })
-        .collect();
-    let mut object = json!({
-        "file": reader.path().map(|path| path.to_string_lossy()), "state": json_name(reader.state()),
-        "magic": String::from_utf8_lossy(&MAGIC),
-        "content_type": {
-            "code": info.content_type, "name": content_name(&info),
-        },
-        "schema_hash": eventring::schema::Hex(&info.schema_hash).to_string(),
-        "domains": decoder.domains().collect::<Vec<_>>(),
-        "descriptor_capacity": info.geometry.descriptor_capacity(),
-        "payload_buf_size": info.geometry.payload_buf_bytes(),
-        "context_area_size": info.geometry.context_area_bytes(), "last_seqno": info.last_seqno,
-        "next_payload_byte": info.next_payload_byte, "buffer_window_start": info.buffer_window_start,
-        "writer": writer(reader).map(|(pid, alive)| json!({
-            "pid": pid, "alive": alive,
-            "program": info.extension.as_ref().map(|extension| &extension.writer.program_name),
-        })),
-        "events": {
-            "oldest_seqno": survey.oldest_seqno, "newest_seqno": survey.newest_seqno, "count": survey.count,
-            "lost": survey.lost, "overwritten_before": survey.overwritten_before,
-            "being_written": survey.being_written, "expired_payloads": survey.expired_payloads,
-            "malformed_payloads": survey.malformed_payloads, "first_ts_ns": survey.times.map(|times| times.0),
-            "last_ts_ns": survey.times.map(|times| times.1), "by_type": by_type,
-        },
-        "events_per_s": history.per_second, "fill": history.fill, "history_seconds": history.seconds,
-        "history_seconds_when_full": history.seconds_when_full,
-        "block_table": reader.blocks().map(|blocks| json!({
-            "used": blocks.len(), "capacity": BLOCK_TABLE_ENTRIES,
-            "last": blocks.last().map(|block| json!({
-                "number": block.number(), "id": eventring::schema::Hex(&block.id()).to_string(),
-                "start_seqno": block.start_seqno(), "start_ts_ns": block.start_epoch_nanos(),
-            })),
-        })),
-        "extension": info.extension.as_ref().map(extension),
-    });
-    add_end(&mut object, survey.end(reader));
-    object
+impl<'a> ShardReport<'a> {
+    fn new(shard: &'a SurveyedShard, decoder: &'a Decoder) -> Self {
+        let index = shard.index;
+        match &shard.content {
+            ShardContent::Opened { reader, survey } => {
+                let history = History::read(reader, reader.state() == RingState::Live);
+                Self::Opened { ring: Box::new(RingReport::new(reader, decoder, survey, history)), index }
+            }
+            ShardContent::Unreadable(problem) => Self::Unreadable { problem, index },
+        }
+    }
 }
 
-fn extension(info: &ExtensionInfo) -> Value {
-    json!({
-        "version": format!("{}.{}", info.version >> 16, info.version & 0xffff),
-        "created_ts_ns": info.created_epoch_nanos,
-        "snapshot_ts_ns": (info.snapshot_epoch_nanos > 0).then_some(info.snapshot_epoch_nanos),
-        "shards": (info.shard_limit > 0).then(|| json!({
-            "index": info.shard_index, "count": info.shard_count, "limit": info.shard_limit,
-        })),
-        "reduced_free_bytes": (info.reduced_free_bytes > 0).then_some(info.reduced_free_bytes),
-        "clock": {
-            "kind": match info.clock.kind { 1 => "realtime", 2 => "tick_counter", _ => "unknown" },
-            "ticks_per_second": info.clock.ticks_per_second,
-        },
-        "counters": {
-            "refused_claims": info.refused_claims, "lapped_claims": info.lapped_claims,
-            "skipped_chunks": info.skipped_chunks, "record_errors": info.record_errors,
-            "table_overflows": info.table_overflows, "foreign_events": info.foreign_events,
-            "snapshot_lost": info.snapshot_lost,
-        },
-    })
+impl<'a> RingReport<'a> {
+    fn new(reader: &'a Reader, decoder: &'a Decoder, survey: &'a Survey, history: History) -> Self {
+        let info = reader.info();
+        let of_type = |(code, counts): (&u16, &'a TypeCounts)| (*code, OfType { name: decoder.name(*code), counts });
+        Self {
+            file: reader.path().map(|path| path.to_string_lossy()),
+            state: reader.state(),
+            magic: String::from_utf8_lossy(&MAGIC),
+            content_type: ContentType { code: info.content_type, name: content_name(&info).to_owned() },
+            schema_hash: Hex(&info.schema_hash).to_string(),
+            domains: decoder.domains().collect(),
+            descriptor_capacity: info.geometry.descriptor_capacity(),
+            payload_buf_size: info.geometry.payload_buf_bytes(),
+            context_area_size: info.geometry.context_area_bytes(),
+            last_seqno: info.last_seqno,
+            next_payload_byte: info.next_payload_byte,
+            buffer_window_start: info.buffer_window_start,
+            writer: Writer::of(reader),
+            events: Events {
+                counts: survey,
+                first_ts_ns: survey.times.map(|times| times.0),
+                last_ts_ns: survey.times.map(|times| times.1),
+                by_type: survey.by_type.iter().map(of_type).collect(),
+            },
+            history,
+            block_table: reader.blocks().map(|blocks| BlockTable {
+                used: blocks.len(),
+                capacity: BLOCK_TABLE_ENTRIES,
+                last: blocks.last().map(|block| LastBlock {
+                    number: block.number(),
+                    id: Hex(&block.id()).to_string(),
+                    start_seqno: block.start_seqno(),
+                    start_ts_ns: block.start_epoch_nanos(),
+                }),
+            }),
+            extension: info.extension.as_ref().map(Extension::new),
+            end: survey.end(reader).into(),
+        }
+    }
+}
+
+impl Extension {
+    fn new(info: &ExtensionInfo) -> Self {
+        Self {
+            version: format!("{}.{}", info.version >> 16, info.version & 0xffff),
+            created_ts_ns: info.created_epoch_nanos,
+            snapshot_ts_ns: Some(info.snapshot_epoch_nanos).filter(|nanos| *nanos > 0),
+            shards: (info.shard_limit > 0).then_some(Shards {
+                index: info.shard_index,
+                count: info.shard_count,
+                limit: info.shard_limit,
+                not_made: None,
+            }),
+            reduced_free_bytes: Some(info.reduced_free_bytes).filter(|bytes| *bytes > 0),
+            clock: Clock {
+                kind: match info.clock.kind {
+                    1 => "realtime",
+                    2 => "tick_counter",
+                    _ => "unknown",
+                },
+                ticks_per_second: info.clock.ticks_per_second,
+            },
+            counters: Counters {
+                refused_claims: info.refused_claims,
+                lapped_claims: info.lapped_claims,
+                skipped_chunks: info.skipped_chunks,
+                record_errors: info.record_errors,
+                table_overflows: info.table_overflows,
+                foreign_events: info.foreign_events,
+                snapshot_lost: info.snapshot_lost,
+            },
+        }
+    }
 }

@@ -9,8 +9,10 @@ mod text;
 use super::exit::Exit;
 use crate::args::ring_args::RingArgs;
 use crate::input::decoder::Decoder;
+use crate::output::json_line;
 use crate::text::format::{TimeFormat, one_line};
 use crate::text::paint::WARNING;
+pub(super) use json::Info;
 use shards::ShardedSurvey;
 use std::io::Write as _;
 
@@ -35,7 +37,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let all = ShardedSurvey::read(&reader);
     let mut out = anstream::stdout().lock();
     if args.json {
-        writeln!(out, "{}", json::object(&reader, &decoder, &all))?;
+        json_line(&mut out, &Info::new(&reader, &decoder, &all))?;
     } else {
         text::write(&mut out, &reader, &decoder, &all, &TimeFormat::new(args.utc))?;
     }

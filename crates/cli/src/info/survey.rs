@@ -1,10 +1,12 @@
 //! A survey reads every descriptor of a ring once.
 
 use eventring::reader::{GapCause, Next, Reader, RingEnd, Seek};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The events of a ring at one moment, counted.
-#[derive(Default)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(crate) struct Survey {
     /// Seqno of the first event in the ring; 0 if the ring is empty.
     pub oldest_seqno: u64,
@@ -23,12 +25,14 @@ pub(crate) struct Survey {
     /// Events that name a payload which the ring cannot hold.
     pub malformed_payloads: u64,
     /// The earliest and the latest time of an event, in nanoseconds since the epoch. `None` if there is no event.
+    #[serde(skip)]
     pub times: Option<(u64, u64)>,
+    #[serde(skip)]
     pub by_type: BTreeMap<u16, TypeCounts>,
 }
 
 /// The events of one type, counted.
-#[derive(Default)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(crate) struct TypeCounts {
     pub count: u64,
     pub payload_bytes: u64,

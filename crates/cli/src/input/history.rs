@@ -3,20 +3,25 @@
 use crate::text::format::{duration, rate};
 use eventring::files::{ByteCount, CONTENT_TYPE_FIRST_FREE, EventSizes, Shifts};
 use eventring::reader::{Next, Reader, RingSet, Seek};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::{Duration, SystemTime};
 
 /// The past that a ring holds.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, JsonSchema)]
 pub(crate) struct History {
-    /// The time from the oldest event in the ring to now, or to the newest event if the ring has ended. For a recorder,
-    /// the newest event is that of all shards.
-    pub(crate) seconds: f64,
-    /// The events a second in this time.
+    /// The events a second in `history_seconds`.
+    #[serde(rename = "events_per_s")]
     pub(crate) per_second: f64,
     /// The part of the ring that is in use, 0 to 1: of its descriptors or of its payload buffer, whichever is more.
     pub(crate) fill: f64,
+    /// The time from the oldest event in the ring to now, or to the newest event if the ring has ended. For a recorder,
+    /// the newest event is that of all shards.
+    #[serde(rename = "history_seconds")]
+    pub(crate) seconds: f64,
     /// The time that the ring holds when all of it is in use, at the same number of events a second. 0 if it is not
     /// known.
+    #[serde(rename = "history_seconds_when_full")]
     pub(crate) seconds_when_full: f64,
 }
 

@@ -3,7 +3,8 @@
 use crate::input::processes::FileNumbers;
 use crate::text::format::counted;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress, SharedPatience};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,6 +26,21 @@ pub(crate) struct ListedServer {
 /// A server whose process is there and does not answer.
 pub(crate) struct SilentServer {
     address: ServerAddress,
+}
+
+/// The server of a program, in JSON. Of one that does not answer, only the socket is known.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(crate) struct ServerRow {
+    socket: String,
+    answers: bool,
+    pid: Option<u32>,
+    user: Option<u32>,
+    clients: Option<u32>,
+    /// The directives in force.
+    enabled: Option<String>,
+    /// What the table shows: the number of clients, and what is switched on.
+    #[serde(skip)]
+    pub(crate) words: String,
 }
 
 /// Returns the servers whose sockets lie in these directories: those that answer, and those that do not.
@@ -56,16 +72,16 @@ impl SilentServer {
     }
 
     /// Returns the server as JSON.
-    pub(crate) fn object(&self) -> Value {
-        json!({
-            "socket": self.address.to_string(), "answers": false, "pid": null, "user": null, "clients": null,
-            "enabled": null,
-        })
-    }
-
-    /// Returns what the table shows.
-    pub(crate) fn in_words(&self) -> String {
-        "does not answer".to_owned()
+    pub(crate) fn row(&self) -> ServerRow {
+        ServerRow {
+            socket: self.address.to_string(),
+            answers: false,
+            pid: None,
+            user: None,
+            clients: None,
+            enabled: None,
+            words: "does not answer".to_owned(),
+        }
     }
 
     /// Returns the process in words, for a warning.
@@ -97,16 +113,19 @@ impl ListedServer {
     }
 
     /// Returns the server as JSON.
-    pub(crate) fn object(&self) -> Value {
-        json!({
-            "socket": self.process.address().to_string(), "answers": true,
-            "pid": Some(self.process.pid()).filter(|pid| *pid != 0), "user": self.process.user(),
-            "clients": self.process.other_clients(), "enabled": self.effective,
-        })
+    pub(crate) fn row(&self) -> ServerRow {
+        ServerRow {
+            socket: self.process.address().to_string(),
+            answers: true,
+            pid: Some(self.process.pid()).filter(|pid| *pid != 0),
+            user: Some(self.process.user()),
+            clients: Some(self.process.other_clients()),
+            enabled: Some(self.effective.clone()),
+            words: self.in_words(),
+        }
     }
 
-    /// Returns what the table shows: the number of clients, and what is switched on.
-    pub(crate) fn in_words(&self) -> String {
+    fn in_words(&self) -> String {
         let clients = self.process.other_clients();
         let clients = counted(clients as u64, "client", "clients");
         let clients = match self.process.is_stranger() {

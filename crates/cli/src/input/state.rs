@@ -4,30 +4,21 @@ use crate::text::format::TimeFormat;
 use crate::text::paint::{DIM, GOOD, WARNING};
 use anstyle::Style;
 use eventring::reader::{Reader, RingEnd, RingState};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
-/// Returns the name of a state in JSON.
-pub(crate) fn json_name(state: RingState) -> &'static str {
-    names(state).0
-}
-
-/// Returns the word for a ring's state in tables, with at most eight characters, and its colour.
+/// Returns the colour of a ring's state, and the word for it in tables, with at most eight characters.
 pub(crate) fn short_word(state: RingState) -> (Style, &'static str) {
-    let (_, style, word) = names(state);
-    (style, word)
-}
-
-/// Returns the name of a state in JSON, its colour, and its word in tables.
-fn names(state: RingState) -> (&'static str, Style, &'static str) {
     match state {
-        RingState::Live => ("live", GOOD, "live"),
-        RingState::Ended => ("ended", DIM, "ended"),
-        RingState::WriterDied => ("writer_died", WARNING, "died"),
-        RingState::Saved => ("snapshot", DIM, "snapshot"),
-        RingState::Truncated => ("truncated", WARNING, "cut off"),
-        RingState::NoMemory => ("no_memory", WARNING, "no room"),
-        RingState::Unreadable => ("unreadable", WARNING, "damaged"),
-        RingState::Unknown => ("unknown", DIM, "unknown"),
+        RingState::Live => (GOOD, "live"),
+        RingState::Ended => (DIM, "ended"),
+        RingState::WriterDied => (WARNING, "died"),
+        RingState::Saved => (DIM, "snapshot"),
+        RingState::Truncated => (WARNING, "cut off"),
+        RingState::NoMemory => (WARNING, "no room"),
+        RingState::Unreadable => (WARNING, "damaged"),
+        RingState::Unknown => (DIM, "unknown"),
     }
 }
 
@@ -46,10 +37,64 @@ pub(crate) fn end_between(end: RingEnd, time: impl Fn(u64) -> String) -> String 
     }
 }
 
+/// The words for [`RingState`] in JSON.
+#[derive(Serialize, JsonSchema)]
+#[serde(remote = "RingState", rename_all = "snake_case")]
+pub(crate) enum StateWord {
+    Live,
+    Ended,
+    WriterDied,
+    #[serde(rename = "snapshot")]
+    Saved,
+    Truncated,
+    NoMemory,
+    Unreadable,
+    Unknown,
+}
+
+/// The times between which a recording ended; null if it has not, or if that is not known.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EndTimes {
+    ended_after_ns: Option<u64>,
+    ended_before_ns: Option<u64>,
+}
+
+impl From<Option<RingEnd>> for EndTimes {
+    fn from(end: Option<RingEnd>) -> Self {
+        Self {
+            ended_after_ns: end.map(|end| end.after_epoch_nanos),
+            ended_before_ns: end.map(|end| end.before_epoch_nanos),
+        }
+    }
+}
+
+/// What a ring has, in JSON.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ContentType {
+    pub(crate) code: u16,
+    pub(crate) name: String,
+}
+
+/// The writer of a ring, in JSON.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Writer {
+    pub(crate) pid: u32,
+    /// Null if that is not known.
+    pub(crate) alive: Option<bool>,
+    pub(crate) program: Option<String>,
+}
+
+impl Writer {
+    pub(crate) fn of(reader: &Reader) -> Option<Self> {
+        let program = || reader.info().extension.map(|extension| extension.writer.program_name);
+        writer(reader).map(|(pid, alive)| Self { pid, alive, program: program() })
+    }
+}
+
 /// Adds what is known of an end to an object of JSON.
 pub(crate) fn add_end(object: &mut Value, end: Option<RingEnd>) {
-    object["ended_after_ns"] = json!(end.map(|end| end.after_epoch_nanos));
-    object["ended_before_ns"] = json!(end.map(|end| end.before_epoch_nanos));
+    object["ended_after_ns"] = end.map(|end| end.after_epoch_nanos).into();
+    object["ended_before_ns"] = end.map(|end| end.before_epoch_nanos).into();
 }
 
 /// Returns the pid of the ring's writer, and whether the writer lives: `Some(true)`, `Some(false)`, or `None` if that

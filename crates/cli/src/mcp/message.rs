@@ -1,8 +1,9 @@
 //! A line of JSON-RPC, and its answer.
 
 use super::tools;
+use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The versions of the protocol that are understood, the newest last.
@@ -18,11 +19,56 @@ const INVALID_PARAMS: i64 = -32_602;
 /// The id of what has none, or none that can be read.
 const NO_ID: &str = "null";
 
-/// Why a request has no result: a code of JSON-RPC, and a sentence.
-type Refusal = (i64, String);
+/// The result of a request.
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum RequestResult {
+    Begun {
+        protocol_version: Option<&'static str>,
+        capabilities: Capabilities,
+        server_info: ServerInfo,
+        instructions: &'static str,
+    },
+    Pong {},
+    Tools {
+        tools: Vec<tools::ShownTool>,
+    },
+    Called {
+        content: [Content; 1],
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct Capabilities {
+    tools: Nothing,
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct ServerInfo {
+    name: &'static str,
+    version: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Content {
+    Text { text: String },
+}
+
+/// Why a request has no result.
+#[derive(Serialize)]
+struct Refusal {
+    /// That of JSON-RPC.
+    code: i64,
+    message: String,
+}
 
 fn refusal<T>(code: i64, why: impl Into<String>) -> Result<T, Refusal> {
-    Err((code, why.into()))
+    Err(Refusal { code, message: why.into() })
 }
 
 /// Returns the answer to a line; `None` if nobody waits for one. `line` is `None` if it was too long. `call` runs a
@@ -91,11 +137,12 @@ fn answer_one(
 }
 
 /// Writes an answer to the request with this id, which is JSON.
-fn written(id: &str, result: &Result<Value, Refusal>) -> String {
+fn written(id: &str, result: &Result<RequestResult, Refusal>) -> String {
     let (name, value) = match result {
-        Ok(result) => ("result", result),
-        Err((code, message)) => ("error", &json!({ "code": code, "message": message })),
+        Ok(result) => ("result", serde_json::to_string(result)),
+        Err(refusal) => ("error", serde_json::to_string(refusal)),
     };
+    let value = value.unwrap_or_else(|error| unreachable!("the keys of results are texts: {error}"));
     format!(r#"{{"jsonrpc":"2.0","id":{id},"{name}":{value}}}"#)
 }
 
@@ -103,14 +150,14 @@ fn result_of(
     method: &str,
     params: &Value,
     call: impl Fn(&tools::Tool, &Map<String, Value>) -> Result<String, String>,
-) -> Result<Value, Refusal> {
+) -> Result<RequestResult, Refusal> {
     Ok(match method {
         "initialize" => initialize(params),
-        "ping" => json!({}),
+        "ping" => RequestResult::Pong {},
         "tools/list" if !params["cursor"].is_null() => {
             return refusal(INVALID_PARAMS, "there is no such cursor: all tools are in one list");
         }
-        "tools/list" => json!({ "tools": tools::ALL.iter().map(tools::Tool::to_json).collect::<Vec<_>>() }),
+        "tools/list" => RequestResult::Tools { tools: tools::ALL.iter().map(tools::Tool::shown).collect() },
         "tools/call" => {
             let name = params["name"].as_str().unwrap_or_default();
             let Some(tool) = tools::ALL.iter().find(|tool| tool.verb == name) else {
@@ -124,7 +171,7 @@ fn result_of(
                 _ => return refusal(INVALID_PARAMS, "`arguments` must be an object"),
             };
             let (is_error, text) = done.map_or_else(|why| (true, why), |text| (false, text));
-            json!({ "content": [{ "type": "text", "text": text }], "isError": is_error })
+            RequestResult::Called { content: [Content::Text { text }], is_error }
         }
         _ => {
             return refusal(
@@ -135,15 +182,16 @@ fn result_of(
     })
 }
 
-fn initialize(params: &Value) -> Value {
+fn initialize(params: &Value) -> RequestResult {
     let asked = VERSIONS.iter().find(|version| params["protocolVersion"] == **version);
-    json!({
-        "protocolVersion": asked.or(VERSIONS.last()), "capabilities": { "tools": {} },
-        "serverInfo": { "name": "eventring", "version": env!("CARGO_PKG_VERSION") },
-        "instructions": "Recordings of programs: spans, log records, typed events. Begin with the tool `ask`, which names red \
+    RequestResult::Begun {
+        protocol_version: asked.or(VERSIONS.last()).copied(),
+        capabilities: Capabilities { tools: Nothing {} },
+        server_info: ServerInfo { name: "eventring", version: env!("CARGO_PKG_VERSION") },
+        instructions: "Recordings of programs: spans, log records, typed events. Begin with the tool `ask`, which names red \
                          flags; `list` shows the rings of running programs. Answers are bounded: `cut` counts what was left \
                          out, and `next` is the argument `after` of the next call.",
-    })
+    }
 }
 
 #[cfg(test)]
@@ -160,8 +208,8 @@ mod tests {
     fn requests_are_answered_and_what_is_none_gets_its_error() {
         let code = |line: &str| ask(line).unwrap()["error"]["code"].as_i64();
         assert_eq!(
-            ask(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).unwrap(),
-            json!({"jsonrpc":"2.0","id":7,"result":{}})
+            ask(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).unwrap().to_string(),
+            r#"{"jsonrpc":"2.0","id":7,"result":{}}"#
         );
         assert_eq!(ask(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), None);
         assert_eq!(code("{"), Some(PARSE_ERROR));
@@ -180,8 +228,8 @@ mod tests {
         let called = ask(r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ask"}}"#).unwrap();
         assert_eq!(called["result"]["content"][0]["text"], "ask");
         let begun = |version: &str| {
-            let request = json!({"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":version}});
-            ask(&request.to_string()).unwrap()["result"]["protocolVersion"].clone()
+            let params = format!(r#"{{"protocolVersion":"{version}"}}"#);
+            ask(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#)).unwrap()["result"]["protocolVersion"].clone()
         };
         assert_eq!((begun("2024-11-05"), begun("1999-01-01")), ("2024-11-05".into(), VERSIONS[3].into()));
     }
@@ -216,7 +264,7 @@ mod tests {
             let params = nested(depth);
             format!(r#"{{"jsonrpc":"2.0","id":3,"method":"{method}","params":{{"a":{params}}}}}"#)
         };
-        assert_eq!(ask(&request("ping", 100)).unwrap()["result"], json!({}));
+        assert_eq!(ask(&request("ping", 100)).unwrap()["result"].to_string(), "{}");
         let refused = ask(&request("ping", 300)).unwrap();
         assert_eq!((&refused["id"], &refused["error"]["code"]), (&3.into(), &INVALID_PARAMS.into()), "{refused}");
         assert!(refused["error"]["message"].as_str().unwrap().contains("recursion limit"), "{refused}");
@@ -230,7 +278,7 @@ mod tests {
         let list = r#"{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"list"}}"#;
         let answers = ask(&format!("[{ping},{note},7,{list}]")).unwrap();
         let ids: Vec<&Value> = answers.as_array().unwrap().iter().map(|answer| &answer["id"]).collect();
-        assert_eq!(ids, [&json!(1), &Value::Null, &json!("b")]);
+        assert_eq!(ids, [&Value::from(1), &Value::Null, &Value::from("b")]);
         assert_eq!(
             (&answers[0], answers[2]["result"]["content"][0]["text"].as_str()),
             (&ask(ping).unwrap(), Some("list"))

@@ -1,6 +1,7 @@
 //! The tools, their arguments, and the command line of a call.
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use std::ffi::OsString;
 
 /// The largest number of files of a call, and the longest text of an argument.
@@ -19,6 +20,63 @@ pub(super) struct Tool {
     options: &'static [Option_],
     /// How its answer is made to fit.
     pub(super) fits: Fits,
+}
+
+/// A tool as `tools/list` shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ShownTool {
+    name: &'static str,
+    description: &'static str,
+    input_schema: InputSchema,
+    annotations: Annotations,
+}
+
+/// The arguments of a tool, as JSON Schema says it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InputSchema {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(serialize_with = "as_map")]
+    properties: Vec<(&'static str, Property)>,
+    required: Vec<&'static str>,
+    additional_properties: bool,
+}
+
+#[derive(Serialize)]
+struct Property {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    files: Option<Files>,
+    description: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Files {
+    items: Items,
+    min_items: usize,
+    max_items: usize,
+}
+
+#[derive(Serialize)]
+struct Items {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+fn as_map<S: Serializer>(properties: &[(&str, Property)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(properties.iter().map(|(name, property)| (name, property)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotations {
+    read_only_hint: bool,
+    destructive_hint: bool,
+    open_world_hint: bool,
 }
 
 /// How an answer is made to fit.
@@ -173,27 +231,29 @@ impl Tool {
     }
 
     /// Returns the tool as `tools/list` shows it.
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn shown(&self) -> ShownTool {
         let options = self.all_options();
-        let property = |option: &Option_| {
-            (option.name.to_owned(), json!({ "type": option.kind, "description": option.description }))
-        };
-        let mut properties: Map<String, Value> = options.iter().map(property).collect();
         let (least, most) = self.files;
-        if most > 0 {
-            let files = json!({
-                "type": "array", "items": { "type": "string" }, "minItems": least, "maxItems": most,
-                "description": "paths of captures, or names or paths of rings",
-            });
-            properties.insert("files".to_owned(), files);
-        }
+        let property = |option: &Option_| Property { kind: option.kind, files: None, description: option.description };
+        let files = (most > 0).then_some(Property {
+            kind: "array",
+            files: Some(Files { items: Items { kind: "string" }, min_items: least, max_items: most }),
+            description: "paths of captures, or names or paths of rings",
+        });
+        let files = files.map(|files| ("files", files));
         let words = options.iter().filter(|option| option.is_word).map(|option| option.name);
-        let required: Vec<&str> = words.chain((least > 0).then_some("files")).collect();
-        json!({
-            "name": self.verb, "description": self.description,
-            "inputSchema": { "type": "object", "properties": properties, "required": required, "additionalProperties": false },
-            "annotations": { "readOnlyHint": true, "destructiveHint": false, "openWorldHint": false },
-        })
+        let required = words.chain((least > 0).then_some("files")).collect();
+        ShownTool {
+            name: self.verb,
+            description: self.description,
+            input_schema: InputSchema {
+                kind: "object",
+                properties: options.iter().map(|option| (option.name, property(option))).chain(files).collect(),
+                required,
+                additional_properties: false,
+            },
+            annotations: Annotations { read_only_hint: true, destructive_hint: false, open_world_hint: false },
+        }
     }
 
     /// Returns the largest answer to a call, in bytes.

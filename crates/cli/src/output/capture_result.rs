@@ -1,16 +1,16 @@
 //! The progress and the result of a capture, for people and as JSON.
 
 use crate::input::program::Program;
-use crate::input::state::add_end;
+use crate::input::state::EndTimes;
 use crate::output::is_stdout;
 use crate::text::format::{bytes, counted, duration, events, grouped, one_line, were};
-use crate::text::losses::{
-    NEVER_OPENED, TABLE_LOSSES, report_payload_losses, report_problem, report_table_losses, sum,
-};
+use crate::text::losses::{NEVER_OPENED, report_payload_losses, report_problem, report_table_losses, sum};
 use crate::text::paint::{DIM, WARNING};
 use eventring::reader::GapCause;
-use eventring_capture::{CaptureProgress, CaptureSummary, EndReason};
-use serde_json::json;
+use eventring_capture::{CaptureProgress, CaptureSummary, EndReason, RingStats};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// Why a capture has ended with its program.
@@ -53,40 +53,137 @@ pub(crate) fn reason(reason: EndReason) -> &'static str {
     }
 }
 
-/// Returns the JSON object about a capture. `missing` holds the names of rings that were never made.
-pub(crate) fn object(summary: &CaptureSummary, missing: &[PathBuf]) -> serde_json::Value {
-    let by_cause = |by: &dyn Fn(GapCause) -> u64| -> serde_json::Map<String, serde_json::Value> {
-        let losses = GapCause::OF_RINGS.into_iter().filter(|cause| cause.is_loss());
-        losses.map(|cause| (cause.name().to_owned(), json!(by(cause)))).collect()
-    };
-    let rings: Vec<serde_json::Value> = summary
-        .rings
-        .iter()
-        .zip(&summary.first_seqnos)
-        .zip(&summary.stats.rings)
-        .map(|((name, first_seqno), ring)| {
-            let mut object = json!({
-                "name": name, "first_seqno": first_seqno, "events": ring.events, "removed": ring.removed, "lost": ring.lost(), "last_seqno": ring.last_seqno,
-                "unread": ring.unread, "expired_payloads": ring.expired_payloads,
-                "malformed_payloads": ring.malformed_payloads, "omitted_payloads": ring.omitted_payloads, "was_live": ring.was_live,
-                "lost_by_cause": by_cause(&|cause| ring.missing_by(cause)), "given_up": ring.given_up(),
-                "filtered": ring.filtered(),
-                "table_losses": table_losses(ring.table_losses), "died": ring.end.map(|end| end.has_died),
-            });
-            add_end(&mut object, ring.end);
-            object
-        })
-        .collect();
-    let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
-    json!({
-        "files": names(&summary.files), "reason": reason(summary.reason),
-        "elapsed_ns": summary.elapsed.as_nanos() as u64, "events": summary.stats.events(),
-        "removed": summary.stats.removed(), "removed_files": summary.removed_files, "lost": summary.stats.lost(),
-        "overwritten_before": summary.stats.missing_by(GapCause::OverwrittenBefore),
-        "lost_by_cause": by_cause(&|cause| summary.stats.missing_by(cause)), "given_up": summary.stats.given_up(),
-        "filtered": summary.stats.filtered(), "hurried_events": summary.lower_level_events, "bytes": summary.bytes,
-        "rings": rings, "missing": names(missing), "died": has_died(summary), "problems": summary.problems,
-    })
+/// What JSON says of a capture.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Captured<'a> {
+    files: Vec<Cow<'a, str>>,
+    /// `writers_ended`, `now`, `duration`, `size`, `interrupted`, `truncated`, `unreadable`, `other`.
+    pub(crate) reason: &'static str,
+    elapsed_ns: u64,
+    events: u64,
+    /// Events in files that were removed.
+    removed: u64,
+    removed_files: u32,
+    lost: u64,
+    overwritten_before: u64,
+    lost_by_cause: LostByCause,
+    given_up: u64,
+    /// What a filter or sample left out.
+    filtered: u64,
+    /// Events that were compressed less, because the capture fell behind.
+    hurried_events: u64,
+    bytes: u64,
+    rings: Vec<CapturedRing<'a>>,
+    /// Rings that were never made.
+    missing: Vec<Cow<'a, str>>,
+    /// True if a program has not closed its rings.
+    died: bool,
+    pub(crate) problems: Vec<Cow<'a, str>>,
+}
+
+/// Each seqno is counted once: `events`, `removed`, `lost`, `given_up` and `filtered` are together those from
+/// `first_seqno` to `last_seqno`.
+#[derive(Serialize, JsonSchema)]
+struct CapturedRing<'a> {
+    name: &'a str,
+    first_seqno: u64,
+    events: u64,
+    removed: u64,
+    lost: u64,
+    last_seqno: u64,
+    unread: u64,
+    expired_payloads: u64,
+    malformed_payloads: u64,
+    /// Payloads that are larger than 64 MiB.
+    omitted_payloads: u64,
+    was_live: bool,
+    lost_by_cause: LostByCause,
+    given_up: u64,
+    filtered: u64,
+    table_losses: TableLosses,
+    died: Option<bool>,
+    #[serde(flatten)]
+    end: EndTimes,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LostByCause {
+    overwritten_before: u64,
+    overwritten: u64,
+    never_committed: u64,
+    never_opened: u64,
+}
+
+impl LostByCause {
+    fn new(by: impl Fn(GapCause) -> u64) -> Self {
+        Self {
+            overwritten_before: by(GapCause::OverwrittenBefore),
+            overwritten: by(GapCause::Overwritten),
+            never_committed: by(GapCause::NeverCommitted),
+            never_opened: by(GapCause::NeverOpened),
+        }
+    }
+}
+
+/// Entries that had no room in the tables of a ring.
+#[derive(Serialize, JsonSchema)]
+struct TableLosses {
+    call_sites: u64,
+    threads: u64,
+    shards: u64,
+    spans: u64,
+}
+
+impl<'a> Captured<'a> {
+    /// Returns the document about a capture. `missing` holds the names of rings that were never made.
+    pub(crate) fn new(summary: &'a CaptureSummary, missing: &'a [PathBuf]) -> Self {
+        let stats = &summary.stats;
+        let rings = summary.rings.iter().zip(&summary.first_seqnos).zip(&stats.rings);
+        Self {
+            files: summary.files.iter().map(|path| path.to_string_lossy()).collect(),
+            reason: reason(summary.reason),
+            elapsed_ns: summary.elapsed.as_nanos() as u64,
+            events: stats.events(),
+            removed: stats.removed(),
+            removed_files: summary.removed_files,
+            lost: stats.lost(),
+            overwritten_before: stats.missing_by(GapCause::OverwrittenBefore),
+            lost_by_cause: LostByCause::new(|cause| stats.missing_by(cause)),
+            given_up: stats.given_up(),
+            filtered: stats.filtered(),
+            hurried_events: summary.lower_level_events,
+            bytes: summary.bytes,
+            rings: rings.map(|((name, first), ring)| CapturedRing::new(name, *first, ring)).collect(),
+            missing: missing.iter().map(|path| path.to_string_lossy()).collect(),
+            died: has_died(summary),
+            problems: summary.problems.iter().map(Cow::from).collect(),
+        }
+    }
+}
+
+impl<'a> CapturedRing<'a> {
+    fn new(name: &'a str, first_seqno: u64, ring: &RingStats) -> Self {
+        let [call_sites, threads, shards, spans] = ring.table_losses;
+        Self {
+            name,
+            first_seqno,
+            events: ring.events,
+            removed: ring.removed,
+            lost: ring.lost(),
+            last_seqno: ring.last_seqno,
+            unread: ring.unread,
+            expired_payloads: ring.expired_payloads,
+            malformed_payloads: ring.malformed_payloads,
+            omitted_payloads: ring.omitted_payloads,
+            was_live: ring.was_live,
+            lost_by_cause: LostByCause::new(|cause| ring.missing_by(cause)),
+            given_up: ring.given_up(),
+            filtered: ring.filtered(),
+            table_losses: TableLosses { call_sites, threads, shards, spans },
+            died: ring.end.map(|end| end.has_died),
+            end: ring.end.into(),
+        }
+    }
 }
 
 /// Returns true if a program died: it has not closed its rings.
@@ -106,11 +203,6 @@ fn writers_ended(summary: &CaptureSummary, program: Option<&mut Program>) -> Str
         (None, false) if summary.rings.len() == 1 => "the ring has ended".to_owned(),
         (None, false) => "the rings have ended".to_owned(),
     }
-}
-
-fn table_losses(losses: [u64; 4]) -> serde_json::Value {
-    let named = TABLE_LOSSES.iter().zip(losses).map(|((name, _), count)| ((*name).to_owned(), json!(count)));
-    serde_json::Value::Object(named.collect())
 }
 
 /// Prints the result for people, on stderr. `instead` says why the capture has ended, if its caller knows better.

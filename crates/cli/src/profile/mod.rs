@@ -5,6 +5,7 @@ mod beside;
 mod result;
 
 pub(crate) use beside::{Beside, stacks_of};
+pub(crate) use result::Profiled;
 
 use crate::args::amounts::parse_duration;
 use crate::exit::Exit;

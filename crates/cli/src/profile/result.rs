@@ -1,15 +1,50 @@
 //! The result of a profile, for people and as JSON.
 
 use crate::input::program::Program;
-use crate::output::capture_result;
+use crate::output::{capture_result, json_line};
 use crate::text::format::{counted, grouped};
 use crate::text::paint::{DIM, WARNING};
 use eventring::reader::GapCause;
 use eventring_capture::CaptureSummary;
 use eventring_profile::record::{Missing, ProfileSummary};
-use serde_json::json;
-use std::io::Write as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::path::Path;
+
+/// What `profile --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Profiled<'a> {
+    file: Cow<'a, str>,
+    events: u64,
+    /// Without what had been overwritten before the profile began.
+    lost: u64,
+    threads: u64,
+    /// How often threads have left a processor.
+    switches: u64,
+    wakes: u64,
+    samples: u64,
+    /// System calls in which a thread has left its processor.
+    syscalls: u64,
+    /// Names of addresses.
+    names: u64,
+    /// Records that the kernel had no room for.
+    kernel_lost: u64,
+    /// Switches to a thread that the kernel has not told.
+    untold: u64,
+    /// The largest error of the times.
+    clock_error_ns: u64,
+    missing: Vec<MissingRow<'a>>,
+}
+
+/// Something that is not recorded.
+#[derive(Serialize, JsonSchema)]
+struct MissingRow<'a> {
+    what: &'static str,
+    why: &'a str,
+    /// What allows it.
+    remedy: &'static str,
+}
 
 /// The figures that are printed at the end.
 pub(super) struct Said<'a> {
@@ -33,20 +68,25 @@ impl Said<'_> {
     /// Prints one JSON object on stdout.
     pub(super) fn print_json(&self) -> anyhow::Result<()> {
         let stats = &self.captured.stats;
-        let missing = self
-            .missing
-            .iter()
-            .map(|missing| json!({ "what": missing.what, "why": missing.why, "remedy": missing.remedy }));
-        let object = json!({
-            "file": self.output.to_string_lossy(), "events": stats.events(),
-            "lost": stats.lost().saturating_sub(stats.missing_by(GapCause::OverwrittenBefore)),
-            "threads": self.profile.threads, "switches": self.profile.switches, "wakes": self.profile.wakes,
-            "samples": self.profile.samples, "syscalls": self.profile.syscalls, "names": self.profile.names,
-            "kernel_lost": self.profile.kernel_lost, "untold": self.profile.untold,
-            "clock_error_ns": self.profile.clock_error_nanos, "missing": missing.collect::<Vec<_>>(),
-        });
-        writeln!(anstream::stdout(), "{object}")?;
-        Ok(())
+        let ProfileSummary { threads, switches, wakes, samples, syscalls, names, kernel_lost, untold, .. } =
+            *self.profile;
+        let missing = self.missing.iter();
+        let profiled = Profiled {
+            file: self.output.to_string_lossy(),
+            events: stats.events(),
+            lost: stats.lost().saturating_sub(stats.missing_by(GapCause::OverwrittenBefore)),
+            threads,
+            switches,
+            wakes,
+            samples,
+            syscalls,
+            names,
+            kernel_lost,
+            untold,
+            clock_error_ns: self.profile.clock_error_nanos,
+            missing: missing.map(|it| MissingRow { what: it.what, why: &it.why, remedy: it.remedy }).collect(),
+        };
+        Ok(json_line(&mut anstream::stdout(), &profiled)?)
     }
 
     /// Prints the result on stderr.

@@ -106,7 +106,7 @@ pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u
 /// Prints on stderr the losses of the perf recorders: the numbers of call sites, threads, shards and spans for which
 /// there was no room.
 pub(crate) fn report_table_losses(stats: &CaptureStats) {
-    for (kind, (_, what)) in TABLE_LOSSES.iter().enumerate() {
+    for (kind, what) in TABLE_LOSSES.iter().enumerate() {
         let count = sum(stats, |ring| ring.table_losses[kind]);
         if count > 0 {
             let [one, many] = what;
@@ -156,31 +156,18 @@ pub(crate) fn report_never_opened(stats: &CaptureStats) {
 /// The words for events of shards that were not there when the capture looked for them.
 pub(crate) const NEVER_OPENED: &str = "in shards that could not be opened";
 
-/// The losses that perf recorders count in their tables: for each loss, its name in JSON and its description for
-/// people.
-pub(crate) const TABLE_LOSSES: [(&str, [&str; 2]); 4] = [
-    (
-        "call_sites",
-        [
-            "call site found no room in the table: if its events are overwritten, it has a number and no name",
-            "call sites found no room in the table: if their events are overwritten, they have a number and no name",
-        ],
-    ),
-    (
-        "threads",
-        [
-            "thread found no room in the table: if its events are overwritten, it has a number and no name",
-            "threads found no room in the table: if their events are overwritten, they have a number and no name",
-        ],
-    ),
-    (
-        "shards",
-        ["shard could not be made: threads shared the others", "shards could not be made: threads shared the others"],
-    ),
-    (
-        "spans",
-        ["span was not recorded because too many were open", "spans were not recorded because too many were open"],
-    ),
+/// The losses that perf recorders count in their tables: in words.
+pub(crate) const TABLE_LOSSES: [[&str; 2]; 4] = [
+    [
+        "call site found no room in the table: if its events are overwritten, it has a number and no name",
+        "call sites found no room in the table: if their events are overwritten, they have a number and no name",
+    ],
+    [
+        "thread found no room in the table: if its events are overwritten, it has a number and no name",
+        "threads found no room in the table: if their events are overwritten, they have a number and no name",
+    ],
+    ["shard could not be made: threads shared the others", "shards could not be made: threads shared the others"],
+    ["span was not recorded because too many were open", "spans were not recorded because too many were open"],
 ];
 
 /// Sums a count over all rings.

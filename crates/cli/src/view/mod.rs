@@ -15,10 +15,12 @@ use super::exit::Exit;
 use super::interrupt::Interrupt;
 use crate::args::amounts::parse_bytes;
 use crate::args::saved::SavedArgs;
+use crate::output::json_line;
 use crate::text::format::grouped;
 use crate::text::losses::MissingEvents;
 use eventring_export::{Names, View};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use server::{PULSE, ViewServer};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -62,6 +64,14 @@ pub(super) struct ViewArgs {
     /// Print one JSON object: the address, the UI, the bytes of the trace
     #[arg(long)]
     json: bool,
+}
+
+/// What `view --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Shown<'a> {
+    url: &'a str,
+    ui: &'a str,
+    trace_bytes: u64,
 }
 
 /// The most events that are shown by default.
@@ -109,7 +119,7 @@ fn tell(args: &ViewArgs, url: &str, ui: &str, trace: &ShownTrace) -> anyhow::Res
         anstream::eprintln!("{words}");
     }
     if args.json {
-        writeln!(anstream::stdout(), "{}", json!({ "url": url, "ui": ui, "trace_bytes": trace.bytes }))?;
+        json_line(&mut anstream::stdout(), &Shown { url, ui, trace_bytes: trace.bytes })?;
     } else {
         let bytes = grouped(trace.bytes);
         anstream::eprintln!(

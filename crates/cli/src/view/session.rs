@@ -1,7 +1,7 @@
 //! The facts that the converting thread and the connections of the server share.
 
 use super::trace::ShownTrace;
-use serde_json::json;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -55,7 +55,8 @@ impl Session {
     /// Returns the server-sent event with which the page learns how far the conversion is.
     pub(super) fn event(&self) -> String {
         if let Some(trace) = &self.trace {
-            return format!("event: ready\ndata: {}\n\n", json!({ "problems": trace.summary.problems }));
+            let problems = Value::from(trace.summary.problems.as_slice());
+            return format!("event: ready\ndata: {{\"problems\":{problems}}}\n\n");
         }
         if self.has_failed {
             return "event: failed\ndata: 1\n\n".to_owned();
@@ -63,7 +64,7 @@ impl Session {
         let ((read, all), (text, readings)) = (self.read, self.step);
         let part = f64::from(self.readings) + read.min(all) as f64 / all.max(1) as f64;
         let percent = (part / f64::from(readings) * 100.0).min(99.0) as u64;
-        format!("event: converting\ndata: {}\n\n", json!({ "text": text, "percent": percent }))
+        format!("event: converting\ndata: {{\"text\":{},\"percent\":{percent}}}\n\n", Value::from(text))
     }
 
     /// Counts an answer, or a page, from its begin to its end.

@@ -1,13 +1,43 @@
 //! The manifest of a file: why it was written, and what it holds.
 
-use crate::input::state::add_end;
+use crate::input::state::EndTimes;
 use crate::text::format::duration;
 use eventring::reader::RingEnd;
 use eventring_capture::{CutSummary, Shortfall};
 use eventring_live::Occurrence;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// A span, as a manifest names it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ShotSpan {
+    name: Option<String>,
+    id: String,
+    target: Option<String>,
+}
+
+/// A program, as a manifest names it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct ShotProgram {
+    name: Option<String>,
+    pid: Option<u32>,
+}
+
+/// A part of the time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Window {
+    pub(super) from_epoch_nanos: u64,
+    pub(super) to_epoch_nanos: u64,
+}
+
+impl Window {
+    fn nanos(self) -> u64 {
+        self.to_epoch_nanos.saturating_sub(self.from_epoch_nanos)
+    }
+}
 
 /// An occurrence for which a file is written.
 #[derive(Clone, Debug)]
@@ -19,9 +49,9 @@ pub(super) struct Shot {
     /// The name of the span or event, for the name of the file.
     pub(super) name: String,
     pub(super) epoch_nanos: u64,
-    /// The span that it is about, or in which it was recorded; null if there is none.
-    span: Value,
-    program: Option<(String, u32)>,
+    /// The span that it is about, or in which it was recorded.
+    span: Option<ShotSpan>,
+    program: ShotProgram,
     /// The times between which the program ended, if this is its end.
     pub(super) end: Option<RingEnd>,
 }
@@ -34,11 +64,15 @@ impl Shot {
             what: occurrence.to_string(),
             name: occurrence.name().into_owned(),
             epoch_nanos: occurrence.epoch_nanos(),
-            span: span.map_or(Value::Null, |span| {
-                let target = span.call_site.as_ref().map(|call_site| &call_site.target);
-                json!({ "name": occurrence.span_name(), "id": span.id.to_string(), "target": target })
+            span: span.map(|span| ShotSpan {
+                name: occurrence.span_name().map(Into::into),
+                id: span.id.to_string(),
+                target: span.call_site.as_ref().map(|call_site| call_site.target.clone()),
             }),
-            program: occurrence.program().map(|program| (program.name.clone(), program.pid)),
+            program: ShotProgram {
+                name: occurrence.program().map(|program| program.name.clone()),
+                pid: occurrence.program().map(|program| program.pid),
+            },
             end: occurrence.program_end(),
         }
     }
@@ -49,7 +83,7 @@ impl Shot {
 pub(super) struct WrittenFile {
     pub(super) path: PathBuf,
     pub(super) shot: Shot,
-    pub(super) asked_nanos: (u64, u64),
+    pub(super) asked: Window,
     pub(super) cut: CutSummary,
 }
 
@@ -78,30 +112,62 @@ impl WrittenFile {
     }
 
     /// Returns what the result of the whole capture says of the file.
-    pub(super) fn object(&self) -> Value {
-        let window_nanos = |(from, to): (u64, u64)| to.saturating_sub(from);
-        let kept_nanos = (self.cut.from_epoch_nanos, self.cut.to_epoch_nanos);
-        let mut object = json!({
-            "file": self.path.to_string_lossy(), "reason": self.shot.reason, "what": self.shot.what,
-            "epoch_nanos": self.shot.epoch_nanos, "window_asked_ns": window_nanos(self.asked_nanos),
-            "window_kept_ns": window_nanos(kept_nanos), "events": self.cut.events, "lost": self.cut.lost,
-            "bytes": self.cut.bytes, "shortfall": self.shortfall(),
-        });
-        if self.shot.end.is_some() {
-            add_end(&mut object, self.shot.end);
+    pub(super) fn row(&self) -> FileRow<'_> {
+        FileRow {
+            file: self.path.to_string_lossy(),
+            reason: &self.shot.reason,
+            what: &self.shot.what,
+            epoch_nanos: self.shot.epoch_nanos,
+            window_asked_ns: self.asked.nanos(),
+            window_kept_ns: self.kept().nanos(),
+            events: self.cut.events,
+            lost: self.cut.lost,
+            bytes: self.cut.bytes,
+            shortfall: self.shortfall(),
+            end: self.shot.end.map(|end| Some(end).into()),
         }
-        object
+    }
+
+    fn kept(&self) -> Window {
+        Window { from_epoch_nanos: self.cut.from_epoch_nanos, to_epoch_nanos: self.cut.to_epoch_nanos }
     }
 
     /// Returns the manifest.
-    pub(super) fn manifest(&self) -> Value {
-        let mut object = self.object();
-        let program = self.shot.program.as_ref();
-        object["span"] = self.shot.span.clone();
-        object["program"] = json!({ "name": program.map(|it| &it.0), "pid": program.map(|it| it.1) });
-        let window = |(from, to): (u64, u64)| json!({ "from_epoch_nanos": from, "to_epoch_nanos": to });
-        object["asked"] = window(self.asked_nanos);
-        object["kept"] = window((self.cut.from_epoch_nanos, self.cut.to_epoch_nanos));
-        object
+    pub(super) fn manifest(&self) -> Manifest<'_> {
+        let span = self.shot.span.as_ref();
+        Manifest { file: self.row(), span, program: &self.shot.program, asked: self.asked, kept: self.kept() }
     }
+}
+
+/// A file of `--on`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FileRow<'a> {
+    file: Cow<'a, str>,
+    /// The condition.
+    reason: &'a str,
+    /// The event in words.
+    what: &'a str,
+    epoch_nanos: u64,
+    window_asked_ns: u64,
+    window_kept_ns: u64,
+    events: u64,
+    lost: u64,
+    bytes: u64,
+    /// Why the file holds less than what was asked.
+    shortfall: Option<String>,
+    /// Only if the event is the end of a program.
+    #[serde(flatten)]
+    end: Option<EndTimes>,
+}
+
+/// The manifest of a file.
+#[derive(Serialize)]
+pub(super) struct Manifest<'a> {
+    #[serde(flatten)]
+    file: FileRow<'a>,
+    /// Null if the event is neither about a span nor in one.
+    span: Option<&'a ShotSpan>,
+    program: &'a ShotProgram,
+    asked: Window,
+    kept: Window,
 }

@@ -2,22 +2,44 @@
 
 use super::action::ActionEnd;
 use super::end::WatchEnd;
-use super::manifest::WrittenFile;
-use super::watch::Watch;
+use super::manifest::{FileRow, WrittenFile};
+use super::watch::{ActionCounts, Watch};
 use super::writer::WriterMessage;
 use crate::input::history::{History, by_recorder};
 use crate::input::state::end_between;
 use crate::input::unseen::SeenNames;
 use crate::output::capture_result::reason;
+use crate::output::json_line;
 use crate::text::format::{bytes, counted, duration, events, grouped, one_line};
 use crate::text::losses::{problem_line, report_problem};
 use crate::text::paint::{DIM, WARNING};
 use eventring::reader::GapCause;
 use eventring_capture::{CaptureSummary, EndReason};
-use serde_json::json;
-use std::io::Write as _;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What `capture --on --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Watched<'a> {
+    fired: u64,
+    debounced: u64,
+    suppressed: u64,
+    not_written: u64,
+    files: Vec<FileRow<'a>>,
+    reason: &'static str,
+    elapsed_ns: u64,
+    events: u64,
+    /// Events on which no condition was tested, or not without a lost payload.
+    unseen: u64,
+    /// Null, as `overwritten_before`, if nothing was kept.
+    lost: Option<u64>,
+    overwritten_before: Option<u64>,
+    not_tracked: u64,
+    commands: Option<&'a ActionCounts>,
+    problems: Vec<&'a String>,
+}
 
 impl Watch<'_> {
     /// Notes what the writer says.
@@ -120,22 +142,23 @@ impl Watch<'_> {
         let counts = self.judge.policy.counts();
         let left_out = self.why_left_out();
         let state = self.live.state();
-        let object = json!({
-            "fired": counts.fired, "debounced": counts.debounced, "suppressed": counts.suppressed,
-            "not_written": self.not_written,
-            "files": self.files.iter().map(WrittenFile::object).collect::<Vec<_>>(), "reason": reason(end.reason),
-            "elapsed_ns": end.elapsed.as_nanos() as u64, "events": state.events(), "unseen": self.unseen(),
-            "lost": summary.map(|summary| summary.stats.lost()),
-            "overwritten_before": summary.map(|summary| summary.stats.missing_by(GapCause::OverwrittenBefore)),
-            "not_tracked": state.not_tracked(),
-            "commands": self.args.triggers.exec.as_ref().map(|_| json!({
-                "done": self.actions.done, "failed": self.actions.failed, "timed_out": self.actions.timed_out,
-                "left_out": self.actions.left_out,
-            })),
-            "problems": of_capture.iter().chain(&self.problems).chain(&left_out).collect::<Vec<_>>(),
-        });
-        writeln!(anstream::stdout(), "{object}")?;
-        Ok(())
+        let watched = Watched {
+            fired: counts.fired,
+            debounced: counts.debounced,
+            suppressed: counts.suppressed,
+            not_written: self.not_written,
+            files: self.files.iter().map(WrittenFile::row).collect(),
+            reason: reason(end.reason),
+            elapsed_ns: end.elapsed.as_nanos() as u64,
+            events: state.events(),
+            unseen: self.unseen(),
+            lost: summary.map(|summary| summary.stats.lost()),
+            overwritten_before: summary.map(|summary| summary.stats.missing_by(GapCause::OverwrittenBefore)),
+            not_tracked: state.not_tracked(),
+            commands: self.args.triggers.exec.as_ref().map(|_| &self.actions),
+            problems: of_capture.iter().chain(&self.problems).chain(&left_out).collect(),
+        };
+        Ok(json_line(&mut anstream::stdout(), &watched)?)
     }
 
     /// Prints the result on stderr. `summary` is `None` if the capture has failed.

@@ -6,6 +6,7 @@ mod end;
 mod kept;
 mod manifest;
 mod messages;
+
 mod names;
 mod policy;
 mod shown_lines;
@@ -13,4 +14,5 @@ mod watch;
 mod writer;
 
 pub(super) use args::TriggerArgs;
+pub(crate) use messages::Watched;
 pub(super) use watch::run;

@@ -19,6 +19,8 @@ use crate::text::format::TimeFormat;
 use eventring::reader::{Reader, RingSet};
 use eventring_capture::{EndReason, NextRing};
 use eventring_live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Observation, Occurrence};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
@@ -162,7 +164,7 @@ fn check_condition_fields(conditions: &[Condition], rings: &AwaitedRings) -> Res
 }
 
 /// The numbers of commands that have ended, and how.
-#[derive(Default)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct ActionCounts {
     pub(super) done: u64,
     pub(super) failed: u64,

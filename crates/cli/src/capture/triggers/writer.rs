@@ -3,7 +3,7 @@
 use super::action::{self, ActionEnd, ActionState};
 use super::end::WatchEnd;
 use super::kept::Kept;
-use super::manifest::{Shot, WrittenFile};
+use super::manifest::{Shot, Window, WrittenFile};
 use super::names::{NameParts, NameTemplate};
 use crate::capture::Args;
 use crate::exit::Failure;
@@ -131,20 +131,20 @@ impl FileWriter<'_> {
 
     fn write(&self, copied: &RollingCapture, shot: &Shot, number: &mut u64) -> anyhow::Result<WrittenFile> {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let asked_nanos = (
-            shot.epoch_nanos.saturating_sub(nanos(self.args.triggers.before)),
-            shot.epoch_nanos.saturating_add(nanos(self.args.triggers.after)),
-        );
+        let asked = Window {
+            from_epoch_nanos: shot.epoch_nanos.saturating_sub(nanos(self.args.triggers.before)),
+            to_epoch_nanos: shot.epoch_nanos.saturating_add(nanos(self.args.triggers.after)),
+        };
         let now_nanos = || Clock::global().now_epoch_nanos();
-        while now_nanos() < asked_nanos.1 && self.is_over.get().is_none() {
+        while now_nanos() < asked.to_epoch_nanos && self.is_over.get().is_none() {
             std::thread::sleep(PAUSE);
         }
         let to = match self.is_over.get().and_then(|end| end.until_nanos()) {
             // The user has ended the watch, and with it the time after the event.
-            Some(until_nanos) => asked_nanos.1.min(until_nanos),
+            Some(until_nanos) => asked.to_epoch_nanos.min(until_nanos),
             // If the programs have ended, nothing is missing.
-            None if copied.state().has_ended => asked_nanos.1,
-            None => asked_nanos.1.min(now_nanos()),
+            None if copied.state().has_ended => asked.to_epoch_nanos,
+            None => asked.to_epoch_nanos.min(now_nanos()),
         };
         let time = self.times.file_name(shot.epoch_nanos);
         loop {
@@ -157,12 +157,12 @@ impl FileWriter<'_> {
             if let Some(directory) = path.parent().filter(|_| self.names.has_directories()) {
                 std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
             }
-            let cut = match copied.cut(asked_nanos.0..=to, &path, self.args.force) {
+            let cut = match copied.cut(asked.from_epoch_nanos..=to, &path, self.args.force) {
                 // Somebody has just made a file of this name.
                 Err(error) if error.kind() == CaptureErrorKind::Exists => continue,
                 cut => cut?,
             };
-            let written = WrittenFile { path, shot: shot.clone(), asked_nanos, cut };
+            let written = WrittenFile { path, shot: shot.clone(), asked, cut };
             write_manifest(&written, &manifest_path, self.args.force).map_err(output::failure)?;
             return Ok(written);
         }
@@ -185,7 +185,8 @@ impl FileWriter<'_> {
 fn write_manifest(written: &WrittenFile, path: &Path, overwrite: bool) -> Result<(), CaptureError> {
     let place = OutputEntry::open(path)?;
     let unfinished = place.create_unfinished()?;
-    let text = writeln!(unfinished.file(), "{:#}", written.manifest());
+    let text = serde_json::to_string_pretty(&written.manifest()).map_err(std::io::Error::from);
+    let text = text.and_then(|text| writeln!(unfinished.file(), "{text}"));
     text.map_err(|error| CaptureError::io_writing("write it", error).at(path))?;
     unfinished.publish(overwrite, &ReadFiles::default())
 }
