@@ -62,7 +62,7 @@ pub use replay::Replay;
 pub use source::{EventPayload, ExecEvents, NextEvent, is_stored, stored_events};
 #[cfg(feature = "stream")]
 pub use stream::BlockStream;
-pub use summary::ChainSummary;
+pub use summary::{ChainFigures, ChainSummary};
 pub use values::{
     AccessListEntry, AccountAccess, Block, CallFrame, Log, Outcome, PROBLEMS_MAX, Receipt, StorageAccess, Txn, TxnStart,
 };

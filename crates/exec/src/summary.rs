@@ -2,7 +2,9 @@
 
 use crate::{Block, BlockUpdate, Outcome};
 use hdrhistogram::Histogram;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::HashSet;
 
 /// The longest time that is told from longer ones: an hour.
@@ -124,21 +126,76 @@ impl ChainSummary {
 
     /// Returns the figures as JSON.
     #[must_use]
+    pub fn figures(&self) -> ChainFigures {
+        ChainFigures {
+            blocks: self.blocks,
+            complete: self.complete,
+            rejected: self.rejected,
+            reexecuted: self.reexecuted,
+            transactions: self.transactions,
+            gas_used: self.gas_used,
+            conflicts: self.conflicts,
+            seconds: self.seconds(),
+            transactions_per_second: self.per_second(self.transactions),
+            gas_per_second: self.per_second(self.gas_used),
+            largest: self.largest.map(|(number, transactions)| LargestBlock { number, transactions }),
+            block_times: Times::new(&self.block_nanos, self.block_nanos_max),
+            transaction_times: Times::new(&self.txn_nanos, self.txn_nanos_max),
+        }
+    }
+
+    /// Returns the figures as a value of JSON.
+    #[must_use]
     pub fn to_json(&self) -> Value {
-        let times = |nanos: &Histogram<u64>, max: u64| {
-            json!({
-                "count": nanos.len(), "p50_ns": nanos.value_at_quantile(0.5), "p90_ns": nanos.value_at_quantile(0.9),
-                "p99_ns": nanos.value_at_quantile(0.99), "max_ns": max,
-            })
-        };
-        json!({
-            "blocks": self.blocks, "complete": self.complete, "rejected": self.rejected, "reexecuted": self.reexecuted,
-            "transactions": self.transactions, "gas_used": self.gas_used, "conflicts": self.conflicts,
-            "seconds": self.seconds(), "transactions_per_second": self.per_second(self.transactions),
-            "gas_per_second": self.per_second(self.gas_used),
-            "largest": self.largest.map(|(number, transactions)| json!({ "number": number, "transactions": transactions })),
-            "block_times": times(&self.block_nanos, self.block_nanos_max),
-            "transaction_times": times(&self.txn_nanos, self.txn_nanos_max),
-        })
+        serde_json::to_value(self.figures()).unwrap_or_default()
+    }
+}
+
+/// The figures of a [`ChainSummary`], as JSON has them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ChainFigures {
+    /// Executions, also of blocks that were executed again.
+    blocks: u64,
+    /// Those of which everything is there.
+    complete: u64,
+    /// Those that were invalid, or whose execution failed.
+    rejected: u64,
+    /// Executions of blocks that had been executed before.
+    reexecuted: u64,
+    transactions: u64,
+    gas_used: u64,
+    /// Transactions that accessed a storage slot that an earlier one of their block had changed.
+    conflicts: u64,
+    /// From the first block's start to the last one's end.
+    seconds: f64,
+    transactions_per_second: Option<f64>,
+    gas_per_second: Option<f64>,
+    /// The block with the most transactions.
+    largest: Option<LargestBlock>,
+    block_times: Times,
+    /// The times of the EVM for transactions.
+    transaction_times: Times,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct LargestBlock {
+    number: u64,
+    transactions: u64,
+}
+
+/// Times, to three digits; the longest is exact.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct Times {
+    count: u64,
+    p50_ns: u64,
+    p90_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+}
+
+impl Times {
+    fn new(nanos: &Histogram<u64>, max_ns: u64) -> Self {
+        let [p50_ns, p90_ns, p99_ns] = [0.5, 0.9, 0.99].map(|part| nanos.value_at_quantile(part));
+        Self { count: nanos.len(), p50_ns, p90_ns, p99_ns, max_ns }
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod advice;
 pub(crate) mod awaited;
 pub(crate) mod decoder;
 pub(crate) mod directories;
+pub(crate) mod end;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 #[cfg_attr(
     not(all(feature = "profile", any(target_arch = "x86_64", target_arch = "aarch64"))),

@@ -17,6 +17,8 @@ mod tested;
 mod text;
 mod wanted;
 
+pub(super) use json::{EventLine, WatchLine};
+
 use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::output::check_reader;
@@ -158,7 +160,7 @@ impl Args {
     fn end(&self, part: Part, is_early: bool) -> anyhow::Result<()> {
         if self.json && part.is_asked_for {
             let end = part.end(is_early, "no line has this id")?;
-            json_line(&mut io::stdout(), &end)?;
+            json_line(&mut io::stdout(), &WatchLine::Cut(end))?;
         }
         Ok(())
     }
