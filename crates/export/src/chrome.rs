@@ -86,11 +86,10 @@ impl<'o> ChromeWriter<'o> {
         if self.has_begun {
             self.text.raw(b",\n");
         } else {
-            write!(
-                self.text.0,
-                "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"base_epoch_ns\":\"{}\",\"recorder\":\"eventring\"}},\"traceEvents\":[\n",
-                self.base_nanos
-            )?;
+            self.text.raw(b"{\"displayTimeUnit\":\"ns\",\"otherData\":{");
+            self.text.member("base_epoch_ns", &self.base_nanos.to_string())?;
+            self.text.member("recorder", "eventring")?;
+            self.text.raw(b"},\"traceEvents\":[\n");
             self.has_begun = true;
         }
         self.text.begin();
