@@ -1,9 +1,11 @@
 //! The kinds of red flags, with their thresholds.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What a red flag is about. The order is that of importance.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FlagKind {
     /// The capture is damaged, or its end is missing.
@@ -163,12 +165,26 @@ impl Flag {
         Self { id: Some(id), ..self }
     }
 
-    pub(crate) fn to_json(&self, next: Option<&str>) -> Value {
-        json!({
-            "flag": self.kind.name(), "what": self.what, "evidence": self.evidence, "threshold": self.kind.threshold(),
-            "count": self.count, "at_ns": self.at_nanos, "next": next,
-        })
+    pub(crate) fn row<'a>(&'a self, next: Option<&'a str>) -> FlagRow<'a> {
+        let (flag, threshold) = (self.kind, self.kind.threshold());
+        let (what, evidence, count, at_ns) = (&self.what, &self.evidence, self.count, self.at_nanos);
+        FlagRow { flag, what, evidence, threshold, count, at_ns, next }
     }
+}
+
+/// A flag as it is printed in JSON.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FlagRow<'a> {
+    flag: FlagKind,
+    /// What it is about: the name of a span, task, ring, program or call site.
+    what: &'a str,
+    evidence: &'a str,
+    threshold: &'a str,
+    count: u64,
+    /// When it was so first or worst, if that is one time.
+    at_ns: Option<u64>,
+    /// The command that shows more; null if there was no room for it.
+    next: Option<&'a str>,
 }
 
 /// The longest name in a flag.

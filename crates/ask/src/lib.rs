@@ -44,7 +44,7 @@ mod tests;
 
 pub use command::command_line;
 pub use flag::{Flag, FlagKind};
-pub use look::{BUDGET_MIN_BYTES, FirstLook};
+pub use look::{BUDGET_MIN_BYTES, FirstLook, LookAnswer};
 
 use collect::Collected;
 use eventring_capture::recording::{CaptureRecording, replay_capture};

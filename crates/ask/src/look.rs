@@ -3,12 +3,14 @@
 use crate::collect::Collected;
 use crate::command;
 use crate::fit::{Fitted, Part, fit};
-use crate::flag::{Flag, WHAT_BYTES, cut};
+use crate::flag::{Flag, FlagRow, WHAT_BYTES, cut};
 use eventring_capture::CaptureFile;
 use eventring_capture::recording::ReplayCounts;
 use eventring_export::ProgramSummary;
 use eventring_export::numbers::{counted, grouped, time};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -20,8 +22,7 @@ pub const BUDGET_MIN_BYTES: usize = 1024;
 const FLAGS_PERCENT: usize = 70;
 /// The largest number of flags in an answer, whatever its budget is.
 const FLAGS_MAX: usize = 10_000;
-/// The sections of an answer.
-const SECTIONS: [&str; 4] = ["flags", "programs", "rings", "names"];
+/// The titles of the sections of an answer: flags, programs, rings and names.
 const TITLES: [&str; 4] = ["Red flags", "Programs", "Rings", "Spans with the largest total time"];
 
 /// What a recording has, at a first look.
@@ -30,9 +31,90 @@ pub struct FirstLook {
     counts: ReplayCounts,
     errors: u64,
     flags: Vec<Flag>,
-    /// Programs, rings and names, as JSON.
-    others: [Vec<Value>; 3],
+    /// Programs, rings and names.
+    others: [Vec<Row>; 3],
     names_without_room: u64,
+}
+
+/// A first look as it is printed in JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct LookAnswer<'a> {
+    version: u32,
+    recorded: Recorded,
+    /// The most important first.
+    #[schemars(with = "Vec<FlagRow<'a>>")]
+    flags: &'a [Box<RawValue>],
+    #[schemars(with = "Vec<ProgramRow>")]
+    programs: &'a [Box<RawValue>],
+    /// Those with most events first.
+    #[schemars(with = "Vec<RingRow>")]
+    rings: &'a [Box<RawValue>],
+    /// Those of spans, with the largest total time first.
+    #[schemars(with = "Vec<NameRow>")]
+    names: &'a [Box<RawValue>],
+    left_out: LeftOut,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Recorded {
+    from_ns: u64,
+    to_ns: u64,
+    spans: u64,
+    open_spans: u64,
+    log_records: u64,
+    /// Log records of the level ERROR.
+    errors: u64,
+    typed_events: u64,
+    lost: u64,
+    overwritten_before: u64,
+    filtered: u64,
+    /// Spans whose names had no room.
+    spans_of_further_names: u64,
+}
+
+/// How many of each list had no room.
+#[derive(Serialize, JsonSchema)]
+struct LeftOut {
+    flags: u64,
+    programs: u64,
+    rings: u64,
+    names: u64,
+}
+
+/// One of a list beside flags.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Row {
+    Program(ProgramRow),
+    Ring(RingRow),
+    Name(NameRow),
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ProgramRow {
+    #[serde(flatten)]
+    program: ProgramSummary,
+    host: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RingRow {
+    name: String,
+    content: String,
+    events: u64,
+    lost: u64,
+    overwritten_before: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NameRow {
+    name: String,
+    count: u64,
+    open: u64,
+    total_ns: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
 }
 
 impl FirstLook {
@@ -44,28 +126,33 @@ impl FirstLook {
         flags: Vec<Flag>,
     ) -> Self {
         let hosts = capture.rings().iter().map(|ring| ring.host.as_str()).find(|host| !host.is_empty());
-        let program = |program: &ProgramSummary| {
-            let mut object = program.to_json();
-            object["program"] = cut(&program.name, WHAT_BYTES).into();
-            object["host"] = hosts.map(|host| cut(host, WHAT_BYTES)).into();
-            object
+        let program = |mut program: ProgramSummary| {
+            program.name = cut(&program.name, WHAT_BYTES);
+            Row::Program(ProgramRow { program, host: hosts.map(|host| cut(host, WHAT_BYTES)) })
         };
-        let programs = ProgramSummary::all(capture).iter().map(program).collect();
+        let programs = ProgramSummary::all(capture).into_iter().map(program).collect();
         let mut rings: Vec<_> = capture.rings().iter().zip(&collected.rings).collect();
         rings.sort_by_key(|(_, counts)| Reverse(counts.events));
         let ring = |(ring, counts): &(&eventring_capture::CapturedRing, &crate::collect::RingCounts)| {
-            json!({
-                "name": cut(&ring.name, WHAT_BYTES), "content": cut(&ring.content_name, WHAT_BYTES), "events": counts.events,
-                "lost": counts.lost.values().fold(0_u64, |sum, lost| sum.saturating_add(*lost)),
-                "overwritten_before": counts.overwritten_before,
+            Row::Ring(RingRow {
+                name: cut(&ring.name, WHAT_BYTES),
+                content: cut(&ring.content_name, WHAT_BYTES),
+                events: counts.events,
+                lost: counts.lost.values().fold(0_u64, |sum, lost| sum.saturating_add(*lost)),
+                overwritten_before: counts.overwritten_before,
             })
         };
         let rings = rings.iter().map(ring).collect();
         collected.names.all.sort_by_key(|stats| Reverse(stats.total_nanos));
         let name = |stats: &crate::names::NameStats| {
-            json!({
-                "name": cut(&stats.name, WHAT_BYTES), "count": stats.count, "open": stats.open, "total_ns": stats.total_nanos,
-                "p50_ns": stats.p50_nanos, "p99_ns": stats.p99_nanos, "max_ns": stats.max_nanos,
+            Row::Name(NameRow {
+                name: cut(&stats.name, WHAT_BYTES),
+                count: stats.count,
+                open: stats.open,
+                total_ns: stats.total_nanos,
+                p50_ns: stats.p50_nanos,
+                p99_ns: stats.p99_nanos,
+                max_ns: stats.max_nanos,
             })
         };
         let names = collected.names.all.iter().map(name).collect();
@@ -89,21 +176,20 @@ impl FirstLook {
     /// `programs`, `rings`, `names`, `left_out`. A budget below [`BUDGET_MIN_BYTES`] is taken as that.
     #[must_use]
     pub fn to_json(&self, budget_bytes: usize) -> String {
-        let whole = |kept: [Vec<String>; 4], left_out: [u64; 4]| {
-            let sections = SECTIONS.iter().zip(&kept).map(|(name, parts)| format!("\"{name}\":[{}]", parts.join(",")));
-            let left_out: Map<String, Value> =
-                SECTIONS.iter().zip(left_out).map(|(name, count)| ((*name).to_owned(), count.into())).collect();
-            let sections = sections.collect::<Vec<_>>().join(",");
-            let left_out = Value::Object(left_out);
-            format!("{{\"version\":1,\"recorded\":{},{sections},\"left_out\":{left_out}}}\n", self.recorded())
+        let whole = |kept: [Vec<String>; 4], [flags, programs, rings, names]: [u64; 4]| {
+            let left_out = LeftOut { flags, programs, rings, names };
+            let raw = kept.map(|parts| parts.into_iter().filter_map(|part| RawValue::from_string(part).ok()).collect());
+            let [flags, programs, rings, names]: &[Vec<_>; 4] = &raw;
+            let recorded = self.recorded();
+            json(&LookAnswer { version: 1, recorded, flags, programs, rings, names, left_out }) + "\n"
         };
         // Counts with as many digits as they may have.
         let room = budget_bytes.max(BUDGET_MIN_BYTES) - whole(Default::default(), [u64::MAX; 4]).len();
         let flag = |flag: &Flag| {
             let next = command::next(flag, &self.inputs);
-            (flag.to_json(Some(&next)).to_string(), Some(flag.to_json(None).to_string()))
+            (json(&flag.row(Some(&next))), Some(json(&flag.row(None))))
         };
-        let Fitted { kept, mut left_out } = fit(self.parts(room, flag, |_, value| value.to_string()), room, 1);
+        let Fitted { kept, mut left_out } = fit(self.parts(room, flag, json), room, 1);
         left_out[0] += self.flags.len().saturating_sub(FLAGS_MAX) as u64;
         whole(kept, left_out)
     }
@@ -150,9 +236,9 @@ impl FirstLook {
         &self,
         room_bytes: usize,
         flag: impl Fn(&Flag) -> (String, Option<String>),
-        other: impl Fn(usize, &Value) -> String,
+        other: impl Fn(&Row) -> String,
     ) -> Vec<Part> {
-        let part = |section: usize, value| Part { section, text: other(section, value), shorter: None };
+        let part = |section: usize, value| Part { section, text: other(value), shorter: None };
         let [programs, ..] = &self.others;
         let mut parts: Vec<Part> = programs.first().map(|value| part(1, value)).into_iter().collect();
         let (mut for_flags, mut later) = (room_bytes * FLAGS_PERCENT / 100, Vec::new());
@@ -176,13 +262,21 @@ impl FirstLook {
         parts
     }
 
-    fn recorded(&self) -> Value {
+    fn recorded(&self) -> Recorded {
         let counts = &self.counts;
-        json!({
-            "from_ns": counts.first_nanos, "to_ns": counts.last_nanos, "spans": counts.spans, "open_spans": counts.open_spans,
-            "log_records": counts.events, "errors": self.errors, "typed_events": counts.typed_events, "lost": counts.lost,
-            "overwritten_before": counts.overwritten_before, "filtered": counts.filtered, "spans_of_further_names": self.names_without_room,
-        })
+        Recorded {
+            from_ns: counts.first_nanos,
+            to_ns: counts.last_nanos,
+            spans: counts.spans,
+            open_spans: counts.open_spans,
+            log_records: counts.events,
+            errors: self.errors,
+            typed_events: counts.typed_events,
+            lost: counts.lost,
+            overwritten_before: counts.overwritten_before,
+            filtered: counts.filtered,
+            spans_of_further_names: self.names_without_room,
+        }
     }
 
     fn recorded_in_words(&self, moment: &impl Fn(u64) -> String) -> String {
@@ -209,31 +303,29 @@ impl FirstLook {
     }
 }
 
-/// Returns a program, ring or name as a line of Markdown.
-fn line(section: usize, value: &Value) -> String {
-    let text = |key: &str| value[key].as_str().unwrap_or_default();
-    let number = |key: &str| value[key].as_u64().unwrap_or(0);
-    match section {
-        1 => {
-            let host = value["host"].as_str().map(|host| format!(" on {host}")).unwrap_or_default();
-            format!("- {} ({}){host}: {}\n", text("program"), number("pid"), text("state"))
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// Returns a line of Markdown.
+fn line(row: &Row) -> String {
+    match row {
+        Row::Program(ProgramRow { program, host }) => {
+            let host = host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+            format!("- {} ({}){host}: {}\n", program.name, program.pid, program.state)
         }
-        2 => format!(
-            "- {} ({}): {}, {} lost\n",
-            text("name"),
-            text("content"),
-            counted(number("events"), "event", "events"),
-            grouped(number("lost"))
-        ),
-        _ => format!(
+        Row::Ring(RingRow { name, content, events, lost, .. }) => {
+            format!("- {name} ({content}): {}, {} lost\n", counted(*events, "event", "events"), grouped(*lost))
+        }
+        Row::Name(row) => format!(
             "- {}: {} and {} open, total {}, p50 {}, p99 {}, max {}\n",
-            text("name"),
-            grouped(number("count")),
-            grouped(number("open")),
-            time(number("total_ns")),
-            time(number("p50_ns")),
-            time(number("p99_ns")),
-            time(number("max_ns"))
+            row.name,
+            grouped(row.count),
+            grouped(row.open),
+            time(row.total_ns),
+            time(row.p50_ns),
+            time(row.p99_ns),
+            time(row.max_ns)
         ),
     }
 }

@@ -4,16 +4,18 @@ use super::exit::{Exit, Failure};
 use super::output;
 use crate::args::saved::SavedArgs;
 use crate::input::saved::{Saved, output_stem, stdout_twice};
-use crate::output::directory;
 use crate::output::formats::{Format, FormatParser, export, export_files};
+use crate::output::{directory, json_line};
 use crate::text::format::{counted, one_line};
 use crate::text::losses::MissingEvents;
 use clap::ValueEnum as _;
 use eventring::reader::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
-use serde_json::json;
-use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 /// Turn a capture, or the events that a ring holds now, into a trace for a viewer
@@ -161,18 +163,21 @@ fn write(args: &Args, capture: &CaptureFile, out: &mut dyn io::Write) -> Result<
     export(capture, args.format, ExportOptions::from(args.view).names(args.span_names).weight(args.weight), out)
 }
 
+/// What `export --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Exported<'a> {
+    file: Cow<'a, str>,
+    #[serde(flatten)]
+    counts: &'a ExportSummary,
+    lost_payloads: u64,
+    problems: &'a [String],
+}
+
 fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result<()> {
     if args.json {
-        let object = json!({
-            "file": output.to_string_lossy(), "spans": summary.spans, "open_spans": summary.open_spans,
-            "lost_ends": summary.lost_ends,
-            "slices": summary.slices, "events": summary.events, "typed_events": summary.typed_events,
-            "counters": summary.counters, "markers": summary.markers, "lost": summary.lost,
-            "overwritten_before": summary.overwritten_before, "lost_payloads": summary.lost_payloads(),
-            "problems": summary.problems,
-        });
-        writeln!(anstream::stdout(), "{object}")?;
-        return Ok(());
+        let (file, problems) = (output.to_string_lossy(), &*summary.problems);
+        let exported = Exported { file, counts: summary, lost_payloads: summary.lost_payloads(), problems };
+        return Ok(json_line(&mut anstream::stdout(), &exported)?);
     }
     let mut parts = vec![counted(summary.spans, "span", "spans")];
     // A trace of threads has a slice for each time that a thread was in a span, as for each poll of a future.

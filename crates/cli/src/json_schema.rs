@@ -17,24 +17,27 @@ use std::io::Write as _;
 /// Returns a schema.
 type Make = fn() -> Schema;
 
-/// Returns the table of the verbs whose schemas are still kept by hand.
-macro_rules! schemas {
-    ($($verb:literal),* $(,)?) => {
-        [$(($verb, || text(include_str!(concat!("../json-schemas/", $verb, ".json"))))),*]
-    };
-}
-
 /// The verbs with `--json`, and their schemas.
 const SCHEMAS: &[(&str, Make)] = &[
     ("archive", of::<super::archive::Written>),
+    ("ask", of::<eventring_ask::LookAnswer<'static>>),
     ("blocks", of::<Either<eventring_exec::json::BlockJson<'static>, Cut>>),
     ("budget", of_part::<super::budget::CheckedBudgets<'static>>),
+    ("diff", of_part::<eventring_report::compare::ComparisonAnswer<'static>>),
+    ("export", of::<super::export::Exported<'static>>),
+    ("find", of::<super::find::FindLine<'static>>),
     #[cfg(feature = "gateway")]
     ("gateway", of::<Either<super::gateway::Listening, eventring_gateway::GatewayStats>>),
     ("info", of::<super::info::Info<'static>>),
+    ("open", of_part::<super::open::OpenAnswer<'static>>),
     ("report", of::<super::report::Reported<'static>>),
+    ("summary", of_part::<super::summary::SummaryAnswer<'static>>),
+    ("tasks", of_part::<eventring_tasks::Answer>),
+    ("top", of_part::<super::top::TopAnswer<'static>>),
     #[cfg(feature = "view")]
     ("view", of::<super::view::Shown<'static>>),
+    ("watch", of::<super::watch::WatchLine<'static>>),
+    ("why", of_part::<eventring_profile::why::Answer>),
 ];
 
 /// Those that are about rings of running programs.
@@ -60,9 +63,6 @@ const OF_RINGS: &[(&str, Make)] = &[
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 const OF_RINGS: &[(&str, Make)] = &[];
 
-const KEPT: &[(&str, Make)] =
-    &schemas!["ask", "diff", "export", "find", "open", "summary", "tasks", "top", "watch", "why"];
-
 // One of two kinds of documents. (Its schema has no words for that.)
 #[derive(JsonSchema)]
 #[schemars(untagged)]
@@ -70,10 +70,6 @@ const KEPT: &[(&str, Make)] =
 enum Either<A, B> {
     A(A),
     B(B),
-}
-
-fn text(schema: &str) -> Schema {
-    serde_json::from_str(schema).unwrap_or_default()
 }
 
 /// Returns the schema of a type as it is printed. An object has no keys but those of its type.
@@ -110,7 +106,7 @@ pub(super) fn asked(cli: &Command, arguments: &[OsString]) -> Option<String> {
 }
 
 fn all() -> impl Iterator<Item = (&'static str, Make)> {
-    SCHEMAS.iter().chain(OF_RINGS).chain(KEPT).copied()
+    SCHEMAS.iter().chain(OF_RINGS).copied()
 }
 
 /// Prints the schema of a verb.

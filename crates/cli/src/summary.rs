@@ -10,10 +10,13 @@ use crate::text::losses::{MissingEvents, removed_in_words};
 use crate::text::paint::{DIM, PLAIN, WARNING};
 use crate::text::table::NumberTable;
 use eventring_capture::EndReason;
-use eventring_exec::{Blocks, ChainSummary, Wanted};
+use eventring_exec::{Blocks, ChainFigures, ChainSummary, Wanted};
 pub(super) use eventring_export::numbers::time;
-use eventring_export::{EventSummary, InstructionSummary, SharedNames, SpanSummary, Summary, full_name, summarize};
-use serde_json::Value;
+use eventring_export::{
+    EventSummary, InstructionSummary, ProgramState, SharedNames, SpanSummary, Summary, full_name, summarize,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
@@ -46,12 +49,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let chain = chain(&saved);
     let mut out = anstream::stdout();
     if args.json {
-        let mut answer = summary.to_json();
-        if let (Some(Value::Object(chain)), Some(answer)) =
-            (chain.as_ref().map(ChainSummary::to_json), answer.as_object_mut())
-        {
-            answer.extend(chain);
-        }
+        let answer = SummaryAnswer { summary: &summary, chain: chain.as_ref().map(ChainSummary::figures) };
         args.limit.write_whole(&mut out, &answer, "spans", limit::full_name)?;
     } else {
         write(&mut out, &summary, &saved)?;
@@ -62,6 +60,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     out.flush()?;
     let exit = saved.report(&args.saved.names, &summary.problems, &summary.payload_losses);
     Ok(exit.or_if(args.strict && MissingEvents::from(&summary).is_loss(), Exit::Lost))
+}
+
+/// What `summary --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SummaryAnswer<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    /// Of execution events.
+    #[serde(flatten)]
+    chain: Option<ChainFigures>,
 }
 
 /// Returns the figures of the blocks, if the capture has execution events and all of it is wanted.
@@ -166,7 +174,7 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         kernel.write(out, columns(&io::stdout()))?;
     }
     let time = TimeFormat::new(false);
-    for program in summary.programs.iter().filter(|program| program.state() == "died") {
+    for program in summary.programs.iter().filter(|program| program.state == ProgramState::Died) {
         let name = if program.name.is_empty() { "the program" } else { &program.name };
         let end = program.end.map_or_else(String::new, |end| end_in_words(end, &time));
         writeln!(out, "{WARNING}{} {end}{WARNING:#}", one_line(name))?;
@@ -188,7 +196,7 @@ fn typed(events: &[EventSummary]) -> NumberTable<5> {
     let mut table = NumberTable::new(["typed event", "count", "a second", "payload", "each"]);
     let shared = SharedNames::of(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     for event in events {
-        let per_second = event.per_second().map_or("–".to_owned(), rate);
+        let per_second = event.per_second.map_or("–".to_owned(), rate);
         let [payload, each] = [event.payload_bytes, event.payload_bytes / event.count.max(1)].map(bytes);
         let name = shown_name(&shared.shown(&event.name, &event.content));
         table.row([name, grouped(event.count), per_second, payload, each], PLAIN);

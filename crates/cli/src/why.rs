@@ -49,7 +49,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     if args.json {
         // Programs of several captures may have spans with the same number.
         let id = |span: &Value| format!("{}:{}", span["id"], span["start_ns"]);
-        args.limit.write_whole(&mut out, &answer.to_json(), "spans", id)?;
+        args.limit.write_whole(&mut out, &answer, "spans", id)?;
     } else {
         write(&mut out, &answer)?;
     }

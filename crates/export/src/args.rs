@@ -3,21 +3,28 @@
 use eventring::schema::Value;
 use eventring::schema::perf::{Cut, FieldValue};
 use eventring::tracing::{Field, FieldsProblem, Span, SpanInstructions};
-use serde_json::{Map, Number, json};
+use serde::{Serialize, Serializer};
+use serde_json::Map;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// A value of an argument.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
 pub enum ArgValue {
     Int(i64),
     Uint(u64),
-    Float(f64),
+    Float(#[serde(serialize_with = "float")] f64),
     Bool(bool),
     Text(Cow<'static, str>),
     /// A number that is not known.
     Unknown,
+}
+
+/// Writes a number, or the text of one that JSON does not have: NaN and the infinities.
+fn float<S: Serializer>(number: &f64, to: S) -> Result<S::Ok, S::Error> {
+    if number.is_finite() { to.serialize_f64(*number) } else { to.collect_str(number) }
 }
 
 /// A named value.
@@ -192,19 +199,8 @@ pub fn problem_text(problem: FieldsProblem) -> &'static str {
 }
 
 impl ArgValue {
-    pub(super) fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::Int(value) => json!(value),
-            Self::Uint(value) => json!(value),
-            Self::Float(value) => match Number::from_f64(*value) {
-                Some(number) => number.into(),
-                // JSON has no NaN and no infinities.
-                None => value.to_string().into(),
-            },
-            Self::Bool(value) => json!(value),
-            Self::Text(text) => json!(text),
-            Self::Unknown => serde_json::Value::Null,
-        }
+    fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
     }
 }
 

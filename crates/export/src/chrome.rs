@@ -10,7 +10,7 @@ use super::json::JsonText;
 use super::trace_writer::{Alert, FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::IdMap;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -86,10 +86,10 @@ impl<'o> ChromeWriter<'o> {
         if self.has_begun {
             self.text.raw(b",\n");
         } else {
-            let head = json!({ "base_epoch_ns": self.base_nanos.to_string(), "recorder": "eventring" });
-            self.text.raw(b"{\"displayTimeUnit\":\"ns\",\"otherData\":");
-            self.text.value(&head)?;
-            self.text.raw(b",\"traceEvents\":[\n");
+            self.text.raw(b"{\"displayTimeUnit\":\"ns\",\"otherData\":{");
+            self.text.member("base_epoch_ns", &self.base_nanos.to_string())?;
+            self.text.member("recorder", "eventring")?;
+            self.text.raw(b"},\"traceEvents\":[\n");
             self.has_begun = true;
         }
         self.text.begin();
@@ -174,7 +174,7 @@ impl<'o> ChromeWriter<'o> {
     fn name_row(&mut self, what: &str, track: TrackId, name: &str) -> io::Result<()> {
         self.begin_event("M", track)?;
         self.text.member("name", what)?;
-        self.text.member("args", &json!({ "name": name }))?;
+        self.text.single("args", "name", name)?;
         self.text.end();
         Ok(())
     }
@@ -326,7 +326,7 @@ impl TraceWriter for ChromeWriter<'_> {
         self.begin_event("C", track)?;
         let name = self.rows.get(&track).map_or("", |row| &row.name);
         self.text.member("name", name)?;
-        self.text.member("args", &json!({ "value": value }))?;
+        self.text.single("args", "value", value)?;
         self.ts(nanos)?;
         self.text.end();
         Ok(())

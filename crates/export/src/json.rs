@@ -1,6 +1,6 @@
 //! JSON text, written into a buffer member by member.
 
-use super::args::{ArgValue, Args, CUT, cut_value};
+use super::args::{Args, CUT, cut_value};
 use eventring::schema::perf::{RawField, RawFields, ValueType};
 use eventring::tracing::{CallSite, Fields, RawRecord, Thread, is_log_record};
 use serde::{Serialize, Serializer};
@@ -63,6 +63,15 @@ impl JsonText {
         self.value(value)
     }
 
+    /// Adds a member that is an object with one member.
+    pub(super) fn single(&mut self, name: &str, inner: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        self.key(name);
+        self.begin();
+        self.member(inner, value)?;
+        self.end();
+        Ok(())
+    }
+
     /// Writes a text that is JSON already. If it holds members, it begins with their first name.
     pub(super) fn raw(&mut self, text: &[u8]) {
         self.0.extend_from_slice(text);
@@ -97,7 +106,7 @@ impl JsonText {
             self.begin();
             for (name, cut) in cuts {
                 self.any_key(name)?;
-                self.value(&cut_value(cut).to_json())?;
+                self.value(&cut_value(cut))?;
             }
             self.end();
         }
@@ -126,12 +135,7 @@ impl JsonText {
                 self.0.truncate(start);
                 return Ok(false);
             }
-            match &arg.value {
-                ArgValue::Text(text) => self.value(text)?,
-                ArgValue::Uint(value) => self.value(value)?,
-                ArgValue::Int(value) => self.value(value)?,
-                other => self.value(&other.to_json())?,
-            }
+            self.value(&arg.value)?;
         }
         Ok(true)
     }

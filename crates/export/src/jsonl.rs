@@ -4,17 +4,17 @@ use super::ExportSummary;
 use super::json::{JsonText, SiteText};
 use super::line_slices::{LineSlice, LineSlices, SpanSlices};
 use super::ring_blocks::RingBlocks;
-use eventring::reader::{Descriptor, PayloadRead};
+use eventring::reader::{Descriptor, Gap, PayloadRead};
 use eventring::schema::decode_event;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::context::SpanIdText;
 use eventring::tracing::{CallSite, Catalog, PerfContent, RawRecord, Span, SpanId, SpanInstructions, SpanStep, Thread};
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
-    payloads, replay_capture, write_error,
+    payloads::PayloadLosses, replay_capture, write_error,
 };
-use eventring_capture::{CaptureError, CapturedLife, RingRole};
-use serde_json::{Value, json};
+use eventring_capture::{CaptureError, CaptureFile, CapturedLife, CapturedRing, RingRole};
+use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -25,66 +25,109 @@ pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Re
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
     let blocks = RingBlocks::new(recording);
     let mut lines = LineWriter { recording, out, text: JsonText::default(), call_sites, threads, slices, blocks };
-    lines.line(&head(recording)).map_err(write_error)?;
+    lines.line(&head(recording.capture)).map_err(write_error)?;
     let counts = replay_capture(recording, &mut lines)?;
     lines.line(&foot(recording, &counts)).and_then(|()| lines.out.write_all(&lines.text.0)).map_err(write_error)?;
     Ok(counts)
 }
 
-fn head(recording: &CaptureRecording<'_>) -> Value {
-    let rings: Vec<Value> = recording
-        .capture
-        .rings()
-        .iter()
-        .map(|ring| {
-            let shard = match ring.role {
-                RingRole::Shard { shard, .. } => Some(shard),
-                RingRole::Single => None,
-            };
-            let mut object = json!({
-                "name": ring.name, "process": ring.process, "pid": ring.pid, "program": ring.program_name,
-                "content_type": ring.content_type, "content_name": ring.content_name, "shard": shard,
-                "first_seqno": ring.first_seqno,
-            });
-            if !ring.host.is_empty() {
-                object["host"] = ring.host.as_str().into();
-            }
-            if ring.says_its_filter() {
-                object["filter"] = ring.filter.as_str().into();
-                object["sampled_per_million"] = ring.sampled_per_million.into();
-            }
-            object
-        })
-        .collect();
-    json!({ "type": "capture", "version": 1, "started_ns": recording.capture.started_epoch_nanos(), "rings": rings })
+/// The lines that are not about spans and records of spans.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line<'a> {
+    /// The first one.
+    Capture {
+        version: u32,
+        started_ns: u64,
+        rings: Vec<RingRow<'a>>,
+    },
+    Loss {
+        process: u32,
+        ring: &'a str,
+        first_seqno: u64,
+        count: u64,
+        cause: &'a str,
+    },
+    /// The last one.
+    End(End<'a>),
 }
 
-fn foot(recording: &CaptureRecording<'_>, counts: &ExportSummary) -> Value {
-    let processes = recording.processes().iter();
-    let processes: Vec<Value> = processes.map(|process| life(*process, recording.capture.life_of(*process))).collect();
-    json!({
-        "type": "end", "spans": counts.spans, "open_spans": counts.open_spans,
-        "lost_ends": counts.lost_ends, "slices": counts.slices,
-        "events": counts.events, "typed_events": counts.typed_events, "counters": counts.counters,
-        "markers": counts.markers, "lost": counts.lost, "overwritten_before": counts.overwritten_before,
-        "lost_payloads": counts.lost_payloads(), "payload_losses": payloads::to_json(&counts.payload_losses),
-        "processes": processes,
-    })
+#[derive(Serialize)]
+struct RingRow<'a> {
+    name: &'a str,
+    process: u32,
+    pid: u32,
+    program: &'a str,
+    content_type: u16,
+    content_name: &'a str,
+    shard: Option<u32>,
+    first_seqno: u64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    host: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled_per_million: Option<u32>,
 }
 
-/// Returns what is known of a program's end.
-fn life(process: u32, life: CapturedLife) -> Value {
-    let (state, before_nanos) = match life {
-        CapturedLife::Lived(_) => (Some("live"), None),
-        CapturedLife::Ended { end, is_how_known: false } => (None, Some(end.before_epoch_nanos)),
-        CapturedLife::Ended { end, .. } => {
-            (Some(if end.has_died { "died" } else { "ended" }), Some(end.before_epoch_nanos))
-        }
-        CapturedLife::Unknown => (None, None),
+#[derive(Serialize)]
+struct End<'a> {
+    #[serde(flatten)]
+    counts: &'a ExportSummary,
+    lost_payloads: u64,
+    payload_losses: &'a [PayloadLosses],
+    processes: Vec<LifeRow>,
+}
+
+/// What is known of a program's end.
+#[derive(Serialize)]
+struct LifeRow {
+    process: u32,
+    state: Option<&'static str>,
+    ended_after_ns: Option<u64>,
+    ended_before_ns: Option<u64>,
+}
+
+fn head<'a>(capture: &'a CaptureFile) -> Line<'a> {
+    let ring = |ring: &'a CapturedRing| RingRow {
+        name: &ring.name,
+        process: ring.process,
+        pid: ring.pid,
+        program: &ring.program_name,
+        content_type: ring.content_type,
+        content_name: &ring.content_name,
+        shard: match ring.role {
+            RingRole::Shard { shard, .. } => Some(shard),
+            RingRole::Single => None,
+        },
+        first_seqno: ring.first_seqno,
+        host: &ring.host,
+        filter: ring.says_its_filter().then_some(ring.filter.as_str()),
+        sampled_per_million: ring.says_its_filter().then_some(ring.sampled_per_million),
     };
-    json!({
-        "process": process, "state": state, "ended_after_ns": life.until_nanos(), "ended_before_ns": before_nanos,
-    })
+    let rings = capture.rings().iter().map(ring).collect();
+    Line::Capture { version: 1, started_ns: capture.started_epoch_nanos(), rings }
+}
+
+fn foot<'a>(recording: &CaptureRecording<'_>, counts: &'a ExportSummary) -> Line<'a> {
+    let life = |process: &u32| LifeRow::new(*process, recording.capture.life_of(*process));
+    let processes = recording.processes().iter().map(life).collect();
+    let (lost_payloads, payload_losses) = (counts.lost_payloads(), &*counts.payload_losses);
+    Line::End(End { counts, lost_payloads, payload_losses, processes })
+}
+
+impl LifeRow {
+    fn new(process: u32, life: CapturedLife) -> Self {
+        let (state, ended_before_ns) = match life {
+            CapturedLife::Lived(_) => (Some("live"), None),
+            CapturedLife::Ended { end, is_how_known: false } => (None, Some(end.before_epoch_nanos)),
+            CapturedLife::Ended { end, .. } => {
+                (Some(if end.has_died { "died" } else { "ended" }), Some(end.before_epoch_nanos))
+            }
+            CapturedLife::Unknown => (None, None),
+        };
+        Self { process, state, ended_after_ns: life.until_nanos(), ended_before_ns }
+    }
 }
 
 /// Writes lines.
@@ -124,10 +167,8 @@ impl ReplayConsumer for LineWriter<'_> {
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload),
             EntryContent::Gap(gap) => {
                 let ring = &self.recording.ring(entry.ring).name;
-                self.line(&json!({
-                    "type": "loss", "process": entry.process, "ring": ring, "first_seqno": gap.first_seqno,
-                    "count": gap.count, "cause": gap.cause.name(),
-                }))
+                let Gap { first_seqno, count, cause, .. } = *gap;
+                self.line(&Line::Loss { process: entry.process, ring, first_seqno, count, cause: cause.name() })
             }
         }
     }
@@ -143,7 +184,7 @@ impl ReplayConsumer for LineWriter<'_> {
 }
 
 impl LineWriter<'_> {
-    fn line(&mut self, object: &Value) -> io::Result<()> {
+    fn line(&mut self, object: &Line<'_>) -> io::Result<()> {
         self.text.value(object)?;
         self.end_line()
     }

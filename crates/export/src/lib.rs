@@ -82,9 +82,9 @@ mod typed_counts;
 
 pub use files::ExportFiles;
 pub use names::{Names, SharedNames, full_name};
-pub use programs::ProgramSummary;
+pub use programs::{ProgramState, ProgramSummary};
 pub use stacks::KernelNanos;
-pub use summary::{EventSummary, InstructionSummary, SpanKernelTimes, SpanSummary, Summary, summarize};
+pub use summary::{EventSummary, InstructionSummary, SpanKernelTimes, SpanKind, SpanSummary, Summary, summarize};
 
 pub use eventring_capture::recording::ReplayCounts as ExportSummary;
 use eventring_capture::recording::{CaptureRecording, write_error};

@@ -3,6 +3,8 @@
 use super::{Names, SharedNames, Weight, full_name};
 use eventring::tracing::{CallSite, IdMap, Span};
 use eventring_capture::recording::PerDescription;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// The largest number of spans in a stack. From a deeper stack, only the innermost spans are written.
@@ -65,18 +67,23 @@ pub struct StackSums {
 }
 
 /// What the kernel says about the time of threads, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct KernelNanos {
     /// The number of samples of threads that ran, times the time between two samples.
+    #[serde(skip)]
     pub sampled: u64,
-    /// Threads ran, as the scheduler says.
+    /// Threads ran, as the scheduler says. This and the next three add up to the time of the threads.
+    #[serde(rename = "cpu_ns")]
     pub cpu: u64,
     /// Threads could have run, and others did.
+    #[serde(rename = "runnable_ns")]
     pub runnable: u64,
     /// Threads waited in the kernel.
+    #[serde(rename = "blocked_ns")]
     pub blocked: u64,
     /// The scheduler says nothing.
+    #[serde(rename = "unknown_ns")]
     pub unknown: u64,
 }
 

@@ -7,24 +7,25 @@ use super::typed_counts::TypedCounts;
 use super::{ExportSummary, Names, ProgramSummary, View};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
-use eventring_capture::recording::payloads::{self, PayloadLosses};
+use eventring_capture::recording::payloads::PayloadLosses;
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
     replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile, WallTimes};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::io;
 
 /// The spans of a capture, by name and target, and its typed events, by type.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The spans with the largest total first.
-    pub spans: Vec<SpanSummary>,
     /// The programs that recorded the events.
     pub programs: Vec<ProgramSummary>,
+    /// The spans with the largest total first.
+    pub spans: Vec<SpanSummary>,
     /// The typed events, those types with the most events first.
     pub events: Vec<EventSummary>,
     /// The number of log records.
@@ -35,17 +36,20 @@ pub struct Summary {
     pub overwritten_before: u64,
     /// Events that the filter of the capture has left out.
     pub filtered: u64,
+    /// The number of events that have lost their payload, in all rings together.
+    pub lost_payloads: u64,
     /// The events that have lost their payload, counted for each ring that has such events.
     pub payload_losses: Vec<PayloadLosses>,
     /// The number of events in files that a rotated capture removed again while it ran. These events do not count as
     /// lost, but spans may have begun in them.
     pub removed: u64,
     /// The problems of the capture, a line each.
+    #[serde(skip)]
     pub problems: Vec<String>,
 }
 
 /// The counts and times of all spans that have the same name and target. Times are nanoseconds.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SpanSummary {
     /// The name.
@@ -54,8 +58,37 @@ pub struct SpanSummary {
     pub target: String,
     /// The number of spans that were created and closed. All times below are those of these spans.
     pub count: u64,
-    /// The number of spans, closed or open, that are scopes: spans of one thread.
-    pub scopes: u64,
+    /// The sum of the times from creation to close.
+    #[serde(rename = "total_ns")]
+    pub total_nanos: u64,
+    /// The part of the total in which no child of the span existed. A child whose close was lost counts until the
+    /// end of its parent.
+    #[serde(rename = "self_ns")]
+    pub self_nanos: u64,
+    /// The sum of the times that threads were in the spans. If several threads were in a span at the same time, the
+    /// time of each counts, so this sum may be more than the total.
+    #[serde(rename = "busy_ns")]
+    pub busy_nanos: u64,
+    /// The sum of the times in which no thread was in the span.
+    #[serde(skip)]
+    pub idle_nanos: u64,
+    /// The median of the durations.
+    #[serde(rename = "p50_ns")]
+    pub p50_nanos: u64,
+    /// The duration that 90 % of the spans did not exceed.
+    #[serde(rename = "p90_ns")]
+    pub p90_nanos: u64,
+    /// The duration that 99 % of the spans did not exceed.
+    #[serde(rename = "p99_ns")]
+    pub p99_nanos: u64,
+    /// The duration that 99.9 % of the spans did not exceed.
+    #[serde(skip)]
+    pub p999_nanos: u64,
+    /// The longest duration.
+    #[serde(rename = "max_ns")]
+    pub max_nanos: u64,
+    /// What these spans are.
+    pub kind: SpanKind,
     /// The number of scopes that ended with the span around them, because their guard was not dropped in time.
     pub ended_with_parent: u64,
     /// The number of further spans that were open at the end.
@@ -65,49 +98,62 @@ pub struct SpanSummary {
     /// The number of spans that were closed, but whose creation was lost, so their duration is not known. They are not
     /// part of `count`.
     pub incomplete: u64,
-    /// The sum of the times from creation to close.
-    pub total_nanos: u64,
-    /// The part of the total in which no child of the span existed. A child whose close was lost counts until the
-    /// end of its parent.
-    pub self_nanos: u64,
-    /// The sum of the times that threads were in the spans. If several threads were in a span at the same time, the
-    /// time of each counts, so this sum may be more than the total.
-    pub busy_nanos: u64,
-    /// The sum of the times in which no thread was in the span.
-    pub idle_nanos: u64,
-    /// The median of the durations.
-    pub p50_nanos: u64,
-    /// The duration that 90 % of the spans did not exceed.
-    pub p90_nanos: u64,
-    /// The duration that 99 % of the spans did not exceed.
-    pub p99_nanos: u64,
-    /// The duration that 99.9 % of the spans did not exceed.
-    pub p999_nanos: u64,
-    /// The longest duration.
-    pub max_nanos: u64,
     /// The number of log records of the level ERROR in all spans of this name.
+    #[serde(skip)]
     pub errors: u64,
     /// The medians of 20 blocks of durations, fewer if there are fewer spans. A block has the durations of spans that
     /// were closed one after the other. Blocks are in the order of time.
+    #[serde(skip)]
     pub block_medians: Vec<u64>,
     /// The instructions that the program executed in these spans; `None` if they were counted in none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<InstructionSummary>,
     /// What the kernel says of the threads in these spans; `None` if no switches were recorded.
+    #[serde(flatten)]
     pub kernel: Option<SpanKernelTimes>,
 }
 
+/// What spans of one name and target are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SpanKind {
+    /// Not all of them are scopes.
+    #[default]
+    Span,
+    /// All of them are scopes: spans of one thread.
+    Scope,
+}
+
 /// What the kernel says of the threads that were in the spans of one name and target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SpanKernelTimes {
-    /// While these were the innermost spans of their threads.
-    pub own: KernelNanos,
     /// Also while threads were in spans inside of these, their own threads or others.
+    #[serde(flatten)]
     pub all: KernelNanos,
+    /// While these were the innermost spans of their threads.
+    #[serde(flatten, serialize_with = "own_nanos")]
+    #[schemars(with = "OwnNanos")]
+    pub own: KernelNanos,
+}
+
+/// The times of the innermost spans in JSON.
+#[derive(Serialize, JsonSchema)]
+struct OwnNanos {
+    self_cpu_ns: u64,
+    self_runnable_ns: u64,
+    self_blocked_ns: u64,
+    self_unknown_ns: u64,
+}
+
+fn own_nanos<S: Serializer>(own: &KernelNanos, to: S) -> Result<S::Ok, S::Error> {
+    let KernelNanos { cpu, runnable, blocked, unknown, .. } = *own;
+    OwnNanos { self_cpu_ns: cpu, self_runnable_ns: runnable, self_blocked_ns: blocked, self_unknown_ns: unknown }
+        .serialize(to)
 }
 
 /// The instructions that the program executed in all spans of one name and target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct InstructionSummary {
     /// The number of spans in which they were counted.
@@ -115,15 +161,20 @@ pub struct InstructionSummary {
     /// The sum over these spans.
     pub all: u64,
     /// The part of the sum that was executed while the thread was in no span inside these.
+    #[serde(rename = "self")]
     pub own: u64,
     /// The smallest number of one span.
     pub min: u64,
     /// The largest number of one span.
     pub max: u64,
-    /// How often threads were in these spans.
-    pub entered: u64,
-    /// True if spans inside of them were entered several times.
-    pub has_polls_inside: bool,
+    /// True if some of these spans, or spans inside of them, were entered several times.
+    #[serde(rename = "exact", serialize_with = "exact")]
+    #[schemars(with = "bool")]
+    pub is_entered_again: bool,
+}
+
+fn exact<S: Serializer>(is_entered_again: &bool, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(!is_entered_again)
 }
 
 impl InstructionSummary {
@@ -132,13 +183,13 @@ impl InstructionSummary {
     /// has the instructions of a number of polls that differs from run to run.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.entered == self.spans && !self.has_polls_inside
+        !self.is_entered_again
     }
 
     fn add(&mut self, span: &SpanInstructions) {
         self.min = if self.spans == 0 { span.all } else { self.min.min(span.all) };
         self.max = self.max.max(span.all);
-        self.entered = self.entered.saturating_add(span.slices);
+        self.is_entered_again |= span.slices != 1;
         self.spans += 1;
         self.all = self.all.saturating_add(span.all);
         self.own = self.own.saturating_add(span.own);
@@ -179,63 +230,6 @@ impl Summary {
     #[must_use]
     pub fn lost_since(&self) -> u64 {
         self.lost.saturating_sub(self.overwritten_before)
-    }
-
-    /// Returns the number of events that have lost their payload, in all rings together.
-    #[must_use]
-    pub fn lost_payloads(&self) -> u64 {
-        payloads::count(&self.payload_losses)
-    }
-
-    /// Returns the summary as JSON:
-    /// `{"programs": [{"program", "pid", "state", "ended_after_ns", "ended_before_ns"}, …], "spans": [{"name", "target", "kind", "count", "total_ns", "self_ns", "busy_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns", "ended_with_parent", "open", "end_lost", "incomplete", "instructions": {"spans", "all", "self", "min", "max", "exact"}, "cpu_ns", "runnable_ns", "blocked_ns", "unknown_ns", and the same with "self_" before them}, …], "events": [{"name", "code", "count", "payload_bytes", "per_second"}, …], "log_records", "lost", "overwritten_before", "filtered", "lost_payloads", "payload_losses": [{"ring", "expired", "malformed", "omitted"}, …], "removed"}`.
-    #[must_use]
-    pub fn to_json(&self) -> serde_json::Value {
-        let spans: Vec<serde_json::Value> = self
-            .spans
-            .iter()
-            .map(|span| {
-                let mut object = json!({
-                    "name": span.name, "target": span.target, "count": span.count, "total_ns": span.total_nanos,
-                    "self_ns": span.self_nanos, "busy_ns": span.busy_nanos, "p50_ns": span.p50_nanos,
-                    "p90_ns": span.p90_nanos, "p99_ns": span.p99_nanos, "max_ns": span.max_nanos,
-                    "kind": span.kind(), "ended_with_parent": span.ended_with_parent,
-                    "open": span.open, "end_lost": span.end_lost, "incomplete": span.incomplete,
-                });
-                if let Some(counted) = &span.instructions {
-                    object["instructions"] = json!({
-                        "spans": counted.spans, "all": counted.all, "self": counted.own, "min": counted.min,
-                        "max": counted.max, "exact": counted.is_exact(),
-                    });
-                }
-                if let Some(times) = &span.kernel {
-                    for (prefix, KernelNanos { cpu, runnable, blocked, unknown, .. }) in
-                        [("", times.all), ("self_", times.own)]
-                    {
-                        let values = [("cpu", cpu), ("runnable", runnable), ("blocked", blocked), ("unknown", unknown)];
-                        values.iter().for_each(|(name, nanos)| object[format!("{prefix}{name}_ns")] = (*nanos).into());
-                    }
-                }
-                object
-            })
-            .collect();
-        let events: Vec<serde_json::Value> = self.events.iter().map(EventSummary::to_json).collect();
-        json!({
-            "programs": self.programs.iter().map(ProgramSummary::to_json).collect::<Vec<_>>(),
-            "spans": spans, "events": events, "log_records": self.log_records, "lost": self.lost,
-            "overwritten_before": self.overwritten_before, "filtered": self.filtered,
-            "lost_payloads": self.lost_payloads(),
-            "payload_losses": payloads::to_json(&self.payload_losses), "removed": self.removed,
-        })
-    }
-}
-
-impl SpanSummary {
-    /// Returns what these spans are: `scope` if all of them are scopes, else `span`.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        let all = self.count + self.open + self.end_lost + self.incomplete;
-        if self.scopes > 0 && self.scopes == all { "scope" } else { "span" }
     }
 }
 
@@ -307,7 +301,7 @@ impl ReplayConsumer for SpanCounter {
         let OverSpan { span, self_nanos, .. } = over;
         let busy_nanos = span.counted_busy_nanos();
         let (group, kept_bytes) = self.group_of(span);
-        group.summary.scopes += u64::from(span.is_scope());
+        group.scopes += u64::from(span.is_scope());
         group.summary.ended_with_parent += u64::from(span.has_ended_with_parent());
         match (span.wall_nanos(), span.is_open()) {
             (Some(wall), _) => {
@@ -365,6 +359,7 @@ impl SpanCounter {
             lost,
             overwritten_before,
             filtered,
+            lost_payloads: counts.lost_payloads(),
             payload_losses,
             removed,
             problems,
@@ -411,6 +406,8 @@ impl SpanCounter {
 #[derive(Default)]
 struct SpanGroup {
     summary: SpanSummary,
+    /// The number of spans, closed or open, that are scopes.
+    scopes: u64,
     /// True if spans inside of these were entered several times.
     has_polls_inside: bool,
     wall_times: WallTimes,
@@ -431,7 +428,11 @@ impl SpanGroup {
 
     fn finish(mut self, name: String, target: String) -> (SpanSummary, WallTimes) {
         if let Some(counted) = &mut self.summary.instructions {
-            counted.has_polls_inside = self.has_polls_inside;
+            counted.is_entered_again |= self.has_polls_inside;
+        }
+        let SpanSummary { count, open, end_lost, incomplete, .. } = self.summary;
+        if self.scopes > 0 && self.scopes == count + open + end_lost + incomplete {
+            self.summary.kind = SpanKind::Scope;
         }
         let block_medians = self.wall_times.block_medians(BLOCKS);
         // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.

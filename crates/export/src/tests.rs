@@ -278,7 +278,7 @@ fn a_scope_whose_begin_was_overwritten_is_a_scope() {
     made.perf(PerfEvent::SpanExit, 4000, of(2, flags::CLOSED), &[]);
     let capture = made.open();
     let [parse] = &summarize(&capture).unwrap().spans[..] else { panic!() };
-    assert_eq!((parse.count + parse.incomplete, parse.kind()), (2, "scope"));
+    assert_eq!((parse.count + parse.incomplete, parse.kind), (2, SpanKind::Scope));
     let lines = exported(&capture, Format::Jsonl, View::Thread);
     assert_eq!(lines.matches(r#""scope":true"#).count(), 2, "{lines}");
 }

@@ -2,11 +2,12 @@
 
 use eventring::reader::Descriptor;
 use eventring_capture::recording::RecordedRings;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::HashMap;
 
 /// The typed events of one type.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct EventSummary {
     /// The name of the type; `event 7` if the schema of its ring is not known.
@@ -19,27 +20,15 @@ pub struct EventSummary {
     pub count: u64,
     /// The sum of the sizes of their payloads in bytes. A payload that has expired counts, too.
     pub payload_bytes: u64,
+    /// The number of events for each second between the first one and the last one; `None` if no time lies between
+    /// them.
+    pub per_second: Option<f64>,
     /// The time of the first event, in nanoseconds since the epoch.
+    #[serde(skip)]
     pub first_nanos: u64,
     /// The time of the last event, in nanoseconds since the epoch.
+    #[serde(skip)]
     pub last_nanos: u64,
-}
-
-impl EventSummary {
-    /// Returns the number of events for each second between the first one and the last one. Returns `None` if no time
-    /// lies between them.
-    #[must_use]
-    pub fn per_second(&self) -> Option<f64> {
-        let nanos = self.last_nanos.saturating_sub(self.first_nanos);
-        (nanos > 0).then(|| (self.count - 1) as f64 * 1e9 / nanos as f64)
-    }
-
-    pub(crate) fn to_json(&self) -> Value {
-        json!({
-            "name": self.name, "content": self.content, "code": self.code, "count": self.count, "payload_bytes": self.payload_bytes,
-            "per_second": self.per_second(),
-        })
-    }
 }
 
 /// Counts typed events.
@@ -89,6 +78,10 @@ impl TypedCounts {
 
     /// Returns the types, those with the most events first.
     pub(crate) fn finish(mut self) -> Vec<EventSummary> {
+        for of_type in &mut self.types {
+            let nanos = of_type.last_nanos.saturating_sub(of_type.first_nanos);
+            of_type.per_second = (nanos > 0).then(|| (of_type.count - 1) as f64 * 1e9 / nanos as f64);
+        }
         self.types.sort_by(|a, b| {
             b.count.cmp(&a.count).then_with(|| (&a.name, &a.content, a.code).cmp(&(&b.name, &b.content, b.code)))
         });

@@ -1,9 +1,12 @@
 //! What a task does, and since when.
 
 use eventring::now::TaskPhase;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What a task does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum TaskState {
     /// A thread polls it.
     Running,

@@ -13,8 +13,8 @@ use crate::flag::{Flag, FlagKind};
 use eventring_capture::recording::ReplayCounts;
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_exec::{Blocks, ChainSummary, Wanted};
-use eventring_export::ProgramSummary;
 use eventring_export::numbers::{counted, grouped, time};
+use eventring_export::{ProgramState, ProgramSummary};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -82,7 +82,7 @@ fn programs(capture: &CaptureFile, collected: &Collected, flags: &mut Vec<Flag>)
         let name = format!("{} ({})", program.name, program.pid);
         let innermost = collected.innermost.get(index).map_or(&[][..], Vec::as_slice);
         let until_nanos = collected.until_nanos.get(index).copied().unwrap_or(0);
-        if program.state() == "died" {
+        if program.state == ProgramState::Died {
             let place = match innermost {
                 [] => "no thread was in a span".to_owned(),
                 spans => format!("its threads were in {}", spans.join(", ")),

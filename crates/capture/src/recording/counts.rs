@@ -1,9 +1,11 @@
 //! The counts of a replay.
 
 use super::payloads::{self, PayloadLosses};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The counts of a replay, or of an export.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct ReplayCounts {
     /// Spans that any record names.
     pub spans: u64,
@@ -26,15 +28,20 @@ pub struct ReplayCounts {
     /// The number of events among `lost` that had been overwritten before the capture began.
     pub overwritten_before: u64,
     /// Events that the filter of the capture has left out.
+    #[serde(skip)]
     pub filtered: u64,
     /// The events that have lost their payload, counted for each ring that has such events. The fields of spans and
     /// log records are in the payload, so they are lost, too.
+    #[serde(skip)]
     pub payload_losses: Vec<PayloadLosses>,
     /// The problems of the capture, a line each. Everything that has no problem was exported.
+    #[serde(skip)]
     pub problems: Vec<String>,
     /// The time of the first event, in nanoseconds since the epoch.
+    #[serde(skip)]
     pub first_nanos: u64,
     /// The time of the last event, in nanoseconds since the epoch; 0 if there is none.
+    #[serde(skip)]
     pub last_nanos: u64,
 }
 

@@ -1,10 +1,11 @@
 //! Counts of events that have lost their payload.
 
 use eventring::reader::PayloadRead;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The number of events of one ring that have lost their payload, while the rest of the event is in the recording.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct PayloadLosses {
     /// The name of the ring.
@@ -47,12 +48,6 @@ impl PayloadLosses {
             PayloadRead::Malformed => self.malformed += 1,
         }
     }
-}
-
-/// Returns the counts as JSON: an array with one object for each ring.
-pub fn to_json(losses: &[PayloadLosses]) -> Value {
-    let object = |of: &PayloadLosses| json!({ "ring": of.ring, "expired": of.expired, "malformed": of.malformed, "omitted": of.omitted });
-    losses.iter().map(object).collect()
 }
 
 /// Returns the number of events of all rings.

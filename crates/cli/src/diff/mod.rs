@@ -89,7 +89,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let results = results.map_err(|error| Exit::Usage.failure(error.to_string()))?;
     let mut out = anstream::stdout();
     if args.json {
-        args.limit.write_whole(&mut out, &comparison.to_json(&results), "spans", limit::full_name)?;
+        args.limit.write_whole(&mut out, &comparison.answer(&results), "spans", limit::full_name)?;
     } else {
         text::write(&mut out, &comparison, &results, args.times, format::columns(&std::io::stdout()))?;
     }

@@ -2,7 +2,8 @@
 
 use crate::text::format::{TimeFormat, events};
 use eventring_capture::{CaptureFile, CaptureStats, RingLoss, RingStats};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -15,14 +16,22 @@ pub(super) struct Gaps {
 }
 
 /// Losses of a ring with one cause, between two times.
-struct Gap {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Gap {
     file: String,
-    /// The name of the ring; `None` for the missing end of a file, for a whole file, and for removed files.
+    /// The name of the ring; null for the missing end of a file, for a whole file, and for removed files.
     ring: Option<String>,
+    /// A cause of a loss; or `payload`, `truncated`, `removed`, `unreadable`.
     cause: &'static str,
+    /// Null if nobody has counted.
+    #[serde(rename = "events")]
     count: Option<u64>,
-    from_nanos: u64,
-    to_nanos: u64,
+    /// Null: from the beginning.
+    #[serde(rename = "from_ns")]
+    from_nanos: Option<u64>,
+    /// Null: to the end.
+    #[serde(rename = "to_ns")]
+    to_nanos: Option<u64>,
 }
 
 impl Gaps {
@@ -46,35 +55,37 @@ impl Gaps {
             ring: capture.rings().get(loss.ring as usize).map(|ring| ring.name.clone()),
             cause: loss.cause,
             count: Some(loss.count),
-            from_nanos: loss.from_nanos,
-            to_nanos: loss.to_nanos,
+            from_nanos: from(loss.from_nanos),
+            to_nanos: to(loss.to_nanos),
         }));
         if capture.is_truncated() {
-            let from_nanos = capture.last_nanos().unwrap_or(0);
+            let from_nanos = capture.last_nanos().and_then(from);
             let (file, cause) = (file.to_owned(), "truncated");
-            self.gaps.push(Gap { file, ring: None, cause, count: None, from_nanos, to_nanos: u64::MAX });
+            self.gaps.push(Gap { file, ring: None, cause, count: None, from_nanos, to_nanos: None });
         }
     }
 
     /// Adds what a file lacks on purpose: what its filter left out, and what was in removed files before it. That may
     /// have been at any time of the file, or before it; only what may lie in the window counts.
-    pub(super) fn add_left_out(&mut self, file: &Path, capture: &CaptureFile, (from, to): (u64, u64)) {
+    pub(super) fn add_left_out(&mut self, file: &Path, capture: &CaptureFile, (begin, end): (u64, u64)) {
         let name = file.display().to_string();
         let (begun, stats) = (capture.started_epoch_nanos(), capture.end().map(|end| &end.stats));
         let from_nanos = if capture.part() > 1 { begun } else { 0 };
         let to_nanos = capture.end().map_or(u64::MAX, |end| end.ended_epoch_nanos);
-        for (index, ring) in capture.rings().iter().enumerate().filter(|_| from_nanos <= to && from <= to_nanos) {
+        for (index, ring) in capture.rings().iter().enumerate().filter(|_| from_nanos <= end && begin <= to_nanos) {
             let count = stats.and_then(|stats| stats.rings.get(index)).map(RingStats::filtered);
             if count.is_some_and(|count| count > 0) || count.is_none() && !ring.filter.is_empty() {
                 let (file, ring, cause) = (name.clone(), Some(ring.name.clone()), "filtered");
+                let (from_nanos, to_nanos) = (from(from_nanos), to(to_nanos));
                 self.gaps.push(Gap { file, ring, cause, count, from_nanos, to_nanos });
             }
         }
         if capture.part() > 0 {
             // The first file shows when the removed ones had ended, and the last one knows of most of them.
-            let first = Gap { file: name, ring: None, cause: "removed", count: None, from_nanos: 0, to_nanos: begun };
+            let (cause, to_nanos) = ("removed", to(begun));
+            let first = Gap { file: name, ring: None, cause, count: None, from_nanos: None, to_nanos };
             let gap = self.removed.entry(file.with_extension("").with_extension("")).or_insert(first);
-            if from <= gap.to_nanos {
+            if gap.to_nanos.is_none_or(|to_nanos| begin <= to_nanos) {
                 gap.count = gap.count.max(stats.map(CaptureStats::removed));
             }
         }
@@ -89,17 +100,11 @@ impl Gaps {
     /// Adds a file that could not be read.
     pub(super) fn add_unreadable(&mut self, file: &str) {
         let (file, cause) = (file.to_owned(), "unreadable");
-        self.gaps.push(Gap { file, ring: None, cause, count: None, from_nanos: 0, to_nanos: u64::MAX });
+        self.gaps.push(Gap { file, ring: None, cause, count: None, from_nanos: None, to_nanos: None });
     }
 
-    pub(super) fn to_json(&self) -> Vec<Value> {
-        let of_gap = |gap: &Gap| {
-            json!({
-                "file": gap.file, "ring": gap.ring, "cause": gap.cause, "events": gap.count,
-                "from_ns": gap.known_from(), "to_ns": gap.known_to(),
-            })
-        };
-        self.gaps.iter().map(of_gap).collect()
+    pub(super) fn all(&self) -> &[Gap] {
+        &self.gaps
     }
 
     /// Returns a line for each gap.
@@ -116,7 +121,7 @@ impl Gaps {
                 (Some(count), _) => events(count),
             };
             let ring = gap.ring.as_ref().map_or_else(String::new, |ring| format!(" of {ring}"));
-            let (from, to) = (time(gap.known_from(), "the beginning"), time(gap.known_to(), "the end"));
+            let (from, to) = (time(gap.from_nanos, "the beginning"), time(gap.to_nanos, "the end"));
             let cause = gap.cause.replace('_', " ");
             format!("{}: {what}{ring} ({cause}), from {from} to {to}", gap.file)
         };
@@ -124,12 +129,12 @@ impl Gaps {
     }
 }
 
-impl Gap {
-    fn known_from(&self) -> Option<u64> {
-        Some(self.from_nanos).filter(|nanos| *nanos > 0)
-    }
+/// Returns a time from which on something was lost; `None` for the beginning.
+fn from(nanos: u64) -> Option<u64> {
+    Some(nanos).filter(|nanos| *nanos > 0)
+}
 
-    fn known_to(&self) -> Option<u64> {
-        Some(self.to_nanos).filter(|nanos| *nanos < u64::MAX)
-    }
+/// Returns a time until which something was lost; `None` for the end.
+fn to(nanos: u64) -> Option<u64> {
+    Some(nanos).filter(|nanos| *nanos < u64::MAX)
 }

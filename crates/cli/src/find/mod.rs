@@ -5,17 +5,20 @@ mod gaps;
 
 use super::exit::Exit;
 use super::interrupt::Interrupt;
+use super::watch::EventLine;
 use super::watch::search::{HitStyle, search};
 use crate::args::limit::{LineLimitArgs, Part};
 use crate::args::selection::Time;
 use crate::input::fields::{KnownFields, check_fields};
+use crate::output::json_line;
 use crate::text::format::{TimeFormat, counted, grouped, one_line};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring_capture::{BlockTest, CaptureFile};
 use eventring_live::Condition;
-use gaps::Gaps;
-use serde_json::{Value, json};
+use gaps::{Gap, Gaps};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -79,6 +82,31 @@ struct Found {
     problem: Option<Exit>,
 }
 
+/// A line of `find --json`.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum FindLine<'a> {
+    #[expect(dead_code, reason = "what prints the lines of watch prints the hits")]
+    Hit(EventLine<'a>),
+    End(FindEnd<'a>),
+}
+
+/// The last line.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FindEnd<'a> {
+    hits: u64,
+    blocks_read: u64,
+    blocks: u64,
+    files: u64,
+    /// True if `--limit`, `--budget` or Ctrl-C has ended the search.
+    cut: bool,
+    /// The id for `--after`.
+    next: Option<String>,
+    /// Those for which the budget had no room.
+    gaps_left_out: usize,
+    gaps: &'a [Gap],
+}
+
 pub(super) fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let test = if args.scan { BlockTest::May } else { args.condition.block_test() };
@@ -100,7 +128,7 @@ pub(super) fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     }
     if args.json {
         let mut out = io::stdout().lock();
-        writeln!(out, "{}", found.last_line(end_bytes)?)?;
+        json_line(&mut out, &found.last_line(end_bytes)?)?;
         out.flush()?;
     } else {
         found.print(&TimeFormat::new(args.utc));
@@ -155,24 +183,26 @@ impl Found {
     ///
     /// # Errors
     /// As those of [`Part::end`].
-    fn last_line(&mut self, end_bytes: usize) -> anyhow::Result<Value> {
-        let end = self.part.end(self.is_cut, "no hit in these files has this id")?;
-        let mut object = json!({
-            "hits": self.part.taken, "blocks_read": self.blocks_read, "blocks": self.blocks, "files": self.files,
-            "cut": self.is_cut, "next": end.next, "gaps_left_out": u64::MAX,
-        });
-        let mut gaps = self.gaps.to_json();
-        let all = gaps.len();
-        let mut left = end_bytes.saturating_sub(object.to_string().len());
-        let fits = |gap: &&Value| {
-            left = left.saturating_sub(gap.to_string().len() + 1);
+    fn last_line(&self, end_bytes: usize) -> anyhow::Result<FindLine<'_>> {
+        let all = self.gaps.all();
+        let mut end = FindEnd {
+            hits: self.part.taken,
+            blocks_read: self.blocks_read,
+            blocks: self.blocks,
+            files: self.files,
+            cut: self.is_cut,
+            next: self.part.end(self.is_cut, "no hit in these files has this id")?.next,
+            gaps_left_out: usize::MAX,
+            gaps: &[],
+        };
+        let mut left = end_bytes.saturating_sub(serde_json::to_string(&end)?.len());
+        let fits = |gap: &&Gap| {
+            left = left.saturating_sub(serde_json::to_string(gap).map_or(0, |text| text.len()) + 1);
             end_bytes == 0 || left > 0
         };
-        let kept = gaps.iter().take_while(fits).count();
-        gaps.truncate(kept);
-        object["gaps"] = gaps.into();
-        object["gaps_left_out"] = (all - kept).into();
-        Ok(object)
+        end.gaps = &all[..all.iter().take_while(fits).count()];
+        end.gaps_left_out = all.len() - end.gaps.len();
+        Ok(FindLine::End(end))
     }
 
     /// Prints the counts and the first gaps to stderr.

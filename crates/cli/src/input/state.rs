@@ -6,7 +6,6 @@ use anstyle::Style;
 use eventring::reader::{Reader, RingEnd, RingState};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 /// Returns the colour of a ring's state, and the word for it in tables, with at most eight characters.
 pub(crate) fn short_word(state: RingState) -> (Style, &'static str) {
@@ -89,12 +88,6 @@ impl Writer {
         let program = || reader.info().extension.map(|extension| extension.writer.program_name);
         writer(reader).map(|(pid, alive)| Self { pid, alive, program: program() })
     }
-}
-
-/// Adds what is known of an end to an object of JSON.
-pub(crate) fn add_end(object: &mut Value, end: Option<RingEnd>) {
-    object["ended_after_ns"] = end.map(|end| end.after_epoch_nanos).into();
-    object["ended_before_ns"] = end.map(|end| end.before_epoch_nanos).into();
 }
 
 /// Returns the pid of the ring's writer, and whether the writer lives: `Some(true)`, `Some(false)`, or `None` if that

@@ -2,17 +2,95 @@
 
 use super::stacks::ThreadStacks;
 use crate::args::limit::LimitArgs;
-use crate::input::state::add_end;
-use crate::watch::perf::{field_value, thread};
-use eventring::schema::Value as Decoded;
+use crate::input::state::EndTimes;
+use crate::watch::perf::field_value;
+use eventring::reader::RingEnd;
 use eventring::tracing::{SpanId, Thread};
 use eventring_live::{LiveFields, LiveState, OpenSpan, RecordedProgram};
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
-use serde_json::{Value, json};
+use eventring_profile::frames::Frame;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Prints one object on a line. The spans are written one at a time, because there may be a million.
+/// What `open --json` prints.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the spans are written one at a time, because there may be a million")]
+pub(crate) struct OpenAnswer<'a> {
+    spans: Vec<SpanRow<'a>>,
+    #[serde(flatten)]
+    rest: Rest<'a>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Rest<'a> {
+    programs: Vec<ProgramRow<'a>>,
+    /// The number of these spans that may have closed.
+    may_have_closed: usize,
+    not_tracked: u64,
+    at_ns: u64,
+    known_since_ns: Option<u64>,
+    lost: u64,
+}
+
+/// A program, and what is known of its end.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProgramRow<'a> {
+    pid: u32,
+    program: Cow<'a, str>,
+    /// `died` or `ended`.
+    state: Option<&'static str>,
+    #[serde(flatten)]
+    end: EndTimes,
+}
+
+/// An open span.
+#[derive(Serialize, JsonSchema)]
+struct SpanRow<'a> {
+    id: u64,
+    name: Cow<'a, str>,
+    target: &'a str,
+    level: Option<&'static str>,
+    /// At least.
+    age_ns: u64,
+    age_max_ns: Option<u64>,
+    /// The one that has entered the span last.
+    thread: Option<ThreadRow<'a>>,
+    /// All that are in it, in the order in which they have entered it.
+    threads: Vec<ThreadRow<'a>>,
+    #[schemars(with = "BTreeMap<&str, Value>")]
+    fields: Fields<'a>,
+    /// Ids, nearest first; the first one that is not open is the last one.
+    parents: Vec<u64>,
+    opened_before_window: bool,
+    may_have_closed: bool,
+    pid: u32,
+    program: &'a str,
+    /// That of `thread`, with `--stacks`, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<FrameRow<'a>>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ThreadRow<'a> {
+    id: u32,
+    tid: Option<u32>,
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<FrameRow<'a>>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FrameRow<'a> {
+    name: &'a str,
+    kernel: bool,
+}
+
+struct Fields<'a>(LiveFields<'a>);
+
+/// Prints one object on a line.
 pub(super) fn print(
     out: &mut impl Write,
     limit: &LimitArgs,
@@ -22,28 +100,36 @@ pub(super) fn print(
 ) -> anyhow::Result<()> {
     let spans = state.open_spans().list();
     let old = || spans.iter().filter(|span| super::may_be_of_age(span, min_age_nanos));
-    let perhaps = old().filter(OpenSpan::may_have_closed).count();
-    let rest = json!({
-        "programs": programs(state), "may_have_closed": perhaps, "not_tracked": state.not_tracked(),
-        "at_ns": state.now_epoch_nanos(), "known_since_ns": state.known_since_epoch_nanos(), "lost": state.lost(),
-    });
+    let rest = Rest {
+        programs: programs(state),
+        may_have_closed: old().filter(OpenSpan::may_have_closed).count(),
+        not_tracked: state.not_tracked(),
+        at_ns: state.now_epoch_nanos(),
+        known_since_ns: state.known_since_epoch_nanos(),
+        lost: state.lost(),
+    };
     let objects = old().map(|span| SpanObject { span, stacks });
     limit.write(out, &rest, "spans", objects, |it| format!("{}:{}", it.span.program().pid, it.span.id()))
 }
 
 /// Returns the programs, and what is known of their ends.
-pub(crate) fn programs(state: LiveState<'_>) -> Value {
-    let program = |(index, program): (usize, &RecordedProgram)| {
-        let end = state.end_of(index);
-        let how = end.map(|end| if end.has_died { "died" } else { "ended" });
-        let mut object = json!({ "pid": program.pid, "program": program.name, "state": how });
-        add_end(&mut object, end);
-        object
-    };
+pub(crate) fn programs(state: LiveState<'_>) -> Vec<ProgramRow<'_>> {
+    let program = |(index, program)| ProgramRow::new(program, state.end_of(index));
     state.programs().iter().enumerate().map(program).collect()
 }
 
-/// An open span, which is written without a tree of values.
+impl<'a> ProgramRow<'a> {
+    fn new(program: &'a RecordedProgram, end: Option<RingEnd>) -> Self {
+        let state = end.map(|end| if end.has_died { "died" } else { "ended" });
+        Self { pid: program.pid, program: (&*program.name).into(), state, end: end.into() }
+    }
+
+    pub(crate) fn into_owned(self) -> ProgramRow<'static> {
+        ProgramRow { program: self.program.into_owned().into(), ..self }
+    }
+}
+
+/// An open span, of which a row is made when it is written.
 struct SpanObject<'a> {
     span: OpenSpan<'a>,
     stacks: &'a ThreadStacks,
@@ -52,54 +138,47 @@ struct SpanObject<'a> {
 impl Serialize for SpanObject<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self { span, stacks } = self;
-        let in_it = span.threads();
-        let stack = |thread: &Thread| -> Option<Value> {
-            let frames = stacks.of(span, thread)?.iter();
-            Some(frames.map(|frame| json!({ "name": &*frame.name, "kernel": frame.is_kernel })).collect())
+        let (in_it, program) = (span.threads(), span.program());
+        let fields = span.fields();
+        let stack = |thread: &Thread| Some(stacks.of(span, thread)?.iter().map(FrameRow::from).collect());
+        let row = SpanRow {
+            id: span.id().get(),
+            name: span.name(),
+            target: span.target(),
+            level: span.level().name(),
+            age_ns: span.age_nanos(),
+            age_max_ns: span.age_max_nanos(),
+            thread: in_it.last().map(|thread| ThreadRow::new(thread, None)),
+            threads: in_it.iter().map(|thread| ThreadRow::new(thread, stack(thread))).collect(),
+            fields: Fields(fields.known()),
+            parents: span.ancestors().map(SpanId::get).collect(),
+            opened_before_window: span.is_opened_before_window(),
+            may_have_closed: span.may_have_closed(),
+            pid: program.pid,
+            program: &program.name,
+            stack: in_it.last().and_then(|thread| stack(thread)),
         };
-        let threads: Vec<Value> = in_it.iter().map(|it| with(to_json(&thread(it)), "stack", stack(it))).collect();
-        let program = span.program();
-        let mut object = to.serialize_map(None)?;
-        object.serialize_entry("id", &span.id().get())?;
-        object.serialize_entry("name", &span.name())?;
-        object.serialize_entry("target", span.target())?;
-        object.serialize_entry("level", &span.level().name())?;
-        object.serialize_entry("age_ns", &span.age_nanos())?;
-        object.serialize_entry("age_max_ns", &span.age_max_nanos())?;
-        object.serialize_entry("thread", &in_it.last().map(|it| to_json(&thread(it))))?;
-        object.serialize_entry("threads", &threads)?;
-        object.serialize_entry("fields", &Fields(span.fields().known()))?;
-        object.serialize_entry("parents", &span.ancestors().map(SpanId::get).collect::<Vec<_>>())?;
-        object.serialize_entry("opened_before_window", &span.is_opened_before_window())?;
-        object.serialize_entry("may_have_closed", &span.may_have_closed())?;
-        object.serialize_entry("pid", &program.pid)?;
-        object.serialize_entry("program", &program.name)?;
-        if let Some(stack) = in_it.last().and_then(|thread| stack(thread)) {
-            object.serialize_entry("stack", &stack)?;
-        }
-        object.end()
+        row.serialize(to)
     }
 }
 
-/// Returns the object with one more member, if there is a value.
-fn with(mut object: Value, name: &str, value: Option<Value>) -> Value {
-    if let Some(value) = value {
-        object[name] = value;
+impl<'a> From<&'a Frame> for FrameRow<'a> {
+    fn from(frame: &'a Frame) -> Self {
+        Self { name: &frame.name, kernel: frame.is_kernel }
     }
-    object
 }
 
-struct Fields<'a>(LiveFields<'a>);
+impl<'a> ThreadRow<'a> {
+    fn new(thread: &'a Thread, stack: Option<Vec<FrameRow<'a>>>) -> Self {
+        Self { id: thread.id, tid: thread.os_thread_id, name: thread.name.as_deref(), stack }
+    }
+}
 
 impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|(name, field)| {
             let name = if name.is_empty() { format!("field {}", field.index).into() } else { Cow::Borrowed(name) };
-            (name, to_json(&field_value(&field.to_value())))
+            (name, serde_json::to_value(field_value(&field.to_value())).unwrap_or_default())
         }))
     }
-}
-
-fn to_json(value: &Decoded<'_>) -> Value {
-    serde_json::to_value(value).unwrap_or(Value::Null)
 }

@@ -22,7 +22,7 @@ use eventring::reader::{Reader, RingSet, SetRing};
 use eventring_capture::{CaptureFile, CapturedRing};
 use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
 use eventring_profile::frames::last_stacks;
-pub(super) use json::programs;
+pub(super) use json::{OpenAnswer, ProgramRow, programs};
 use stacks::ThreadStacks;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write};

@@ -67,7 +67,7 @@ pub(super) fn run(args: &TasksArgs) -> anyhow::Result<Exit> {
     }
     let mut out = anstream::stdout();
     if args.json {
-        args.limit.write_whole(&mut out, &answer.to_json(), "tasks", limit::id)?;
+        args.limit.write_whole(&mut out, &answer, "tasks", limit::id)?;
     } else {
         text::write(&mut out, &answer, args.max.unwrap_or(ROWS), args.deadlocks)?;
     }

@@ -65,7 +65,7 @@ impl From<&ExportSummary> for MissingEvents {
 
 impl From<&Summary> for MissingEvents {
     fn from(summary: &Summary) -> Self {
-        let (lost, payloads) = (summary.lost_since(), summary.lost_payloads());
+        let (lost, payloads) = (summary.lost_since(), summary.lost_payloads);
         Self { lost, overwritten_before: summary.overwritten_before, payloads }
     }
 }

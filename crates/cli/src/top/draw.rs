@@ -169,7 +169,7 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
         if has_kernel {
             cells.extend(row.kernel_nanos.unwrap_or_default().map(|nanos| right(time(nanos))));
         }
-        cells.extend(stats(&row.stats, format!("{:.1} %", row.self_share * 100.0)));
+        cells.extend(stats(&row.stats, format!("{:.1} %", row.stats.self_share * 100.0)));
         Row::new(cells)
     });
     let table = Table::new(rows, widths).header(Row::new(titles).style(DIM));

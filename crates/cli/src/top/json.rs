@@ -5,68 +5,67 @@ use super::names::TopName;
 use super::open_spans::TopOpen;
 use super::threads::TopThread;
 use super::typed::TopEvent;
-use serde_json::{Value, json};
-use std::time::Duration;
+use crate::open::ProgramRow;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// Returns the screen as one object.
-pub(super) fn object(screen: &TopScreen) -> Value {
-    let mut names: Vec<&TopName> = screen.names.iter().collect();
-    names.sort_by_key(|row| std::cmp::Reverse(row.stats.self_nanos));
-    let windows = WINDOWS.iter().zip(screen.covered);
-    let window =
-        |(window, covered): (&Duration, Duration)| json!({ "s": window.as_secs(), "covered_s": covered.as_secs_f64() });
-    json!({
-        "at_ns": screen.at_epoch_nanos, "program": screen.programs, "windows": windows.map(window).collect::<Vec<_>>(),
-        "events_per_s": screen.events_per_second, "spans_per_s": screen.spans_per_second,
-        "errors_per_s": screen.errors_per_second, "names": names.into_iter().map(name).collect::<Vec<_>>(),
-        "events": screen.events.iter().map(event).collect::<Vec<_>>(),
-        "open": screen.open.all().map(open).collect::<Vec<_>>(),
-        "open_spans": screen.open.surely + screen.open.perhaps, "may_have_closed": screen.open.perhaps,
-        "threads": screen.threads.iter().map(thread).collect::<Vec<_>>(),
-        "not_tracked": screen.not_tracked, "rings": screen.rings.iter().map(ring).collect::<Vec<_>>(),
-        "lost": screen.lost, "ended": screen.has_ended, "programs": screen.programs_object,
-    })
+/// What `top --once --json` prints.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TopAnswer<'a> {
+    at_ns: u64,
+    program: &'a str,
+    windows: Vec<Window>,
+    events_per_s: f64,
+    spans_per_s: f64,
+    errors_per_s: f64,
+    /// Of the last 10 s.
+    names: Vec<&'a TopName>,
+    /// Typed ones, of the last 10 s.
+    events: &'a [TopEvent],
+    /// The first 100.
+    open: Vec<&'a TopOpen>,
+    open_spans: usize,
+    may_have_closed: usize,
+    threads: &'a [TopThread],
+    not_tracked: u64,
+    rings: &'a [TopRing],
+    lost: u64,
+    ended: bool,
+    programs: &'a [ProgramRow<'static>],
 }
 
-fn name(row: &TopName) -> Value {
-    let stats = &row.stats;
-    let wall = |index: usize| stats.wall_nanos.map(|nanos| nanos[index]);
-    let kernel = |index: usize| row.kernel_nanos.map(|nanos| nanos[index]);
-    json!({
-        "name": row.key.name, "target": row.key.target, "count": stats.count, "per_s": stats.per_second,
-        "self_ns": stats.self_nanos, "self_share": row.self_share,
-        "p50_ns": wall(0), "p90_ns": wall(1), "p99_ns": wall(2), "max_ns": wall(3),
-        "cpu_ns": kernel(0), "runnable_ns": kernel(1), "blocked_ns": kernel(2),
-    })
+/// A window, and how much of it is known.
+#[derive(Serialize, JsonSchema)]
+struct Window {
+    s: u64,
+    covered_s: f64,
 }
 
-fn event(row: &TopEvent) -> Value {
-    json!({
-        "name": row.name, "content": row.content, "count": row.count, "per_s": row.per_second, "bytes_per_s": row.bytes_per_second,
-    })
-}
-
-fn open(span: &TopOpen) -> Value {
-    json!({
-        "id": span.id, "name": span.name, "target": span.target, "age_ns": span.age_nanos, "age_max_ns": span.age_max_nanos, "thread": span.thread,
-        "opened_before_window": span.is_opened_before_window, "may_have_closed": span.may_have_closed,
-        "pid": span.pid,
-    })
-}
-
-fn thread(thread: &TopThread) -> Value {
-    let span = thread.innermost.as_ref();
-    json!({
-        "name": thread.name, "tid": thread.os_thread_id, "pid": thread.pid, "span": span.map(|it| &it.key.name),
-        "id": span.map(|it| it.id), "since_ns": span.map(|it| it.entered_epoch_nanos),
-        "for_ns": span.map(|it| it.nanos), "path": span.map(|it| &it.path[..]).unwrap_or_default(),
-        "certain": thread.is_certain, "seen": thread.is_seen,
-    })
-}
-
-fn ring(ring: &TopRing) -> Value {
-    json!({
-        "name": ring.name, "shards": ring.shards, "fill": ring.fill, "past_s": ring.past_seconds,
-        "events_per_s": ring.events_per_second,
-    })
+impl<'a> From<&'a TopScreen> for TopAnswer<'a> {
+    fn from(screen: &'a TopScreen) -> Self {
+        let mut names: Vec<&TopName> = screen.names.iter().collect();
+        names.sort_by_key(|row| std::cmp::Reverse(row.stats.self_nanos));
+        let windows = WINDOWS.iter().zip(screen.covered);
+        Self {
+            at_ns: screen.at_epoch_nanos,
+            program: &screen.programs,
+            windows: windows
+                .map(|(it, covered)| Window { s: it.as_secs(), covered_s: covered.as_secs_f64() })
+                .collect(),
+            events_per_s: screen.events_per_second,
+            spans_per_s: screen.spans_per_second,
+            errors_per_s: screen.errors_per_second,
+            names,
+            events: &screen.events,
+            open: screen.open.all().collect(),
+            open_spans: screen.open.surely + screen.open.perhaps,
+            may_have_closed: screen.open.perhaps,
+            threads: &screen.threads,
+            not_tracked: screen.not_tracked,
+            rings: &screen.rings,
+            lost: screen.lost,
+            ended: screen.has_ended,
+            programs: &screen.program_rows,
+        }
+    }
 }

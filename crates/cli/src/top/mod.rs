@@ -32,6 +32,8 @@ mod threads;
 mod typed;
 mod view;
 
+pub(super) use json::TopAnswer;
+
 use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::open::{check_whole, open_rings, report_unreadable_tables, rows, set_of};
@@ -182,7 +184,7 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
     let screen = watched.screen(args, &view);
     let mut out = anstream::stdout();
     if args.json {
-        args.limit.write_whole(&mut out, &json::object(&screen), "open", limit::id)?;
+        args.limit.write_whole(&mut out, &TopAnswer::from(&screen), "open", limit::id)?;
         return Ok(out.flush()?);
     }
     let size = columns(&io::stdout()).zip(rows());

@@ -5,9 +5,11 @@ use super::names::TopName;
 use super::open_spans::TopOpenSpans;
 use super::threads::TopThread;
 use super::typed::TopEvent;
-use crate::open::{self, program_name};
+use crate::open::{self, ProgramRow, program_name};
 use eventring::reader::RingEnd;
 use eventring_live::{LiveState, OpenList, OpenSpan, SeriesKind, SeriesView, WindowStats};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::time::Duration;
 
 /// The windows in which spans are counted.
@@ -44,7 +46,7 @@ pub(super) struct TopScreen {
     /// The ends of the programs that died.
     pub(super) deaths: Vec<RingEnd>,
     /// The programs as `eventring open` shows them in JSON.
-    pub(super) programs_object: serde_json::Value,
+    pub(super) program_rows: Vec<ProgramRow<'static>>,
     /// True while the engine reads what was recorded before it began.
     pub(super) is_behind: bool,
     /// The name of spans that the user looks into.
@@ -52,30 +54,55 @@ pub(super) struct TopScreen {
 }
 
 /// The name and target of spans.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub(super) struct TopKey {
+    #[serde(skip)]
     pub(super) kind: SeriesKind,
     pub(super) name: String,
     pub(super) target: String,
 }
 
 /// The counts and durations of a name in a window.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, JsonSchema)]
 pub(super) struct TopStats {
     pub(super) count: u64,
+    #[serde(rename = "per_s")]
     pub(super) per_second: f64,
+    #[serde(rename = "self_ns")]
     pub(super) self_nanos: u64,
+    /// The part of the self times of all names, 0 to 1.
+    pub(super) self_share: f64,
     /// The 50th, 90th and 99th percentile, and the longest, in nanoseconds. `None` if no duration is known.
+    #[serde(flatten, serialize_with = "wall")]
+    #[schemars(with = "Wall")]
     pub(super) wall_nanos: Option<[u64; 4]>,
 }
 
+/// The durations of spans in JSON.
+#[derive(Serialize, JsonSchema)]
+struct Wall {
+    p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    max_ns: Option<u64>,
+}
+
+fn wall<S: Serializer>(nanos: &Option<[u64; 4]>, to: S) -> Result<S::Ok, S::Error> {
+    let [p50_ns, p90_ns, p99_ns, max_ns] = nanos.map_or([None; 4], |nanos| nanos.map(Some));
+    Wall { p50_ns, p90_ns, p99_ns, max_ns }.serialize(to)
+}
+
 /// A ring, or a recorder with all its shards.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct TopRing {
     pub(super) name: String,
     pub(super) shards: usize,
     /// The part that is in use, 0 to 1.
     pub(super) fill: f64,
+    /// From the oldest event to now.
+    #[serde(rename = "past_s")]
     pub(super) past_seconds: f64,
+    #[serde(rename = "events_per_s")]
     pub(super) events_per_second: f64,
 }
 
@@ -127,7 +154,7 @@ impl TopScreen {
             lost: state.lost(),
             has_ended: moment.has_ended,
             deaths: (0..state.programs().len()).filter_map(|it| state.end_of(it)).filter(|end| end.has_died).collect(),
-            programs_object: open::programs(state),
+            program_rows: open::programs(state).into_iter().map(ProgramRow::into_owned).collect(),
             is_behind: moment.is_behind,
             detail,
         }
@@ -141,7 +168,8 @@ impl TopStats {
             [Some(p50), Some(p90), Some(p99)] => Some([p50, p90, p99, stats.max_nanos()]),
             _ => None,
         };
-        Self { count: stats.count(), per_second: stats.per_second(), self_nanos: stats.self_nanos(), wall_nanos }
+        let (count, per_second, self_nanos) = (stats.count(), stats.per_second(), stats.self_nanos());
+        Self { count, per_second, self_nanos, self_share: 0.0, wall_nanos }
     }
 }
 

@@ -4,17 +4,35 @@ use super::kernel::KernelTimes;
 use super::list::{ListOrder, ListRow};
 use super::model::{TABLE, TopKey, TopStats};
 use eventring_live::SeriesView;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::cmp::Ordering;
 
 /// A row of the table: the spans of one name.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct TopName {
+    #[serde(flatten)]
     pub(super) key: TopKey,
+    #[serde(flatten)]
     pub(super) stats: TopStats,
-    /// The part of the self times of all names, 0 to 1.
-    pub(super) self_share: f64,
     /// How long threads ran, could have run, and were blocked in the spans themselves, in nanoseconds; `None` if
     /// nothing records it.
+    #[serde(flatten, serialize_with = "kernel")]
+    #[schemars(with = "Kernel")]
     pub(super) kernel_nanos: Option<[u64; 3]>,
+}
+
+/// What the kernel says, in JSON: null unless a profile is recorded beside, and its ring is named, too.
+#[derive(Serialize, JsonSchema)]
+struct Kernel {
+    cpu_ns: Option<u64>,
+    runnable_ns: Option<u64>,
+    blocked_ns: Option<u64>,
+}
+
+fn kernel<S: Serializer>(nanos: &Option<[u64; 3]>, to: S) -> Result<S::Ok, S::Error> {
+    let [cpu_ns, runnable_ns, blocked_ns] = nanos.map_or([None; 3], |nanos| nanos.map(Some));
+    Kernel { cpu_ns, runnable_ns, blocked_ns }.serialize(to)
 }
 
 impl TopName {
@@ -28,11 +46,10 @@ impl TopName {
             key: TopKey { kind: it.kind(), name: it.name().to_owned(), target: it.target().to_owned() },
             kernel_nanos: times(&it),
             stats: TopStats::of(&it.window(TABLE)),
-            self_share: 0.0,
         };
         let mut rows: Vec<Self> = series.map(row).filter(|row| row.stats.count > 0).collect();
         let all = rows.iter().map(|row| row.stats.self_nanos as f64).sum::<f64>().max(1.0);
-        rows.iter_mut().for_each(|row| row.self_share = row.stats.self_nanos as f64 / all);
+        rows.iter_mut().for_each(|row| row.stats.self_share = row.stats.self_nanos as f64 / all);
         rows
     }
 }

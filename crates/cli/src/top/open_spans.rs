@@ -4,20 +4,26 @@ use super::draw::THREAD_WIDTH;
 use crate::open;
 use crate::text::format::{counted, grouped};
 use eventring_live::OpenSpan;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The number of open spans of each kind that are kept for the screen.
 const OPEN_MAX: usize = 100;
 
 /// An open span.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct TopOpen {
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) target: String,
+    #[serde(rename = "age_ns")]
     pub(super) age_nanos: u64,
     /// The largest age that the span can have, if its program has ended.
+    #[serde(rename = "age_max_ns")]
     pub(super) age_max_nanos: Option<u64>,
     /// The thread that has entered the span last, and how many others are in it.
     pub(super) thread: Option<String>,
+    #[serde(rename = "opened_before_window")]
     pub(super) is_opened_before_window: bool,
     pub(super) may_have_closed: bool,
     pub(super) pid: u32,

@@ -21,7 +21,7 @@ fn key(name: &str) -> TopKey {
 
 fn stats(count: u64, self_nanos: u64, p50: u64) -> TopStats {
     let wall_nanos = Some([p50, p50 * 2, p50 * 9, p50 * 31]);
-    TopStats { count, per_second: count as f64 / 10.0, self_nanos, wall_nanos }
+    TopStats { count, per_second: count as f64 / 10.0, self_nanos, self_share: 0.0, wall_nanos }
 }
 
 fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {
@@ -73,7 +73,10 @@ fn threads() -> Vec<TopThread> {
 }
 
 fn screen() -> TopScreen {
-    let name = |name: &str, stats, self_share| TopName { key: key(name), stats, self_share, kernel_nanos: None };
+    let name = |name: &str, stats, self_share| {
+        let stats = TopStats { self_share, ..stats };
+        TopName { key: key(name), stats, kernel_nanos: None }
+    };
     let mut names = vec![
         name("request", stats(12_345, 3_000_000_000, 1_250_000), 0.3),
         name("db.query", stats(4_000_000, 6_900_000_000, 950), 0.69),

@@ -6,22 +6,32 @@ use crate::open::program_name;
 use crate::watch::perf::thread_label;
 use eventring::tracing::ThreadKey;
 use eventring_live::{LiveState, LiveThread, SeriesKind};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 /// A thread.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct TopThread {
     /// The index of the program, and the number of the thread.
+    #[serde(skip)]
     pub(super) key: (usize, ThreadKey),
     pub(super) name: String,
+    #[serde(skip)]
     pub(super) program: String,
-    pub(super) pid: u32,
+    #[serde(rename = "tid")]
     pub(super) os_thread_id: Option<u32>,
+    pub(super) pid: u32,
     /// The innermost span that the thread is in.
+    #[serde(flatten, serialize_with = "innermost")]
+    #[schemars(with = "Innermost<'_>")]
     pub(super) innermost: Option<TopInnermost>,
     /// False if the thread may have left the span, or may be in another one.
+    #[serde(rename = "certain")]
     pub(super) is_certain: bool,
     /// False if the rings do not hold a record of the thread any more.
+    #[serde(rename = "seen")]
     pub(super) is_seen: bool,
 }
 
@@ -33,6 +43,29 @@ pub(super) struct TopInnermost {
     pub(super) nanos: u64,
     /// The names of the parents, nearest first.
     pub(super) path: Vec<String>,
+}
+
+/// The innermost span in JSON.
+#[derive(Serialize, JsonSchema)]
+struct Innermost<'a> {
+    span: Option<&'a str>,
+    id: Option<u64>,
+    since_ns: Option<u64>,
+    for_ns: Option<u64>,
+    /// The names of the parents, nearest first.
+    path: &'a [String],
+}
+
+fn innermost<S: Serializer>(span: &Option<TopInnermost>, to: S) -> Result<S::Ok, S::Error> {
+    let span = span.as_ref();
+    let innermost = Innermost {
+        span: span.map(|it| it.key.name.as_str()),
+        id: span.map(|it| it.id),
+        since_ns: span.map(|it| it.entered_epoch_nanos),
+        for_ns: span.map(|it| it.nanos),
+        path: span.map_or(&[], |it| &it.path),
+    };
+    innermost.serialize(to)
 }
 
 impl TopThread {

@@ -2,15 +2,20 @@
 
 use super::model::TABLE;
 use eventring_live::{SeriesKind, SeriesView};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The typed events of one type in the window of the table.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct TopEvent {
     pub(super) name: String,
     /// The name of its content type.
     pub(super) content: String,
     pub(super) count: u64,
+    #[serde(rename = "per_s")]
     pub(super) per_second: f64,
     /// The bytes of their payloads for each second.
+    #[serde(rename = "bytes_per_s")]
     pub(super) bytes_per_second: f64,
 }
 

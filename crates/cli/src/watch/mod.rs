@@ -13,6 +13,8 @@ mod start;
 mod summary;
 mod text;
 
+pub(super) use json::{EventLine, WatchLine};
+
 use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::output::check_reader;
@@ -137,7 +139,7 @@ impl Args {
     fn end(&self, part: Part, is_early: bool) -> anyhow::Result<()> {
         if self.json && part.is_asked_for {
             let end = part.end(is_early, "no line has this id")?;
-            json_line(&mut io::stdout(), &end)?;
+            json_line(&mut io::stdout(), &WatchLine::Cut(end))?;
         }
         Ok(())
     }

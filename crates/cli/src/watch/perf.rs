@@ -155,7 +155,7 @@ fn span(id: Option<SpanId>) -> Value<'static> {
     id.map_or(NOTHING, |id| Value::Uint(id.get()))
 }
 
-pub(crate) fn thread(thread: &Thread) -> Value<'_> {
+fn thread(thread: &Thread) -> Value<'_> {
     Value::Struct(vec![
         ("id", Value::Uint(thread.id.into())),
         ("tid", thread.os_thread_id.map_or(NOTHING, |tid| Value::Uint(tid.into()))),

@@ -138,7 +138,7 @@ fn times_of_threads_belong_to_the_innermost_span_and_those_around_it() {
     };
     assert_eq!(times("query"), [(4_500, 500, 1_000, 0); 2]);
     assert_eq!(times("request"), [(7_500, 1_500, 1_000, 0), (3_000, 1_000, 0, 0)]);
-    let json = summary.to_json();
+    let json = serde_json::to_value(&summary).unwrap();
     let request = &json["spans"][0];
     assert_eq!((&request["runnable_ns"], &request["self_runnable_ns"]), (&1_500.into(), &1_000.into()));
 }

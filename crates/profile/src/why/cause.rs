@@ -4,6 +4,8 @@ use super::collect::{Collected, CollectedSpan};
 use super::shares::{Part, Shares, divide};
 use crate::line::syscalls::WaitsFor;
 use eventring_capture::numbers::time;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -22,8 +24,22 @@ pub struct Cause {
     pub evidence: String,
 }
 
+/// A cause in JSON: its members are there without one, too.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CauseOrNulls<'c> {
+    /// Null if the span is not slow.
+    cause: Option<CauseKind>,
+    evidence: Option<&'c str>,
+}
+
+pub(super) fn or_nulls<S: Serializer>(cause: &Option<Cause>, to: S) -> Result<S::Ok, S::Error> {
+    let cause = cause.as_ref();
+    CauseOrNulls { cause: cause.map(|it| it.kind), evidence: cause.map(|it| it.evidence.as_str()) }.serialize(to)
+}
+
 /// The kind of a cause.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CauseKind {
     /// It waited for a lock, or for another thread.

@@ -3,6 +3,8 @@
 
 use super::Answer;
 use super::collect::Collected;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest value of a field that is a feature.
@@ -13,7 +15,7 @@ const VALUES_MAX: usize = 64;
 const TOLD_MAX: usize = 10;
 
 /// Something that is more common among slow spans.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Difference {
     /// What: `field.shard=7`, `child retry`.

@@ -25,7 +25,8 @@ use eventring_capture::numbers::counted;
 use eventring_capture::recording::{CaptureRecording, replay_capture};
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
 use find::Finder;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The largest number of spans that are not slow, and that slow ones are compared with.
 const NORMAL_MAX: usize = 200;
@@ -45,7 +46,7 @@ pub struct Question {
 }
 
 /// The answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Answer {
     /// The spans, the slowest first.
@@ -55,16 +56,20 @@ pub struct Answer {
     pub difference: Vec<Difference>,
     /// What was not recorded, and would say more.
     pub missing: Vec<String>,
+    /// The rate of answers that name a difference where there is none.
+    pub alpha: f64,
     /// The number of spans of the name.
     pub count: u64,
     /// About half of the spans of the name are not longer than this, in nanoseconds: the median of up to 2,048 of them.
+    #[serde(rename = "median_ns")]
     pub median_nanos: u64,
     /// What was wrong with the capture, a line each.
+    #[serde(skip)]
     pub problems: Vec<String>,
 }
 
 /// A span, and where its time went.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct WhySpan {
     /// The id of the span.
@@ -72,37 +77,24 @@ pub struct WhySpan {
     /// Its name, with its target.
     pub name: String,
     /// When it began, in nanoseconds since the epoch.
+    #[serde(rename = "start_ns")]
     pub start_nanos: u64,
     /// How long it took, in nanoseconds.
+    #[serde(rename = "duration_ns")]
     pub nanos: u64,
-    /// Its time line, divided.
+    /// Its time line, divided, in per cent.
+    #[serde(serialize_with = "shares::in_per_cent")]
+    #[schemars(with = "shares::Percent")]
     pub shares: Shares,
     /// What it has more of than spans of the name that are not slow; `None` if it is not slow.
+    #[serde(flatten, serialize_with = "cause::or_nulls")]
+    #[schemars(with = "cause::CauseOrNulls<'_>")]
     pub cause: Option<Cause>,
 }
 
 impl Answer {
     /// The rate of answers that name a difference where there is none.
     pub const ALPHA: f64 = 0.01;
-
-    /// Returns the answer as JSON: `spans` of {`id`, `name`, `duration_ns`, `shares`, `cause`, `evidence`},
-    /// `difference` of {`what`, `slow`, `normal`, `p`}, `missing`.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let span = |span: &WhySpan| {
-            json!({
-                "id": span.id, "name": span.name, "start_ns": span.start_nanos, "duration_ns": span.nanos,
-                "shares": span.shares.to_json(), "cause": span.cause.as_ref().map(|cause| cause.kind.name()),
-                "evidence": span.cause.as_ref().map(|cause| cause.evidence.clone()),
-            })
-        };
-        let difference = |found: &Difference| json!({ "what": found.what, "slow": found.slow, "normal": found.normal, "p": found.p });
-        json!({
-            "spans": self.spans.iter().map(span).collect::<Vec<_>>(),
-            "difference": self.difference.iter().map(difference).collect::<Vec<_>>(),
-            "missing": self.missing, "alpha": Self::ALPHA, "count": self.count, "median_ns": self.median_nanos,
-        })
-    }
 }
 
 /// Says why spans of a capture were slow. Reads the capture twice.
@@ -155,6 +147,7 @@ pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, Capture
         spans: spans.collect(),
         difference,
         missing,
+        alpha: Answer::ALPHA,
         count: found.count,
         median_nanos: found.median_nanos,
         problems: counts.problems,

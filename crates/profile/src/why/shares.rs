@@ -4,7 +4,8 @@ use super::collect::{Collected, CollectedSpan, Slice};
 use crate::line::syscalls::{self, WaitsFor};
 use crate::line::thread::Doing;
 use crate::line::times::Times;
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashSet};
 
 /// The longest pause between two slices of a worker that is busy all the time.
@@ -61,6 +62,24 @@ pub struct Shares {
     pub(super) details: BTreeMap<(Part, String), u64>,
 }
 
+/// The shares in JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Percent {
+    computing: f64,
+    children: f64,
+    runnable: f64,
+    blocked: f64,
+    executor: f64,
+    waiting: f64,
+    unknown: f64,
+}
+
+pub(super) fn in_per_cent<S: Serializer>(shares: &Shares, to: S) -> Result<S::Ok, S::Error> {
+    let [computing, children, runnable, blocked, executor, waiting, unknown] =
+        Part::ALL.map(|part| (shares.percent(part) * 100.0).round() / 100.0);
+    Percent { computing, children, runnable, blocked, executor, waiting, unknown }.serialize(to)
+}
+
 impl Shares {
     /// Returns how long a part took, in nanoseconds.
     #[must_use]
@@ -81,11 +100,6 @@ impl Shares {
             0 => 0.0,
             total => 100.0 * self.nanos(part) as f64 / total as f64,
         }
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        let percent = |part: &Part| (part.name().to_owned(), ((self.percent(*part) * 100.0).round() / 100.0).into());
-        Value::Object(Part::ALL.iter().map(percent).collect::<Map<_, _>>())
     }
 
     /// Returns the longest of the details of a part.

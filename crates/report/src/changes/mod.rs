@@ -59,7 +59,7 @@ impl<'c> ReportSide<'c> {
         let lost = self.figures.summary.lost_since();
         let all = self.figures.events().saturating_add(lost);
         let events = (lost > 0).then(|| format!("{} of {}", grouped(lost), counted(all, "event", "events")));
-        let payloads = self.summary().lost_payloads();
+        let payloads = self.summary().lost_payloads;
         let payloads = (payloads > 0).then(|| counted(payloads, "payload", "payloads"));
         let lost: Vec<String> = events.into_iter().chain(payloads).collect();
         (!lost.is_empty()).then(|| lost.join(" and "))

@@ -27,5 +27,6 @@ mod tests;
 
 pub use comparison::{ComparedSpan, Comparison};
 pub use exceeded::{ExceededLimit, IncompleteLimit, LimitError, LimitResults};
+pub use json::ComparisonAnswer;
 pub use limit::{ChangeAmount, ChangeLimit};
 pub use measure::{Measure, SpanFigures};

@@ -120,7 +120,7 @@ pub(super) fn typed(figures: &CaptureFigures<'_>) -> String {
     );
     let shared = SharedNames::of(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     for event in events.iter().take(ROWS_MAX) {
-        let per_second = event.per_second().map_or("–".into(), |rate| grouped(rate.round() as u64));
+        let per_second = event.per_second.map_or("–".into(), |rate| grouped(rate.round() as u64));
         let each = event.payload_bytes / event.count.max(1);
         let numbers = [grouped(event.count), per_second, grouped(event.payload_bytes), grouped(each)];
         _ = write!(out, "<tr><td>{}</td>", escape(&shortened(&shared.shown(&event.name, &event.content))));
