@@ -65,18 +65,14 @@ impl<'a> SpanSubject<'a> {
     }
 }
 
-/// Returns the target and the name of a span, `span N` if it is not known.
-fn full_name(span: &Span) -> (&str, Cow<'_, str>) {
-    match &span.call_site {
-        Some(site) => (&site.target, Cow::Borrowed(&site.name)),
-        None => ("", Cow::Owned(span.name())),
-    }
+/// Returns true if `test` holds for the target and the name of a span. A name that is not known fits nothing.
+fn has_name(span: &Span, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
+    span.call_site.as_ref().is_some_and(|site| test(&site.target, &site.name))
 }
 
 impl Subject for SpanSubject<'_> {
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
-        let (target, name) = full_name(self.span);
-        test(target, &name)
+        has_name(self.span, test)
     }
 
     fn target(&self) -> Option<&str> {
@@ -192,16 +188,10 @@ fn of_span(condition: &Condition, span: &Span) -> Truth {
 impl Subject for EventSubject<'_> {
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         if self.replay.is_none() {
-            let span = self.span_id().filter(|_| !self.is_content() && self.record().is_some());
-            return span.is_some_and(|span| match self.call_site() {
-                Some(site) => test(&site.target, &site.name),
-                None => test("", &format!("span {span}")),
-            });
+            let is_about_span = !self.is_content() && self.record().is_some_and(|record| record.span().is_some());
+            return is_about_span && self.call_site().is_some_and(|site| test(&site.target, &site.name));
         }
-        self.spans().any(|span| {
-            let (target, name) = full_name(span);
-            test(target, &name)
-        })
+        self.spans().any(|span| has_name(span, test))
     }
 
     fn event_name(&self, take: &mut dyn FnMut(&str)) {

@@ -4,6 +4,7 @@
 use crate::engine::summary::NextRing;
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::select::batch_filter::BatchFilter;
+use crate::select::batch_filter::trees_tests::call_site;
 use crate::sinks::batches::{Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, read_batch};
 use crate::{CapturedContent, EventSelection};
 use eventring::EventType;
@@ -186,6 +187,8 @@ impl Program {
         };
         let spans = build(ContentDescription::of::<PerfEvent>(), "spans", 15);
         let typed = build(ContentDescription::of::<Shop>(), "typed", 17);
+        let ext = PerfExt { call_site_id: 1, ..PerfExt::default() };
+        spans.record(PerfEvent::CallSite.code(), ext.to_words(), &call_site("work"));
         Self { dir, spans, typed }
     }
 
@@ -194,11 +197,11 @@ impl Program {
     }
 
     fn record(&self, span: u64) {
-        self.spans.record(PerfEvent::SpanNew.code(), PerfExt::of_span(span, 0).to_words(), b"");
+        self.spans.record(PerfEvent::SpanNew.code(), PerfExt::of_span(span, 1).to_words(), b"");
         let mut words = [0; 4];
         words[ExtWords::SPAN_INDEX] = span;
         self.typed.record(Shop::OrderPlaced.code(), words, b"");
-        self.spans.record(PerfEvent::SpanClose.code(), PerfExt::of_span(span, 0).to_words(), b"");
+        self.spans.record(PerfEvent::SpanClose.code(), PerfExt::of_span(span, 1).to_words(), b"");
     }
 }
 

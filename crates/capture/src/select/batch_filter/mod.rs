@@ -15,7 +15,7 @@ mod scout;
 mod span_test;
 mod trees;
 #[cfg(test)]
-mod trees_tests;
+pub(crate) mod trees_tests;
 
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::ring::ALL_PER_MILLION;

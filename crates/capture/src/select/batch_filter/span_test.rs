@@ -94,6 +94,11 @@ impl SpanTest {
         answers
     }
 
+    /// Takes note of a description of a call site or thread: the tables may have had no room for it.
+    pub(crate) fn learn(&mut self, event: &Descriptor, payload: PayloadRead<'_>) {
+        RawRecord::new(&mut self.catalog, 0, event, payload);
+    }
+
     /// Returns which conditions a span fulfils that begins now. `event` is its SPAN_NEW.
     pub(crate) fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> Answers {
         let record = self.record(event, payload);

@@ -193,9 +193,15 @@ impl SpanTrees {
     /// so a scout that reads on from the cursors misses none.
     pub(crate) fn judge_new(&mut self, events: &EventBatch, cursors: &[Option<&Cursor>]) {
         let mut awaiting_parent = Vec::new();
-        let new =
-            events.descriptors().iter().zip(0..).filter(|(event, _)| event.event_type == PerfEvent::SpanNew.code());
-        for (event, index) in new {
+        for (event, index) in events.descriptors().iter().zip(0..) {
+            match PerfEvent::from_code(event.event_type) {
+                Some(PerfEvent::SpanNew) => {}
+                Some(PerfEvent::CallSite | PerfEvent::ThreadStarted) => {
+                    self.test.learn(event, events.payload(index));
+                    continue;
+                }
+                _ => continue,
+            }
             let PerfExt { span_id, related: parent, .. } = PerfExt::from_words(event.content_ext);
             if self.is_about_trees() && parent != 0 && !self.verdicts.contains_key(&parent) {
                 let payload = self.test.reads_payloads().then(|| events.payload(index));

@@ -8,7 +8,7 @@ use crate::select::events::EventSelection;
 use eventring::reader::{Cursor, Descriptor, EventBatch, Next, PayloadRead, Reader, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
-use eventring::schema::perf::{PerfEvent, PerfExt};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
 
 const TREES: u64 = 200;
 
@@ -75,8 +75,9 @@ fn seen(cursors: &[Option<Cursor>]) -> Vec<Option<&Cursor>> {
 /// Reads all that a shard has from its cursor on.
 fn copy(cursor: &mut Option<Cursor>) -> EventBatch {
     let mut events = EventBatch::new(1 << 20, 1 << 16);
-    while let Next::Event(event) = cursor.as_mut().unwrap().next() {
-        events.push(&event, PayloadRead::Valid(&[]));
+    let (cursor, mut buffer) = (cursor.as_mut().unwrap(), Vec::new());
+    while let Next::Event(event) = cursor.next() {
+        events.push(&event, cursor.payload(&event, &mut buffer));
     }
     events
 }
@@ -144,24 +145,40 @@ fn spans_that_were_open_before_are_judged_by_their_trees_and_forgotten_when_they
 #[test]
 fn what_is_in_a_span_that_fulfils_a_condition_is_kept_on_whatever_shards_they_are() {
     let shards = Shards::new();
+    for (id, name) in [(1, "even"), (2, "odd")] {
+        let ext = PerfExt { call_site_id: id, ..PerfExt::default() };
+        let [shard1, shard0] = &shards.recorders;
+        for shard in [shard0, shard1] {
+            shard.record(PerfEvent::CallSite.code(), ext.to_words(), &call_site(name));
+        }
+    }
     for tree in 0..TREES {
         let [root, inner, _] = spans_of(tree);
-        shards.record(1, PerfEvent::SpanNew, root, 0);
+        let ext = PerfExt::of_span(root, 1 + (tree % 2) as u32);
+        shards.recorders[1].record(PerfEvent::SpanNew.code(), ext.to_words(), b"");
         shards.record(0, PerfEvent::SpanNew, inner, root);
     }
-    // Spans without a known call site have names with their ids.
-    let even = (0..TREES).step_by(2).map(|tree| format!("span {}", spans_of(tree)[0])).collect();
     let mut cursors = shards.cursors([0, 0]);
-    let mut trees = shards.trees_of(1_000_000, &EventSelection { spans: even, ..EventSelection::default() }, &cursors);
+    let even = EventSelection { spans: vec!["even".to_owned()], ..EventSelection::default() };
+    let mut trees = shards.trees_of(1_000_000, &even, &cursors);
     // The shard with the inner spans is copied first.
     for shard in [0, 1] {
         let events = copy(&mut cursors[shard]);
         let cursors = seen(&cursors);
         trees.judge_new(&events, &cursors);
-        for (event, tree) in events.descriptors().iter().zip(0..) {
+        let spans = events.descriptors().iter().filter(|event| event.event_type == PerfEvent::SpanNew.code());
+        for (event, tree) in spans.zip(0..) {
             assert_eq!(trees.keeps(event, PayloadRead::Valid(&[]), &cursors), tree % 2 == 0, "{shard} {tree}");
         }
     }
+}
+
+/// Returns the description of a span's call site.
+pub(crate) fn call_site(name: &str) -> Vec<u8> {
+    let (kind, level) = (CallSiteKind::Span, CallSiteLevel::Info);
+    let [name, target] = [name.into(), "shop".into()];
+    let (module, file) = ("".into(), "".into());
+    CallSiteView { kind, level, name, target, module, file, line: 1, field_names: Vec::new() }.encode()
 }
 
 #[test]
