@@ -1,0 +1,369 @@
+"""Capture files (FORMAT.md, "Capture file"): blocks, columns, and what the end of a file says."""
+
+import struct
+
+import zstandard
+
+from rings import CAUSES, MASK, Damaged, Event, Gap, Present, Recording, Ring, append_gap
+
+SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221b8084674f743"
+    "248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8a8fa763fe39c343ff9dcbbc7"
+    "c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e2b16"
+    "be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e")
+P1, P2, P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+P4, P5, Q1, Q2, Q3 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5, 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
+
+
+def u64(data, at):
+    return int.from_bytes(data[at:at + 8], "little")
+
+
+def fold(a, b):
+    product = a * b
+    return (product ^ product >> 64) & MASK
+
+
+def avalanche(h):
+    h = (h ^ h >> 37) * 0x165667919E3779F9 & MASK
+    return h ^ h >> 32
+
+
+def mix16(data, at, secret):
+    return fold(u64(data, at) ^ u64(SECRET, secret), u64(data, at + 8) ^ u64(SECRET, secret + 8))
+
+
+def xxh3(data):
+    """XXH3 of 64 bits with seed 0, of more than 16 bytes: a block's header alone has 120."""
+    n = len(data)
+    if n <= 128:
+        h = n * P1
+        for i in range((n - 1) // 32, -1, -1):
+            h += mix16(data, 16 * i, 32 * i) + mix16(data, n - 16 * (i + 1), 32 * i + 16)
+        return avalanche(h & MASK)
+    if n <= 240:
+        h = n * P1 + sum(mix16(data, 16 * i, 16 * i) for i in range(8))
+        h = avalanche(h & MASK) + sum(mix16(data, 16 * i, 16 * (i - 8) + 3) for i in range(8, n // 16))
+        return avalanche(h + mix16(data, n - 16, 136 - 17) & MASK)
+    lanes = [Q3, P1, P2, P3, P4, Q2, P5, Q1]
+    keys = [struct.unpack_from("<8Q", SECRET, at) for at in range(0, 128, 8)]
+
+    def stripe(at, key):
+        values = struct.unpack_from("<8Q", data, at)
+        for i in range(8):
+            mixed = values[i] ^ key[i]
+            lanes[i ^ 1] += values[i]
+            lanes[i] = lanes[i] + (mixed & 0xffffffff) * (mixed >> 32) & MASK
+
+    for number in range((n - 1) // 64):
+        stripe(number * 64, keys[number % 16])
+        if number % 16 == 15:
+            for i in range(8):
+                lane = lanes[i] & MASK
+                lanes[i] = (lane ^ lane >> 47 ^ u64(SECRET, 128 + 8 * i)) * Q1 & MASK
+    stripe(n - 64, struct.unpack_from("<8Q", SECRET, 192 - 64 - 7))
+    h = n * P1
+    for i in range(0, 8, 2):
+        h += fold((lanes[i] & MASK) ^ u64(SECRET, 11 + 8 * i), (lanes[i + 1] & MASK) ^ u64(SECRET, 19 + 8 * i))
+    return avalanche(h & MASK)
+
+
+class Bytes:
+    """Takes numbers, texts and blobs from the front of some bytes."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        if self.at + count > len(self.data):
+            raise Damaged("a block ends too early")
+        self.at += count
+        return self.data[self.at - count:self.at]
+
+    def number(self, size):
+        return int.from_bytes(self.take(size), "little")
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def text(self):
+        return self.take(self.number(4)).decode("utf-8", "replace")
+
+    def left(self):
+        return self.at < len(self.data)
+
+
+def unzigzag(value):
+    return value >> 1 ^ -(value & 1)
+
+
+def unpack(frame, size):
+    return zstandard.ZstdDecompressor().decompress(frame, max_output_size=max(size, 1))
+
+
+def planes(data, width, count):
+    parts = [data[i * count:(i + 1) * count] for i in range(width)]
+    return [int.from_bytes(bytes(number), "little") for number in zip(*parts)] if width else [0] * count
+
+
+def numbers(form, data, count):
+    """A column of numbers (FORMAT.md, "Columns")."""
+    if count == 0:
+        return []
+    kind, width, source = form & 15, form >> 4, Bytes(data)
+    if kind == 1:
+        return [source.varint()] * count
+    if kind == 2:
+        first, step = source.varint(), unzigzag(source.varint())
+        return [first + i * step & MASK for i in range(count)]
+    if kind == 3:
+        low = source.varint()
+        return [low + number & MASK for number in planes(data[source.at:], width, count)]
+    if kind == 4:
+        result = [source.varint()]
+        for step in planes(data[source.at:], width, count - 1):
+            result.append(result[-1] + unzigzag(step) & MASK)
+        return result
+    if kind == 5:
+        known = [source.varint() for _ in range(source.varint())]
+        return [known[index] for index in source.take(count)]
+    raise Damaged("a column of form %d" % form)
+
+
+def read_columns(ring, content):
+    """Events and gaps of one block."""
+    head = Bytes(content)
+    bits, time, count, gap_count, group_count = (head.varint() for _ in range(5))
+    groups = []
+    for _ in range(group_count):
+        code, members, fields = head.varint(), head.varint(), head.varint()
+        groups.append((code, members, [head.varint() for _ in range(fields)]))
+    listed = []
+    for _ in range(head.varint()):
+        column, group, form = head.varint(), head.varint(), head.varint()
+        parts = []
+        for _ in range(head.varint()):
+            size = head.varint()
+            parts.append((size >> 1, head.varint() if size & 1 else None))
+        listed.append((column, group, form, parts))
+    columns = {}
+    for column, group, form, parts in listed:
+        data = b"".join(head.take(size) if frame is None else unpack(head.take(frame), size) for size, frame in parts)
+        columns[column, group] = (form, data)
+
+    def column(code, group, count, default=None):
+        if (code, group) not in columns:
+            return [default] * count
+        return numbers(*columns[code, group], count)
+
+    group_of = column(1, 0, count, 0)
+    seqnos = column(2, 0, count)
+    lost_places = columns.get((16, 0))
+    lost = {}
+    if lost_places:
+        total = next(n for n in range(1, count + 1) if fits(columns, n)) if count else 0
+        lost = dict(zip(numbers(*columns[16, 0], total), read_whys(columns[17, 0], total)))
+    members = [[] for _ in groups]
+    for place in range(count):
+        members[group_of[place]].append(place)
+    times, sizes, words = [0] * count, [0] * count, [[0] * 4 for _ in range(count)]
+    payloads, codes = [None] * count, [None] * count
+    for group, (code, size, widths) in enumerate(groups):
+        places = members[group]
+        if len(places) != size:
+            raise Damaged("a group of a wrong size")
+        for place, value in zip(places, column(33, group, size, 0)):
+            times[place] = value
+        for place, value in zip(places, column(32, group, size, 0)):
+            sizes[place] = value
+        for word in range(4):
+            if bits >> word & 1:
+                values = columns.get((48 + word, group), (0, bytes(size)))[1]
+            else:
+                values = column(36 + word, group, size, 0)
+            for place, value in zip(places, values):
+                words[place][word] = value
+        valid = [place for place in places if place not in lost]
+        pieces = [[] for _ in valid]
+        for number, width in enumerate(widths):
+            form, data = columns[64 + number, group]
+            if width > 8:
+                values = [data[i * width:(i + 1) * width] for i in range(len(valid))]
+            else:
+                values = [value.to_bytes(8, "little")[:width] for value in numbers(form, data, len(valid))]
+            for piece, value in zip(pieces, values):
+                piece.append(value)
+        rest, fixed = Bytes(columns.get((40, group), (0, b""))[1]), sum(widths)
+        for place, piece in zip(valid, pieces):
+            payloads[place] = b"".join(piece) + rest.take(sizes[place] - fixed)
+            codes[place] = code
+        for place in places:
+            codes[place] = code
+    resolve_ids(bits, columns, words, count)
+    previous, events = time, []
+    for place in range(count):
+        previous = previous + unzigzag(times[place]) & MASK
+        why = {1: "expired", 2: "malformed", 3: "omitted"}.get(lost.get(place))
+        events.append(Event(ring, seqnos[place], codes[place], previous, sizes[place], tuple(words[place]),
+                            payloads[place], why))
+    gaps = list(zip(column(20, 0, gap_count), column(21, 0, gap_count), column(22, 0, gap_count),
+                    column(23, 0, gap_count)))
+    return events, gaps
+
+
+def fits(columns, total):
+    return len(columns[17, 0][1]) == total if columns[17, 0][0] == 0 else True
+
+
+def read_whys(column, total):
+    return list(column[1][:total]) if column[0] == 0 else numbers(*column, total)
+
+
+def resolve_ids(bits, columns, words, count):
+    """Codes become ids, and the word that goes with an id gets back what was taken out of it."""
+    id_words = [word for word in range(4) if bits >> word & 1]
+    partner = (bits >> 4 & 7) - 1
+    fresh = sum(words[place][word] == 255 for place in range(count) for word in id_words)
+    places, generations = numbers_of(columns, 4, fresh), numbers_of(columns, 5, fresh)
+    slots, recent, known, taken = {}, [], {}, 0
+    for place in range(count):
+        for word in id_words:
+            code = words[place][word]
+            if code == 255:
+                slot = slots.get(places[taken] % 4096)
+                generation = generations[taken]
+                if slot and slot[0] == places[taken]:
+                    generation = generation + slot[1] & MASK
+                slots[places[taken] % 4096] = (places[taken], generation)
+                recent.append(places[taken] | generation << 24)
+                known[recent[-1]] = 0
+                taken += 1
+                words[place][word] = recent[-1]
+            elif code:
+                words[place][word] = recent[-code]
+        if id_words and partner >= 0:
+            key = words[place][id_words[0]]
+            words[place][partner] ^= known.get(key, 0) if key else 0
+            if key and not known.get(key):
+                known[key] = words[place][partner]
+
+
+def numbers_of(columns, code, count):
+    return numbers(*columns[code, 0], count) if (code, 0) in columns else []
+
+
+def read_image(time, head, content):
+    source = Bytes(content)
+    image = Present(time, head)
+    image.lost = [source.number(8) for _ in range(4)]
+    spans, threads, locks, tasks, further = (source.number(8) for _ in range(5))
+    cell = lambda count: [source.number(8) for _ in range(count)]
+    for _ in range(spans):
+        image.add_span(cell(8))
+    for _ in range(threads):
+        image.add_thread(cell(8))
+    image.locks = [cell(8) for _ in range(locks)]
+    for _ in range(tasks):
+        image.add_task(cell(16))
+    for _ in range(further):
+        span, size = source.number(8), source.number(8)
+        image.fields[span] = source.take(size)
+    return image
+
+
+def read_ring_block(index, content):
+    source = Bytes(content)
+    ring = Ring(index, "")
+    ring.process, is_shard, ring.content, ring.head, shard = (source.number(n) for n in (4, 2, 2, 4, 4))
+    ring.shard = shard if is_shard else None
+    ring.header["hash"] = source.take(32).hex()
+    ring.header["capacity"], _, _, ring.pid, ring.header["created"], ring.first_seqno = (
+        source.number(8) for _ in range(6))
+    source.take(48)
+    ring.name, ring.content_name, ring.program, ring.schema = (source.text() for _ in range(4))
+    ring.path = ring.name
+    if source.left():
+        ring.host, ring.header["key"], ring.filter, ring.sampled = (
+            source.text(), source.number(8), source.text(), source.number(4))
+    return ring
+
+
+def read_end(recording, content):
+    source = Bytes(content)
+    recording.ended = {"reason": source.number(8), "time": source.number(8), "hurried": source.number(8)}
+    for ring in recording.rings:
+        words = [source.number(8) for _ in range(19)]
+        ring.header["account"] = words
+        ring.being_written, state, ring.removed = words[11], words[12], words[18]
+        ring.table_losses = words[14:18]
+        ring.state = {1: "live", 2: "ended", 3: "died"}.get(state)
+        if state in (2, 3):
+            ring.ended_after, ring.ended_before = source.number(8), source.number(8)
+
+
+def read_capture(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    if data[:8] != b"EVRCAPT1" or len(data) < 48:
+        raise Damaged("not a capture")
+    version, number, begin = struct.unpack_from("<IIQ", data, 8)
+    if version != 5:
+        raise Damaged("version %d" % version)
+    recording = Recording()
+    recording.is_capture, recording.started, recording.files = True, begin, [path]
+    recording.number, recording.truncated = number, data[-8:] != b"EVRCEND1"
+    at, end, reach = 48, len(data) - (0 if recording.truncated else 32), {}
+    while at + 120 <= end:
+        magic, kind, size, whole, entries, index = struct.unpack_from("<4s5I", data, at)
+        low, _, first, last, checksum = struct.unpack_from("<5Q", data, at + 24)
+        if magic != b"EVRB" or at + 120 + size > end:
+            break
+        header = data[at:at + 56] + bytes(8) + data[at + 64:at + 120]
+        content = data[at + 120:at + 120 + size]
+        if xxh3(header + content) != checksum:
+            recording.damaged = True
+            recording.problems.append("the block at byte %d is damaged" % at)
+            if kind == 2 and index < len(recording.rings) and last >= first:
+                append_gap(recording.rings[index], first, last - first + 1, "damaged")
+        else:
+            if kind != 2 and size != whole:
+                content = unpack(content, whole)
+            read_block(recording, kind, index, low, content)
+        at += 120 + size
+    for ring in recording.rings:
+        if not ring.schema and ring.head != ring.index:
+            ring.schema = recording.rings[ring.head].schema
+    return recording
+
+
+def read_block(recording, kind, index, time, content):
+    if kind == 1:
+        recording.rings.append(read_ring_block(len(recording.rings), content))
+    elif kind == 2:
+        ring = recording.rings[index]
+        events, gaps = read_columns(ring, content)
+        done = 0
+        for before, first, count, cause in gaps:
+            ring.items.extend(events[done:before])
+            done = before
+            append_gap(ring, first, count, CAUSES[cause])
+        ring.items.extend(events[done:])
+    elif kind == 3:
+        source = Bytes(content)
+        while source.left():
+            head, what, key, size = (source.number(4) for _ in range(4))
+            body, ring = source.take(size), recording.rings[head]
+            if what == 3:
+                ring.blocks[u64(body, 0)] = body[8:]
+            else:
+                (ring.sites if what == 1 else ring.threads)[key] = body
+    elif kind == 4:
+        read_end(recording, content)
+    elif kind == 7:
+        recording.presents.append(read_image(time, index, content))

@@ -1,0 +1,279 @@
+"""What perf events mean: the tree of spans with their slices, fields and ends, log records, and tasks."""
+
+import math
+
+from perf import (CLOSES, COUNTER, ENTERS, EVENT, MARKER, SCOPE, SPAN_CLOSE, SPAN_ENTER, SPAN_EXIT,
+                  SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, WITH_PARENT, Names, fields_json, read_fields)
+from rings import NO_LOSS, Event, Gap
+
+
+class Slice:
+    __slots__ = ("thread", "start", "end", "missing", "lost")
+
+    def __init__(self, thread, start, end=None):
+        self.thread, self.start, self.end, self.missing, self.lost = thread, start, end, False, False
+
+
+class Span:
+    def __init__(self, process, key, head):
+        self.process, self.id, self.head, self.site, self.parent = process, key, head, None, None
+        self.begin, self.end, self.last, self.slices, self.fields, self.follows = None, None, 0, [], [], []
+        self.scope, self.with_parent, self.state, self.losses = False, False, None, False
+        self.instructions, self.children, self.closer = [], [], None
+
+    def record(self, fields):
+        """A field that is recorded again has its new value in its old place."""
+        for field in fields:
+            for place, known in enumerate(self.fields):
+                if known[0] == field[0]:
+                    self.fields[place] = field
+                    break
+            else:
+                self.fields.append(field)
+
+
+class Record:
+    """A log record, counter or marker."""
+
+    def __init__(self, event, span, site, thread, fields):
+        self.event, self.span, self.site, self.thread, self.fields = event, span, site, thread, fields
+
+
+def percentile(ordered, share):
+    """The smallest duration that so many of the spans do not exceed."""
+    return ordered[max(0, math.ceil(len(ordered) * share / 100) - 1)] if ordered else 0
+
+
+def union(intervals):
+    total, reach = 0, None
+    for begin, end in sorted(intervals):
+        if reach is None or begin > reach:
+            total, reach = total + end - begin, end
+        elif end > reach:
+            total, reach = total + end - reach, end
+    return total
+
+
+class Model:
+    """`upto` ends the model at a time, `since` begins it there: windows cut events, not spans."""
+
+    def __init__(self, recording, since=0, upto=2**64, only=None, keep=lambda event: True):
+        self.recording, self.names = recording, Names(recording)
+        self.spans, self.records, self.typed, self.gaps, self.last, self.unsure = {}, [], [], [], {}, {}
+        self.whole = since == 0 and upto == 2**64 and only is None
+        waiting = {}
+        for item in recording.merged():
+            if only is not None and item.ring.index not in only:
+                continue
+            if isinstance(item, Gap):
+                self.gaps.append(item)
+                if item.cause not in NO_LOSS:
+                    waiting[item.ring.index] = item
+                continue
+            process = item.ring.process
+            if waiting.pop(item.ring.index, None):
+                self.unsure[process] = max(self.unsure.get(process, 0), item.sort)
+            if not since <= item.time <= upto or not keep(item):
+                continue
+            self.last[process] = max(self.last.get(process, 0), item.time)
+            if item.ring.content == 3:
+                self.take(item)
+            else:
+                self.typed.append(item)
+        for index in waiting:
+            process = recording.rings[index].process
+            self.unsure[process] = 2**64
+        self.finish()
+
+    def span(self, event, key):
+        process = event.ring.process
+        if (process, key) not in self.spans:
+            self.spans[process, key] = Span(process, key, event.ring.head)
+        return self.spans[process, key]
+
+    def take(self, event):
+        code, thread, flags = event.code, event.ext[2] >> 32, event.ext[3] & 0xffff
+        if code in (EVENT, COUNTER, MARKER):
+            site = self.names.site(event)
+            fields = read_fields(event.payload or b"", site) if code == EVENT else []
+            self.records.append(Record(event, event.ext[0], site, self.names.thread(event), fields))
+            return
+        if not SPAN_NEW <= code <= SPAN_FOLLOWS_FROM:
+            return
+        span = self.span(event, event.ext[0])
+        span.site = span.site or self.names.site(event)
+        span.last = max(span.last, event.time)
+        if code in (SPAN_NEW, SPAN_RECORD):
+            span.record(read_fields(event.payload or b"", span.site))
+        if code == SPAN_NEW:
+            span.begin, span.parent, span.scope = event.time, event.ext[1] or None, bool(flags & SCOPE)
+        if code == SPAN_ENTER or code == SPAN_NEW and flags & ENTERS:
+            span.slices.append(Slice(thread, event.time))
+            span.instructions.append(event.ext[1])
+        if code == SPAN_EXIT:
+            mine = [piece for piece in span.slices if piece.thread == thread and piece.end is None]
+            if mine:
+                mine[-1].end = event.time
+            else:
+                span.slices.append(Slice(thread, None, event.time))
+            span.scope = span.scope or bool(flags & CLOSES)
+        if code == SPAN_CLOSE or code == SPAN_EXIT and flags & CLOSES:
+            span.end, span.with_parent, span.closer = event.time, bool(flags & WITH_PARENT), thread
+        if code == SPAN_FOLLOWS_FROM:
+            span.follows.append(event.ext[1])
+
+    def finish(self):
+        """What became of each span, by its events and by the last image of the present."""
+        tables = {self.recording.rings[image.head].process: image for image in self.recording.presents}
+        if not self.whole:
+            tables = {}
+        for process, image in tables.items():
+            for key, words in image.spans.items():
+                if (process, key) not in self.spans:
+                    self.adopt(process, image, key, words)
+        for span in self.spans.values():
+            image = tables.get(span.process)
+            unsure = self.unsure.get(span.process, 0)
+            if span.end is not None:
+                span.state = "closed"
+                span.losses = span.begin is None
+                for piece in span.slices:
+                    if piece.end is None:
+                        piece.end, piece.missing = span.end, True
+            elif image and not image.lost[0]:
+                span.state = "open" if span.id in image.spans else "end_lost"
+                span.losses = span.state == "end_lost" or span.begin is None or span.begin < unsure
+            else:
+                span.losses = span.begin is None or span.begin < unsure
+                span.state = "end_lost" if span.last < unsure else "open"
+            if span.state == "end_lost":
+                for piece in span.slices:
+                    if piece.end is None:
+                        piece.end, piece.lost = span.last, True
+            parent = self.spans.get((span.process, span.parent)) if span.parent else None
+            if parent:
+                parent.children.append(span)
+
+    def adopt(self, process, image, key, words):
+        """A span that is known from the tables alone."""
+        span = self.spans[process, key] = Span(process, key, image.head)
+        span.site = self.names.sites.get((image.head, words[4] & 0xffffffff))
+        span.begin, span.parent, span.scope = words[2], words[1] or None, bool(words[4] >> 32 & SCOPE)
+        size = words[4] >> 56
+        data = b"".join(word.to_bytes(8, "little") for word in words[6:8])[:size]
+        span.fields, span.last = read_fields(image.fields.get(key, data), span.site), words[2]
+
+    def busy(self, span):
+        """The time of threads in the span; what several slices of one thread have in common counts once."""
+        threads = {}
+        for piece in span.slices:
+            if piece.start is not None:
+                end = self.last[span.process] if piece.end is None else piece.end
+                threads.setdefault(piece.thread, []).append((piece.start, max(piece.start, end)))
+        return sum(union(pieces) for pieces in threads.values())
+
+    def own_time(self, span):
+        """The duration without that of children, where these overlap without their common time counted twice."""
+        inside = [(max(child.begin if child.begin is not None else span.begin, span.begin),
+                   min(child.end if child.end is not None else span.end, span.end)) for child in span.children]
+        return span.end - span.begin - union([piece for piece in inside if piece[0] < piece[1]])
+
+    def summary(self, chosen=None):
+        """The list `spans` of `summary`, as a dictionary by target, name and kind."""
+        rows = {}
+        for span in self.spans.values():
+            if chosen is not None and (span.process, span.id) not in chosen:
+                continue
+            site = span.site
+            key = (site.target if site else None, site.name if site else None, "scope" if span.scope else "span")
+            row = rows.setdefault(key, {"durations": [], "total_ns": 0, "self_ns": 0, "busy_ns": 0, "open": 0,
+                                        "end_lost": 0, "incomplete": 0, "ended_with_parent": 0})
+            if span.state != "closed":
+                row[span.state] += 1
+            elif span.begin is None:
+                row["incomplete"] += 1
+            else:
+                row["durations"].append(span.end - span.begin)
+                row["self_ns"] += self.own_time(span)
+                row["busy_ns"] += self.busy(span)
+                row["ended_with_parent"] += span.with_parent
+        for row in rows.values():
+            ordered = sorted(row.pop("durations"))
+            row.update({"p%d_ns" % share: percentile(ordered, share) for share in (50, 90, 99)})
+            row.update(count=len(ordered), total_ns=sum(ordered), max_ns=ordered[-1] if ordered else 0)
+        return rows
+
+    def thread_json(self, span, key):
+        thread = self.names.threads.get((span.head, key))
+        return thread.json() if thread else {"id": key, "tid": None, "name": None}
+
+    def span_json(self, span):
+        """A span's line of `jsonl`, without the ids of traces, which are a hash that no page describes."""
+        site, known = span.site, span.state == "closed" and span.begin is not None
+        unsure = span.state == "end_lost" or span.state == "open" and span.losses
+        slices = []
+        for piece in sorted(span.slices, key=lambda piece: piece.start or 0) if False else span.slices:
+            line = {"thread": self.thread_json(span, piece.thread), "start_ns": piece.start, "end_ns": piece.end}
+            if piece.missing:
+                line["exit_missing"] = True
+            if piece.lost:
+                line["end_lost"] = True
+            slices.append(line)
+        line = {"process": span.process, "id": span.id, "parent": span.parent, "name": site.name if site else None,
+                "target": site.target if site else None, "level": site.level if site else None,
+                "file": site.file if site else None, "line": site.line if site else None, "start_ns": span.begin,
+                "end_ns": span.end, "duration_ns": span.end - span.begin if known else None,
+                "busy_ns": None if unsure else self.busy(span), "open": span.state == "open",
+                "end_lost": span.state == "end_lost",
+                "last_seen_ns": span.last if span.state == "end_lost" else None, "may_have_losses": span.losses,
+                "follows_from": span.follows, "slices": slices, "fields": fields_json(span.fields)}
+        if span.scope:
+            line["scope"] = True
+        if span.with_parent:
+            line["ended_with_parent"] = True
+        return line
+
+    def record_json(self, record):
+        site, event = record.site, record.event
+        line = {"process": event.ring.process, "time_ns": event.time, "thread": record.thread.json(),
+                "span": record.span or None, "name": site.name if site else None}
+        if event.code == EVENT:
+            line.update(type="event", target=site.target if site else None, level=site.level if site else None,
+                        file=site.file if site else None, line=site.line if site else None,
+                        fields=fields_json(record.fields))
+        elif event.code == MARKER:
+            line.update(type="marker", text=(event.payload or b"").decode("utf-8", "replace"))
+        else:
+            line.update(type="counter", value=counter_value(event))
+        return line
+
+
+def counter_value(event):
+    import struct
+    kind = event.ext[3] >> 48 & 255
+    return struct.unpack({1: "<q", 5: "<d"}.get(kind, "<Q"), struct.pack("<Q", event.ext[1]))[0]
+
+
+def tasks(model):
+    """Tasks are the spans that the crate for tokio makes; a poll is an enter, a wake an event `woken`."""
+    result, wakes = {}, {}
+    for record in model.records:
+        if record.site and record.site.target == "eventring::task" and record.site.name == "woken":
+            wakes.setdefault((record.event.ring.process, record.span), []).append(record)
+    for key, span in model.spans.items():
+        if not span.site or (span.site.target, span.site.name) != ("eventring::task", "task"):
+            continue
+        fields = fields_json(span.fields)
+        polls = [piece for piece in span.slices if piece.start is not None]
+        ends = [(model.last[span.process] if piece.end is None else piece.end) - piece.start for piece in polls]
+        row = {"id": span.id, "name": fields.get("name", ""), "spawned_at": fields.get("spawned_at", ""),
+               "kind": fields.get("kind", ""), "polls": len(polls), "wakes": len(wakes.get(key, [])),
+               "busy_ns": model.busy(span), "longest_poll_ns": max(ends, default=0)}
+        if span.state == "closed":
+            row["state"] = fields.get("outcome", "ended")
+        elif span.state == "end_lost":
+            row["state"] = "ended" if model.recording.presents else "unknown"
+        else:
+            row["state"] = "alive"
+        result[key] = row
+    return result

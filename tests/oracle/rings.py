@@ -1,0 +1,244 @@
+"""Rings as bytes: ring files with their shards, snapshots, and the tables of the present (FORMAT.md).
+
+A recording is what every other part of the oracle works on: rings whose items are events and gaps in the order of
+their seqnos, tables of names, and images of the present. captures.py makes the same of capture files.
+"""
+
+import mmap
+import os
+import struct
+
+CAUSES = ["overwritten_before", "overwritten", "never_committed", "given_up", "never_opened", "filtered"]
+NO_LOSS = ("given_up", "filtered")
+MASK = 2**64 - 1
+
+
+class Damaged(Exception):
+    """The file cannot be read at all; the message says why."""
+
+
+class Event:
+    __slots__ = ("ring", "seqno", "code", "time", "size", "ext", "payload", "missing", "sort")
+
+    def __init__(self, ring, seqno, code, time, size, ext, payload, missing=None):
+        self.ring, self.seqno, self.code, self.time, self.size = ring, seqno, code, time, size
+        # `missing` says why there is no payload: expired, malformed or omitted.
+        self.ext, self.payload, self.missing, self.sort = ext, payload, missing, time
+
+
+class Gap:
+    __slots__ = ("ring", "first", "count", "cause", "sort")
+
+    def __init__(self, ring, first, count, cause):
+        self.ring, self.first, self.count, self.cause, self.sort = ring, first, count, cause, 0
+
+
+class Ring:
+    """One ring. `head` is the index of the ring that is shard 0 of the same recorder (of other rings: its own)."""
+
+    def __init__(self, index, name):
+        self.index, self.name, self.path, self.head, self.shard, self.process = index, name, name, index, None, 0
+        self.pid, self.program, self.content, self.content_name, self.schema = 0, "", 0, "", ""
+        self.first_seqno, self.last_seqno, self.items, self.blocks = 1, 0, [], {}
+        self.filter, self.sampled, self.host, self.group = None, None, None, 0
+        self.state, self.ended_after, self.ended_before, self.removed = None, None, None, 0
+        self.sites, self.threads, self.table_losses, self.header, self.being_written = {}, {}, [0] * 4, {}, 0
+
+
+class Present:
+    """The tables of the present, or an image of them: dictionaries by span id, thread id and so on."""
+
+    def __init__(self, time, head):
+        self.time, self.head, self.lost = time, head, [0, 0, 0, 0]
+        self.spans, self.threads, self.locks, self.tasks, self.fields = {}, {}, [], {}, {}
+
+    def add_span(self, words):
+        if words[0] and not words[0] >> 63:
+            self.spans[words[0] & (2**53 - 1)] = words
+
+    def add_thread(self, words):
+        if words[0] and words[0] >> 32 & 3:
+            self.threads[words[0] & 0xffffffff] = words
+
+    def add_task(self, words):
+        if words[0] >> 63:
+            self.tasks[words[0] & (2**53 - 1)] = words
+
+
+class Recording:
+    def __init__(self):
+        self.rings, self.presents, self.problems, self.ended = [], [], [], None
+        self.started, self.is_capture, self.truncated, self.damaged, self.files = 0, False, False, False, []
+
+    def merged(self):
+        """All events and gaps in the order of their sort times, and of their rings where these are equal."""
+        every = []
+        for ring in self.rings:
+            latest = 0
+            for place, item in enumerate(ring.items):
+                if isinstance(item, Event):
+                    latest = max(latest, item.time)
+                item.sort = latest
+                every.append((latest, ring.index, place, item))
+        every.sort(key=lambda entry: entry[:3])
+        return [entry[3] for entry in every]
+
+
+def text(data):
+    return bytes(data).split(b"\0")[0].decode("utf-8", "replace")
+
+
+def words_of(data, offset, count):
+    return struct.unpack_from("<%dQ" % count, data, offset)
+
+
+def read_header(data):
+    magic, content = struct.unpack_from("<6sH", data)
+    if magic != b"RING01":
+        raise Damaged("not a ring")
+    capacity, payload, context = words_of(data, 40, 3)
+    last, next_byte = words_of(data, 64, 2)
+    header = {"content": content, "hash": bytes(data[8:40]).hex(), "capacity": capacity, "payload": payload,
+              "context": context, "last": last, "next": next_byte, "window": words_of(data, 128, 1)[0]}
+    extension = data[0x100:0x108] == b"EVRINGX1" and words_of(data, 0x108, 1)[0] >> 16 & 0xffff == 1
+    header["extension"] = bool(extension)
+    if extension:
+        names = {"version": 0x108, "pid": 0x110, "created": 0x138, "state": 0x140, "text": 0x158, "text_bytes": 0x160,
+                 "shard": 0x168, "limit": 0x170, "shards": 0x178, "group": 0x188, "wide": 0x190, "reduced": 0x1f0,
+                 "clock": 0x200, "ticks_per_second": 0x228, "snapshot_lost": 0x2a8, "snapshot_time": 0x2b8}
+        header.update((name, words_of(data, at, 1)[0]) for name, at in names.items())
+        header["counters"] = words_of(data, 0x280, 7)
+        header["program"], header["content_name"] = text(data[0x300:0x380]), text(data[0x380:0x3c0])
+    return header
+
+
+def is_hole(data, header, seqno):
+    if not header["extension"]:
+        return False
+    if header["wide"]:
+        slot = (seqno - 1) % header["capacity"]
+        row = (slot // 2048) * 0x9E3779B97F4A7C15 & MASK
+        begin = (row ^ row >> 32) * 0x9E3779B97F4A7C15 & MASK
+        at, ways = header["wide"] + (slot + (begin >> 32)) % 2048 * 256, 32
+    else:
+        at, ways = 0x1000 + seqno % 64 * 64, 8
+    return seqno in words_of(data, at, ways)
+
+
+def append_gap(ring, first, count, cause):
+    """Seqnos one after the other that are missing for one cause are one gap."""
+    last = ring.items[-1] if ring.items else None
+    if isinstance(last, Gap) and last.cause == cause and last.first + last.count == first:
+        last.count += count
+    elif count:
+        ring.items.append(Gap(ring, first, count, cause))
+
+
+def fill_ring(ring, data):
+    """Reads what a ring without a writer holds."""
+    header = ring.header = read_header(data)
+    capacity, size = header["capacity"], header["payload"]
+    descriptors, buffer = 2**21, 2**21 + capacity * 64
+    ring.content, ring.last_seqno = header["content"], header["last"]
+    if header["extension"]:
+        ring.pid, ring.program, ring.content_name = header["pid"], header["program"], header["content_name"]
+        ring.schema = bytes(data[header["text"]:header["text"] + header["text_bytes"]]).decode("utf-8")
+        ring.group, ring.shard = header["group"], header["shard"] if header["limit"] else None
+    oldest = max(1, ring.last_seqno - capacity + 1)
+    append_gap(ring, 1, oldest - 1, "overwritten_before")
+    for seqno in range(oldest, ring.last_seqno + 1):
+        at = descriptors + (seqno - 1) % capacity * 64
+        found, code, _, length, time, offset, *ext = struct.unpack_from("<QHHIQQ4Q", data, at)
+        if found != seqno:
+            append_gap(ring, seqno, 1, "given_up" if is_hole(data, header, seqno) else "never_committed")
+            continue
+        payload, missing = None, None
+        if length == 0:
+            payload = b""
+        elif offset < header["window"]:
+            missing = "expired"
+        elif length > size or offset + length > max(header["next"], offset):
+            missing = "malformed"
+        else:
+            begin = offset % size
+            payload = bytes(data[buffer + begin:buffer + min(size, begin + length)])
+            payload += bytes(data[buffer:buffer + length - len(payload)])
+        ring.items.append(Event(ring, seqno, code, time, length, tuple(ext), payload, missing))
+    context = data[buffer + size:buffer + size + header["context"]] if header["context"] else b""
+    if context[:8] == b"EVRTABL1":
+        ring.table_losses = [words_of(context, at, 1)[0] for at in (0x58, 0x98, 0x08, 0x10)]
+        for at, table in ((0x40, ring.sites), (0x80, ring.threads)):
+            begin, room, used = words_of(context, at, 3)
+            position, end = begin, begin + min(room, used)
+            while position + 8 <= end:
+                length, key = struct.unpack_from("<II", context, position)
+                table[key] = bytes(context[position + 8:position + 8 + length])
+                position += 8 + (length + 7) // 8 * 8
+    if context[:8] == b"EVRBLOK1":
+        for tag, at in zip(words_of(context, 0x1000, 4096), range(0x9000, 2**24, 576)):
+            if tag:
+                ring.blocks[tag] = bytes(context[at:at + 16] + context[at + 32:at + 560])
+
+
+def read_present(path, head, time):
+    """The file NAME.now, if it belongs to the recorder."""
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if data[:8] != b"EVRNOW02" or words_of(data, 8, 1)[0] != head.group:
+            return None
+        present, cells = Present(time, head.index), words_of(data, 0x18, 1)[0]
+        spans, tasks, open_lost, threads_lost, locks_lost, tasks_lost, locks = (
+            words_of(data, at, 1)[0] for at in (0x20, 0x28, 0x30, 0x38, 0x40, 0x48, 0x50))
+        present.lost = [open_lost, threads_lost, locks_lost, tasks_lost]
+        for at in range(0x1000, 0x1000 + 4096 * 64, 64):
+            present.add_thread(words_of(data, at, 8))
+        for at in range(0x200000, 0x200000 + min(locks, 16384) * 64, 64):
+            present.locks.append(words_of(data, at, 8))
+        for at in range(0x400000, 0x400000 + spans * 64, 64):
+            present.add_span(words_of(data, at, 8))
+        for at in range(0x400000 + 64 * cells, 0x400000 + 64 * cells + tasks * 128, 128):
+            present.add_task(words_of(data, at, 16))
+        return present
+
+
+def ring_bytes(path):
+    """A ring's image: of a file as it is, of a snapshot its zstd frames."""
+    file = open(path, "rb")
+    if file.read(4) != b"\x28\xb5\x2f\xfd":
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), False
+    import zstandard
+    file.seek(0)
+    image = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
+    header = read_header(image)
+    whole = 2**21 + header["capacity"] * 64 + header["payload"] + header["context"]
+    if len(image) > whole or len(image) + 15 < whole:
+        raise Damaged("the image has not the length that its header says")
+    return image + bytes(whole - len(image)), True
+
+
+def read_rings(paths):
+    """Rings of dead programs, or snapshots: each path with the shards beside it, as one recording."""
+    recording, groups = Recording(), {}
+    for path in paths:
+        data, snapshot = ring_bytes(path)
+        header = read_header(data)
+        head = len(recording.rings)
+        count = header.get("shards", 1) if header.get("limit") and not snapshot else 1
+        for shard in range(count):
+            name = path if shard == 0 else "%s.%d" % (path, shard)
+            ring = Ring(len(recording.rings), os.path.basename(name))
+            ring.path, ring.head = name, head
+            recording.rings.append(ring)
+            fill_ring(ring, data if shard == 0 else ring_bytes(name)[0])
+            ring.process = groups.setdefault((ring.pid, header.get("created", 0) if snapshot else 0), len(groups))
+            ring.state = "snapshot" if snapshot else {2: "ended", 3: "ended"}.get(ring.header.get("state"), "died")
+            if snapshot and header.get("snapshot_lost"):
+                ring.header["lost_before"] = header["snapshot_lost"]
+            times = [item.time for item in ring.items if isinstance(item, Event)]
+            ring.ended_after = max(times, default=None)
+        present = read_present(path + ".now", recording.rings[head], None)
+        if present:
+            recording.presents.append(present)
+    recording.files = list(paths)
+    return recording
