@@ -164,11 +164,8 @@ def read_columns(ring, content):
 
     group_of = column(1, 0, count, 0)
     seqnos = column(2, 0, count)
-    lost_places = columns.get((16, 0))
-    lost = {}
-    if lost_places:
-        total = next(n for n in range(1, count + 1) if fits(columns, n)) if count else 0
-        lost = dict(zip(numbers(*columns[16, 0], total), read_whys(columns[17, 0], total)))
+    whys = columns.get((17, 0), (0, b""))[1]
+    lost = dict(zip(column(16, 0, len(whys)), whys))
     members = [[] for _ in groups]
     for place in range(count):
         members[group_of[place]].append(place)
@@ -202,7 +199,6 @@ def read_columns(ring, content):
         rest, fixed = Bytes(columns.get((40, group), (0, b""))[1]), sum(widths)
         for place, piece in zip(valid, pieces):
             payloads[place] = b"".join(piece) + rest.take(sizes[place] - fixed)
-            codes[place] = code
         for place in places:
             codes[place] = code
     resolve_ids(bits, columns, words, count)
@@ -217,20 +213,12 @@ def read_columns(ring, content):
     return events, gaps
 
 
-def fits(columns, total):
-    return len(columns[17, 0][1]) == total if columns[17, 0][0] == 0 else True
-
-
-def read_whys(column, total):
-    return list(column[1][:total]) if column[0] == 0 else numbers(*column, total)
-
-
 def resolve_ids(bits, columns, words, count):
     """Codes become ids, and the word that goes with an id gets back what was taken out of it."""
     id_words = [word for word in range(4) if bits >> word & 1]
     partner = (bits >> 4 & 7) - 1
     fresh = sum(words[place][word] == 255 for place in range(count) for word in id_words)
-    places, generations = numbers_of(columns, 4, fresh), numbers_of(columns, 5, fresh)
+    places, generations = (numbers(*columns[code, 0], fresh) if fresh else [] for code in (4, 5))
     slots, recent, known, taken = {}, [], {}, 0
     for place in range(count):
         for word in id_words:
@@ -252,10 +240,6 @@ def resolve_ids(bits, columns, words, count):
             words[place][partner] ^= known.get(key, 0) if key else 0
             if key and not known.get(key):
                 known[key] = words[place][partner]
-
-
-def numbers_of(columns, code, count):
-    return numbers(*columns[code, 0], count) if (code, 0) in columns else []
 
 
 def read_image(time, head, content):
@@ -367,3 +351,10 @@ def read_block(recording, kind, index, time, content):
         read_end(recording, content)
     elif kind == 7:
         recording.presents.append(read_image(time, index, content))
+
+
+def read_captures(paths):
+    """Captures that are read together: those of a row go on with each other's rings."""
+    if len(paths) == 1:
+        return read_capture(paths[0])
+    raise Damaged("rows are not read yet")

@@ -212,7 +212,7 @@ class Model:
         site, known = span.site, span.state == "closed" and span.begin is not None
         unsure = span.state == "end_lost" or span.state == "open" and span.losses
         slices = []
-        for piece in sorted(span.slices, key=lambda piece: piece.start or 0) if False else span.slices:
+        for piece in span.slices:
             line = {"thread": self.thread_json(span, piece.thread), "start_ns": piece.start, "end_ns": piece.end}
             if piece.missing:
                 line["exit_missing"] = True

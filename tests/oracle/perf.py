@@ -108,7 +108,7 @@ def float_text(kind, value, precision, debug):
     if debug and value and not 1e-5 <= abs(value) < 1e16:
         sign, digits, exponent = Decimal(shown).normalize().as_tuple()
         digits = "".join(map(str, digits))
-        mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else ".0" if False else "")
+        mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
         return "%s%se%d" % ("-" if sign else "", mantissa, exponent + len(digits) - 1)
     plain = format(Decimal(shown), "f")
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
@@ -138,12 +138,6 @@ def show(argument, spec, width, precision):
         inner = lambda one: show(one, ("", None, plus, False, zero, "?"), width, precision)
         if kind == 17:
             return pad("None", fill or " ", align, width, "<")
-        if alternate:
-            indent = lambda text: "".join("    %s,\n" % text.replace("\n", "\n    ") for text in [text])
-            deep = lambda one: show(one, ("", None, plus, True, zero, "?"), width, precision)
-            if kind == 18:
-                return "Some(\n" + indent(deep(value)) + ")"
-            return "[\n" + "".join(indent(deep(one)) for one in value) + "]" if value else "[]"
         return "Some(%s)" % inner(value) if kind == 18 else "[%s]" % ", ".join(map(inner, value))
     if kind in (13, 14, 15):
         text = str(value).lower() if kind == 13 else value

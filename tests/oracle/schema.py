@@ -140,7 +140,7 @@ class Schema:
             key = name + "_" + kind if kind else name
             if kind == "index":
                 result[key] = ext[index] - 1 if ext[index] else None
-            elif kind == "seqno" or name == "span":
+            elif name == "span":
                 result[key] = ext[index] or None
             else:
                 result[key] = ext[index]
