@@ -153,14 +153,14 @@ class Tester:
 
         def test(name, operator, value):
             if name == "span":
-                around = [span] if self.alone else self.around(span.process, span.id)
-                return self.named(operator, any(one.site and names_fit(unquoted(value), one.site.name, one.site.target)
-                                                for one in around))
+                # Of a span its own name counts, of an event the names of all spans around it.
+                return self.named(operator, bool(site) and names_fit(unquoted(value), site.name, site.target))
             if name == "target":
                 return self.named(operator, bool(site) and fits(unquoted(value), site.target))
             if name == "dur":
-                known = span.state == "closed" and span.begin is not None
-                return known and value_holds(span.end - span.begin, operator, str(duration(value)))
+                # Of a span whose begin is lost, the time between known events counts.
+                known = span.state == "closed"
+                return known and value_holds(lasts(self.model, span), operator, str(duration(value)))
             if name == "thread":
                 names = [self.model.thread_json(span, key)["name"] for key in threads if key is not None]
                 return any(fits(unquoted(value), one) for one in names)
@@ -194,7 +194,7 @@ class Tester:
                 span = self.model.spans.get((process, record.span))
                 if span and not self.alone:
                     own = {key for key, _ in known}
-                    known = known + [(key, one) for key, one in span_fields_at(span, event) if key not in own]
+                    known = known + [(key, one) for key, one in keyed(span.fields) if key not in own]
                 return self.field(known, name[6:], operator, value)
             return False
 
@@ -221,10 +221,6 @@ class Tester:
             return False
 
         return condition.holds(test)
-
-
-def span_fields_at(span, event):
-    return keyed(span.fields)
 
 
 def keyed(fields):
@@ -257,10 +253,6 @@ def choose(model, schemas, where=None, spans=(), min_duration=None):
 
 
 def lasts(model, span):
-    if span.begin is None:
-        known = [piece.start if piece.start is not None else piece.end for piece in span.slices]
-        begin = min(known, default=span.last)
-    else:
-        begin = span.begin
-    end = span.end if span.end is not None else model.last[span.process] if span.state == "open" else span.last
-    return end - begin
+    """The duration, or of a span of which an end is lost the time between known events."""
+    begin = span.begin if span.begin is not None else model.first[span.process, span.id]
+    return (span.end or (model.last[span.process] if span.state == "open" else span.last)) - begin

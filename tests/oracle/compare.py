@@ -78,11 +78,12 @@ class Input:
         self.model = Model(self.recording)
         self.has_spans = any(ring.content == 3 for ring in self.recording.rings)
 
-    def ask(self, verb, *options):
+    def ask(self, verb, *options, nothing=0):
+        """`nothing` is the exit code if nothing is selected, unless damage decides."""
         where = " ".join([verb] + list(options) + self.paths)
         answer, done = run([verb] + list(options) + self.paths)
         self.report.answers += 1
-        expected = 7 if self.recording.damaged else 6 if self.recording.truncated else 0
+        expected = 7 if self.recording.damaged else 6 if self.recording.truncated else nothing
         self.report.equal(where, "exit code", done.returncode, expected)
         return where, answer
 
@@ -113,7 +114,10 @@ class Input:
         return self.known_numbers
 
     def export(self, model, selected, options=()):
-        where, answer = self.ask("export", "--format", "jsonl", "-o", "-", *options)
+        where, answer = self.ask("export", "--format", "jsonl", "-o", "-", *options,
+                                 nothing=0 if any(selected) or "--where" not in options else 2)
+        if not answer:
+            return self.report.equal(where, "empty", True, not any(selected))
         theirs, mine = {}, {}
         for line in answer:
             kind = line.pop("type")
@@ -150,8 +154,11 @@ class Input:
             self.report.equal(where, str(key), theirs.get(key, "(none)"), mine.get(key, "(none)"))
 
     def summary(self, model, selected, options=()):
-        where, (answer,) = self.ask("summary", "--json", *options)
-        chosen, records, typed = selected
+        where, answer = self.ask("summary", "--json", *options,
+                                 nothing=0 if any(selected) or "--where" not in options else 2)
+        if not answer:
+            return self.report.equal(where, "empty", True, not any(selected))
+        answer, (chosen, records, typed) = answer[0], selected
         mine = model.summary(chosen)
         theirs = {(row.pop("target"), row.pop("name"), row.pop("kind")): row for row in answer["spans"]}
         self.same_keys(where, theirs, mine)
@@ -197,9 +204,7 @@ class Input:
             if ring.content == 3 and item.code > 1:
                 line["payload"] = self.perf_payload(item)
             else:
-                # The words of execution events but `span` are left out (CLI.md says that each named word has a key).
-                words = known.named_words(item.ext)
-                line.update({key: words[key] for key in words if ring.content != 2 or key == "span"})
+                line.update(known.named_words(item.ext))
                 self.add_block(item, line)
                 line["payload"] = None if item.missing else schema.plain(known.decode(item.code, item.payload))
             if item.missing:
@@ -222,7 +227,7 @@ class Input:
         pids = {ring.process: ring.pid for ring in self.recording.rings}
         for (process, key), row in mine.items():
             other = theirs.pop((pids[process], key), None)
-            if other and row["state"] == "alive" and other["state"] in ("idle", "running", "woken", "unknown"):
+            if other and row["state"] == "alive" and other["state"] in ("idle", "running", "woken"):
                 row["state"] = other["state"]
             self.report.equal(where, str(key), other and {name: other[name] for name in row}, row)
         for key in theirs:
@@ -240,19 +245,22 @@ class Input:
         theirs = {(row["pid"], row["id"]): row for row in answer["spans"]}
         mine = {}
         for (process, key), span in model.spans.items():
-            if span.state == "open":
-                row = model.span_json(span)
+            perhaps = span.state == "end_lost" and process not in model.tables
+            if span.state == "open" or perhaps:
+                row, image = model.span_json(span), model.tables.get(process)
                 inside = [piece.thread for piece in span.slices if piece.end is None]
+                if image and key in image.spans and not image.spans[key][3] >> 47 & 1:
+                    inside = []
                 parents, one = [], span
-                while one and one.parent and one.state == "open":
+                while one and one.parent and (one.state == "open" or perhaps):
                     parents.append(one.parent)
                     one = model.spans.get((process, one.parent))
-                begin = span.begin if span.begin is not None else span.last
+                begin = span.begin if span.begin is not None else model.first[process, key]
                 mine[pids[process], key] = {
                     "id": key, "name": row["name"], "target": row["target"], "level": row["level"],
                     "age_ns": model.last[process] - begin, "fields": row["fields"], "parents": parents,
                     "threads": [model.thread_json(span, thread) for thread in inside],
-                    "opened_before_window": span.begin is None, "may_have_closed": False, "pid": pids[process]}
+                    "opened_before_window": span.begin is None, "may_have_closed": perhaps, "pid": pids[process]}
         for key in theirs.keys() | mine.keys():
             row = mine.get(key, {})
             other = {name: theirs[key].get(name) for name in row or theirs[key]} if key in theirs else "(none)"
@@ -316,16 +324,37 @@ class Input:
         self.report.equal(where, "exit code", done[1].returncode,
                           0 if mine else 7 if self.recording.damaged else 6 if self.recording.truncated else 19)
 
-    def select(self, options, **selection):
+    def select(self, options, window=None, **selection):
         """A selection by the same words for the program and for the oracle."""
-        window = {key: selection.pop(key) for key in ("since", "upto", "only", "keep") if key in selection}
         model = Model(self.recording, **window) if window else self.model
         selected = choose.choose(model, self.schemas, **selection)
         self.summary(model, selected, options)
         self.export(model, selected, options)
 
+    def options(self):
+        """Each option of selection once, with a value that says something about this input."""
+        model, names = self.model, sorted({(span.site.target, span.site.name) for span in self.model.spans.values()})
+        lengths = sorted(choose.lasts(model, span) for span in model.spans.values())
+        times = sorted(item.time for ring in self.recording.rings for item in ring.items if isinstance(item, Event))
+        low, high = times[len(times) // 3], times[len(times) * 2 // 3]
+        self.select(["--from", str(low), "--to", str(high)], {"since": low, "upto": high})
+        self.select(["--from", str(high)], {"since": high})
+        if len(self.recording.rings) > 1:
+            ring = self.recording.rings[-1]
+            self.select(["--ring", ring.name], {"only": {ring.index}})
+        for target, name in names:
+            self.select(["--span", target + "::" + name], spans=[target + "::" + name])
+            self.select(["--span", name, "--where", "span=" + names[0][1]], spans=[name], where="span=" + names[0][1])
+        if lengths:
+            middle = "%dns" % lengths[len(lengths) // 2]
+            self.select(["--min-duration", middle], min_duration=middle)
+            thread = sorted({model.names.thread(record.event).name or "" for record in model.records} - {""})[:1]
+            for name in thread:
+                keep = lambda event: event.ring.content == 3 and model.names.thread(event).name == name
+                self.select(["--thread", name], {"keep": keep})
 
-def conditions(model):
+
+def conditions(model, limit):
     """Conditions that say something about this input: of its own names, values and durations."""
     result, values = [], {}
     names = sorted({(span.site.target, span.site.name) for span in model.spans.values() if span.site})
@@ -333,7 +362,8 @@ def conditions(model):
         ends = sorted(span.end - span.begin for span in model.spans.values() if span.site and span.site.name == name
                       and span.end is not None and span.begin is not None)
         result += ['span="%s"' % name, 'span="%s::%s" dur>=%dns' % (target, name, percentile(ends, 50)),
-                   'span=%s* and not target="x"' % name[:1], 'span="%s" level>=INFO' % name]
+                   'span=%s* and not target="x"' % name[:1], 'span="%s" level>=INFO' % name,
+                   'target="%s" and (level<=WARN or not span="%s")' % (target, name)]
     for span in list(model.spans.values()) + model.records:
         for key, value in choose.keyed(span.fields):
             values.setdefault(key, []).append(value)
@@ -344,11 +374,11 @@ def conditions(model):
         else:
             result += ['field."%s"=%s' % (key, show(value)), 'field."%s">=%s' % (key, show(value)),
                        'field."%s"!=%s' % (key, show(value))]
-    return result
+    return result if limit is None else result[::max(1, len(result) // limit)]
 
 
-def compare(paths, report=None, selections=True):
-    """The entry for one input: all verbs, and selections that fit it. Returns the report."""
+def compare(paths, report=None, limit=12):
+    """The entry for one input: all verbs, and selections that fit it. `limit` is about how many conditions are tried."""
     report = report or Report()
     one = Input(paths, report)
     everything = (set(one.model.spans), one.model.records, one.model.typed)
@@ -360,8 +390,9 @@ def compare(paths, report=None, selections=True):
         one.open()
     if not one.recording.is_capture:
         one.info()
-    if selections:
-        for condition in conditions(one.model):
+    if limit != 0:
+        one.options()
+        for condition in conditions(one.model, limit):
             one.select(["--where", condition], where=condition)
             if one.recording.is_capture and "dur" not in condition and "level" not in condition:
                 one.find(condition)

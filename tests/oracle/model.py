@@ -60,6 +60,7 @@ class Model:
     def __init__(self, recording, since=0, upto=2**64, only=None, keep=lambda event: True):
         self.recording, self.names = recording, Names(recording)
         self.spans, self.records, self.typed, self.gaps, self.last, self.unsure = {}, [], [], [], {}, {}
+        self.first = {}
         self.whole = since == 0 and upto == 2**64 and only is None
         waiting = {}
         for item in recording.merged():
@@ -96,6 +97,7 @@ class Model:
         if code in (EVENT, COUNTER, MARKER):
             site = self.names.site(event)
             fields = read_fields(event.payload or b"", site) if code == EVENT else []
+            self.first.setdefault((event.ring.process, event.ext[0]), event.time)
             self.records.append(Record(event, event.ext[0], site, self.names.thread(event), fields))
             return
         if not SPAN_NEW <= code <= SPAN_FOLLOWS_FROM:
@@ -103,6 +105,9 @@ class Model:
         span = self.span(event, event.ext[0])
         span.site = span.site or self.names.site(event)
         span.last = max(span.last, event.time)
+        for key in event.ext[:2] if code in (SPAN_NEW, SPAN_FOLLOWS_FROM) else event.ext[:1]:
+            # A span that another event names was there.
+            self.first.setdefault((event.ring.process, key), event.time)
         if code in (SPAN_NEW, SPAN_RECORD):
             span.record(read_fields(event.payload or b"", span.site))
         if code == SPAN_NEW:
@@ -125,14 +130,13 @@ class Model:
     def finish(self):
         """What became of each span, by its events and by the last image of the present."""
         tables = {self.recording.rings[image.head].process: image for image in self.recording.presents}
-        if not self.whole:
-            tables = {}
-        for process, image in tables.items():
+        self.tables = tables if self.whole else {}
+        for process, image in self.tables.items():
             for key, words in image.spans.items():
                 if (process, key) not in self.spans:
                     self.adopt(process, image, key, words)
         for span in self.spans.values():
-            image = tables.get(span.process)
+            image = self.tables.get(span.process)
             unsure = self.unsure.get(span.process, 0)
             if span.end is not None:
                 span.state = "closed"
@@ -272,8 +276,14 @@ def tasks(model):
         if span.state == "closed":
             row["state"] = fields.get("outcome", "ended")
         elif span.state == "end_lost":
-            row["state"] = "ended" if model.recording.presents else "unknown"
+            row["state"] = "ended" if span.process in model.tables else "unknown"
         else:
             row["state"] = "alive"
+            cell = span.process in model.tables and model.tables[span.process].tasks.get(span.id)
+            if cell:
+                # What the rings have forgotten, the table has counted.
+                row["polls"], row["wakes"] = cell[5] >> 32, cell[4]
+                inside = model.tables[span.process].spans[span.id][3] >> 47 & 1
+                row["state"] = "running" if inside else "woken" if cell[1] > cell[6] or not cell[6] else "idle"
         result[key] = row
     return result
