@@ -238,7 +238,7 @@ def choose(model, schemas, where=None, spans=(), min_duration=None):
         sets.append(({key for key, span in model.spans.items() if span.site and any(
             name == span.site.name or name == span.site.target + "::" + span.site.name for name in spans)}, None, None))
     if min_duration:
-        sets.append(({key for key, span in model.spans.items() if lasts(model, span) >= duration(min_duration)},
+        sets.append(({key for key, span in model.spans.items() if lasts(model, span, False) >= duration(min_duration)},
                      None, None))
     chosen, records, typed = set(model.spans), list(model.records), list(model.typed)
     for roots, record_holds, typed_holds in sets:
@@ -252,7 +252,8 @@ def choose(model, schemas, where=None, spans=(), min_duration=None):
     return chosen, records, typed
 
 
-def lasts(model, span):
-    """The duration, or of a span of which an end is lost the time between known events."""
-    begin = span.begin if span.begin is not None else model.first[span.process, span.id]
+def lasts(model, span, named=True):
+    """The duration, or of a span of which an end is lost the time between known events: `dur` takes also those in
+    which others name the span, `--min-duration` only its own."""
+    begin = span.begin or (model.first[span.process, span.id] if named else span.own or span.last)
     return (span.end or (model.last[span.process] if span.state == "open" else span.last)) - begin

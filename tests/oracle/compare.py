@@ -87,6 +87,11 @@ class Input:
         self.report.equal(where, "exit code", done.returncode, expected)
         return where, answer
 
+    def nothing(self, options):
+        """A `--where` that nothing fulfils is a mistake; that two options have nothing in common is none."""
+        where = options[options.index("--where") + 1] if "--where" in options else None
+        return 2 if where and not any(choose.choose(self.model, self.schemas, where=where)) else 0
+
     def typed_json(self, event):
         known = self.schemas[event.ring.index]
         line = {"process": event.ring.process, "ring": event.ring.name, "seqno": event.seqno, "time_ns": event.time,
@@ -115,7 +120,7 @@ class Input:
 
     def export(self, model, selected, options=()):
         where, answer = self.ask("export", "--format", "jsonl", "-o", "-", *options,
-                                 nothing=0 if any(selected) or "--where" not in options else 2)
+                                 nothing=self.nothing(options))
         if not answer:
             return self.report.equal(where, "empty", True, not any(selected))
         theirs, mine = {}, {}
@@ -155,7 +160,7 @@ class Input:
 
     def summary(self, model, selected, options=()):
         where, answer = self.ask("summary", "--json", *options,
-                                 nothing=0 if any(selected) or "--where" not in options else 2)
+                                 nothing=self.nothing(options))
         if not answer:
             return self.report.equal(where, "empty", True, not any(selected))
         answer, (chosen, records, typed) = answer[0], selected

@@ -17,7 +17,8 @@ class Slice:
 class Span:
     def __init__(self, process, key, head):
         self.process, self.id, self.head, self.site, self.parent = process, key, head, None, None
-        self.begin, self.end, self.last, self.slices, self.fields, self.follows = None, None, 0, [], [], []
+        self.begin, self.end, self.own, self.last, self.slices = None, None, None, 0, []
+        self.fields, self.follows = [], []
         self.scope, self.with_parent, self.state, self.losses = False, False, None, False
         self.instructions, self.children, self.closer = [], [], None
 
@@ -57,33 +58,36 @@ def union(intervals):
 class Model:
     """`upto` ends the model at a time, `since` begins it there: windows cut events, not spans."""
 
-    def __init__(self, recording, since=0, upto=2**64, only=None, keep=lambda event: True):
+    def __init__(self, recording, since=0, upto=2**64, only=None, keep=None):
         self.recording, self.names = recording, Names(recording)
         self.spans, self.records, self.typed, self.gaps, self.last, self.unsure = {}, [], [], [], {}, {}
         self.first = {}
-        self.whole = since == 0 and upto == 2**64 and only is None
+        self.whole = since == 0 and upto == 2**64 and only is None and keep is None
         waiting = {}
         for item in recording.merged():
             if only is not None and item.ring.index not in only:
                 continue
             if isinstance(item, Gap):
-                self.gaps.append(item)
-                if item.cause not in NO_LOSS:
-                    waiting[item.ring.index] = item
+                waiting[item.ring.index] = item
+                if item.sort <= upto:
+                    self.gaps.append(item)
                 continue
-            process = item.ring.process
-            if waiting.pop(item.ring.index, None):
+            process, gap = item.ring.process, waiting.pop(item.ring.index, None)
+            if gap and item.sort < since:
+                # A gap ends with the next event of its ring.
+                self.gaps.remove(gap)
+            elif gap and gap.cause not in NO_LOSS and gap.sort <= upto:
                 self.unsure[process] = max(self.unsure.get(process, 0), item.sort)
-            if not since <= item.time <= upto or not keep(item):
+            if not since <= item.time <= upto or keep and not keep(item):
                 continue
             self.last[process] = max(self.last.get(process, 0), item.time)
             if item.ring.content == 3:
                 self.take(item)
             else:
                 self.typed.append(item)
-        for index in waiting:
-            process = recording.rings[index].process
-            self.unsure[process] = 2**64
+        for index, gap in waiting.items():
+            if gap.cause not in NO_LOSS and gap.sort <= upto:
+                self.unsure[recording.rings[index].process] = 2**64
         self.finish()
 
     def span(self, event, key):
@@ -104,7 +108,7 @@ class Model:
             return
         span = self.span(event, event.ext[0])
         span.site = span.site or self.names.site(event)
-        span.last = max(span.last, event.time)
+        span.last, span.own = max(span.last, event.time), span.own or event.time
         for key in event.ext[:2] if code in (SPAN_NEW, SPAN_FOLLOWS_FROM) else event.ext[:1]:
             # A span that another event names was there.
             self.first.setdefault((event.ring.process, key), event.time)
