@@ -4,7 +4,7 @@ import struct
 
 import zstandard
 
-from rings import CAUSES, MASK, Damaged, Event, Gap, Present, Recording, Ring, append_gap
+from rings import CAUSES, MASK, Damaged, Event, Gap, Present, Recording, Ring
 
 SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221b8084674f743"
@@ -280,7 +280,8 @@ def read_ring_block(index, content):
 
 def read_end(recording, content):
     source = Bytes(content)
-    recording.ended = {"reason": source.number(8), "time": source.number(8), "hurried": source.number(8)}
+    recording.rotated = source.number(8) == 4
+    source.take(16)
     for ring in recording.rings:
         words = [source.number(8) for _ in range(19)]
         ring.header["account"] = words
@@ -296,13 +297,11 @@ def read_capture(path):
         data = file.read()
     if data[:8] != b"EVRCAPT1" or len(data) < 48:
         raise Damaged("not a capture")
-    version, number, begin = struct.unpack_from("<IIQ", data, 8)
-    if version != 5:
-        raise Damaged("version %d" % version)
+    if data[8] != 5:
+        raise Damaged("version %d" % data[8])
     recording = Recording()
-    recording.is_capture, recording.started, recording.files = True, begin, [path]
-    recording.number, recording.truncated = number, data[-8:] != b"EVRCEND1"
-    at, end, reach = 48, len(data) - (0 if recording.truncated else 32), {}
+    recording.is_capture, recording.truncated = True, data[-8:] != b"EVRCEND1"
+    at, end = 48, len(data) - (0 if recording.truncated else 32)
     while at + 120 <= end:
         magic, kind, size, whole, entries, index = struct.unpack_from("<4s5I", data, at)
         low, _, first, last, checksum = struct.unpack_from("<5Q", data, at + 24)
@@ -312,9 +311,9 @@ def read_capture(path):
         content = data[at + 120:at + 120 + size]
         if xxh3(header + content) != checksum:
             recording.damaged = True
-            recording.problems.append("the block at byte %d is damaged" % at)
             if kind == 2 and index < len(recording.rings) and last >= first:
-                append_gap(recording.rings[index], first, last - first + 1, "damaged")
+                recording.rings[index].items.append(
+                    Gap(recording.rings[index], first, last - first + 1, "damaged"))
         else:
             if kind != 2 and size != whole:
                 content = unpack(content, whole)
@@ -336,7 +335,7 @@ def read_block(recording, kind, index, time, content):
         for before, first, count, cause in gaps:
             ring.items.extend(events[done:before])
             done = before
-            append_gap(ring, first, count, CAUSES[cause])
+            ring.items.append(Gap(ring, first, count, CAUSES[cause]))
         ring.items.extend(events[done:])
     elif kind == 3:
         source = Bytes(content)
@@ -354,7 +353,28 @@ def read_block(recording, kind, index, time, content):
 
 
 def read_captures(paths):
-    """Captures that are read together: those of a row go on with each other's rings."""
-    if len(paths) == 1:
-        return read_capture(paths[0])
-    raise Damaged("rows are not read yet")
+    """The files of a row, or of several captures: rings of one name and creation go on in the next file."""
+    whole = read_capture(paths[0])
+    for path in paths[1:]:
+        part, known = read_capture(path), {(r.name, r.header["created"]): r for r in whole.rings}
+        places = {}
+        for ring in part.rings:
+            old = known.get((ring.name, ring.header["created"]))
+            places[ring.index] = len(whole.rings) if old is None else old.index
+            if old is None:
+                ring.head, ring.index = places[ring.head], len(whole.rings)
+                whole.rings.append(ring)
+                continue
+            for item in ring.items:
+                item.ring = old
+            old.items += ring.items
+            old.sites.update(ring.sites)
+            old.threads.update(ring.threads)
+            old.blocks.update(ring.blocks)
+            old.state, old.ended_after, old.ended_before = ring.state, ring.ended_after, ring.ended_before
+        for image in part.presents:
+            image.head = places[image.head]
+            whole.presents.append(image)
+        whole.rotated = part.rotated
+        whole.truncated, whole.damaged = whole.truncated or part.truncated, whole.damaged or part.damaged
+    return whole

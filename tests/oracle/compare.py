@@ -250,12 +250,15 @@ class Input:
         theirs = {(row["pid"], row["id"]): row for row in answer["spans"]}
         mine = {}
         for (process, key), span in model.spans.items():
-            perhaps = span.state == "end_lost" and process not in model.tables
-            if span.state == "open" or perhaps:
-                row, image = model.span_json(span), model.tables.get(process)
-                inside = [piece.thread for piece in span.slices if piece.end is None]
-                if image and key in image.spans and not image.spans[key][3] >> 47 & 1:
-                    inside = []
+            image = model.tables.get(process)
+            perhaps = span.state == "end_lost" and not image
+            if key in image.spans if image else perhaps or span.state == "open":
+                row, inside = model.span_json(span), [piece.thread for piece in span.slices if piece.end is None]
+                if image:
+                    # The tables know the thread that entered first, events of the file perhaps others.
+                    word = image.spans[key][3]
+                    first = [one for one in image.threads if one & 0xffff == word >> 48]
+                    inside = first + [one for one in inside if one not in first] if word >> 47 & 1 else []
                 parents, one = [], span
                 while one and one.parent and (one.state == "open" or perhaps):
                     parents.append(one.parent)

@@ -68,16 +68,17 @@ class Model:
             if only is not None and item.ring.index not in only:
                 continue
             if isinstance(item, Gap):
-                waiting[item.ring.index] = item
+                waiting.setdefault(item.ring.index, []).append(item)
                 if item.sort <= upto:
                     self.gaps.append(item)
                 continue
-            process, gap = item.ring.process, waiting.pop(item.ring.index, None)
-            if gap and item.sort < since:
+            process = item.ring.process
+            for gap in waiting.pop(item.ring.index, []):
                 # A gap ends with the next event of its ring.
-                self.gaps.remove(gap)
-            elif gap and gap.cause not in NO_LOSS and gap.sort <= upto:
-                self.unsure[process] = max(self.unsure.get(process, 0), item.sort)
+                if item.sort < since:
+                    self.gaps.remove(gap)
+                elif gap.cause not in NO_LOSS and gap.sort <= upto:
+                    self.unsure[process] = max(self.unsure.get(process, 0), item.sort)
             if not since <= item.time <= upto or keep and not keep(item):
                 continue
             self.last[process] = max(self.last.get(process, 0), item.time)
@@ -85,9 +86,12 @@ class Model:
                 self.take(item)
             else:
                 self.typed.append(item)
-        for index, gap in waiting.items():
-            if gap.cause not in NO_LOSS and gap.sort <= upto:
+        for index, gaps in waiting.items():
+            if any(gap.cause not in NO_LOSS and gap.sort <= upto for gap in gaps):
                 self.unsure[recording.rings[index].process] = 2**64
+        for ring in recording.rings if self.whole else []:
+            # Somebody may have seen that the program lived after its last event in the file.
+            self.last[ring.process] = max(self.last.get(ring.process, 0), ring.ended_after or 0)
         self.finish()
 
     def span(self, event, key):
@@ -133,11 +137,14 @@ class Model:
 
     def finish(self):
         """What became of each span, by its events and by the last image of the present."""
-        tables = {self.recording.rings[image.head].process: image for image in self.recording.presents}
-        self.tables = tables if self.whole else {}
-        for process, image in self.tables.items():
+        self.tables = {}
+        for image in self.recording.presents:
+            process = self.recording.rings[image.head].process
+            # An image tells of the end only if no event of the recorder is later.
+            if self.whole and (image.time is None or image.time >= self.last.get(process, 0)):
+                self.tables[process] = image
             for key, words in image.spans.items():
-                if (process, key) not in self.spans:
+                if (process, key) in self.spans or process in self.tables and not self.recording.rotated:
                     self.adopt(process, image, key, words)
         for span in self.spans.values():
             image = self.tables.get(span.process)
@@ -148,7 +155,8 @@ class Model:
                 for piece in span.slices:
                     if piece.end is None:
                         piece.end, piece.missing = span.end, True
-            elif image and not image.lost[0]:
+            elif image and not image.lost[0] and not self.recording.rotated:
+                # (A file that the next one of its row goes on with does not have all closes.)
                 span.state = "open" if span.id in image.spans else "end_lost"
                 span.losses = span.state == "end_lost" or span.begin is None or span.begin < unsure
             else:
@@ -163,13 +171,15 @@ class Model:
                 parent.children.append(span)
 
     def adopt(self, process, image, key, words):
-        """A span that is known from the tables alone."""
-        span = self.spans[process, key] = Span(process, key, image.head)
-        span.site = self.names.sites.get((image.head, words[4] & 0xffffffff))
-        span.begin, span.parent, span.scope = words[2], words[1] or None, bool(words[4] >> 32 & SCOPE)
-        size = words[4] >> 56
-        data = b"".join(word.to_bytes(8, "little") for word in words[6:8])[:size]
-        span.fields, span.last = read_fields(image.fields.get(key, data), span.site), words[2]
+        """What the image knows of a span whose creation is not among the events."""
+        span = self.spans.setdefault((process, key), Span(process, key, image.head))
+        if span.begin is None:
+            span.site = span.site or self.names.sites.get((image.head, words[4] & 0xffffffff))
+            span.begin, span.parent, span.scope = words[2], words[1] or None, bool(words[4] >> 32 & SCOPE)
+            data = b"".join(word.to_bytes(8, "little") for word in words[6:8])[:words[4] >> 56]
+            later, span.fields = span.fields, read_fields(image.fields.get(key, data), span.site)
+            span.record(later)
+            span.last = max(span.last, words[2])
 
     def busy(self, span):
         """The time of threads in the span; what several slices of one thread have in common counts once."""
@@ -273,14 +283,18 @@ def tasks(model):
             continue
         fields = fields_json(span.fields)
         polls = [piece for piece in span.slices if piece.start is not None]
+        unsure = model.unsure.get(span.process, 0)
+        polls = [piece for piece in polls if piece.end is not None or piece.start >= unsure]
         ends = [(model.last[span.process] if piece.end is None else piece.end) - piece.start for piece in polls]
         row = {"id": span.id, "name": fields.get("name", ""), "spawned_at": fields.get("spawned_at", ""),
-               "kind": fields.get("kind", ""), "polls": len(polls), "wakes": len(wakes.get(key, [])),
-               "busy_ns": model.busy(span), "longest_poll_ns": max(ends, default=0)}
+               "kind": fields.get("kind", ""), "polls": len([piece for piece in span.slices if piece.start is not None]), "wakes": len(wakes.get(key, [])),
+               "busy_ns": sum(ends), "longest_poll_ns": max(ends, default=0)}
         if span.state == "closed":
             row["state"] = fields.get("outcome", "ended")
+        elif span.process in model.tables and span.id not in model.tables[span.process].spans:
+            row["state"] = "ended"
         elif span.state == "end_lost":
-            row["state"] = "ended" if span.process in model.tables else "unknown"
+            row["state"] = "unknown"
         else:
             row["state"] = "alive"
             cell = span.process in model.tables and model.tables[span.process].tasks.get(span.id)

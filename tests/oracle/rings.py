@@ -67,8 +67,8 @@ class Present:
 
 class Recording:
     def __init__(self):
-        self.rings, self.presents, self.problems, self.ended = [], [], [], None
-        self.started, self.is_capture, self.truncated, self.damaged, self.files = 0, False, False, False, []
+        self.rings, self.presents = [], []
+        self.is_capture, self.truncated, self.damaged, self.rotated = False, False, False, False
 
     def merged(self):
         """All events and gaps in the order of their sort times, and of their rings where these are equal."""
@@ -240,5 +240,4 @@ def read_rings(paths):
         present = read_present(path + ".now", recording.rings[head], None)
         if present:
             recording.presents.append(present)
-    recording.files = list(paths)
     return recording
