@@ -25,7 +25,7 @@ def fold(a, b):
 
 
 def avalanche(h):
-    h = (h ^ h >> 37) * 0x165667919E3779F9 & MASK
+    h = ((h ^ h >> 37) & MASK) * 0x165667919E3779F9 & MASK
     return h ^ h >> 32
 
 
@@ -37,35 +37,28 @@ def xxh3(data):
     """XXH3 of 64 bits with seed 0, of more than 16 bytes: a block's header alone has 120."""
     n = len(data)
     if n <= 128:
-        h = n * P1
-        for i in range((n - 1) // 32, -1, -1):
-            h += mix16(data, 16 * i, 32 * i) + mix16(data, n - 16 * (i + 1), 32 * i + 16)
-        return avalanche(h & MASK)
+        pairs = range((n - 1) // 32, -1, -1)
+        return avalanche(n * P1 + sum(mix16(data, 16 * i, 32 * i) + mix16(data, n - 16 * i - 16, 32 * i + 16)
+                                      for i in pairs) & MASK)
     if n <= 240:
-        h = n * P1 + sum(mix16(data, 16 * i, 16 * i) for i in range(8))
-        h = avalanche(h & MASK) + sum(mix16(data, 16 * i, 16 * (i - 8) + 3) for i in range(8, n // 16))
-        return avalanche(h + mix16(data, n - 16, 136 - 17) & MASK)
+        h = avalanche(n * P1 + sum(mix16(data, 16 * i, 16 * i) for i in range(8)) & MASK)
+        h += sum(mix16(data, 16 * i, 16 * i - 125) for i in range(8, n // 16)) + mix16(data, n - 16, 119)
+        return avalanche(h & MASK)
     lanes = [Q3, P1, P2, P3, P4, Q2, P5, Q1]
-    keys = [struct.unpack_from("<8Q", SECRET, at) for at in range(0, 128, 8)]
-
-    def stripe(at, key):
+    keys = [struct.unpack_from("<8Q", SECRET, at) for at in list(range(0, 128, 8)) + [121]]
+    stripes = [(number * 64, keys[number % 16]) for number in range((n - 1) // 64)] + [(n - 64, keys[16])]
+    for number, (at, key) in enumerate(stripes):
         values = struct.unpack_from("<8Q", data, at)
         for i in range(8):
             mixed = values[i] ^ key[i]
             lanes[i ^ 1] += values[i]
             lanes[i] = lanes[i] + (mixed & 0xffffffff) * (mixed >> 32) & MASK
-
-    for number in range((n - 1) // 64):
-        stripe(number * 64, keys[number % 16])
-        if number % 16 == 15:
-            for i in range(8):
-                lane = lanes[i] & MASK
-                lanes[i] = (lane ^ lane >> 47 ^ u64(SECRET, 128 + 8 * i)) * Q1 & MASK
-    stripe(n - 64, struct.unpack_from("<8Q", SECRET, 192 - 64 - 7))
-    h = n * P1
-    for i in range(0, 8, 2):
-        h += fold((lanes[i] & MASK) ^ u64(SECRET, 11 + 8 * i), (lanes[i + 1] & MASK) ^ u64(SECRET, 19 + 8 * i))
-    return avalanche(h & MASK)
+        if number % 16 == 15 and number + 1 < len(stripes):
+            lanes = [(lane ^ (lane & MASK) >> 47 ^ u64(SECRET, 128 + 8 * i)) * Q1 & MASK
+                     for i, lane in enumerate(lanes)]
+    pairs = (fold((lanes[i] & MASK) ^ u64(SECRET, 11 + 8 * i), (lanes[i + 1] & MASK) ^ u64(SECRET, 19 + 8 * i))
+             for i in range(0, 8, 2))
+    return avalanche(n * P1 + sum(pairs) & MASK)
 
 
 class Bytes:
@@ -139,78 +132,58 @@ def numbers(form, data, count):
 def read_columns(ring, content):
     """Events and gaps of one block."""
     head = Bytes(content)
-    bits, time, count, gap_count, group_count = (head.varint() for _ in range(5))
-    groups = []
-    for _ in range(group_count):
-        code, members, fields = head.varint(), head.varint(), head.varint()
-        groups.append((code, members, [head.varint() for _ in range(fields)]))
+    bits, previous, count, gap_count, group_count = (head.varint() for _ in range(5))
+    groups = [(head.varint(), head.varint(), [head.varint() for _ in range(head.varint())])
+              for _ in range(group_count)]
     listed = []
     for _ in range(head.varint()):
-        column, group, form = head.varint(), head.varint(), head.varint()
-        parts = []
+        column, group, form, parts = head.varint(), head.varint(), head.varint(), []
         for _ in range(head.varint()):
             size = head.varint()
             parts.append((size >> 1, head.varint() if size & 1 else None))
         listed.append((column, group, form, parts))
     columns = {}
-    for column, group, form, parts in listed:
-        data = b"".join(head.take(size) if frame is None else unpack(head.take(frame), size) for size, frame in parts)
-        columns[column, group] = (form, data)
+    for code, group, form, parts in listed:
+        columns[code, group] = form, b"".join(
+            head.take(size) if frame is None else unpack(head.take(frame), size) for size, frame in parts)
 
-    def column(code, group, count, default=None):
-        if (code, group) not in columns:
-            return [default] * count
-        return numbers(*columns[code, group], count)
+    def column(code, group, count):
+        return numbers(*columns[code, group], count) if (code, group) in columns else [0] * count
 
-    group_of = column(1, 0, count, 0)
-    seqnos = column(2, 0, count)
-    whys = columns.get((17, 0), (0, b""))[1]
+    group_of, whys = column(1, 0, count), columns.get((17, 0), (0, b""))[1]
     lost = dict(zip(column(16, 0, len(whys)), whys))
     members = [[] for _ in groups]
     for place in range(count):
         members[group_of[place]].append(place)
-    times, sizes, words = [0] * count, [0] * count, [[0] * 4 for _ in range(count)]
-    payloads, codes = [None] * count, [None] * count
+    times, sizes, words, payloads = [0] * count, [0] * count, [[0] * 4 for _ in range(count)], [None] * count
     for group, (code, size, widths) in enumerate(groups):
         places = members[group]
-        if len(places) != size:
-            raise Damaged("a group of a wrong size")
-        for place, value in zip(places, column(33, group, size, 0)):
-            times[place] = value
-        for place, value in zip(places, column(32, group, size, 0)):
-            sizes[place] = value
+        for place, time, length in zip(places, column(33, group, size), column(32, group, size)):
+            times[place], sizes[place] = time, length
         for word in range(4):
-            if bits >> word & 1:
-                values = columns.get((48 + word, group), (0, bytes(size)))[1]
-            else:
-                values = column(36 + word, group, size, 0)
+            is_id = bits >> word & 1
+            values = columns.get((48 + word, group), (0, bytes(size)))[1] if is_id else column(36 + word, group, size)
             for place, value in zip(places, values):
                 words[place][word] = value
         valid = [place for place in places if place not in lost]
         pieces = [[] for _ in valid]
         for number, width in enumerate(widths):
             form, data = columns[64 + number, group]
-            if width > 8:
-                values = [data[i * width:(i + 1) * width] for i in range(len(valid))]
-            else:
-                values = [value.to_bytes(8, "little")[:width] for value in numbers(form, data, len(valid))]
+            values = ([data[i * width:(i + 1) * width] for i in range(len(valid))] if width > 8 else
+                      [value.to_bytes(8, "little")[:width] for value in numbers(form, data, len(valid))])
             for piece, value in zip(pieces, values):
                 piece.append(value)
-        rest, fixed = Bytes(columns.get((40, group), (0, b""))[1]), sum(widths)
+        rest = Bytes(columns.get((40, group), (0, b""))[1])
         for place, piece in zip(valid, pieces):
-            payloads[place] = b"".join(piece) + rest.take(sizes[place] - fixed)
-        for place in places:
-            codes[place] = code
+            payloads[place] = b"".join(piece) + rest.take(sizes[place] - sum(widths))
     resolve_ids(bits, columns, words, count)
-    previous, events = time, []
-    for place in range(count):
+    events = []
+    for place, seqno in enumerate(column(2, 0, count)):
         previous = previous + unzigzag(times[place]) & MASK
         why = {1: "expired", 2: "malformed", 3: "omitted"}.get(lost.get(place))
-        events.append(Event(ring, seqnos[place], codes[place], previous, sizes[place], tuple(words[place]),
+        events.append(Event(ring, seqno, groups[group_of[place]][0], previous, sizes[place], tuple(words[place]),
                             payloads[place], why))
-    gaps = list(zip(column(20, 0, gap_count), column(21, 0, gap_count), column(22, 0, gap_count),
-                    column(23, 0, gap_count)))
-    return events, gaps
+    return events, list(zip(*(column(code, 0, gap_count) for code in (20, 21, 22, 23))))
 
 
 def resolve_ids(bits, columns, words, count):
@@ -245,14 +218,14 @@ def resolve_ids(bits, columns, words, count):
 def read_image(time, head, content):
     source = Bytes(content)
     image = Present(time, head)
-    image.lost = [source.number(8) for _ in range(4)]
+    image.lost, _, _, _ = (source.number(8) for _ in range(4))
     spans, threads, locks, tasks, further = (source.number(8) for _ in range(5))
     cell = lambda count: [source.number(8) for _ in range(count)]
     for _ in range(spans):
         image.add_span(cell(8))
     for _ in range(threads):
         image.add_thread(cell(8))
-    image.locks = [cell(8) for _ in range(locks)]
+    source.take(64 * locks)
     for _ in range(tasks):
         image.add_task(cell(16))
     for _ in range(further):
@@ -262,19 +235,13 @@ def read_image(time, head, content):
 
 
 def read_ring_block(index, content):
-    source = Bytes(content)
-    ring = Ring(index, "")
-    ring.process, is_shard, ring.content, ring.head, shard = (source.number(n) for n in (4, 2, 2, 4, 4))
-    ring.shard = shard if is_shard else None
-    ring.header["hash"] = source.take(32).hex()
-    ring.header["capacity"], _, _, ring.pid, ring.header["created"], ring.first_seqno = (
-        source.number(8) for _ in range(6))
+    source, ring = Bytes(content), Ring(index, "")
+    ring.process, _, ring.content, ring.head, _ = (source.number(n) for n in (4, 2, 2, 4, 4))
+    source.take(32 + 24)
+    ring.pid, ring.created, _ = (source.number(8) for _ in range(3))
     source.take(48)
-    ring.name, ring.content_name, ring.program, ring.schema = (source.text() for _ in range(4))
+    ring.name, ring.content_name, _, ring.schema = (source.text() for _ in range(4))
     ring.path = ring.name
-    if source.left():
-        ring.host, ring.header["key"], ring.filter, ring.sampled = (
-            source.text(), source.number(8), source.text(), source.number(4))
     return ring
 
 
@@ -284,12 +251,9 @@ def read_end(recording, content):
     source.take(16)
     for ring in recording.rings:
         words = [source.number(8) for _ in range(19)]
-        ring.header["account"] = words
-        ring.being_written, state, ring.removed = words[11], words[12], words[18]
-        ring.table_losses = words[14:18]
-        ring.state = {1: "live", 2: "ended", 3: "died"}.get(state)
-        if state in (2, 3):
-            ring.ended_after, ring.ended_before = source.number(8), source.number(8)
+        ring.removed = words[18]
+        if words[12] in (2, 3):
+            ring.ended_after, _ = source.number(8), source.number(8)
 
 
 def read_capture(path):
@@ -356,10 +320,10 @@ def read_captures(paths):
     """The files of a row, or of several captures: rings of one name and creation go on in the next file."""
     whole = read_capture(paths[0])
     for path in paths[1:]:
-        part, known = read_capture(path), {(r.name, r.header["created"]): r for r in whole.rings}
+        part, known = read_capture(path), {(r.name, r.created): r for r in whole.rings}
         places = {}
         for ring in part.rings:
-            old = known.get((ring.name, ring.header["created"]))
+            old = known.get((ring.name, ring.created))
             places[ring.index] = len(whole.rings) if old is None else old.index
             if old is None:
                 ring.head, ring.index = places[ring.head], len(whole.rings)
@@ -371,7 +335,7 @@ def read_captures(paths):
             old.sites.update(ring.sites)
             old.threads.update(ring.threads)
             old.blocks.update(ring.blocks)
-            old.state, old.ended_after, old.ended_before = ring.state, ring.ended_after, ring.ended_before
+            old.ended_after = ring.ended_after
         for image in part.presents:
             image.head = places[image.head]
             whole.presents.append(image)

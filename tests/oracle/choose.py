@@ -214,13 +214,19 @@ class Tester:
                     one.site and names_fit(unquoted(value), one.site.name, one.site.target)
                     for one in self.around(event.ring.process, words.get("span"))))
             if name.startswith("field."):
-                known = list(flat([], schema.decode(event.code, event.payload) or {})) + list(words.items())
-                known += [(word, words[key]) for word, key in
-                          ((word, word + "_" + kind) for word, kind in schema.words.values() if kind)]
+                known = list(typed_fields(schema, event))
                 return self.field(known, name[6:], operator, value)
             return False
 
         return condition.holds(test)
+
+
+def typed_fields(schema, event):
+    """Fields by their paths, extension words by their names and by their keys in JSON."""
+    words = schema.named_words(event.ext)
+    yield from flat([], schema.decode(event.code, event.payload) or {})
+    yield from words.items()
+    yield from ((name, words[name + "_" + kind]) for name, kind in schema.words.values() if kind)
 
 
 def keyed(fields):

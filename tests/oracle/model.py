@@ -1,6 +1,7 @@
 """What perf events mean: the tree of spans with their slices, fields and ends, log records, and tasks."""
 
 import math
+import struct
 
 from perf import (CLOSES, COUNTER, ENTERS, EVENT, MARKER, SCOPE, SPAN_CLOSE, SPAN_ENTER, SPAN_EXIT,
                   SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, WITH_PARENT, Names, fields_json, read_fields)
@@ -155,7 +156,7 @@ class Model:
                 for piece in span.slices:
                     if piece.end is None:
                         piece.end, piece.missing = span.end, True
-            elif image and not image.lost[0] and not self.recording.rotated:
+            elif image and not image.lost and not self.recording.rotated:
                 # (A file that the next one of its row goes on with does not have all closes.)
                 span.state = "open" if span.id in image.spans else "end_lost"
                 span.losses = span.state == "end_lost" or span.begin is None or span.begin < unsure
@@ -227,28 +228,21 @@ class Model:
 
     def span_json(self, span):
         """A span's line of `jsonl`, without the ids of traces, which are a hash that no page describes."""
-        site, known = span.site, span.state == "closed" and span.begin is not None
-        unsure = span.state == "end_lost" or span.state == "open" and span.losses
-        slices = []
+        unsure, slices = span.state == "end_lost" or span.state == "open" and span.losses, []
         for piece in span.slices:
-            line = {"thread": self.thread_json(span, piece.thread), "start_ns": piece.start, "end_ns": piece.end}
-            if piece.missing:
-                line["exit_missing"] = True
-            if piece.lost:
-                line["end_lost"] = True
-            slices.append(line)
-        line = {"process": span.process, "id": span.id, "parent": span.parent, "name": site.name if site else None,
-                "target": site.target if site else None, "level": site.level if site else None,
-                "file": site.file if site else None, "line": site.line if site else None, "start_ns": span.begin,
-                "end_ns": span.end, "duration_ns": span.end - span.begin if known else None,
+            slices.append({"thread": self.thread_json(span, piece.thread), "start_ns": piece.start,
+                           "end_ns": piece.end})
+            slices[-1].update({key: True for key, holds in (("exit_missing", piece.missing), ("end_lost", piece.lost))
+                               if holds})
+        line = {"process": span.process, "id": span.id, "parent": span.parent, **site_json(span.site),
+                "start_ns": span.begin, "end_ns": span.end,
+                "duration_ns": span.end - span.begin if span.begin and span.end else None,
                 "busy_ns": None if unsure else self.busy(span), "open": span.state == "open",
-                "end_lost": span.state == "end_lost",
-                "last_seen_ns": span.last if span.state == "end_lost" else None, "may_have_losses": span.losses,
-                "follows_from": span.follows, "slices": slices, "fields": fields_json(span.fields)}
-        if span.scope:
-            line["scope"] = True
-        if span.with_parent:
-            line["ended_with_parent"] = True
+                "end_lost": span.state == "end_lost", "may_have_losses": span.losses,
+                "last_seen_ns": span.last if span.state == "end_lost" else None, "follows_from": span.follows,
+                "slices": slices, "fields": fields_json(span.fields)}
+        line.update({key: True for key, holds in (("scope", span.scope), ("ended_with_parent", span.with_parent))
+                     if holds})
         return line
 
     def record_json(self, record):
@@ -256,20 +250,15 @@ class Model:
         line = {"process": event.ring.process, "time_ns": event.time, "thread": record.thread.json(),
                 "span": record.span or None, "name": site.name if site else None}
         if event.code == EVENT:
-            line.update(type="event", target=site.target if site else None, level=site.level if site else None,
-                        file=site.file if site else None, line=site.line if site else None,
-                        fields=fields_json(record.fields))
-        elif event.code == MARKER:
-            line.update(type="marker", text=(event.payload or b"").decode("utf-8", "replace"))
-        else:
-            line.update(type="counter", value=counter_value(event))
-        return line
+            return {**line, **site_json(site), "fields": fields_json(record.fields)}
+        if event.code == MARKER:
+            return {**line, "text": (event.payload or b"").decode("utf-8", "replace")}
+        kind = {1: "<q", 5: "<d"}.get(event.ext[3] >> 48 & 255, "<Q")
+        return {**line, "value": struct.unpack(kind, struct.pack("<Q", event.ext[1]))[0]}
 
 
-def counter_value(event):
-    import struct
-    kind = event.ext[3] >> 48 & 255
-    return struct.unpack({1: "<q", 5: "<d"}.get(kind, "<Q"), struct.pack("<Q", event.ext[1]))[0]
+def site_json(site):
+    return {key: getattr(site, key) if site else None for key in ("name", "target", "level", "file", "line")}
 
 
 def tasks(model):
@@ -277,18 +266,18 @@ def tasks(model):
     result, wakes = {}, {}
     for record in model.records:
         if record.site and record.site.target == "eventring::task" and record.site.name == "woken":
-            wakes.setdefault((record.event.ring.process, record.span), []).append(record)
+            key = record.event.ring.process, record.span
+            wakes[key] = wakes.get(key, 0) + 1
     for key, span in model.spans.items():
         if not span.site or (span.site.target, span.site.name) != ("eventring::task", "task"):
             continue
-        fields = fields_json(span.fields)
+        fields, unsure = fields_json(span.fields), model.unsure.get(span.process, 0)
         polls = [piece for piece in span.slices if piece.start is not None]
-        unsure = model.unsure.get(span.process, 0)
-        polls = [piece for piece in polls if piece.end is not None or piece.start >= unsure]
-        ends = [(model.last[span.process] if piece.end is None else piece.end) - piece.start for piece in polls]
-        row = {"id": span.id, "name": fields.get("name", ""), "spawned_at": fields.get("spawned_at", ""),
-               "kind": fields.get("kind", ""), "polls": len([piece for piece in span.slices if piece.start is not None]), "wakes": len(wakes.get(key, [])),
-               "busy_ns": sum(ends), "longest_poll_ns": max(ends, default=0)}
+        times = [(piece.end or model.last[span.process]) - piece.start for piece in polls
+                 if piece.end is not None or piece.start >= unsure]
+        row = {"id": span.id, "polls": len(polls), "wakes": wakes.get(key, 0), "busy_ns": sum(times),
+               "longest_poll_ns": max(times, default=0),
+               **{name: fields.get(name, "") for name in ("name", "spawned_at", "kind")}}
         if span.state == "closed":
             row["state"] = fields.get("outcome", "ended")
         elif span.process in model.tables and span.id not in model.tables[span.process].spans:

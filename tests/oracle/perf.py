@@ -3,11 +3,12 @@
 import math
 import re
 import struct
+from decimal import Decimal
+
+from schema import shortest
 
 RECORD_ERROR, THREAD_STARTED, THREAD_ENDED, CALL_SITE, SPAN_NEW, SPAN_RECORD, SPAN_ENTER, SPAN_EXIT, SPAN_CLOSE, \
     SPAN_FOLLOWS_FROM, EVENT, COUNTER, MARKER = range(1, 14)
-NAMES = ["", "RECORD_ERROR", "THREAD_STARTED", "THREAD_ENDED", "CALL_SITE", "SPAN_NEW", "SPAN_RECORD", "SPAN_ENTER",
-         "SPAN_EXIT", "SPAN_CLOSE", "SPAN_FOLLOWS_FROM", "EVENT", "COUNTER", "MARKER"]
 LEVELS = [None, "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
 SCOPE, ENTERS, CLOSES, WITH_PARENT = 32, 64, 128, 256
 NOT_FORMATTED = {1: "formatting is switched off", 2: "nested too deep", 3: "not recorded"}
@@ -78,39 +79,35 @@ class Reader:
         self.at += size
         return self.data[self.at - size:self.at]
 
+    def number(self, size):
+        return int.from_bytes(self.take(size), "little")
+
     def argument(self):
-        kind = self.take(1)[0]
-        if 1 <= kind <= 10:
+        kind = self.number(1)
+        if kind <= 10:
             return kind, int.from_bytes(self.take(2 ** ((kind - 1) % 5)), "little", signed=kind < 6)
         if kind in (11, 12):
             return kind, struct.unpack("<f" if kind == 11 else "<d", self.take(4 if kind == 11 else 8))[0]
         if kind in (13, 14):
-            return kind, self.take(1)[0] != 0 if kind == 13 else chr(int.from_bytes(self.take(4), "little"))
+            return kind, self.number(1) != 0 if kind == 13 else chr(self.number(4))
         if kind in (15, 16):
-            return kind, self.take(int.from_bytes(self.take(2), "little")).decode("utf-8", "replace")
-        if kind == 17:
-            return kind, None
-        if kind == 18:
-            return kind, self.argument()
+            return kind, self.take(self.number(2)).decode("utf-8", "replace")
         if kind == 19:
-            return kind, [self.argument() for _ in range(int.from_bytes(self.take(2), "little"))]
-        raise ValueError("an argument of kind %d" % kind)
+            return kind, [self.argument() for _ in range(self.number(2))]
+        return kind, self.argument() if kind == 18 else None
 
 
-def float_text(kind, value, precision, debug):
-    if math.isnan(value) or math.isinf(value):
+def float_text(kind, value, precision=None, debug=False):
+    if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if precision is not None:
         return "%.*f" % (precision, value)
-    from decimal import Decimal
-    from schema import shortest
-    shown = repr(shortest(value) if kind == 11 else value)
+    number = Decimal(repr(shortest(value) if kind == 11 else value))
     if debug and value and not 1e-5 <= abs(value) < 1e16:
-        sign, digits, exponent = Decimal(shown).normalize().as_tuple()
-        digits = "".join(map(str, digits))
-        mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-        return "%s%se%d" % ("-" if sign else "", mantissa, exponent + len(digits) - 1)
-    plain = format(Decimal(shown), "f")
+        sign, digits, exponent = number.normalize().as_tuple()
+        digits, exponent = "".join(map(str, digits)), exponent + len(digits) - 1
+        return "%s%s%se%d" % ("-" * sign, digits[0], "." + digits[1:] if digits[1:] else "", exponent)
+    plain = format(number, "f")
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
     return plain + ".0" if debug and "." not in plain else plain
 
@@ -120,48 +117,40 @@ def escaped(text, quote):
     return quote + "".join(known.get(c) or (c if c.isprintable() else "\\u{%x}" % ord(c)) for c in text) + quote
 
 
-def pad(text, fill, align, width, default):
-    room = (width or 0) - len(text)
-    if room <= 0:
-        return text
-    left = {"<": 0, ">": room, "^": room // 2}[align or default]
-    return fill * left + text + fill * (room - left)
-
-
 def show(argument, spec, width, precision):
     """One placeholder of Rust's `format!`."""
-    kind, value = argument
-    fill, align, plus, alternate, zero, debug = spec
+    (kind, value), (fill, align, plus, alternate, zero, debug), default, prefix = argument, spec, "<", ""
     if kind == 16:
         return value
-    if kind in (17, 18, 19):
-        inner = lambda one: show(one, ("", None, plus, False, zero, "?"), width, precision)
-        if kind == 17:
-            return pad("None", fill or " ", align, width, "<")
-        return "Some(%s)" % inner(value) if kind == 18 else "[%s]" % ", ".join(map(inner, value))
-    if kind in (13, 14, 15):
+    if kind in (18, 19):
+        parts = [show(one, (fill, align, plus, False, zero, "?"), width, precision)
+                 for one in (value if kind == 19 else [value])]
+        return "[%s]" % ", ".join(parts) if kind == 19 else "Some(%s)" % parts[0]
+    if kind == 17:
+        text = "None"
+    elif kind in (13, 14, 15):
         text = str(value).lower() if kind == 13 else value
         if debug == "?" and kind != 13:
             text = escaped(value, "'" if kind == 14 else '"')
-            precision = None if kind == 14 else precision
-        if precision is not None and kind != 14 and not (debug == "?" and kind == 15):
+        elif kind != 14:
             text = text[:precision]
-        return pad(text, fill or " ", align, width, "<")
-    if 1 <= kind <= 10:
-        if debug in ("x", "X", "b", "o"):
-            bits = 8 * 2 ** ((kind - 1) % 5)
-            text = format(value & (2**bits - 1), debug)
-            prefix = {"x": "0x", "X": "0x", "b": "0b", "o": "0o"}[debug] if alternate else ""
-        else:
-            text, prefix = str(abs(value)), "-" if value < 0 else "+" if plus else ""
     else:
-        text, prefix = float_text(kind, value, precision, debug == "?"), "+" if plus and value >= 0 else ""
-        if text.startswith("-"):
-            text, prefix = text[1:], "-"
-        zero = zero and math.isfinite(value)
-    if zero and width:
-        return prefix + text.rjust(width - len(prefix), "0")
-    return pad(prefix + text, fill or " ", align, width, ">")
+        default = ">"
+        if kind > 10:
+            text = float_text(kind, value, precision, debug == "?")
+        elif debug in ("x", "X", "b", "o"):
+            text = format(value & (2 ** (8 * 2 ** ((kind - 1) % 5)) - 1), debug)
+            prefix = "0" + debug.lower() if alternate else ""
+        else:
+            text = str(value)
+        if text.startswith("-") or plus:
+            text, prefix = text.lstrip("-"), "-" if text.startswith("-") else "+"
+        if zero and (kind <= 10 or math.isfinite(value)):
+            return prefix + text.rjust((width or 0) - len(prefix), "0")
+    text = prefix + text
+    room = max(0, (width or 0) - len(text))
+    left = {"<": 0, ">": room, "^": room // 2}[align or default]
+    return (fill or " ") * left + text + (fill or " ") * (room - left)
 
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}:]*)(?::(?:(.)?([<^>]))?([+-])?(#)?(0(?!\$))?(?:(\d+|[^{}.?$*]*\$))?"
@@ -197,18 +186,13 @@ def read_fields(data, site):
             key = site.keys[index]
         else:
             key = {254: "eventring.traceparent", 255: "eventring.tracestate"}.get(index, "#%d" % index)
-        if kind in (1, 2, 3, 4):
+        if 1 <= kind <= 4:
             value = int.from_bytes(value, "little", signed=kind in (1, 3))
-        elif kind == 5:
-            value = struct.unpack("<d", value)[0]
-        elif kind == 6:
-            value = value != b"\0"
+        elif kind in (5, 6, 8, 11):
+            value = {5: lambda: struct.unpack("<d", value)[0], 6: lambda: value != b"\0",
+                     8: lambda: "0x" + value.hex(), 11: lambda: value[0]}[kind]()
         elif kind in (7, 9, 10):
             value = value.decode("utf-8", "replace")
-        elif kind == 8:
-            value = "0x" + value.hex()
-        elif kind == 11:
-            value = value[0]
         elif kind == 12:
             value = format_text(site.format if site else "", value)
         else:
@@ -221,7 +205,7 @@ def field_json(kind, value):
     if kind in (3, 4):
         return str(value)
     if kind == 5 and not math.isfinite(value):
-        return float_text(12, value, None, False)
+        return float_text(12, value)
     return NOT_FORMATTED.get(value, value) if kind == 11 else value
 
 

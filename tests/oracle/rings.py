@@ -37,20 +37,16 @@ class Ring:
     """One ring. `head` is the index of the ring that is shard 0 of the same recorder (of other rings: its own)."""
 
     def __init__(self, index, name):
-        self.index, self.name, self.path, self.head, self.shard, self.process = index, name, name, index, None, 0
-        self.pid, self.program, self.content, self.content_name, self.schema = 0, "", 0, "", ""
-        self.first_seqno, self.last_seqno, self.items, self.blocks = 1, 0, [], {}
-        self.filter, self.sampled, self.host, self.group = None, None, None, 0
-        self.state, self.ended_after, self.ended_before, self.removed = None, None, None, 0
-        self.sites, self.threads, self.table_losses, self.header, self.being_written = {}, {}, [0] * 4, {}, 0
+        self.index, self.name, self.path, self.head, self.process, self.pid = index, name, name, index, 0, 0
+        self.content, self.content_name, self.schema, self.created, self.removed = 0, "", "", 0, 0
+        self.items, self.blocks, self.sites, self.threads, self.header, self.ended_after = [], {}, {}, {}, {}, 0
 
 
 class Present:
-    """The tables of the present, or an image of them: dictionaries by span id, thread id and so on."""
+    """The tables of the present, or an image of them: cells by span id and thread id. `lost`: spans without a cell."""
 
     def __init__(self, time, head):
-        self.time, self.head, self.lost = time, head, [0, 0, 0, 0]
-        self.spans, self.threads, self.locks, self.tasks, self.fields = {}, {}, [], {}, {}
+        self.time, self.head, self.lost, self.spans, self.threads, self.tasks, self.fields = time, head, 0, {}, {}, {}, {}
 
     def add_span(self, words):
         if words[0] and not words[0] >> 63:
@@ -84,10 +80,6 @@ class Recording:
         return [entry[3] for entry in every]
 
 
-def text(data):
-    return bytes(data).split(b"\0")[0].decode("utf-8", "replace")
-
-
 def words_of(data, offset, count):
     return struct.unpack_from("<%dQ" % count, data, offset)
 
@@ -103,12 +95,11 @@ def read_header(data):
     extension = data[0x100:0x108] == b"EVRINGX1" and words_of(data, 0x108, 1)[0] >> 16 & 0xffff == 1
     header["extension"] = bool(extension)
     if extension:
-        names = {"version": 0x108, "pid": 0x110, "created": 0x138, "state": 0x140, "text": 0x158, "text_bytes": 0x160,
-                 "shard": 0x168, "limit": 0x170, "shards": 0x178, "group": 0x188, "wide": 0x190, "reduced": 0x1f0,
-                 "clock": 0x200, "ticks_per_second": 0x228, "snapshot_lost": 0x2a8, "snapshot_time": 0x2b8}
+        names = {"pid": 0x110, "created": 0x138, "text": 0x158, "text_bytes": 0x160, "limit": 0x170, "shards": 0x178,
+                 "group": 0x188, "wide": 0x190}
         header.update((name, words_of(data, at, 1)[0]) for name, at in names.items())
         header["counters"] = words_of(data, 0x280, 7)
-        header["program"], header["content_name"] = text(data[0x300:0x380]), text(data[0x380:0x3c0])
+        header["content_name"] = bytes(data[0x380:0x3c0]).split(b"\0")[0].decode()
     return header
 
 
@@ -139,14 +130,13 @@ def fill_ring(ring, data):
     header = ring.header = read_header(data)
     capacity, size = header["capacity"], header["payload"]
     descriptors, buffer = 2**21, 2**21 + capacity * 64
-    ring.content, ring.last_seqno = header["content"], header["last"]
+    ring.content = header["content"]
     if header["extension"]:
-        ring.pid, ring.program, ring.content_name = header["pid"], header["program"], header["content_name"]
+        ring.pid, ring.content_name, ring.created = header["pid"], header["content_name"], header["created"]
         ring.schema = bytes(data[header["text"]:header["text"] + header["text_bytes"]]).decode("utf-8")
-        ring.group, ring.shard = header["group"], header["shard"] if header["limit"] else None
-    oldest = max(1, ring.last_seqno - capacity + 1)
+    oldest = max(1, header["last"] - capacity + 1)
     append_gap(ring, 1, oldest - 1, "overwritten_before")
-    for seqno in range(oldest, ring.last_seqno + 1):
+    for seqno in range(oldest, header["last"] + 1):
         at = descriptors + (seqno - 1) % capacity * 64
         found, code, _, length, time, offset, *ext = struct.unpack_from("<QHHIQQ4Q", data, at)
         if found != seqno:
@@ -166,7 +156,6 @@ def fill_ring(ring, data):
         ring.items.append(Event(ring, seqno, code, time, length, tuple(ext), payload, missing))
     context = data[buffer + size:buffer + size + header["context"]] if header["context"] else b""
     if context[:8] == b"EVRTABL1":
-        ring.table_losses = [words_of(context, at, 1)[0] for at in (0x58, 0x98, 0x08, 0x10)]
         for at, table in ((0x40, ring.sites), (0x80, ring.threads)):
             begin, room, used = words_of(context, at, 3)
             position, end = begin, begin + min(room, used)
@@ -185,16 +174,12 @@ def read_present(path, head, time):
     if not os.path.exists(path):
         return None
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        if data[:8] != b"EVRNOW02" or words_of(data, 8, 1)[0] != head.group:
+        if data[:8] != b"EVRNOW02" or words_of(data, 8, 1)[0] != head.header["group"]:
             return None
         present, cells = Present(time, head.index), words_of(data, 0x18, 1)[0]
-        spans, tasks, open_lost, threads_lost, locks_lost, tasks_lost, locks = (
-            words_of(data, at, 1)[0] for at in (0x20, 0x28, 0x30, 0x38, 0x40, 0x48, 0x50))
-        present.lost = [open_lost, threads_lost, locks_lost, tasks_lost]
+        spans, tasks, present.lost = words_of(data, 0x20, 3)
         for at in range(0x1000, 0x1000 + 4096 * 64, 64):
             present.add_thread(words_of(data, at, 8))
-        for at in range(0x200000, 0x200000 + min(locks, 16384) * 64, 64):
-            present.locks.append(words_of(data, at, 8))
         for at in range(0x400000, 0x400000 + spans * 64, 64):
             present.add_span(words_of(data, at, 8))
         for at in range(0x400000 + 64 * cells, 0x400000 + 64 * cells + tasks * 128, 128):
@@ -231,12 +216,8 @@ def read_rings(paths):
             ring.path, ring.head = name, head
             recording.rings.append(ring)
             fill_ring(ring, data if shard == 0 else ring_bytes(name)[0])
-            ring.process = groups.setdefault((ring.pid, header.get("created", 0) if snapshot else 0), len(groups))
-            ring.state = "snapshot" if snapshot else {2: "ended", 3: "ended"}.get(ring.header.get("state"), "died")
-            if snapshot and header.get("snapshot_lost"):
-                ring.header["lost_before"] = header["snapshot_lost"]
-            times = [item.time for item in ring.items if isinstance(item, Event)]
-            ring.ended_after = max(times, default=None)
+            ring.process = groups.setdefault(ring.pid, len(groups))
+            ring.ended_after = max((item.time for item in ring.items if isinstance(item, Event)), default=0)
         present = read_present(path + ".now", recording.rings[head], None)
         if present:
             recording.presents.append(present)
