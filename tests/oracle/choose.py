@@ -4,12 +4,13 @@ import math
 import re
 from decimal import Decimal
 
-from perf import EVENT, LEVELS, MARKER, field_json
+from perf import COUNTER, EVENT, LEVELS
 
 TOKEN = re.compile(r'\s*(\(|\)|(?:"(?:[^"\\]|\\.)*"|!=|<=|>=|=|<|>|[^\s()"=<>!])+)')
 TERM = re.compile(r'((?:"[^"]*"|[^=<>!"])+)(!=|<=|>=|=|<|>)(.*)$', re.S)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", re.A)
 INFINITE = re.compile(r"[+-]?inf(inity)?$", re.I)
+WORDS = ("span", "event", "target", "thread", "level")
 UNITS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
@@ -73,152 +74,100 @@ class Condition:
     """A condition of `--where` and of `find`; in the latter, names that are no words of the language are fields."""
 
     def __init__(self, text, bare_fields=False):
-        self.tokens, self.at, self.bare = TOKEN.findall(text), 0, bare_fields
-        self.tree = self.either()
-        if self.at != len(self.tokens):
-            raise ValueError("the condition ends too early: " + text)
+        self.tokens, self.bare = TOKEN.findall(text), bare_fields
+        self.tree = self.joined("or")
 
-    def peek(self):
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
-
-    def either(self):
-        parts = [self.both()]
-        while self.peek() == "or":
-            self.at += 1
-            parts.append(self.both())
-        return ("or", parts)
-
-    def both(self):
-        parts = [self.one()]
-        while self.peek() not in (None, "or", ")"):
-            self.at += self.peek() == "and"
-            parts.append(self.one())
-        return ("and", parts)
+    def joined(self, word):
+        """Terms side by side must hold together, as with `and`."""
+        parts = []
+        while not parts or self.tokens and self.tokens[0] != ")" and (word == "and") == (self.tokens[0] != "or"):
+            if self.tokens[0] == word:
+                self.tokens.pop(0)
+            parts.append(self.joined("and") if word == "or" else self.one())
+        return word, parts
 
     def one(self):
-        token, self.at = self.peek(), self.at + 1
+        token = self.tokens.pop(0)
         if token == "not":
-            return ("not", self.one())
+            return "not", [self.one()]
         if token == "(":
-            inner, self.at = self.either(), self.at + 1
+            inner = self.joined("or")
+            self.tokens.pop(0)
             return inner
         name, operator, value = TERM.match(token).groups()
-        if self.bare and name not in ("span", "event", "target", "thread", "level") and not name.startswith("field."):
+        if self.bare and name not in WORDS and not name.startswith("field."):
             name = "field." + name
-        return ("term", name.replace('"', ""), operator, value)
+        return name.replace('"', ""), operator, value
 
-    def holds(self, test, tree=None):
-        tree = tree or self.tree
-        if tree[0] == "term":
-            return test(*tree[1:])
-        if tree[0] == "not":
-            return not self.holds(test, tree[1])
-        return (any if tree[0] == "or" else all)(self.holds(test, part) for part in tree[1])
-
-
-def unquoted(text):
-    return text[1:-1] if text.startswith('"') else text
+    def holds(self, subject, tree=None):
+        word, *rest = tree or self.tree
+        if len(rest) == 2:
+            return term_holds(subject, word, *rest)
+        results = (self.holds(subject, part) for part in rest[0])
+        return not next(results) if word == "not" else any(results) if word == "or" else all(results)
 
 
-def source_name(name):
-    return "".join(word.capitalize() for word in name.split("_")) if name else None
+def field_holds(known, name, operator, value):
+    values = [one for key, one in known if key == name or re.fullmatch(re.escape(name) + r"#\d+", key)]
+    if operator == "!=":
+        return bool(values) and not any(value_holds(one, "=", value) for one in values)
+    return any(value_holds(one, operator, value) for one in values)
 
 
-class Tester:
-    """Says which spans, records and typed events of a model fulfil a condition."""
+def term_holds(subject, name, operator, value):
+    """One term of something that has what `subject` says: of what it does not have, no term holds."""
+    if name.startswith("field."):
+        return field_holds(subject["fields"], name[6:], operator, value)
+    known = subject.get(name)
+    if known is None:
+        return False
+    if name == "dur":
+        return value_holds(known, operator, str(duration(value)))
+    if name == "level":
+        return value_holds(-LEVELS.index(known), operator, str(-LEVELS.index(value.upper())))
+    plain = value[1:-1] if value.startswith('"') else value
+    holds = (any(site and names_fit(plain, site.name, site.target) for site in known) if name == "span" else
+             any(fits(plain, one) for one in known))
+    return holds == (operator == "=")
+
+
+class Subjects:
+    """What conditions ask of the spans, records and typed events of a model. `alone`: by what an event says itself."""
 
     def __init__(self, model, schemas, alone=False):
-        # `alone`: by what an event says itself, as `find` does it.
         self.model, self.schemas, self.alone = model, schemas, alone
 
     def around(self, process, key):
         seen = set()
         while key and (process, key) in self.model.spans and key not in seen:
             seen.add(key)
-            span = self.model.spans[process, key]
-            yield span
-            key = span.parent
+            yield self.model.spans[process, key]
+            key = self.model.spans[process, key].parent
 
-    def field(self, known, name, operator, value):
-        values = [one for key, one in known if key == name or re.fullmatch(re.escape(name) + r"#\d+", key)]
-        if operator == "!=":
-            return bool(values) and not any(value_holds(one, "=", value) for one in values)
-        return any(value_holds(one, operator, value) for one in values)
+    def sites(self, process, key):
+        return None if self.alone else [span.site for span in self.around(process, key)]
 
-    def named(self, operator, holds):
-        return holds if operator == "=" else not holds
+    def span(self, span):
+        # Of a span its own name counts, of an event the names of all spans around it.
+        threads = {piece.thread for piece in span.slices if piece.end is None} | {span.closer} - {None}
+        return {"span": [span.site], "target": [span.site and span.site.target], "fields": keyed(span.fields),
+                "thread": [self.model.thread_json(span, key)["name"] for key in threads],
+                "dur": lasts(self.model, span) if span.state == "closed" else None}
 
-    def span(self, span, condition, fields=None):
-        site, threads = span.site, {piece.thread for piece in span.slices if piece.end is None} | {span.closer}
-
-        def test(name, operator, value):
-            if name == "span":
-                # Of a span its own name counts, of an event the names of all spans around it.
-                return self.named(operator, bool(site) and names_fit(unquoted(value), site.name, site.target))
-            if name == "target":
-                return self.named(operator, bool(site) and fits(unquoted(value), site.target))
-            if name == "dur":
-                # Of a span whose begin is lost, the time between known events counts.
-                known = span.state == "closed"
-                return known and value_holds(lasts(self.model, span), operator, str(duration(value)))
-            if name == "thread":
-                names = [self.model.thread_json(span, key)["name"] for key in threads if key is not None]
-                return any(fits(unquoted(value), one) for one in names)
-            if name.startswith("field."):
-                return self.field(keyed(fields or span.fields), name[6:], operator, value)
-            return False
-
-        return condition.holds(test)
-
-    def record(self, record, condition):
+    def record(self, record):
         event, site, process = record.event, record.site, record.event.ring.process
+        span = None if self.alone else self.model.spans.get((process, record.span))
+        fields = keyed({**(span.fields if span else {}), **record.fields})
+        return {"span": self.sites(process, record.span), "target": [site and site.target], "fields": fields,
+                "level": site.level if site and event.code == EVENT else None, "thread": [record.thread.name],
+                "event": [site and site.name] if event.code != COUNTER else None}
 
-        def test(name, operator, value):
-            if name == "span":
-                return self.named(operator, not self.alone and any(
-                    one.site and names_fit(unquoted(value), one.site.name, one.site.target)
-                    for one in self.around(process, record.span)))
-            if name == "target":
-                return self.named(operator, bool(site) and fits(unquoted(value), site.target))
-            if name == "level" and event.code == EVENT and site and site.level:
-                place = LEVELS.index(value.upper())
-                mine = LEVELS.index(site.level)
-                return {"=": mine == place, "!=": mine != place, ">=": mine <= place, ">": mine < place,
-                        "<=": mine >= place, "<": mine > place}[operator]
-            if name == "event" and event.code in (EVENT, MARKER):
-                return self.named(operator, bool(site) and fits(unquoted(value), site.name))
-            if name == "thread":
-                return self.named(operator, fits(unquoted(value), record.thread.name))
-            if name.startswith("field."):
-                known = keyed(record.fields)
-                span = self.model.spans.get((process, record.span))
-                if span and not self.alone:
-                    own = {key for key, _ in known}
-                    known = known + [(key, one) for key, one in keyed(span.fields) if key not in own]
-                return self.field(known, name[6:], operator, value)
-            return False
-
-        return condition.holds(test)
-
-    def typed(self, event, condition):
+    def typed(self, event):
         schema = self.schemas[event.ring.index]
-        words = schema.named_words(event.ext)
-
-        def test(name, operator, value):
-            if name == "event":
-                known, value = schema.name(event.code), unquoted(value)
-                return self.named(operator, fits(value, known) or fits(value, source_name(known))
-                                  or value == str(event.code))
-            if name == "span":
-                return self.named(operator, not self.alone and any(
-                    one.site and names_fit(unquoted(value), one.site.name, one.site.target)
-                    for one in self.around(event.ring.process, words.get("span"))))
-            if name.startswith("field."):
-                known = list(typed_fields(schema, event))
-                return self.field(known, name[6:], operator, value)
-            return False
-
-        return condition.holds(test)
+        name = schema.name(event.code)
+        source = "".join(word.capitalize() for word in name.split("_")) if name else None
+        return {"event": [name, source, str(event.code)], "fields": list(typed_fields(schema, event)),
+                "span": self.sites(event.ring.process, schema.named_words(event.ext).get("span"))}
 
 
 def typed_fields(schema, event):
@@ -230,31 +179,29 @@ def typed_fields(schema, event):
 
 
 def keyed(fields):
-    return [(key, value) for key, kind, value, _ in fields if kind != 11]
+    return [(key, value) for key, (kind, value) in fields.items() if kind != 11]
 
 
 def choose(model, schemas, where=None, spans=(), min_duration=None):
     """The selected spans, records and typed events: each option chooses a set, and all must hold."""
-    tester, sets = Tester(model, schemas), []
+    subjects, tests = Subjects(model, schemas), []
     if where:
-        condition = Condition(where)
-        sets.append(({key for key, span in model.spans.items() if tester.span(span, condition)},
-                     lambda record: tester.record(record, condition), lambda event: tester.typed(event, condition)))
+        tests.append(Condition(where).holds)
     if spans:
-        sets.append(({key for key, span in model.spans.items() if span.site and any(
-            name == span.site.name or name == span.site.target + "::" + span.site.name for name in spans)}, None, None))
+        tests.append(lambda subject: any(site and name in (site.name, site.target + "::" + site.name)
+                                         for name in spans for site in subject.get("own", [])))
     if min_duration:
-        sets.append(({key for key, span in model.spans.items() if lasts(model, span, False) >= duration(min_duration)},
-                     None, None))
+        tests.append(lambda subject: subject.get("lasts", -1) >= duration(min_duration))
     chosen, records, typed = set(model.spans), list(model.records), list(model.typed)
-    for roots, record_holds, typed_holds in sets:
-        inside = {key for key in model.spans
-                  if any((one.process, one.id) in roots for one in tester.around(*key))}
+    for test in tests:
+        roots = {key for key, span in model.spans.items() if test(
+            {**subjects.span(span), "own": [span.site], "lasts": lasts(model, span, False)})}
+        inside = {key for key in model.spans if any((one.process, one.id) in roots for one in subjects.around(*key))}
         chosen &= inside
         records = [one for one in records if (one.event.ring.process, one.span) in inside
-                   or record_holds and record_holds(one)]
+                   or test(subjects.record(one))]
         typed = [one for one in typed if (one.ring.process, schemas[one.ring.index].named_words(one.ext).get("span"))
-                 in inside or typed_holds and typed_holds(one)]
+                 in inside or test(subjects.typed(one))]
     return chosen, records, typed
 
 

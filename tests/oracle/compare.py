@@ -268,20 +268,20 @@ class Input:
         self.report.equal(where, "counters", [counters[name] for name in names], list(ring.header["counters"][:5]))
 
     def find(self, condition):
-        tester, tree = choose.Tester(self.model, self.schemas, alone=True), choose.Condition(condition, True)
+        subjects, tree = choose.Subjects(self.model, self.schemas, alone=True), choose.Condition(condition, True)
         records, mine = {id(record.event): record for record in self.model.records}, []
         for item in self.recording.merged():
             if isinstance(item, Gap):
                 continue
             if id(item) in records:
-                holds = tester.record(records[id(item)], tree)
+                holds = tree.holds(subjects.record(records[id(item)]))
             elif item.ring.content != 3:
-                holds = tester.typed(item, tree)
+                holds = tree.holds(subjects.typed(item))
             else:
                 span = Span(item.ring.process, item.ext[0], item.ring.head)
                 span.site, span.closer = self.model.names.site(item), item.ext[2] >> 32
                 span.fields = perf.read_fields(item.payload or b"", span.site)
-                holds = item.code in (perf.SPAN_NEW, perf.SPAN_RECORD) and tester.span(span, tree)
+                holds = item.code in (perf.SPAN_NEW, perf.SPAN_RECORD) and tree.holds(subjects.span(span))
             if holds:
                 mine.append([item.ring.name, item.seqno])
         where, answer = self.ask("find", "--json", condition, code=0 if mine else 19)

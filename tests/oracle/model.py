@@ -2,15 +2,17 @@
 
 import math
 import struct
+from collections import namedtuple
 
 from perf import (CLOSES, COUNTER, ENTERS, EVENT, MARKER, SCOPE, SPAN_CLOSE, SPAN_ENTER, SPAN_EXIT,
                   SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, WITH_PARENT, Names, fields_json, read_fields)
 from rings import NO_LOSS, Event, Gap
 
 
-class Slice:
-    __slots__ = ("thread", "start", "end", "missing", "lost")
+Record = namedtuple("Record", "event span site thread fields")
 
+
+class Slice:
     def __init__(self, thread, start, end=None):
         self.thread, self.start, self.end, self.missing, self.lost = thread, start, end, False, False
 
@@ -18,27 +20,9 @@ class Slice:
 class Span:
     def __init__(self, process, key, head):
         self.process, self.id, self.head, self.site, self.parent = process, key, head, None, None
-        self.begin, self.end, self.own, self.last, self.slices = None, None, None, 0, []
-        self.fields, self.follows = [], []
+        self.begin, self.end, self.own, self.last, self.slices, self.fields = None, None, None, 0, [], {}
         self.scope, self.with_parent, self.state, self.losses = False, False, None, False
-        self.instructions, self.children, self.closer = [], [], None
-
-    def record(self, fields):
-        """A field that is recorded again has its new value in its old place."""
-        for field in fields:
-            for place, known in enumerate(self.fields):
-                if known[0] == field[0]:
-                    self.fields[place] = field
-                    break
-            else:
-                self.fields.append(field)
-
-
-class Record:
-    """A log record, counter or marker."""
-
-    def __init__(self, event, span, site, thread, fields):
-        self.event, self.span, self.site, self.thread, self.fields = event, span, site, thread, fields
+        self.follows, self.children, self.closer = [], [], None
 
 
 def percentile(ordered, share):
@@ -95,35 +79,30 @@ class Model:
             self.last[ring.process] = max(self.last.get(ring.process, 0), ring.ended_after or 0)
         self.finish()
 
-    def span(self, event, key):
-        process = event.ring.process
-        if (process, key) not in self.spans:
-            self.spans[process, key] = Span(process, key, event.ring.head)
-        return self.spans[process, key]
-
     def take(self, event):
         code, thread, flags = event.code, event.ext[2] >> 32, event.ext[3] & 0xffff
         if code in (EVENT, COUNTER, MARKER):
             site = self.names.site(event)
-            fields = read_fields(event.payload or b"", site) if code == EVENT else []
+            fields = read_fields(event.payload or b"", site) if code == EVENT else {}
             self.first.setdefault((event.ring.process, event.ext[0]), event.time)
             self.records.append(Record(event, event.ext[0], site, self.names.thread(event), fields))
             return
         if not SPAN_NEW <= code <= SPAN_FOLLOWS_FROM:
             return
-        span = self.span(event, event.ext[0])
+        process, key = event.ring.process, event.ext[0]
+        span = self.spans.setdefault((process, key), Span(process, key, event.ring.head))
         span.site = span.site or self.names.site(event)
         span.last, span.own = max(span.last, event.time), span.own or event.time
         for key in event.ext[:2] if code in (SPAN_NEW, SPAN_FOLLOWS_FROM) else event.ext[:1]:
             # A span that another event names was there.
             self.first.setdefault((event.ring.process, key), event.time)
         if code in (SPAN_NEW, SPAN_RECORD):
-            span.record(read_fields(event.payload or b"", span.site))
+            # A field that is recorded again has its new value in its old place.
+            span.fields.update(read_fields(event.payload or b"", span.site))
         if code == SPAN_NEW:
             span.begin, span.parent, span.scope = event.time, event.ext[1] or None, bool(flags & SCOPE)
         if code == SPAN_ENTER or code == SPAN_NEW and flags & ENTERS:
             span.slices.append(Slice(thread, event.time))
-            span.instructions.append(event.ext[1])
         if code == SPAN_EXIT:
             mine = [piece for piece in span.slices if piece.thread == thread and piece.end is None]
             if mine:
@@ -178,8 +157,7 @@ class Model:
             span.site = span.site or self.names.sites.get((image.head, words[4] & 0xffffffff))
             span.begin, span.parent, span.scope = words[2], words[1] or None, bool(words[4] >> 32 & SCOPE)
             data = b"".join(word.to_bytes(8, "little") for word in words[6:8])[:words[4] >> 56]
-            later, span.fields = span.fields, read_fields(image.fields.get(key, data), span.site)
-            span.record(later)
+            span.fields = {**read_fields(image.fields.get(key, data), span.site), **span.fields}
             span.last = max(span.last, words[2])
 
     def busy(self, span):

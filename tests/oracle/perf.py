@@ -173,15 +173,13 @@ def format_text(template, data):
 
 
 def read_fields(data, site):
-    """Fields in their order: (key, type, value, why it is not whole). The value of type 11 is a reason's number."""
-    result, at = [], 0
+    """Fields in their order: key to type and value. The value of type 11 is the number of a reason."""
+    result, at = {}, 0
     while at + 4 <= len(data):
         index, kind, size = struct.unpack_from("<BBH", data, at)
-        value, whole = data[at + 4:at + 4 + size], None
-        at += 4 + size
-        if kind & 128:
-            whole, value = struct.unpack("<I", value[-4:])[0], value[:-4]
-        kind &= 127
+        # What is not whole has its whole length in the last four bytes.
+        value = data[at + 4:at + size] if kind & 128 else data[at + 4:at + 4 + size]
+        at, kind = at + 4 + size, kind & 127
         if site and index < len(site.keys):
             key = site.keys[index]
         else:
@@ -197,7 +195,7 @@ def read_fields(data, site):
             value = format_text(site.format if site else "", value)
         else:
             continue
-        result.append((key, kind, value, whole))
+        result[key] = kind, value
     return result
 
 
@@ -210,4 +208,4 @@ def field_json(kind, value):
 
 
 def fields_json(fields):
-    return {key: field_json(kind, value) for key, kind, value, _ in fields}
+    return {key: field_json(kind, value) for key, (kind, value) in fields.items()}
