@@ -4,7 +4,7 @@ import struct
 
 import zstandard
 
-from rings import CAUSES, MASK, Damaged, Event, Gap, Present, Recording, Ring
+from rings import CAUSES, MASK, Bytes, Event, Gap, Present, Recording, Ring
 
 SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221b8084674f743"
@@ -14,24 +14,19 @@ SECRET = bytes.fromhex(
 P1, P2, P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 P4, P5, Q1, Q2, Q3 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5, 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
 
-
 def u64(data, at):
     return int.from_bytes(data[at:at + 8], "little")
-
 
 def fold(a, b):
     product = a * b
     return (product ^ product >> 64) & MASK
 
-
 def avalanche(h):
     h = ((h ^ h >> 37) & MASK) * 0x165667919E3779F9 & MASK
     return h ^ h >> 32
 
-
 def mix16(data, at, secret):
     return fold(u64(data, at) ^ u64(SECRET, secret), u64(data, at + 8) ^ u64(SECRET, secret + 8))
-
 
 def xxh3(data):
     """XXH3 of 64 bits with seed 0, of more than 16 bytes: a block's header alone has 120."""
@@ -60,50 +55,15 @@ def xxh3(data):
              for i in range(0, 8, 2))
     return avalanche(n * P1 + sum(pairs) & MASK)
 
-
-class Bytes:
-    """Takes numbers, texts and blobs from the front of some bytes."""
-
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, count):
-        if self.at + count > len(self.data):
-            raise Damaged("a block ends too early")
-        self.at += count
-        return self.data[self.at - count:self.at]
-
-    def number(self, size):
-        return int.from_bytes(self.take(size), "little")
-
-    def varint(self):
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    def text(self):
-        return self.take(self.number(4)).decode("utf-8", "replace")
-
-    def left(self):
-        return self.at < len(self.data)
-
-
 def unzigzag(value):
     return value >> 1 ^ -(value & 1)
-
 
 def unpack(frame, size):
     return zstandard.ZstdDecompressor().decompress(frame, max_output_size=max(size, 1))
 
-
 def planes(data, width, count):
     parts = [data[i * count:(i + 1) * count] for i in range(width)]
     return [int.from_bytes(bytes(number), "little") for number in zip(*parts)] if width else [0] * count
-
 
 def numbers(form, data, count):
     """A column of numbers (FORMAT.md, "Columns")."""
@@ -126,8 +86,7 @@ def numbers(form, data, count):
     if kind == 5:
         known = [source.varint() for _ in range(source.varint())]
         return [known[index] for index in source.take(count)]
-    raise Damaged("a column of form %d" % form)
-
+    raise ValueError("a column of form %d" % form)
 
 def read_columns(ring, content):
     """Events and gaps of one block."""
@@ -185,7 +144,6 @@ def read_columns(ring, content):
                             payloads[place], why))
     return events, list(zip(*(column(code, 0, gap_count) for code in (20, 21, 22, 23))))
 
-
 def resolve_ids(bits, columns, words, count):
     """Codes become ids, and the word that goes with an id gets back what was taken out of it."""
     id_words = [word for word in range(4) if bits >> word & 1]
@@ -197,42 +155,32 @@ def resolve_ids(bits, columns, words, count):
         for word in id_words:
             code = words[place][word]
             if code == 255:
-                slot = slots.get(places[taken] % 4096)
-                generation = generations[taken]
-                if slot and slot[0] == places[taken]:
-                    generation = generation + slot[1] & MASK
-                slots[places[taken] % 4096] = (places[taken], generation)
-                recent.append(places[taken] | generation << 24)
+                number, generation, taken = places[taken], generations[taken], taken + 1
+                before = slots.get(number % 4096, (None, 0))
+                generation = generation + before[1] * (before[0] == number) & MASK
+                slots[number % 4096] = number, generation
+                recent.append(number | generation << 24)
                 known[recent[-1]] = 0
-                taken += 1
-                words[place][word] = recent[-1]
-            elif code:
-                words[place][word] = recent[-code]
+            if code:
+                words[place][word] = recent[-1 if code == 255 else -code]
         if id_words and partner >= 0:
             key = words[place][id_words[0]]
             words[place][partner] ^= known.get(key, 0) if key else 0
             if key and not known.get(key):
                 known[key] = words[place][partner]
 
-
 def read_image(time, head, content):
     source = Bytes(content)
     image = Present(time, head)
     image.lost, _, _, _ = (source.number(8) for _ in range(4))
     spans, threads, locks, tasks, further = (source.number(8) for _ in range(5))
-    cell = lambda count: [source.number(8) for _ in range(count)]
-    for _ in range(spans):
-        image.add_span(cell(8))
-    for _ in range(threads):
-        image.add_thread(cell(8))
-    source.take(64 * locks)
-    for _ in range(tasks):
-        image.add_task(cell(16))
+    for kind, count, size in (("spans", spans, 8), ("threads", threads, 8), ("locks", locks, 8), ("tasks", tasks, 16)):
+        for _ in range(count):
+            image.add(kind, [source.number(8) for _ in range(size)])
     for _ in range(further):
-        span, size = source.number(8), source.number(8)
-        image.fields[span] = source.take(size)
+        span = source.number(8)
+        image.fields[span] = source.take(source.number(8))
     return image
-
 
 def read_ring_block(index, content):
     source, ring = Bytes(content), Ring(index, "")
@@ -244,7 +192,6 @@ def read_ring_block(index, content):
     ring.path = ring.name
     return ring
 
-
 def read_end(recording, content):
     source = Bytes(content)
     recording.rotated = source.number(8) == 4
@@ -255,14 +202,11 @@ def read_end(recording, content):
         if words[12] in (2, 3):
             ring.ended_after, _ = source.number(8), source.number(8)
 
-
 def read_capture(path):
     with open(path, "rb") as file:
         data = file.read()
-    if data[:8] != b"EVRCAPT1" or len(data) < 48:
-        raise Damaged("not a capture")
-    if data[8] != 5:
-        raise Damaged("version %d" % data[8])
+    if data[:9] != b"EVRCAPT1\5" or len(data) < 48:
+        raise ValueError("not a capture of version 5")
     recording = Recording()
     recording.is_capture, recording.truncated = True, data[-8:] != b"EVRCEND1"
     at, end = 48, len(data) - (0 if recording.truncated else 32)
@@ -276,34 +220,29 @@ def read_capture(path):
         if xxh3(header + content) != checksum:
             recording.damaged = True
             if kind == 2 and index < len(recording.rings) and last >= first:
-                recording.rings[index].items.append(
-                    Gap(recording.rings[index], first, last - first + 1, "damaged"))
+                ring = recording.rings[index]
+                ring.items.append(Gap(ring, first, last - first + 1, "damaged"))
         else:
-            if kind != 2 and size != whole:
-                content = unpack(content, whole)
-            read_block(recording, kind, index, low, content)
+            read_block(recording, kind, index, low, unpack(content, whole) if kind != 2 and size != whole else content)
         at += 120 + size
     for ring in recording.rings:
         if not ring.schema and ring.head != ring.index:
             ring.schema = recording.rings[ring.head].schema
     return recording
 
-
 def read_block(recording, kind, index, time, content):
     if kind == 1:
         recording.rings.append(read_ring_block(len(recording.rings), content))
     elif kind == 2:
-        ring = recording.rings[index]
+        ring, done = recording.rings[index], 0
         events, gaps = read_columns(ring, content)
-        done = 0
         for before, first, count, cause in gaps:
-            ring.items.extend(events[done:before])
+            ring.items += events[done:before] + [Gap(ring, first, count, CAUSES[cause])]
             done = before
-            ring.items.append(Gap(ring, first, count, CAUSES[cause]))
-        ring.items.extend(events[done:])
+        ring.items += events[done:]
     elif kind == 3:
         source = Bytes(content)
-        while source.left():
+        while source.at < len(content):
             head, what, key, size = (source.number(4) for _ in range(4))
             body, ring = source.take(size), recording.rings[head]
             if what == 3:
@@ -314,7 +253,6 @@ def read_block(recording, kind, index, time, content):
         read_end(recording, content)
     elif kind == 7:
         recording.presents.append(read_image(time, index, content))
-
 
 def read_captures(paths):
     """The files of a row, or of several captures: rings of one name and creation go on in the next file."""
@@ -332,9 +270,8 @@ def read_captures(paths):
             for item in ring.items:
                 item.ring = old
             old.items += ring.items
-            old.sites.update(ring.sites)
-            old.threads.update(ring.threads)
-            old.blocks.update(ring.blocks)
+            for table in ("sites", "threads", "blocks"):
+                getattr(old, table).update(getattr(ring, table))
             old.ended_after = ring.ended_after
         for image in part.presents:
             image.head = places[image.head]

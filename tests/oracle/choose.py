@@ -13,18 +13,14 @@ INFINITE = re.compile(r"[+-]?inf(inity)?$", re.I)
 WORDS = ("span", "event", "target", "thread", "level")
 UNITS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
-
 def duration(text):
     return sum(int(Decimal(number) * UNITS[unit]) for number, unit in re.findall(r"([\d.]+)(ns|us|µs|ms|s|m|h)", text))
-
 
 def fits(pattern, text):
     return text is not None and re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.S) is not None
 
-
 def names_fit(pattern, name, target):
     return fits(pattern, name) or "::" in pattern and target is not None and fits(pattern, target + "::" + name)
-
 
 def kinds_of(value):
     """A value as (number, text, truth), each None if it is not one."""
@@ -36,7 +32,6 @@ def kinds_of(value):
         return None, None, None
     number = Decimal(value) if NUMBER.match(value) else float(value) if INFINITE.match(value) else None
     return number, value, {"true": True, "false": False}.get(value)
-
 
 def value_holds(value, operator, wanted):
     """One field's value against what the condition says; `!=` is decided by the caller."""
@@ -61,14 +56,12 @@ def value_holds(value, operator, wanted):
         a, b = number, other
     return {"=": a == b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]
 
-
 def flat(prefix, value):
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from flat(prefix + [key], inner)
     else:
         yield ".".join(prefix), value
-
 
 class Condition:
     """A condition of `--where` and of `find`; in the latter, names that are no words of the language are fields."""
@@ -106,13 +99,11 @@ class Condition:
         results = (self.holds(subject, part) for part in rest[0])
         return not next(results) if word == "not" else any(results) if word == "or" else all(results)
 
-
 def field_holds(known, name, operator, value):
     values = [one for key, one in known if key == name or re.fullmatch(re.escape(name) + r"#\d+", key)]
     if operator == "!=":
         return bool(values) and not any(value_holds(one, "=", value) for one in values)
     return any(value_holds(one, operator, value) for one in values)
-
 
 def term_holds(subject, name, operator, value):
     """One term of something that has what `subject` says: of what it does not have, no term holds."""
@@ -129,7 +120,6 @@ def term_holds(subject, name, operator, value):
     holds = (any(site and names_fit(plain, site.name, site.target) for site in known) if name == "span" else
              any(fits(plain, one) for one in known))
     return holds == (operator == "=")
-
 
 class Subjects:
     """What conditions ask of the spans, records and typed events of a model. `alone`: by what an event says itself."""
@@ -169,7 +159,6 @@ class Subjects:
         return {"event": [name, source, str(event.code)], "fields": list(typed_fields(schema, event)),
                 "span": self.sites(event.ring.process, schema.named_words(event.ext).get("span"))}
 
-
 def typed_fields(schema, event):
     """Fields by their paths, extension words by their names and by their keys in JSON."""
     words = schema.named_words(event.ext)
@@ -177,10 +166,8 @@ def typed_fields(schema, event):
     yield from words.items()
     yield from ((name, words[name + "_" + kind]) for name, kind in schema.words.values() if kind)
 
-
 def keyed(fields):
     return [(key, value) for key, (kind, value) in fields.items() if kind != 11]
-
 
 def choose(model, schemas, where=None, spans=(), min_duration=None):
     """The selected spans, records and typed events: each option chooses a set, and all must hold."""
@@ -203,7 +190,6 @@ def choose(model, schemas, where=None, spans=(), min_duration=None):
         typed = [one for one in typed if (one.ring.process, schemas[one.ring.index].named_words(one.ext).get("span"))
                  in inside or test(subjects.typed(one))]
     return chosen, records, typed
-
 
 def lasts(model, span, named=True):
     """The duration, or of a span of which an end is lost the time between known events: `dur` takes also those in

@@ -24,7 +24,6 @@ BLOCK_NUMBER = {7: 32, 8: 32, 9: 0}
 # Ids of traces are a hash that no page describes.
 HASHES = {"trace_id", "span_id", "parent_span_id", "type"}
 
-
 class Report:
     """Counts what was compared. Of each answer, `limit` differences are printed."""
 
@@ -47,21 +46,17 @@ class Report:
                 if self.shown[where] <= self.limit:
                     print("DIFFERENT %s at %s: program %.300s, oracle %.300s" % (where, path, show(theirs), show(mine)))
 
-
 def show(value):
     return json.dumps(value, ensure_ascii=False, default=str)
-
 
 def counted(gaps):
     return {"lost": sum(gap.count for gap in gaps if gap.cause not in NO_LOSS),
             "overwritten_before": sum(gap.count for gap in gaps if gap.cause == "overwritten_before")}
 
-
 def records_of(records):
     codes = [one.event.code for one in records]
     return {"events": codes.count(perf.EVENT), "counters": codes.count(perf.COUNTER),
             "markers": codes.count(perf.MARKER)}
-
 
 class Input:
     """One input, its recording and the model of all of it."""
@@ -317,7 +312,6 @@ class Input:
             keep = lambda event: event.ring.content == 3 and model.names.thread(event).name == name
             self.select(["--thread", name], {"keep": keep})
 
-
 def conditions(one, limit):
     """Conditions that say something about this input: of its own names, values and durations."""
     result, values, spans = [], {}, [span for span in one.model.spans.values() if span.site]
@@ -341,7 +335,6 @@ def conditions(one, limit):
         result += ['field."%s"%s%s' % (key, operator, value) for operator in ("=", "!=", ">=")]
     return result if limit is None else result[::max(1, len(result) // limit)]
 
-
 def compare(paths, report=None, limit=12):
     """The entry for one input: all verbs, each option of selection, and about `limit` conditions (None: all)."""
     report = report or Report()
@@ -362,7 +355,6 @@ def compare(paths, report=None, limit=12):
             if one.recording.is_capture and "dur" not in condition and "level" not in condition:
                 one.find(condition)
     return report
-
 
 if __name__ == "__main__":
     total = Report()

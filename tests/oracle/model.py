@@ -8,14 +8,11 @@ from perf import (CLOSES, COUNTER, ENTERS, EVENT, MARKER, SCOPE, SPAN_CLOSE, SPA
                   SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, WITH_PARENT, Names, fields_json, read_fields)
 from rings import NO_LOSS, Event, Gap
 
-
 Record = namedtuple("Record", "event span site thread fields")
-
 
 class Slice:
     def __init__(self, thread, start, end=None):
         self.thread, self.start, self.end, self.missing, self.lost = thread, start, end, False, False
-
 
 class Span:
     def __init__(self, process, key, head):
@@ -24,11 +21,9 @@ class Span:
         self.scope, self.with_parent, self.state, self.losses = False, False, None, False
         self.follows, self.children, self.closer = [], [], None
 
-
 def percentile(ordered, share):
     """The smallest duration that so many of the spans do not exceed."""
     return ordered[max(0, math.ceil(len(ordered) * share / 100) - 1)] if ordered else 0
-
 
 def union(intervals):
     total, reach = 0, None
@@ -38,7 +33,6 @@ def union(intervals):
         elif end > reach:
             total, reach = total + end - reach, end
     return total
-
 
 class Model:
     """`upto` ends the model at a time, `since` begins it there: windows cut events, not spans."""
@@ -234,10 +228,8 @@ class Model:
         kind = {1: "<q", 5: "<d"}.get(event.ext[3] >> 48 & 255, "<Q")
         return {**line, "value": struct.unpack(kind, struct.pack("<Q", event.ext[1]))[0]}
 
-
 def site_json(site):
     return {key: getattr(site, key) if site else None for key in ("name", "target", "level", "file", "line")}
-
 
 def tasks(model):
     """Tasks are the spans that the crate for tokio makes; a poll is an enter, a wake an event `woken`."""

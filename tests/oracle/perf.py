@@ -5,30 +5,29 @@ import re
 import struct
 from decimal import Decimal
 
+from rings import Bytes, Event
 from schema import shortest
 
 RECORD_ERROR, THREAD_STARTED, THREAD_ENDED, CALL_SITE, SPAN_NEW, SPAN_RECORD, SPAN_ENTER, SPAN_EXIT, SPAN_CLOSE, \
     SPAN_FOLLOWS_FROM, EVENT, COUNTER, MARKER = range(1, 14)
 LEVELS = [None, "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
 SCOPE, ENTERS, CLOSES, WITH_PARENT = 32, 64, 128, 256
+CONTEXT = {254: "eventring.traceparent", 255: "eventring.tracestate"}
 NOT_FORMATTED = {1: "formatting is switched off", 2: "nested too deep", 3: "not recorded"}
-
 
 class Site:
     def __init__(self, body):
-        kind, level, _, line, name, target, module, file, names = struct.unpack_from("<BBHIHHHHI", body)
+        _, level, _, line, name, target, module, file, names = struct.unpack_from("<BBHIHHHHI", body)
         at, parts = 20, []
         for size in (name, target, module, file, names):
             parts.append(body[at:at + size].decode("utf-8", "replace"))
             at += size
-        self.kind, self.level, self.line = kind, LEVELS[level] if level < 6 else None, line or None
+        self.level, self.line = LEVELS[level], line or None
         self.name, _, self.format = parts[0].partition("\0")
-        self.target, self.file, self.fields = parts[1], parts[3] or None, parts[4].split("\n")[:-1]
-        seen, self.keys = {}, []
-        for field in self.fields:
-            seen[field] = seen.get(field, 0) + 1
-            self.keys.append(field if seen[field] == 1 else "%s#%d" % (field, seen[field]))
-
+        self.target, self.file, fields = parts[1], parts[3] or None, parts[4].split("\n")[:-1]
+        # The second field of one name is NAME#2.
+        counts = [fields[:place].count(field) for place, field in enumerate(fields)]
+        self.keys = ["%s#%d" % (field, count + 1) if count else field for field, count in zip(fields, counts)]
 
 class Thread:
     def __init__(self, key, body=None):
@@ -40,7 +39,6 @@ class Thread:
     def json(self):
         return {"id": self.id, "tid": self.tid, "name": self.name}
 
-
 class Names:
     """Call sites and threads of a recording: of the tables, and of the events where a table had no room."""
 
@@ -51,15 +49,12 @@ class Names:
                 self.sites[ring.index, key] = Site(body)
             for key, body in ring.threads.items():
                 self.threads[ring.index, key] = Thread(key, body)
-            if ring.content != 3:
-                continue
-            for item in ring.items:
-                code = getattr(item, "code", 0)
-                if code == CALL_SITE and item.payload:
+            for item in ring.items if ring.content == 3 else []:
+                if isinstance(item, Event) and item.payload and item.code == CALL_SITE:
                     self.sites.setdefault((ring.head, item.ext[2] & 0xffffffff), Site(item.payload))
-                elif code == THREAD_STARTED and item.payload:
-                    key = item.ext[2] >> 32
-                    self.threads.setdefault((ring.head, key), Thread(key, item.payload))
+                elif isinstance(item, Event) and item.payload and item.code == THREAD_STARTED:
+                    thread = Thread(item.ext[2] >> 32, item.payload)
+                    self.threads.setdefault((ring.head, thread.id), thread)
 
     def site(self, event):
         return self.sites.get((event.ring.head, event.ext[2] & 0xffffffff))
@@ -68,34 +63,19 @@ class Names:
         key = event.ext[2] >> 32
         return self.threads.get((event.ring.head, key)) or Thread(key)
 
-
-class Reader:
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, size):
-        if self.at + size > len(self.data):
-            raise ValueError("an argument ends too early")
-        self.at += size
-        return self.data[self.at - size:self.at]
-
-    def number(self, size):
-        return int.from_bytes(self.take(size), "little")
-
-    def argument(self):
-        kind = self.number(1)
-        if kind <= 10:
-            return kind, int.from_bytes(self.take(2 ** ((kind - 1) % 5)), "little", signed=kind < 6)
-        if kind in (11, 12):
-            return kind, struct.unpack("<f" if kind == 11 else "<d", self.take(4 if kind == 11 else 8))[0]
-        if kind in (13, 14):
-            return kind, self.number(1) != 0 if kind == 13 else chr(self.number(4))
-        if kind in (15, 16):
-            return kind, self.take(self.number(2)).decode("utf-8", "replace")
-        if kind == 19:
-            return kind, [self.argument() for _ in range(self.number(2))]
-        return kind, self.argument() if kind == 18 else None
-
+def argument(source):
+    kind = source.number(1)
+    if kind <= 10:
+        return kind, int.from_bytes(source.take(2 ** ((kind - 1) % 5)), "little", signed=kind < 6)
+    if kind in (11, 12):
+        return kind, struct.unpack("<f" if kind == 11 else "<d", source.take(4 if kind == 11 else 8))[0]
+    if kind in (13, 14):
+        return kind, source.number(1) != 0 if kind == 13 else chr(source.number(4))
+    if kind in (15, 16):
+        return kind, source.text(2)
+    if kind == 19:
+        return kind, [argument(source) for _ in range(source.number(2))]
+    return kind, argument(source) if kind == 18 else None
 
 def float_text(kind, value, precision=None, debug=False):
     if not math.isfinite(value):
@@ -111,11 +91,9 @@ def float_text(kind, value, precision=None, debug=False):
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
     return plain + ".0" if debug and "." not in plain else plain
 
-
 def escaped(text, quote):
     known = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0", "\\": "\\\\", quote: "\\" + quote}
     return quote + "".join(known.get(c) or (c if c.isprintable() else "\\u{%x}" % ord(c)) for c in text) + quote
-
 
 def show(argument, spec, width, precision):
     """One placeholder of Rust's `format!`."""
@@ -152,25 +130,22 @@ def show(argument, spec, width, precision):
     left = {"<": 0, ">": room, "^": room // 2}[align or default]
     return (fill or " ") * left + text + (fill or " ") * (room - left)
 
-
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}:]*)(?::(?:(.)?([<^>]))?([+-])?(#)?(0(?!\$))?(?:(\d+|[^{}.?$*]*\$))?"
                          r"(?:\.(\d+|\*|[^{}?$]*\$))?([?xXboeE]?))?\}", re.S)
 
-
 def format_text(template, data):
-    source = Reader(data)
+    source = Bytes(data)
 
     def one(match):
         if match.group(0) in ("{{", "}}"):
             return match.group(0)[0]
         _, fill, align, plus, alternate, zero, width, precision, kind = match.groups()
-        width = source.argument()[1] if width and width.endswith("$") else int(width) if width else None
+        width = argument(source)[1] if width and width.endswith("$") else int(width) if width else None
         taken = precision is not None and not precision.isdigit()
-        precision = source.argument()[1] if taken else int(precision) if precision else None
-        return show(source.argument(), (fill, align, plus == "+", alternate, zero, kind or ""), width, precision)
+        precision = argument(source)[1] if taken else int(precision) if precision else None
+        return show(argument(source), (fill, align, plus == "+", alternate, zero, kind or ""), width, precision)
 
     return PLACEHOLDER.sub(one, template)
-
 
 def read_fields(data, site):
     """Fields in their order: key to type and value. The value of type 11 is the number of a reason."""
@@ -180,10 +155,7 @@ def read_fields(data, site):
         # What is not whole has its whole length in the last four bytes.
         value = data[at + 4:at + size] if kind & 128 else data[at + 4:at + 4 + size]
         at, kind = at + 4 + size, kind & 127
-        if site and index < len(site.keys):
-            key = site.keys[index]
-        else:
-            key = {254: "eventring.traceparent", 255: "eventring.tracestate"}.get(index, "#%d" % index)
+        key = site.keys[index] if site and index < len(site.keys) else CONTEXT.get(index, "#%d" % index)
         if 1 <= kind <= 4:
             value = int.from_bytes(value, "little", signed=kind in (1, 3))
         elif kind in (5, 6, 8, 11):
@@ -198,14 +170,12 @@ def read_fields(data, site):
         result[key] = kind, value
     return result
 
-
 def field_json(kind, value):
     if kind in (3, 4):
         return str(value)
     if kind == 5 and not math.isfinite(value):
         return float_text(12, value)
     return NOT_FORMATTED.get(value, value) if kind == 11 else value
-
 
 def fields_json(fields):
     return {key: field_json(kind, value) for key, (kind, value) in fields.items()}

@@ -7,32 +7,15 @@ INTEGERS = {"%s%d" % (sign, bits): (bits // 8, sign == "i") for sign in "ui" for
 EXEC_WORDS = {0: ("block", "seqno"), 1: ("txn", "index"), 2: ("account_index", None), 3: ("span", None)}
 ERROR_TYPES = {1: "OVERFLOW_4GB", 2: "OVERFLOW_EXPIRE", 3: "MISSING_EVENT"}
 
-
-class Misfit(Exception):
-    """The payload has not the length that its schema asks for."""
-
-
-def number_value(value, size):
-    return str(value) if size > 8 else value
-
-
 def shortest(value):
     """A float of 32 bits is the decimal number with which it is shown."""
-    if math.isnan(value) or math.isinf(value):
-        return value
-    for digits in range(1, 10):
-        text = "%.*g" % (digits, value)
-        if struct.pack("<f", float(text)) == struct.pack("<f", value):
-            return float(text)
-    return value
-
+    shorter = (float("%.*g" % (digits, value)) for digits in range(1, 10))
+    return next((one for one in shorter if struct.pack("<f", one) == struct.pack("<f", value)), value)
 
 class Schema:
     def __init__(self, text, content):
-        self.enums, self.structs, self.events, self.words, self.redacted = {}, {}, {}, {}, set()
-        if content == 2:
-            self.words = dict(EXEC_WORDS)
-        current = None
+        self.enums, self.structs, self.events, current = {}, {}, {}, None
+        self.words = dict(EXEC_WORDS) if content == 2 else {}
         for line in text.split("\n"):
             words = line.split(" ")
             if words[0] == "#ext" and (content >= 256 or words[2:] == ["span"]):
@@ -60,25 +43,19 @@ class Schema:
         if kind.endswith("]"):
             inner, count = kind[:-1].rsplit("[", 1)
             return self.size(inner) * int(count)
-        if kind in INTEGERS:
-            return INTEGERS[kind][0]
         if kind in self.enums:
             return self.size(self.enums[kind][0])
-        if kind in self.structs:
-            return self.structs[kind][0]
-        if kind.startswith("bytes"):
-            return int(kind[5:])
-        return {"u256": 32, "f32": 4, "f64": 8, "bool": 1, "utf8": 1}[kind]
+        known = {"u256": 32, "f32": 4, "f64": 8, "bool": 1, "utf8": 1, **{k: v[0] for k, v in self.structs.items()}}
+        return known[kind] if kind in known else INTEGERS[kind][0] if kind in INTEGERS else int(kind[5:])
 
     def value(self, kind, data):
         """One value as Python has it: floats stay floats, whatever JSON makes of them."""
         if kind.endswith("]"):
-            inner, count = kind[:-1].rsplit("[", 1)
-            if inner == "utf8":
-                return data.rstrip(b"\0").decode("utf-8", "replace")
-            return self.array(inner, data)
+            inner = kind.rsplit("[", 1)[0]
+            return data.rstrip(b"\0").decode("utf-8", "replace") if inner == "utf8" else self.array(inner, data)
         if kind in INTEGERS:
-            return number_value(int.from_bytes(data, "little", signed=INTEGERS[kind][1]), len(data))
+            value = int.from_bytes(data, "little", signed=INTEGERS[kind][1])
+            return str(value) if len(data) > 8 else value
         if kind in self.enums:
             number = self.value(self.enums[kind][0], data)
             return self.enums[kind][1].get(number, number)
@@ -86,13 +63,9 @@ class Schema:
             return {name: self.value(inner, data[at:at + size]) for name, inner, at, size in self.structs[kind][1]}
         if kind == "u256":
             return str(int.from_bytes(data, "little"))
-        if kind == "f64":
-            return struct.unpack("<d", data)[0]
-        if kind == "f32":
-            return shortest(struct.unpack("<f", data)[0])
-        if kind == "bool":
-            return data != b"\0"
-        return "0x" + data.hex()
+        if kind in ("f32", "f64"):
+            return shortest(struct.unpack("<f", data)[0]) if kind == "f32" else struct.unpack("<d", data)[0]
+        return data != b"\0" if kind == "bool" else "0x" + data.hex()
 
     def array(self, inner, data):
         size = self.size(inner)
@@ -106,28 +79,19 @@ class Schema:
         if code == 1 and not data:
             return {}
         size = self.structs[fixed][0] if fixed else 0
-        if len(data) < size:
-            raise Misfit()
         result = self.value(fixed, data[:size]) if fixed else {}
-        counts = dict(result)
-        for name, kind, count in trailing:
-            if count == "*":
-                length = (len(data) - size) // self.size(kind) * self.size(kind)
-            else:
-                value = counts
-                for part in count.split("."):
-                    value = value[part]
-                length = int(value) * self.size(kind)
-            if size + length > len(data):
-                raise Misfit()
-            piece = data[size:size + length]
-            size += length
-            if kind == "utf8":
-                result[name] = piece.decode("utf-8", "replace")
-            else:
-                result[name] = "0x" + piece.hex() if kind == "u8" else self.array(kind, piece)
+        for name, kind, path in trailing:
+            count = (len(data) - size) // self.size(kind)
+            if path != "*":
+                count = result
+                for part in path.split("."):
+                    count = count[part]
+            piece = data[size:size + int(count) * self.size(kind)]
+            size += int(count) * self.size(kind)
+            result[name] = (piece.decode("utf-8", "replace") if kind == "utf8" else
+                            "0x" + piece.hex() if kind == "u8" else self.array(kind, piece))
         if size != len(data):
-            raise Misfit()
+            raise ValueError("the payload does not fit")
         if code == 1:
             result["error_type"] = ERROR_TYPES.get(result["error_type"], result["error_type"])
             result["dropped_event_type"] = self.name(result["dropped_event_type"]) or result["dropped_event_type"]
@@ -137,15 +101,10 @@ class Schema:
         """Keys of extension words as CLI.md names them: NAME, or NAME_KIND."""
         result = {}
         for index, (name, kind) in sorted(self.words.items()):
-            key = name + "_" + kind if kind else name
-            if kind == "index":
-                result[key] = ext[index] - 1 if ext[index] else None
-            elif name == "span":
-                result[key] = ext[index] or None
-            else:
-                result[key] = ext[index]
+            value = ext[index] - (kind == "index")
+            result[name + "_" + kind if kind else name] = (
+                None if value < 0 or name == "span" and not value else value)
         return result
-
 
 def plain(value):
     """What JSON has of a payload's value: NaN and infinities are null."""
