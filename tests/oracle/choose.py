@@ -24,12 +24,10 @@ def names_fit(pattern, name, target):
 
 def kinds_of(value):
     """A value as (number, text, truth), each None if it is not one."""
-    if isinstance(value, bool):
-        return None, None, value
-    if isinstance(value, (int, float)):
-        return (Decimal(repr(value)) if not isinstance(value, float) or math.isfinite(value) else value), None, None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return (Decimal(repr(value)) if math.isfinite(value) else value), None, None
     if not isinstance(value, str):
-        return None, None, None
+        return None, None, value if isinstance(value, bool) else None
     number = Decimal(value) if NUMBER.match(value) else float(value) if INFINITE.match(value) else None
     return number, value, {"true": True, "false": False}.get(value)
 
@@ -38,9 +36,7 @@ def value_holds(value, operator, wanted):
     number, text, truth = kinds_of(value)
     if wanted.startswith('"'):
         quoted = wanted[1:-1].replace('\\"', '"')
-        if text is None:
-            return False
-        if operator == "=":
+        if text is None or operator == "=":
             return fits(quoted, text)
         a, b = text.encode(), quoted.encode()
     else:
@@ -48,9 +44,7 @@ def value_holds(value, operator, wanted):
         if wanted.lower().lstrip("+-") == "nan":
             return operator == "=" and isinstance(number, float) and math.isnan(number)
         if other is None:
-            if other_truth is not None and operator == "=":
-                return truth is other_truth
-            return operator == "=" and text is not None and fits(word, text)
+            return operator == "=" and (fits(word, text) if other_truth is None else truth is other_truth)
         if number is None or isinstance(number, float) and math.isnan(number):
             return False
         a, b = number, other

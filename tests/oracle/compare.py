@@ -128,11 +128,9 @@ class Input:
         for line in map(model.record_json, records):
             mine.setdefault((line["time_ns"], line["thread"]["id"]), []).append(line)
         mine.update({("typed_event", event.ring.name, event.seqno): self.typed_json(event) for event in typed})
-        for gap in model.gaps:
-            if gap.cause not in NO_LOSS:
-                mine["loss", gap.ring.name, gap.first] = {
-                    "process": gap.ring.process, "ring": gap.ring.name, "first_seqno": gap.first, "count": gap.count,
-                    "cause": gap.cause}
+        mine.update({("loss", gap.ring.name, gap.first): {
+            "process": gap.ring.process, "ring": gap.ring.name, "first_seqno": gap.first, "count": gap.count,
+            "cause": gap.cause} for gap in model.gaps if gap.cause not in NO_LOSS})
         self.same(where, theirs, mine)
         states = [model.spans[key].state for key in chosen]
         counts = {"spans": len(chosen), "open_spans": states.count("open"), "lost_ends": states.count("end_lost"),
@@ -146,13 +144,12 @@ class Input:
         answer, (chosen, records, typed) = answer[0], selected
         theirs = {(row.pop("target"), row.pop("name"), row.pop("kind")): row for row in answer["spans"]}
         self.same(where, theirs, model.summary(chosen))
-        events = {}
+        sizes = {}
         for event in typed:
             key = self.schemas[event.ring.index].name(event.code), event.ring.content_name, event.code
-            row = events.setdefault(key, {"count": 0, "payload_bytes": 0})
-            row["count"], row["payload_bytes"] = row["count"] + 1, row["payload_bytes"] + event.size
-        self.same(where, {(row["name"], row["content"], row["code"]): {key: row[key] for key in (
-            "count", "payload_bytes")} for row in answer["events"]}, events)
+            sizes.setdefault(key, []).append(event.size)
+        self.same(where, {(row["name"], row["content"], row["code"]): [row["count"], row["payload_bytes"]]
+                          for row in answer["events"]}, {key: [len(many), sum(many)] for key, many in sizes.items()})
         counts = {"log_records": records_of(records)["events"], **counted(model.gaps)}
         if model is self.model:
             counts["filtered"] = sum(gap.count for gap in model.gaps if gap.cause == "filtered")
@@ -219,7 +216,7 @@ class Input:
             perhaps = span.state == "end_lost" and not image
             if not (key in image.spans if image else perhaps or span.state == "open"):
                 continue
-            row, inside, parents, one = model.span_json(span), [], [], span
+            row, parents, one = model.span_json(span), [], span
             inside = [piece.thread for piece in span.slices if piece.end is None]
             if image:
                 # The tables know the thread that entered first, events of the file perhaps others.
@@ -242,12 +239,12 @@ class Input:
 
     def info(self):
         where, (answer,) = self.ask("info", "--json")
-        ring, by_type = self.recording.rings[0], {}
+        ring, sizes = self.recording.rings[0], {}
         items = [item for one in self.recording.rings for item in one.items if isinstance(item, Event)]
         for item in items:
-            row = by_type.setdefault(str(item.code), {"name": self.schemas[0].name(item.code), "count": 0,
-                                                      "payload_bytes": 0})
-            row["count"], row["payload_bytes"] = row["count"] + 1, row["payload_bytes"] + item.size
+            sizes.setdefault(item.code, []).append(item.size)
+        by_type = {str(code): {"name": self.schemas[0].name(code), "count": len(many), "payload_bytes": sum(many)}
+                   for code, many in sizes.items()}
         events = {"count": len(items), "by_type": by_type, "first_ts_ns": min(item.time for item in items),
                   "last_ts_ns": max(item.time for item in items), "lost": counted(self.model.gaps)["lost"],
                   **{kind + "_payloads": sum(item.missing == kind for item in items) for kind in (

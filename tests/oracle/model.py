@@ -3,16 +3,16 @@
 import math
 import struct
 from collections import namedtuple
+from types import SimpleNamespace
 
 from perf import (CLOSES, COUNTER, ENTERS, EVENT, MARKER, SCOPE, SPAN_CLOSE, SPAN_ENTER, SPAN_EXIT,
-                  SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, WITH_PARENT, Names, fields_json, read_fields)
+                  SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, WITH_PARENT, Names, Thread, fields_json, read_fields)
 from rings import NO_LOSS, Event, Gap
 
 Record = namedtuple("Record", "event span site thread fields")
 
-class Slice:
-    def __init__(self, thread, start, end=None):
-        self.thread, self.start, self.end, self.missing, self.lost = thread, start, end, False, False
+def new_slice(thread, start):
+    return SimpleNamespace(thread=thread, start=start, end=None, missing=False, lost=False)
 
 class Span:
     def __init__(self, process, key, head):
@@ -39,8 +39,9 @@ class Model:
 
     def __init__(self, recording, since=0, upto=2**64, only=None, keep=None):
         self.recording, self.names = recording, Names(recording)
-        self.spans, self.records, self.typed, self.gaps, self.last, self.unsure = {}, [], [], [], {}, {}
-        self.first = {}
+        self.spans, self.records, self.typed, self.gaps = {}, [], [], []
+        # Of each process: its last sign of life, and the end of its last loss. Of each span: the first event about it.
+        self.last, self.unsure, self.first = {}, {}, {}
         self.whole = since == 0 and upto == 2**64 and only is None and keep is None
         waiting = {}
         for item in recording.merged():
@@ -61,10 +62,7 @@ class Model:
             if not since <= item.time <= upto or keep and not keep(item):
                 continue
             self.last[process] = max(self.last.get(process, 0), item.time)
-            if item.ring.content == 3:
-                self.take(item)
-            else:
-                self.typed.append(item)
+            (self.take if item.ring.content == 3 else self.typed.append)(item)
         for index, gaps in waiting.items():
             if any(gap.cause not in NO_LOSS and gap.sort <= upto for gap in gaps):
                 self.unsure[recording.rings[index].process] = 2**64
@@ -96,13 +94,13 @@ class Model:
         if code == SPAN_NEW:
             span.begin, span.parent, span.scope = event.time, event.ext[1] or None, bool(flags & SCOPE)
         if code == SPAN_ENTER or code == SPAN_NEW and flags & ENTERS:
-            span.slices.append(Slice(thread, event.time))
+            span.slices.append(new_slice(thread, event.time))
         if code == SPAN_EXIT:
-            mine = [piece for piece in span.slices if piece.thread == thread and piece.end is None]
-            if mine:
-                mine[-1].end = event.time
-            else:
-                span.slices.append(Slice(thread, None, event.time))
+            inside = [piece for piece in span.slices if piece.thread == thread and piece.end is None]
+            if not inside:
+                inside = [new_slice(thread, None)]
+                span.slices += inside
+            inside[-1].end = event.time
             span.scope = span.scope or bool(flags & CLOSES)
         if code == SPAN_CLOSE or code == SPAN_EXIT and flags & CLOSES:
             span.end, span.with_parent, span.closer = event.time, bool(flags & WITH_PARENT), thread
@@ -121,28 +119,21 @@ class Model:
                 if (process, key) in self.spans or process in self.tables and not self.recording.rotated:
                     self.adopt(process, image, key, words)
         for span in self.spans.values():
-            image = self.tables.get(span.process)
-            unsure = self.unsure.get(span.process, 0)
+            image, unsure = self.tables.get(span.process), self.unsure.get(span.process, 0)
             if span.end is not None:
-                span.state = "closed"
-                span.losses = span.begin is None
-                for piece in span.slices:
-                    if piece.end is None:
-                        piece.end, piece.missing = span.end, True
+                span.state, span.losses = "closed", span.begin is None
             elif image and not image.lost and not self.recording.rotated:
                 # (A file that the next one of its row goes on with does not have all closes.)
                 span.state = "open" if span.id in image.spans else "end_lost"
-                span.losses = span.state == "end_lost" or span.begin is None or span.begin < unsure
             else:
-                span.losses = span.begin is None or span.begin < unsure
                 span.state = "end_lost" if span.last < unsure else "open"
-            if span.state == "end_lost":
-                for piece in span.slices:
-                    if piece.end is None:
-                        piece.end, piece.lost = span.last, True
-            parent = self.spans.get((span.process, span.parent)) if span.parent else None
-            if parent:
-                parent.children.append(span)
+            if span.state != "closed":
+                span.losses = span.state == "end_lost" or span.begin is None or span.begin < unsure
+            for piece in span.slices:
+                if piece.end is None and span.state != "open":
+                    piece.end, piece.missing, piece.lost = span.end or span.last, span.end is not None, not span.end
+            if (span.process, span.parent) in self.spans:
+                self.spans[span.process, span.parent].children.append(span)
 
     def adopt(self, process, image, key, words):
         """What the image knows of a span whose creation is not among the events."""
@@ -159,30 +150,25 @@ class Model:
         threads = {}
         for piece in span.slices:
             if piece.start is not None:
-                end = self.last[span.process] if piece.end is None else piece.end
-                threads.setdefault(piece.thread, []).append((piece.start, max(piece.start, end)))
+                end = max(piece.start, piece.end or self.last[span.process])
+                threads.setdefault(piece.thread, []).append((piece.start, end))
         return sum(union(pieces) for pieces in threads.values())
 
     def own_time(self, span):
         """The duration without that of children, where these overlap without their common time counted twice."""
-        inside = [(max(child.begin if child.begin is not None else span.begin, span.begin),
-                   min(child.end if child.end is not None else span.end, span.end)) for child in span.children]
+        inside = [(max(child.begin or 0, span.begin), min(child.end or span.end, span.end)) for child in span.children]
         return span.end - span.begin - union([piece for piece in inside if piece[0] < piece[1]])
 
-    def summary(self, chosen=None):
+    def summary(self, chosen):
         """The list `spans` of `summary`, as a dictionary by target, name and kind."""
         rows = {}
-        for span in self.spans.values():
-            if chosen is not None and (span.process, span.id) not in chosen:
-                continue
+        for span in map(self.spans.get, chosen):
             site = span.site
             key = (site.target if site else None, site.name if site else None, "scope" if span.scope else "span")
             row = rows.setdefault(key, {"durations": [], "total_ns": 0, "self_ns": 0, "busy_ns": 0, "open": 0,
                                         "end_lost": 0, "incomplete": 0, "ended_with_parent": 0})
-            if span.state != "closed":
-                row[span.state] += 1
-            elif span.begin is None:
-                row["incomplete"] += 1
+            if span.state != "closed" or span.begin is None:
+                row["incomplete" if span.state == "closed" else span.state] += 1
             else:
                 row["durations"].append(span.end - span.begin)
                 row["self_ns"] += self.own_time(span)
@@ -195,27 +181,21 @@ class Model:
         return rows
 
     def thread_json(self, span, key):
-        thread = self.names.threads.get((span.head, key))
-        return thread.json() if thread else {"id": key, "tid": None, "name": None}
+        return (self.names.threads.get((span.head, key)) or Thread(key)).json()
 
     def span_json(self, span):
         """A span's line of `jsonl`, without the ids of traces, which are a hash that no page describes."""
-        unsure, slices = span.state == "end_lost" or span.state == "open" and span.losses, []
-        for piece in span.slices:
-            slices.append({"thread": self.thread_json(span, piece.thread), "start_ns": piece.start,
-                           "end_ns": piece.end})
-            slices[-1].update({key: True for key, holds in (("exit_missing", piece.missing), ("end_lost", piece.lost))
-                               if holds})
-        line = {"process": span.process, "id": span.id, "parent": span.parent, **site_json(span.site),
+        unsure = span.state != "closed" and span.losses
+        slices = [{"thread": self.thread_json(span, piece.thread), "start_ns": piece.start, "end_ns": piece.end,
+                   **flags(exit_missing=piece.missing, end_lost=piece.lost)} for piece in span.slices]
+        return {"process": span.process, "id": span.id, "parent": span.parent, **site_json(span.site),
                 "start_ns": span.begin, "end_ns": span.end,
                 "duration_ns": span.end - span.begin if span.begin and span.end else None,
                 "busy_ns": None if unsure else self.busy(span), "open": span.state == "open",
                 "end_lost": span.state == "end_lost", "may_have_losses": span.losses,
                 "last_seen_ns": span.last if span.state == "end_lost" else None, "follows_from": span.follows,
-                "slices": slices, "fields": fields_json(span.fields)}
-        line.update({key: True for key, holds in (("scope", span.scope), ("ended_with_parent", span.with_parent))
-                     if holds})
-        return line
+                "slices": slices, "fields": fields_json(span.fields),
+                **flags(scope=span.scope, ended_with_parent=span.with_parent)}
 
     def record_json(self, record):
         site, event = record.site, record.event
@@ -227,6 +207,9 @@ class Model:
             return {**line, "text": (event.payload or b"").decode("utf-8", "replace")}
         kind = {1: "<q", 5: "<d"}.get(event.ext[3] >> 48 & 255, "<Q")
         return {**line, "value": struct.unpack(kind, struct.pack("<Q", event.ext[1]))[0]}
+
+def flags(**known):
+    return {key: True for key, holds in known.items() if holds}
 
 def site_json(site):
     return {key: getattr(site, key) if site else None for key in ("name", "target", "level", "file", "line")}
@@ -248,19 +231,17 @@ def tasks(model):
         row = {"id": span.id, "polls": len(polls), "wakes": wakes.get(key, 0), "busy_ns": sum(times),
                "longest_poll_ns": max(times, default=0),
                **{name: fields.get(name, "") for name in ("name", "spawned_at", "kind")}}
+        image = model.tables.get(span.process)
+        cell = image.tasks.get(span.id) if image else None
         if span.state == "closed":
             row["state"] = fields.get("outcome", "ended")
-        elif span.process in model.tables and span.id not in model.tables[span.process].spans:
+        elif image and span.id not in image.spans:
             row["state"] = "ended"
-        elif span.state == "end_lost":
-            row["state"] = "unknown"
         else:
-            row["state"] = "alive"
-            cell = span.process in model.tables and model.tables[span.process].tasks.get(span.id)
+            row["state"] = "unknown" if span.state == "end_lost" else "alive"
             if cell:
                 # What the rings have forgotten, the table has counted.
-                row["polls"], row["wakes"] = cell[5] >> 32, cell[4]
-                inside = model.tables[span.process].spans[span.id][3] >> 47 & 1
+                row["polls"], row["wakes"], inside = cell[5] >> 32, cell[4], image.spans[span.id][3] >> 47 & 1
                 row["state"] = "running" if inside else "woken" if cell[1] > cell[6] or not cell[6] else "idle"
         result[key] = row
     return result
