@@ -75,18 +75,15 @@ def numbers(form, data, count):
     if kind == 2:
         first, step = source.varint(), unzigzag(source.varint())
         return [first + i * step & MASK for i in range(count)]
-    if kind == 3:
-        low = source.varint()
-        return [low + number & MASK for number in planes(data[source.at:], width, count)]
-    if kind == 4:
+    if kind in (3, 4):
         result = [source.varint()]
+        if kind == 3:
+            return [result[0] + number & MASK for number in planes(data[source.at:], width, count)]
         for step in planes(data[source.at:], width, count - 1):
             result.append(result[-1] + unzigzag(step) & MASK)
         return result
-    if kind == 5:
-        known = [source.varint() for _ in range(source.varint())]
-        return [known[index] for index in source.take(count)]
-    raise ValueError("a column of form %d" % form)
+    known = [source.varint() for _ in range(source.varint())]
+    return [known[index] for index in source.take(count)]
 
 def read_columns(ring, content):
     """Events and gaps of one block."""
@@ -182,26 +179,6 @@ def read_image(time, head, content):
         image.fields[span] = source.take(source.number(8))
     return image
 
-def read_ring_block(index, content):
-    source, ring = Bytes(content), Ring(index, "")
-    ring.process, _, ring.content, ring.head, _ = (source.number(n) for n in (4, 2, 2, 4, 4))
-    source.take(32 + 24)
-    ring.pid, ring.created, _ = (source.number(8) for _ in range(3))
-    source.take(48)
-    ring.name, ring.content_name, _, ring.schema = (source.text() for _ in range(4))
-    ring.path = ring.name
-    return ring
-
-def read_end(recording, content):
-    source = Bytes(content)
-    recording.rotated = source.number(8) == 4
-    source.take(16)
-    for ring in recording.rings:
-        words = [source.number(8) for _ in range(19)]
-        ring.removed = words[18]
-        if words[12] in (2, 3):
-            ring.ended_after, _ = source.number(8), source.number(8)
-
 def read_capture(path):
     with open(path, "rb") as file:
         data = file.read()
@@ -231,8 +208,16 @@ def read_capture(path):
     return recording
 
 def read_block(recording, kind, index, time, content):
+    source = Bytes(content)
     if kind == 1:
-        recording.rings.append(read_ring_block(len(recording.rings), content))
+        ring = Ring(len(recording.rings), "")
+        ring.process, _, ring.content, ring.head, _ = (source.number(n) for n in (4, 2, 2, 4, 4))
+        source.take(32 + 24)
+        ring.pid, ring.created, _ = (source.number(8) for _ in range(3))
+        source.take(48)
+        ring.name, ring.content_name, _, ring.schema = (source.text() for _ in range(4))
+        ring.path = ring.name
+        recording.rings.append(ring)
     elif kind == 2:
         ring, done = recording.rings[index], 0
         events, gaps = read_columns(ring, content)
@@ -241,7 +226,6 @@ def read_block(recording, kind, index, time, content):
             done = before
         ring.items += events[done:]
     elif kind == 3:
-        source = Bytes(content)
         while source.at < len(content):
             head, what, key, size = (source.number(4) for _ in range(4))
             body, ring = source.take(size), recording.rings[head]
@@ -250,7 +234,13 @@ def read_block(recording, kind, index, time, content):
             else:
                 (ring.sites if what == 1 else ring.threads)[key] = body
     elif kind == 4:
-        read_end(recording, content)
+        recording.rotated = source.number(8) == 4
+        source.take(16)
+        for ring in recording.rings:
+            words = [source.number(8) for _ in range(19)]
+            ring.removed = words[18]
+            if words[12] in (2, 3):
+                ring.ended_after, _ = source.number(8), source.number(8)
     elif kind == 7:
         recording.presents.append(read_image(time, index, content))
 
@@ -258,12 +248,11 @@ def read_captures(paths):
     """The files of a row, or of several captures: rings of one name and creation go on in the next file."""
     whole = read_capture(paths[0])
     for path in paths[1:]:
-        part, known = read_capture(path), {(r.name, r.created): r for r in whole.rings}
-        places = {}
+        part, known, places = read_capture(path), {(r.name, r.created): r for r in whole.rings}, {}
         for ring in part.rings:
-            old = known.get((ring.name, ring.created))
-            places[ring.index] = len(whole.rings) if old is None else old.index
-            if old is None:
+            old = known.get((ring.name, ring.created), ring)
+            places[ring.index] = len(whole.rings) if old is ring else old.index
+            if old is ring:
                 ring.head, ring.index = places[ring.head], len(whole.rings)
                 whole.rings.append(ring)
                 continue

@@ -22,6 +22,7 @@ PROGRAM = os.environ.get("EVENTRING", "eventring")
 # Events of consensus lie in no block, and name their block in the payload: QC, FINALIZED, VERIFIED.
 BLOCK_NUMBER = {7: 32, 8: 32, 9: 0}
 # Ids of traces are a hash that no page describes.
+SITE = ("name", "target", "level", "file", "line")
 HASHES = {"trace_id", "span_id", "parent_span_id", "type"}
 
 class Report:
@@ -99,8 +100,8 @@ class Input:
         return known
 
     def payload(self, event):
-        known = self.schemas[event.ring.index]
-        return None if event.missing else schema.plain(known.decode(event.code, event.payload))
+        decode = self.schemas[event.ring.index].decode
+        return None if event.missing else schema.plain(decode(event.code, event.payload))
 
     def typed_json(self, event):
         known = self.schemas[event.ring.index]
@@ -159,14 +160,11 @@ class Input:
     def perf_payload(self, event):
         names, code = self.model.names, event.code
         site, payload = names.site(event), {"thread": names.thread(event).json(), "span": event.ext[0] or None}
-        if code == perf.SPAN_FOLLOWS_FROM:
-            payload["follows"] = event.ext[1]
-        elif code not in (perf.THREAD_STARTED, perf.THREAD_ENDED):
-            payload.update(name=site and site.name, target=site and site.target, level=site and site.level)
-        if code == perf.SPAN_NEW:
-            payload["parent"] = event.ext[1] or None
-        if code in (perf.EVENT, perf.CALL_SITE):
-            payload.update(file=site and site.file, line=site and site.line)
+        said = {perf.THREAD_STARTED: (), perf.THREAD_ENDED: (), perf.SPAN_FOLLOWS_FROM: (),
+                perf.EVENT: SITE, perf.CALL_SITE: SITE}.get(code, SITE[:3])
+        payload.update((key, getattr(site, key) if site else None) for key in said)
+        if code in (perf.SPAN_NEW, perf.SPAN_FOLLOWS_FROM):
+            payload["parent" if code == perf.SPAN_NEW else "follows"] = event.ext[1] or None
         if code in (perf.SPAN_NEW, perf.SPAN_RECORD, perf.EVENT):
             payload["fields"] = perf.fields_json(perf.read_fields(event.payload or b"", site))
         return payload
@@ -217,7 +215,8 @@ class Input:
             if not (key in image.spans if image else perhaps or span.state == "open"):
                 continue
             row, parents, one = model.span_json(span), [], span
-            inside = [piece.thread for piece in span.slices if piece.end is None]
+            inside = [piece.thread for piece in span.slices if piece.end is None
+                      and piece.start >= model.unsure.get(process, 0)]
             if image:
                 # The tables know the thread that entered first, events of the file perhaps others.
                 word = image.spans[key][3]
@@ -262,19 +261,19 @@ class Input:
     def find(self, condition):
         subjects, tree = choose.Subjects(self.model, self.schemas, alone=True), choose.Condition(condition, True)
         records, mine = {id(record.event): record for record in self.model.records}, []
-        for item in self.recording.merged():
-            if isinstance(item, Gap):
-                continue
+        for item in (item for item in self.recording.merged() if isinstance(item, Event)):
             if id(item) in records:
-                holds = tree.holds(subjects.record(records[id(item)]))
+                subject = subjects.record(records[id(item)])
             elif item.ring.content != 3:
-                holds = tree.holds(subjects.typed(item))
-            else:
+                subject = subjects.typed(item)
+            elif item.code in (perf.SPAN_NEW, perf.SPAN_RECORD):
                 span = Span(item.ring.process, item.ext[0], item.ring.head)
                 span.site, span.closer = self.model.names.site(item), item.ext[2] >> 32
                 span.fields = perf.read_fields(item.payload or b"", span.site)
-                holds = item.code in (perf.SPAN_NEW, perf.SPAN_RECORD) and tree.holds(subjects.span(span))
-            if holds:
+                subject = subjects.span(span)
+            else:
+                continue
+            if tree.holds(subject):
                 mine.append([item.ring.name, item.seqno])
         where, answer = self.ask("find", "--json", condition, code=0 if mine else 19)
         self.report.equal(where, "hits", [[line["ring"], line["seqno"]] for line in answer[:-1]], mine)
@@ -296,15 +295,13 @@ class Input:
         low, high = times[len(times) // 3], times[len(times) * 2 // 3]
         self.select(["--from", str(low), "--to", str(high)], {"since": low, "upto": high})
         self.select(["--from", str(high)], {"since": high})
-        if len(self.recording.rings) > 1:
-            ring = self.recording.rings[-1]
+        for ring in self.recording.rings[1:][-1:]:
             self.select(["--ring", ring.name], {"only": {ring.index}})
         for target, name in names:
-            self.select(["--span", target + "::" + name], spans=[target + "::" + name])
+            self.select(["--span", "%s::%s" % (target, name)], spans=["%s::%s" % (target, name)])
             self.select(["--span", name, "--where", "span=" + names[0][1]], spans=[name], where="span=" + names[0][1])
-        if lengths:
-            middle = "%dns" % lengths[len(lengths) // 2]
-            self.select(["--min-duration", middle], min_duration=middle)
+        for middle in lengths[len(lengths) // 2:][:1]:
+            self.select(["--min-duration", "%dns" % middle], min_duration="%dns" % middle)
         for name in sorted({record.thread.name or "" for record in model.records} - {""})[:1]:
             keep = lambda event: event.ring.content == 3 and model.names.thread(event).name == name
             self.select(["--thread", name], {"keep": keep})
@@ -317,16 +314,13 @@ def conditions(one, limit):
         result += ['span="%s"' % name, 'span="%s::%s" dur>=%dns' % (target, name, percentile(ends, 50)),
                    'span=%s* and not target="x"' % name[:1], 'span="%s" level>=INFO' % name,
                    'target="%s" and (level<=WARN or not span="%s")' % (target, name)]
-    for known in [span.fields for span in spans] + [record.fields for record in one.model.records]:
-        for key, value in choose.keyed(known):
-            values.setdefault(key, []).append(value)
-    for event in one.model.typed[::97]:
-        name = one.schemas[event.ring.index].name(event.code)
-        for key, value in choose.typed_fields(one.schemas[event.ring.index], event):
-            if isinstance(value, (int, str, float)):
-                values.setdefault(key, []).append(value)
-                result += ['event=%s field."%s">=%s' % (name, key, show(value))]
-    result = result[:60]
+    known = [choose.keyed(item.fields) for item in spans + one.model.records]
+    for event in one.model.typed[::len(one.model.typed) // 10 + 1]:
+        known.append(list(choose.typed_fields(one.schemas[event.ring.index], event)))
+        result += ['event=%s field."%s">=%s' % (one.schemas[event.ring.index].name(event.code), key, show(value))
+                   for key, value in known[-1] if isinstance(value, (int, str, float))]
+    for key, value in (pair for pairs in known for pair in pairs if isinstance(pair[1], (int, str, float))):
+        values.setdefault(key, []).append(value)
     for key, many in sorted(values.items()):
         value = show(many[len(many) // 2])
         result += ['field."%s"%s%s' % (key, operator, value) for operator in ("=", "!=", ">=")]

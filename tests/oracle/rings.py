@@ -121,7 +121,7 @@ def is_hole(data, header, seqno):
 def append_gap(ring, first, count, cause):
     """Seqnos one after the other that are missing for one cause are one gap."""
     last = ring.items[-1] if ring.items else None
-    if isinstance(last, Gap) and last.cause == cause and last.first + last.count == first:
+    if isinstance(last, Gap) and last.cause == cause:
         last.count += count
     elif count:
         ring.items.append(Gap(ring, first, count, cause))
@@ -143,27 +143,24 @@ def fill_ring(ring, data):
         if found != seqno:
             append_gap(ring, seqno, 1, "given_up" if is_hole(data, header, seqno) else "never_committed")
             continue
-        payload, missing = b"", None
-        if length == 0:
-            pass
-        elif offset < header["window"]:
+        begin, missing, payload = offset % size, None, None
+        if length and offset < header["window"]:
             missing = "expired"
-        elif length > size or offset + length > max(header["next"], offset):
+        elif length and offset + length > header["next"]:
             missing = "malformed"
         else:
-            begin = offset % size
             payload = bytes(data[buffer + begin:buffer + min(size, begin + length)])
             payload += bytes(data[buffer:buffer + length - len(payload)])
-        ring.items.append(Event(ring, seqno, code, time, length, tuple(ext), None if missing else payload, missing))
-    context = data[buffer + size:buffer + size + header["context"]] if header["context"] else b""
+        ring.items.append(Event(ring, seqno, code, time, length, tuple(ext), payload, missing))
+    context = data[buffer + size:buffer + size + header["context"]]
     if context[:8] == b"EVRTABL1":
         for at, table in ((0x40, ring.sites), (0x80, ring.threads)):
             begin, room, used = words_of(context, at, 3)
-            position, end = begin, begin + min(room, used)
-            while position + 8 <= end:
-                length, key = struct.unpack_from("<II", context, position)
-                table[key] = bytes(context[position + 8:position + 8 + length])
-                position += 8 + (length + 7) // 8 * 8
+            source = Bytes(context[begin:begin + min(room, used)])
+            while source.at + 8 <= len(source.data):
+                length, key = source.number(4), source.number(4)
+                table[key] = source.take(length)
+                source.take(-length % 8)
     if context[:8] == b"EVRBLOK1":
         for tag, at in zip(words_of(context, 0x1000, 4096), range(0x9000, 2**24, 576)):
             if tag:
@@ -199,15 +196,13 @@ def read_rings(paths):
     recording, groups = Recording(), {}
     for path in paths:
         data, snapshot = ring_bytes(path)
-        header = read_header(data)
-        head = len(recording.rings)
-        count = header.get("shards", 1) if header.get("limit") and not snapshot else 1
-        for shard in range(count):
+        header, head = read_header(data), len(recording.rings)
+        for shard in range(header["shards"] if header.get("limit") and not snapshot else 1):
             name = path if shard == 0 else "%s.%d" % (path, shard)
             ring = Ring(len(recording.rings), os.path.basename(name))
             ring.path, ring.head = name, head
             recording.rings.append(ring)
-            fill_ring(ring, data if shard == 0 else ring_bytes(name)[0])
+            fill_ring(ring, ring_bytes(name)[0])
             ring.process = groups.setdefault(ring.pid, len(groups))
             ring.ended_after = max((item.time for item in ring.items if isinstance(item, Event)), default=0)
         if os.path.exists(path + ".now"):
