@@ -18,8 +18,7 @@ def u64(data, at):
     return int.from_bytes(data[at:at + 8], "little")
 
 def fold(a, b):
-    product = a * b
-    return (product ^ product >> 64) & MASK
+    return (a * b ^ a * b >> 64) & MASK
 
 def avalanche(h):
     h = ((h ^ h >> 37) & MASK) * 0x165667919E3779F9 & MASK
@@ -32,9 +31,8 @@ def xxh3(data):
     """XXH3 of 64 bits with seed 0, of more than 16 bytes: a block's header alone has 120."""
     n = len(data)
     if n <= 128:
-        pairs = range((n - 1) // 32, -1, -1)
         return avalanche(n * P1 + sum(mix16(data, 16 * i, 32 * i) + mix16(data, n - 16 * i - 16, 32 * i + 16)
-                                      for i in pairs) & MASK)
+                                      for i in range((n - 1) // 32 + 1)) & MASK)
     if n <= 240:
         h = avalanche(n * P1 + sum(mix16(data, 16 * i, 16 * i) for i in range(8)) & MASK)
         h += sum(mix16(data, 16 * i, 16 * i - 125) for i in range(8, n // 16)) + mix16(data, n - 16, 119)
@@ -51,9 +49,8 @@ def xxh3(data):
         if number % 16 == 15 and number + 1 < len(stripes):
             lanes = [(lane ^ (lane & MASK) >> 47 ^ u64(SECRET, 128 + 8 * i)) * Q1 & MASK
                      for i, lane in enumerate(lanes)]
-    pairs = (fold((lanes[i] & MASK) ^ u64(SECRET, 11 + 8 * i), (lanes[i + 1] & MASK) ^ u64(SECRET, 19 + 8 * i))
-             for i in range(0, 8, 2))
-    return avalanche(n * P1 + sum(pairs) & MASK)
+    keyed = [(lane & MASK) ^ u64(SECRET, 11 + 8 * i) for i, lane in enumerate(lanes)]
+    return avalanche(n * P1 + sum(map(fold, keyed[::2], keyed[1::2])) & MASK)
 
 def unzigzag(value):
     return value >> 1 ^ -(value & 1)
@@ -62,8 +59,8 @@ def unpack(frame, size):
     return zstandard.ZstdDecompressor().decompress(frame, max_output_size=max(size, 1))
 
 def planes(data, width, count):
-    parts = [data[i * count:(i + 1) * count] for i in range(width)]
-    return [int.from_bytes(bytes(number), "little") for number in zip(*parts)] if width else [0] * count
+    parts = [data[i * count:(i + 1) * count] for i in range(width)] or [bytes(count)]
+    return [int.from_bytes(bytes(number), "little") for number in zip(*parts)]
 
 def numbers(form, data, count):
     """A column of numbers (FORMAT.md, "Columns")."""
@@ -91,18 +88,15 @@ def read_columns(ring, content):
     bits, previous, count, gap_count, group_count = (head.varint() for _ in range(5))
     groups = [(head.varint(), head.varint(), [head.varint() for _ in range(head.varint())])
               for _ in range(group_count)]
-    listed = []
+    listed, columns = [], {}
     for _ in range(head.varint()):
-        column, group, form, parts = head.varint(), head.varint(), head.varint(), []
+        listed.append((head.varint(), head.varint(), head.varint(), []))
         for _ in range(head.varint()):
             size = head.varint()
-            parts.append((size >> 1, head.varint() if size & 1 else None))
-        listed.append((column, group, form, parts))
-    columns = {}
+            listed[-1][3].append((size >> 1, head.varint() if size & 1 else None))
     for code, group, form, parts in listed:
         columns[code, group] = form, b"".join(
             head.take(size) if frame is None else unpack(head.take(frame), size) for size, frame in parts)
-
     def column(code, group, count):
         return numbers(*columns[code, group], count) if (code, group) in columns else [0] * count
 

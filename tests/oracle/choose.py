@@ -59,11 +59,9 @@ def flat(prefix, value):
 
 class Condition:
     """A condition of `--where` and of `find`; in the latter, names that are no words of the language are fields."""
-
     def __init__(self, text, bare_fields=False):
         self.tokens, self.bare = TOKEN.findall(text), bare_fields
         self.tree = self.joined("or")
-
     def joined(self, word):
         """Terms side by side must hold together, as with `and`."""
         parts = []
@@ -72,7 +70,6 @@ class Condition:
                 self.tokens.pop(0)
             parts.append(self.joined("and") if word == "or" else self.one())
         return word, parts
-
     def one(self):
         token = self.tokens.pop(0)
         if token == "not":
@@ -85,7 +82,6 @@ class Condition:
         if self.bare and name not in WORDS and not name.startswith("field."):
             name = "field." + name
         return name.replace('"', ""), operator, value
-
     def holds(self, subject, tree=None):
         word, *rest = tree or self.tree
         if len(rest) == 2:
@@ -117,27 +113,22 @@ def term_holds(subject, name, operator, value):
 
 class Subjects:
     """What conditions ask of the spans, records and typed events of a model. `alone`: by what an event says itself."""
-
     def __init__(self, model, schemas, alone=False):
         self.model, self.schemas, self.alone = model, schemas, alone
-
     def around(self, process, key):
         seen = set()
         while key and (process, key) in self.model.spans and key not in seen:
             seen.add(key)
             yield self.model.spans[process, key]
             key = self.model.spans[process, key].parent
-
     def sites(self, process, key):
         return None if self.alone else [span.site for span in self.around(process, key)]
-
     def span(self, span):
         # Of a span its own name counts, of an event the names of all spans around it.
         threads = {piece.thread for piece in span.slices if piece.end is None} | {span.closer} - {None}
         return {"span": [span.site], "target": [span.site and span.site.target], "fields": keyed(span.fields),
                 "thread": [self.model.thread_json(span, key)["name"] for key in threads],
                 "dur": lasts(self.model, span) if span.state == "closed" else None}
-
     def record(self, record):
         event, site, process = record.event, record.site, record.event.ring.process
         span = None if self.alone else self.model.spans.get((process, record.span))
@@ -145,7 +136,6 @@ class Subjects:
         return {"span": self.sites(process, record.span), "target": [site and site.target], "fields": fields,
                 "level": site.level if site and event.code == EVENT else None, "thread": [record.thread.name],
                 "event": [site and site.name] if event.code != COUNTER else None}
-
     def typed(self, event):
         schema = self.schemas[event.ring.index]
         name = schema.name(event.code)
@@ -169,8 +159,8 @@ def choose(model, schemas, where=None, spans=(), min_duration=None):
     if where:
         tests.append(Condition(where).holds)
     if spans:
-        tests.append(lambda subject: any(site and name in (site.name, site.target + "::" + site.name)
-                                         for name in spans for site in subject.get("own", [])))
+        tests.append(lambda subject: any(site and {site.name, site.target + "::" + site.name} & set(spans)
+                                         for site in subject.get("own", [])))
     if min_duration:
         tests.append(lambda subject: subject.get("lasts", -1) >= duration(min_duration))
     chosen, records, typed = set(model.spans), list(model.records), list(model.typed)

@@ -27,10 +27,8 @@ HASHES = {"trace_id", "span_id", "parent_span_id", "type"}
 
 class Report:
     """Counts what was compared. Of each answer, `limit` differences are printed."""
-
     def __init__(self, limit=5):
         self.values, self.answers, self.differences, self.limit, self.shown = 0, 0, 0, limit, {}
-
     def equal(self, where, path, theirs, mine):
         """Both values, to the last leaf."""
         if isinstance(theirs, dict) and isinstance(mine, dict):
@@ -55,13 +53,11 @@ def counted(gaps):
             "overwritten_before": sum(gap.count for gap in gaps if gap.cause == "overwritten_before")}
 
 def records_of(records):
-    codes = [one.event.code for one in records]
-    return {"events": codes.count(perf.EVENT), "counters": codes.count(perf.COUNTER),
-            "markers": codes.count(perf.MARKER)}
+    return {name: sum(one.event.code == code for one in records) for name, code in (
+        ("events", perf.EVENT), ("counters", perf.COUNTER), ("markers", perf.MARKER))}
 
 class Input:
     """One input, its recording and the model of all of it."""
-
     def __init__(self, paths, report):
         self.paths, self.report = paths, report
         with open(paths[0], "rb") as file:
@@ -70,13 +66,11 @@ class Input:
         self.schemas = [schema.Schema(ring.schema, ring.content) for ring in self.recording.rings]
         self.model, self.block_numbers = Model(self.recording), {}
         self.pids = {ring.process: ring.pid for ring in self.recording.rings}
-        for ring in self.recording.rings:
-            for tag, start in ring.blocks.items():
-                self.block_numbers[ring.index, tag] = int.from_bytes(start[48:56], "little")
-        for event in self.model.typed:
-            if event.ring.content == 2 and event.code == 2 and event.payload:
-                self.block_numbers[event.ring.index, event.seqno] = int.from_bytes(event.payload[32:40], "little")
-
+        starts = [(ring, tag, start[16:]) for ring in self.recording.rings for tag, start in ring.blocks.items()]
+        starts += [(event.ring, event.seqno, event.payload) for event in self.model.typed
+                   if event.ring.content == 2 and event.code == 2 and event.payload]
+        for ring, tag, payload in starts:
+            self.block_numbers[ring.index, tag] = int.from_bytes(payload[32:40], "little")
     def ask(self, verb, *options, code=0):
         """Runs the program. `code` is the exit code of a whole file: damage decides."""
         where = " ".join([verb] + list(options) + self.paths)
@@ -85,11 +79,6 @@ class Input:
         expected = 7 if self.recording.damaged else 6 if self.recording.truncated else code
         self.report.equal(where, "exit code", done.returncode, expected)
         return where, [json.loads(line) for line in done.stdout.decode().splitlines() if line.strip()]
-
-    def same(self, where, theirs, mine):
-        for key in theirs.keys() | mine.keys():
-            self.report.equal(where, str(key), theirs.get(key, "(none)"), mine.get(key, "(none)"))
-
     def words(self, event):
         """The named words of a typed event, and its block's number."""
         known = self.schemas[event.ring.index].named_words(event.ext)
@@ -98,18 +87,15 @@ class Input:
             known["block_number"] = (self.block_numbers.get((event.ring.index, event.ext[0])) if own is None
                                      else int.from_bytes(event.payload[own:own + 8], "little"))
         return known
-
     def payload(self, event):
         decode = self.schemas[event.ring.index].decode
         return None if event.missing else schema.plain(decode(event.code, event.payload))
-
     def typed_json(self, event):
         known = self.schemas[event.ring.index]
         line = {"process": event.ring.process, "ring": event.ring.name, "seqno": event.seqno, "time_ns": event.time,
                 "name": known.name(event.code), "code": event.code, "payload": self.payload(event), "span": None}
         line.update(self.words(event))
         return line if len(known.words) == 4 else {**line, "content_ext": list(event.ext)}
-
     def export(self, model, selected, options=(), code=0):
         where, answer = self.ask("export", "--format", "jsonl", "-o", "-", *options, code=code)
         theirs, mine, end, (chosen, records, typed) = {}, {}, {}, selected
@@ -121,8 +107,7 @@ class Input:
                 theirs.setdefault((line["time_ns"], line["thread"]["id"]), []).append(line)
             elif kind in ("typed_event", "loss"):
                 theirs[kind, line["ring"], line.get("seqno", line.get("first_seqno"))] = line
-            elif kind == "end":
-                end = line
+            end = line
         if not answer:
             return self.report.equal(where, "empty", True, not any(selected))
         mine = {("span",) + key: model.span_json(model.spans[key]) for key in chosen}
@@ -132,31 +117,29 @@ class Input:
         mine.update({("loss", gap.ring.name, gap.first): {
             "process": gap.ring.process, "ring": gap.ring.name, "first_seqno": gap.first, "count": gap.count,
             "cause": gap.cause} for gap in model.gaps if gap.cause not in NO_LOSS})
-        self.same(where, theirs, mine)
+        self.report.equal(where, "", theirs, mine)
         states = [model.spans[key].state for key in chosen]
         counts = {"spans": len(chosen), "open_spans": states.count("open"), "lost_ends": states.count("end_lost"),
                   "typed_events": len(typed), **records_of(records), **counted(model.gaps)}
         return self.report.equal(where, "end", {key: end.get(key) for key in counts}, counts)
-
     def summary(self, model, selected, options=(), code=0):
         where, answer = self.ask("summary", "--json", *options, code=code)
         if not answer:
             return self.report.equal(where, "empty", True, not any(selected))
         answer, (chosen, records, typed) = answer[0], selected
         theirs = {(row.pop("target"), row.pop("name"), row.pop("kind")): row for row in answer["spans"]}
-        self.same(where, theirs, model.summary(chosen))
+        self.report.equal(where, "", theirs, model.summary(chosen))
         sizes = {}
         for event in typed:
             key = self.schemas[event.ring.index].name(event.code), event.ring.content_name, event.code
             sizes.setdefault(key, []).append(event.size)
-        self.same(where, {(row["name"], row["content"], row["code"]): [row["count"], row["payload_bytes"]]
+        self.report.equal(where, "", {(row["name"], row["content"], row["code"]): [row["count"], row["payload_bytes"]]
                           for row in answer["events"]}, {key: [len(many), sum(many)] for key, many in sizes.items()})
         counts = {"log_records": records_of(records)["events"], **counted(model.gaps)}
         if model is self.model:
             counts["filtered"] = sum(gap.count for gap in model.gaps if gap.cause == "filtered")
             counts["removed"] = sum(ring.removed for ring in self.recording.rings)
         return self.report.equal(where, "counts", {key: answer.get(key) for key in counts}, counts)
-
     def perf_payload(self, event):
         names, code = self.model.names, event.code
         site, payload = names.site(event), {"thread": names.thread(event).json(), "span": event.ext[0] or None}
@@ -168,28 +151,23 @@ class Input:
         if code in (perf.SPAN_NEW, perf.SPAN_RECORD, perf.EVENT):
             payload["fields"] = perf.fields_json(perf.read_fields(event.payload or b"", site))
         return payload
-
     def watch_json(self, item):
+        ring = {"ring": item.ring.path} if len(self.recording.rings) > 1 else {}
         if isinstance(item, Gap):
-            line = {"gap": {"first_seqno": item.first, "count": item.count, "cause": item.cause}}
+            return {"gap": {"first_seqno": item.first, "count": item.count, "cause": item.cause}, **ring}
+        if item.ring.content == 3 and item.code > 1:
+            known = {"payload": self.perf_payload(item)}
         else:
-            line = {"seqno": item.seqno, "type": item.code, "name": self.schemas[item.ring.index].name(item.code),
-                    "ts_ns": item.time, "size": item.size, "ext": list(item.ext)}
-            if item.ring.content == 3 and item.code > 1:
-                line["payload"] = self.perf_payload(item)
-            else:
-                line.update({**self.words(item), "payload": self.payload(item)})
-            if item.missing:
-                line[item.missing] = True
-        return {**line, "ring": item.ring.path} if len(self.recording.rings) > 1 else line
-
+            known = {**self.words(item), "payload": self.payload(item)}
+        return {"seqno": item.seqno, "type": item.code, "name": self.schemas[item.ring.index].name(item.code),
+                "ts_ns": item.time, "size": item.size, "ext": list(item.ext), **known, **ring,
+                **({item.missing: True} if item.missing else {})}
     def watch(self):
         where, answer = self.ask("watch", "--json", "-q")
         mine = [item for item in self.recording.merged() if isinstance(item, Event) or item.cause != "given_up"]
         self.report.equal(where, "lines", len(answer), len(mine))
         for place, (theirs, item) in enumerate(zip(answer, mine)):
             self.report.equal(where, str(place), theirs, self.watch_json(item))
-
     def tasks(self):
         where, (answer,) = self.ask("tasks", "--json")
         theirs = {(task["pid"], task["id"]): task for task in answer["tasks"]}
@@ -205,7 +183,6 @@ class Input:
                   **{state: states.count(state) for state in ("done", "cancelled", "panicked", "ended", "unknown")}}
         self.report.equal(where, "counts", {key: answer["counts"][key] for key in counts}, counts)
         self.report.equal(where, "lost", answer["lost"], counted(self.model.gaps)["lost"])
-
     def open(self):
         where, (answer,) = self.ask("open", "--json", "--perhaps")
         model, mine = self.model, {}
@@ -232,10 +209,10 @@ class Input:
                 "threads": [model.thread_json(span, thread) for thread in inside],
                 "opened_before_window": span.begin is None}
         theirs = {(row["pid"], row["id"]): row for row in answer["spans"]}
-        self.same(where, {key: {name: row[name] for name in mine.get(key, row)} for key, row in theirs.items()}, mine)
+        theirs = {key: {name: row[name] for name in mine.get(key, row)} for key, row in theirs.items()}
+        self.report.equal(where, "", theirs, mine)
         gaps = counted(model.gaps)
         self.report.equal(where, "lost", answer["lost"], gaps["lost"] - gaps["overwritten_before"])
-
     def info(self):
         where, (answer,) = self.ask("info", "--json")
         ring, sizes = self.recording.rings[0], {}
@@ -249,15 +226,13 @@ class Input:
                   **{kind + "_payloads": sum(item.missing == kind for item in items) for kind in (
                       "expired", "malformed")}}
         self.report.equal(where, "events", {key: answer["events"][key] for key in events}, events)
-        names = {"schema_hash": "hash", "descriptor_capacity": "capacity", "payload_buf_size": "payload",
-                 "context_area_size": "context", "last_seqno": "last", "next_payload_byte": "next",
-                 "buffer_window_start": "window"}
-        self.report.equal(where, "header", {key: answer[key] for key in names},
-                          {key: ring.header[name] for key, name in names.items()})
-        counters = answer["extension"]["counters"]
+        names = ("schema_hash", "descriptor_capacity", "payload_buf_size", "context_area_size", "last_seqno",
+                 "next_payload_byte", "buffer_window_start")
+        known = [ring.header[name] for name in ("hash", "capacity", "payload", "context", "last", "next", "window")]
+        self.report.equal(where, "header", [answer[key] for key in names], known)
         names = ("refused_claims", "lapped_claims", "skipped_chunks", "record_errors", "table_overflows")
-        self.report.equal(where, "counters", [counters[name] for name in names], list(ring.header["counters"][:5]))
-
+        counters = [answer["extension"]["counters"][name] for name in names]
+        self.report.equal(where, "counters", counters, list(ring.header["counters"][:5]))
     def find(self, condition):
         subjects, tree = choose.Subjects(self.model, self.schemas, alone=True), choose.Condition(condition, True)
         records, mine = {id(record.event): record for record in self.model.records}, []
@@ -277,7 +252,6 @@ class Input:
                 mine.append([item.ring.name, item.seqno])
         where, answer = self.ask("find", "--json", condition, code=0 if mine else 19)
         self.report.equal(where, "hits", [[line["ring"], line["seqno"]] for line in answer[:-1]], mine)
-
     def select(self, options, window=None, **selection):
         """A selection by the same words for the program and for the oracle."""
         model = Model(self.recording, **window) if window else self.model
@@ -286,7 +260,6 @@ class Input:
         code = 2 if where and not any(choose.choose(model, self.schemas, where=where)) else 0
         self.summary(model, selected, options, code)
         self.export(model, selected, options, code)
-
     def options(self):
         """Each option of selection, with values that say something about this input."""
         model, names = self.model, sorted({(s.site.target, s.site.name) for s in self.model.spans.values() if s.site})

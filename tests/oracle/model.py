@@ -36,7 +36,6 @@ def union(intervals):
 
 class Model:
     """`upto` ends the model at a time, `since` begins it there: windows cut events, not spans."""
-
     def __init__(self, recording, since=0, upto=2**64, only=None, keep=None):
         self.recording, self.names = recording, Names(recording)
         self.spans, self.records, self.typed, self.gaps = {}, [], [], []
@@ -70,7 +69,6 @@ class Model:
             # Somebody may have seen that the program lived after its last event in the file.
             self.last[ring.process] = max(self.last.get(ring.process, 0), ring.ended_after or 0)
         self.finish()
-
     def take(self, event):
         code, thread, flags = event.code, event.ext[2] >> 32, event.ext[3] & 0xffff
         if code in (EVENT, COUNTER, MARKER):
@@ -106,7 +104,6 @@ class Model:
             span.end, span.with_parent, span.closer = event.time, bool(flags & WITH_PARENT), thread
         if code == SPAN_FOLLOWS_FROM:
             span.follows.append(event.ext[1])
-
     def finish(self):
         """What became of each span, by its events and by the last image of the present."""
         self.tables = {}
@@ -134,7 +131,6 @@ class Model:
                     piece.end, piece.missing, piece.lost = span.end or span.last, span.end is not None, not span.end
             if (span.process, span.parent) in self.spans:
                 self.spans[span.process, span.parent].children.append(span)
-
     def adopt(self, process, image, key, words):
         """What the image knows of a span whose creation is not among the events."""
         span = self.spans.setdefault((process, key), Span(process, key, image.head))
@@ -144,7 +140,6 @@ class Model:
             data = b"".join(word.to_bytes(8, "little") for word in words[6:8])[:words[4] >> 56]
             span.fields = {**read_fields(image.fields.get(key, data), span.site), **span.fields}
             span.last = max(span.last, words[2])
-
     def busy(self, span):
         """The time of threads in the span; what several slices of one thread have in common counts once."""
         threads = {}
@@ -153,12 +148,10 @@ class Model:
                 end = max(piece.start, piece.end or self.last[span.process])
                 threads.setdefault(piece.thread, []).append((piece.start, end))
         return sum(union(pieces) for pieces in threads.values())
-
     def own_time(self, span):
         """The duration without that of children, where these overlap without their common time counted twice."""
         inside = [(max(child.begin or 0, span.begin), min(child.end or span.end, span.end)) for child in span.children]
         return span.end - span.begin - union([piece for piece in inside if piece[0] < piece[1]])
-
     def summary(self, chosen):
         """The list `spans` of `summary`, as a dictionary by target, name and kind."""
         rows = {}
@@ -179,10 +172,8 @@ class Model:
             row.update({"p%d_ns" % share: percentile(ordered, share) for share in (50, 90, 99)})
             row.update(count=len(ordered), total_ns=sum(ordered), max_ns=ordered[-1] if ordered else 0)
         return rows
-
     def thread_json(self, span, key):
         return (self.names.threads.get((span.head, key)) or Thread(key)).json()
-
     def span_json(self, span):
         """A span's line of `jsonl`, without the ids of traces, which are a hash that no page describes."""
         unsure = span.state != "closed" and span.losses
@@ -196,7 +187,6 @@ class Model:
                 "last_seen_ns": span.last if span.state == "end_lost" else None, "follows_from": span.follows,
                 "slices": slices, "fields": fields_json(span.fields),
                 **flags(scope=span.scope, ended_with_parent=span.with_parent)}
-
     def record_json(self, record):
         site, event = record.site, record.event
         line = {"process": event.ring.process, "time_ns": event.time, "thread": record.thread.json(),

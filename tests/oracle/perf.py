@@ -18,13 +18,11 @@ NOT_FORMATTED = {1: "formatting is switched off", 2: "nested too deep", 3: "not 
 class Site:
     def __init__(self, body):
         _, level, _, line, name, target, module, file, names = struct.unpack_from("<BBHIHHHHI", body)
-        at, parts = 20, []
-        for size in (name, target, module, file, names):
-            parts.append(body[at:at + size].decode("utf-8", "replace"))
-            at += size
-        self.level, self.line = LEVELS[level], line or None
-        self.name, _, self.format = parts[0].partition("\0")
-        self.target, self.file, fields = parts[1], parts[3] or None, parts[4].split("\n")[:-1]
+        source, self.level, self.line = Bytes(body[20:]), LEVELS[level], line or None
+        text, self.target, _, file, fields = (source.take(size).decode("utf-8", "replace") for size in (
+            name, target, module, file, names))
+        self.name, _, self.format = text.partition("\0")
+        self.file, fields = file or None, fields.split("\n")[:-1]
         # The second field of one name is NAME#2.
         counts = [fields[:place].count(field) for place, field in enumerate(fields)]
         self.keys = ["%s#%d" % (field, count + 1) if count else field for field, count in zip(fields, counts)]
@@ -35,30 +33,24 @@ class Thread:
         if body is not None:
             _, self.tid, size = struct.unpack_from("<QII", body)
             self.name = body[16:16 + size].decode("utf-8", "replace")
-
     def json(self):
         return {"id": self.id, "tid": self.tid, "name": self.name}
 
 class Names:
     """Call sites and threads of a recording: of the tables, and of the events where a table had no room."""
-
     def __init__(self, recording):
         self.sites, self.threads = {}, {}
         for ring in recording.rings:
-            for key, body in ring.sites.items():
-                self.sites[ring.index, key] = Site(body)
-            for key, body in ring.threads.items():
-                self.threads[ring.index, key] = Thread(key, body)
+            self.sites.update({(ring.index, key): Site(body) for key, body in ring.sites.items()})
+            self.threads.update({(ring.index, key): Thread(key, body) for key, body in ring.threads.items()})
             for item in ring.items if ring.content == 3 else []:
                 if isinstance(item, Event) and item.payload and item.code == CALL_SITE:
                     self.sites.setdefault((ring.head, item.ext[2] & 0xffffffff), Site(item.payload))
                 elif isinstance(item, Event) and item.payload and item.code == THREAD_STARTED:
                     thread = Thread(item.ext[2] >> 32, item.payload)
                     self.threads.setdefault((ring.head, thread.id), thread)
-
     def site(self, event):
         return self.sites.get((event.ring.head, event.ext[2] & 0xffffffff))
-
     def thread(self, event):
         key = event.ext[2] >> 32
         return self.threads.get((event.ring.head, key)) or Thread(key)
@@ -106,12 +98,12 @@ def show(argument, spec, width, precision):
         return "[%s]" % ", ".join(parts) if kind == 19 else "Some(%s)" % parts[0]
     if kind == 17:
         text = "None"
-    elif kind in (13, 14, 15):
-        text = str(value).lower() if kind == 13 else value
-        if debug == "?" and kind != 13:
+    elif kind == 13:
+        text = str(value).lower()[:precision]
+    elif kind in (14, 15):
+        text = value if kind == 14 else value[:precision]
+        if debug == "?":
             text = escaped(value, "'" if kind == 14 else '"')
-        elif kind != 14:
-            text = text[:precision]
     else:
         default = ">"
         if kind > 10:
@@ -135,7 +127,6 @@ PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}:]*)(?::(?:(.)?([<^>]))?([+-])?(#)?(
 
 def format_text(template, data):
     source = Bytes(data)
-
     def one(match):
         if match.group(0) in ("{{", "}}"):
             return match.group(0)[0]
@@ -158,16 +149,16 @@ def read_fields(data, site):
         key = site.keys[index] if site and index < len(site.keys) else CONTEXT.get(index, "#%d" % index)
         if 1 <= kind <= 4:
             value = int.from_bytes(value, "little", signed=kind in (1, 3))
-        elif kind in (5, 6, 8, 11):
-            value = {5: lambda: struct.unpack("<d", value)[0], 6: lambda: value != b"\0",
-                     8: lambda: "0x" + value.hex(), 11: lambda: value[0]}[kind]()
+        elif kind == 5:
+            value = struct.unpack("<d", value)[0]
         elif kind in (7, 9, 10):
             value = value.decode("utf-8", "replace")
         elif kind == 12:
             value = format_text(site.format if site else "", value)
-        else:
-            continue
-        result[key] = kind, value
+        elif kind in (6, 8, 11):
+            value = value != b"\0" if kind == 6 else "0x" + value.hex() if kind == 8 else value[0]
+        if kind <= 12:
+            result[key] = kind, value
     return result
 
 def field_json(kind, value):

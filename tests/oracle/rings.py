@@ -16,7 +16,6 @@ MASK = 2**64 - 1
 
 class Event:
     __slots__ = ("ring", "seqno", "code", "time", "size", "ext", "payload", "missing", "sort")
-
     def __init__(self, ring, seqno, code, time, size, ext, payload, missing=None):
         self.ring, self.seqno, self.code, self.time, self.size = ring, seqno, code, time, size
         # `missing` says why there is no payload: expired, malformed or omitted.
@@ -24,13 +23,11 @@ class Event:
 
 class Gap:
     __slots__ = ("ring", "first", "count", "cause", "sort")
-
     def __init__(self, ring, first, count, cause):
         self.ring, self.first, self.count, self.cause, self.sort = ring, first, count, cause, 0
 
 class Ring:
     """One ring. `head` is the index of the ring that is shard 0 of the same recorder (of other rings: its own)."""
-
     def __init__(self, index, name):
         self.index, self.name, self.path, self.head, self.process, self.pid = index, name, name, index, 0, 0
         self.content, self.content_name, self.schema, self.created, self.removed = 0, "", "", 0, 0
@@ -38,11 +35,9 @@ class Ring:
 
 class Present:
     """The tables of the present, or an image of them: cells by span id and thread id. `lost`: spans without a cell."""
-
     def __init__(self, time, head):
         self.time, self.head, self.lost = time, head, 0
         self.spans, self.threads, self.tasks, self.fields = {}, {}, {}, {}
-
     def add(self, kind, words):
         word = words[0]
         if kind == "threads" and word >> 32 & 3:
@@ -52,35 +47,28 @@ class Present:
 
 class Bytes:
     """Takes numbers, texts and blobs from the front of some bytes."""
-
     def __init__(self, data):
         self.data, self.at = data, 0
-
     def take(self, count):
         if self.at + count > len(self.data):
             raise ValueError("a block or a field ends too early")
         self.at += count
         return self.data[self.at - count:self.at]
-
     def number(self, size):
         return int.from_bytes(self.take(size), "little")
-
     def varint(self):
         value = shift = 0
         while shift % 7 == 0:
             byte = self.number(1)
             value, shift = value | (byte & 127) << shift, shift + (7 if byte > 127 else 1)
         return value
-
     def text(self, size=4):
         return self.take(self.number(size)).decode("utf-8", "replace")
 
 class Recording:
     is_capture = truncated = damaged = rotated = False
-
     def __init__(self):
         self.rings, self.presents = [], []
-
     def merged(self):
         """All events and gaps in the order of their sort times, and of their rings where these are equal."""
         for ring in self.rings:
@@ -96,10 +84,8 @@ def read_header(data):
     magic, content = struct.unpack_from("<6sH", data)
     if magic != b"RING01":
         raise ValueError("not a ring")
-    capacity, payload, context = words_of(data, 40, 3)
-    last, next_byte = words_of(data, 64, 2)
-    header = {"content": content, "hash": bytes(data[8:40]).hex(), "capacity": capacity, "payload": payload,
-              "context": context, "last": last, "next": next_byte, "window": words_of(data, 128, 1)[0]}
+    header = {"content": content, "hash": bytes(data[8:40]).hex(), "window": words_of(data, 128, 1)[0]}
+    header.update(zip(("capacity", "payload", "context", "last", "next"), words_of(data, 40, 5)))
     if data[0x100:0x108] == b"EVRINGX1" and data[0x10a] == 1:
         names = {"pid": 0x110, "created": 0x138, "text": 0x158, "text_bytes": 0x160, "limit": 0x170, "shards": 0x178,
                  "group": 0x188, "wide": 0x190}
@@ -109,14 +95,12 @@ def read_header(data):
     return header
 
 def is_hole(data, header, seqno):
-    if header.get("wide"):
-        slot = (seqno - 1) % header["capacity"]
-        row = (slot // 2048) * 0x9E3779B97F4A7C15 & MASK
-        begin = (row ^ row >> 32) * 0x9E3779B97F4A7C15 & MASK
-        at, ways = header["wide"] + (slot + (begin >> 32)) % 2048 * 256, 32
-    else:
-        at, ways = 0x1000 + seqno % 64 * 64, 8
-    return "wide" in header and seqno in words_of(data, at, ways)
+    if not header.get("wide"):
+        return "wide" in header and seqno in words_of(data, 0x1000 + seqno % 64 * 64, 8)
+    slot = (seqno - 1) % header["capacity"]
+    row = (slot // 2048) * 0x9E3779B97F4A7C15 & MASK
+    begin = (row ^ row >> 32) * 0x9E3779B97F4A7C15 & MASK
+    return seqno in words_of(data, header["wide"] + (slot + (begin >> 32)) % 2048 * 256, 32)
 
 def append_gap(ring, first, count, cause):
     """Seqnos one after the other that are missing for one cause are one gap."""

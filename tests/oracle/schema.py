@@ -35,10 +35,8 @@ class Schema:
                 current = self.events[int(words[1])] = (words[2], fixed, [])
             elif words[0] == "trailing":
                 current[2].append((words[1], words[2], words[3]))
-
     def name(self, code):
         return self.events[code][0] if code in self.events else None
-
     def size(self, kind):
         if kind.endswith("]"):
             inner, count = kind[:-1].rsplit("[", 1)
@@ -47,7 +45,6 @@ class Schema:
             return self.size(self.enums[kind][0])
         known = {"u256": 32, "f32": 4, "f64": 8, "bool": 1, "utf8": 1, **{k: v[0] for k, v in self.structs.items()}}
         return known[kind] if kind in known else INTEGERS[kind][0] if kind in INTEGERS else int(kind[5:])
-
     def value(self, kind, data):
         """One value as Python has it: floats stay floats, whatever JSON makes of them."""
         if kind.endswith("]"):
@@ -66,18 +63,14 @@ class Schema:
         if kind in ("f32", "f64"):
             return shortest(struct.unpack("<f", data)[0]) if kind == "f32" else struct.unpack("<d", data)[0]
         return data != b"\0" if kind == "bool" else "0x" + data.hex()
-
     def array(self, inner, data):
         size = self.size(inner)
         return [self.value(inner, data[at:at + size]) for at in range(0, len(data), size)]
-
     def decode(self, code, data):
         """The payload's fields and arrays, or None if the schema does not know the event."""
-        if code not in self.events:
-            return None
+        if code not in self.events or code == 1 and not data:
+            return {} if code in self.events else None
         _, fixed, trailing = self.events[code]
-        if code == 1 and not data:
-            return {}
         size = self.structs[fixed][0] if fixed else 0
         result = self.value(fixed, data[:size]) if fixed else {}
         for name, kind, path in trailing:
@@ -96,7 +89,6 @@ class Schema:
             result["error_type"] = ERROR_TYPES.get(result["error_type"], result["error_type"])
             result["dropped_event_type"] = self.name(result["dropped_event_type"]) or result["dropped_event_type"]
         return result
-
     def named_words(self, ext):
         """Keys of extension words as CLI.md names them: NAME, or NAME_KIND."""
         result = {}
@@ -108,8 +100,8 @@ class Schema:
 
 def plain(value):
     """What JSON has of a payload's value: NaN and infinities are null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
