@@ -64,13 +64,16 @@ class Input:
             load = captures.read_captures if file.read(8) == b"EVRCAPT1" else rings.read_rings
         self.recording = load(paths)
         self.schemas = [schema.Schema(ring.schema, ring.content) for ring in self.recording.rings]
-        self.model, self.block_numbers = Model(self.recording), {}
+        self.model = Model(self.recording)
         self.pids = {ring.process: ring.pid for ring in self.recording.rings}
+        self.know_blocks(self.model)
+    def know_blocks(self, model):
+        """Numbers of blocks by flow tags: of block tables, and of the starts among the events that were read."""
         starts = [(ring, tag, start[16:]) for ring in self.recording.rings for tag, start in ring.blocks.items()]
-        starts += [(event.ring, event.seqno, event.payload) for event in self.model.typed
+        starts += [(event.ring, event.seqno, event.payload) for event in model.typed
                    if event.ring.content == 2 and event.code == 2 and event.payload]
-        for ring, tag, payload in starts:
-            self.block_numbers[ring.index, tag] = int.from_bytes(payload[32:40], "little")
+        self.block_numbers = {(ring.index, tag): int.from_bytes(payload[32:40], "little")
+                              for ring, tag, payload in starts}
     def ask(self, verb, *options, code=0):
         """Runs the program. `code` is the exit code of a whole file: damage decides."""
         where = " ".join([verb] + list(options) + self.paths)
@@ -255,6 +258,7 @@ class Input:
     def select(self, options, window=None, **selection):
         """A selection by the same words for the program and for the oracle."""
         model = Model(self.recording, **window) if window else self.model
+        self.know_blocks(model)
         selected, where = choose.choose(model, self.schemas, **selection), selection.get("where")
         # A `--where` that nothing fulfils is a mistake; that two options have nothing in common is none.
         code = 2 if where and not any(choose.choose(model, self.schemas, where=where)) else 0

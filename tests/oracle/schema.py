@@ -7,6 +7,9 @@ INTEGERS = {"%s%d" % (sign, bits): (bits // 8, sign == "i") for sign in "ui" for
 EXEC_WORDS = {0: ("block", "seqno"), 1: ("txn", "index"), 2: ("account_index", None), 3: ("span", None)}
 ERROR_TYPES = {1: "OVERFLOW_4GB", 2: "OVERFLOW_EXPIRE", 3: "MISSING_EVENT"}
 
+class Big(int):
+    """An integer of a type of more than 64 bits, however small it is."""
+
 def shortest(value):
     """A float of 32 bits is the decimal number with which it is shown."""
     shorter = (float("%.*g" % (digits, value)) for digits in range(1, 10))
@@ -51,15 +54,14 @@ class Schema:
             inner = kind.rsplit("[", 1)[0]
             return data.rstrip(b"\0").decode("utf-8", "replace") if inner == "utf8" else self.array(inner, data)
         if kind in INTEGERS:
-            value = int.from_bytes(data, "little", signed=INTEGERS[kind][1])
-            return str(value) if len(data) > 8 else value
+            return (Big if len(data) > 8 else int)(int.from_bytes(data, "little", signed=INTEGERS[kind][1]))
         if kind in self.enums:
             number = self.value(self.enums[kind][0], data)
             return self.enums[kind][1].get(number, number)
         if kind in self.structs:
             return {name: self.value(inner, data[at:at + size]) for name, inner, at, size in self.structs[kind][1]}
         if kind == "u256":
-            return str(int.from_bytes(data, "little"))
+            return Big(int.from_bytes(data, "little"))
         if kind in ("f32", "f64"):
             return shortest(struct.unpack("<f", data)[0]) if kind == "f32" else struct.unpack("<d", data)[0]
         return data != b"\0" if kind == "bool" else "0x" + data.hex()
@@ -99,7 +101,9 @@ class Schema:
         return result
 
 def plain(value):
-    """What JSON has of a payload's value: NaN and infinities are null."""
+    """What JSON has of a payload's value: NaN and infinities are null, integers of more than 64 bits are text."""
+    if isinstance(value, Big):
+        return str(value)
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list):
