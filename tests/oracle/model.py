@@ -107,10 +107,10 @@ class Model:
     def finish(self):
         """What became of each span, by its events and by the last image of the present."""
         self.tables = {}
-        for image in self.recording.presents:
+        for image in self.recording.presents if self.whole else []:
             process = self.recording.rings[image.head].process
             # An image tells of the end only if no event of the recorder is later.
-            if self.whole and (image.time is None or image.time >= self.last.get(process, 0)):
+            if image.time is None or image.time >= self.last.get(process, 0):
                 self.tables[process] = image
             for key, words in image.spans.items():
                 if (process, key) in self.spans or process in self.tables and not self.recording.rotated:
