@@ -50,6 +50,7 @@ pub fn script(script: &str) -> Option<Command> {
         script if script.starts_with("perfetto") => "import perfetto.protos.perfetto.trace.perfetto_trace_pb2",
         "json_schemas.py" => "import jsonschema",
         "mcp_client.py" => "import mcp",
+        "oracle" => "import zstandard",
         _ => "import json",
     };
     let is_there = Command::new(&python).args(["-c", needed]).output();
@@ -59,7 +60,11 @@ pub fn script(script: &str) -> Option<Command> {
         ));
         return None;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/consumers").join(script);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = match script {
+        "oracle" => root.join("../../tests/oracle/compare.py"),
+        script => root.join("tests/it/consumers").join(script),
+    };
     let mut command = Command::new(&python);
     command.arg(script);
     Some(command)

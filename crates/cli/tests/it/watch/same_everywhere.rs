@@ -2,54 +2,12 @@
 //! by itself.
 
 use crate::program::{argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType, record};
+use crate::random_program;
 use eventring_stress::random::Random;
 use std::collections::BTreeSet;
-use tracing::{Dispatch, debug, info, info_span, warn};
 
 /// The number of random selections, or what EVENTRING_SELECTIONS says.
 const SELECTIONS: u64 = 40;
-
-#[derive(EventPayload, Clone, Copy)]
-struct Order {
-    price: u64,
-}
-
-#[derive(EventType, Clone, Copy)]
-#[event(content_type = 300, name = "SHOP", ext(0 = order: seqno))]
-#[repr(u16)]
-enum Shop {
-    #[event(payload = Order)]
-    OrderPlaced = 2,
-    #[event(payload = Order)]
-    OrderShipped = 3,
-}
-
-/// Records nested spans with what is in them.
-fn record_spans(seeded: &mut Random, orders: &Recorder, depth: u64) {
-    for _ in 0..=seeded.below(3) {
-        let number = seeded.below(5);
-        let span = match seeded.below(3) {
-            0 => info_span!(target: "shop::web", "request", number),
-            1 => info_span!(target: "shop::db", "query", number, user = "ada"),
-            _ => info_span!(target: "shop::db", "fetch"),
-        };
-        span.in_scope(|| {
-            match seeded.below(5) {
-                0 => info!(target: "shop::web", number = seeded.below(5), "asked"),
-                1 => warn!(target: "shop::db", "slow"),
-                2 => debug!(target: "shop::db", user = "bob", "quick"),
-                3 => _ = record!(orders => Shop::OrderPlaced, &Order { price: seeded.below(9) }; ext[0] = seeded.below(5)),
-                _ => _ = record!(orders => Shop::OrderShipped, &Order { price: seeded.below(9) }),
-            }
-            if depth < 3 {
-                record_spans(seeded, orders, depth + 1);
-            }
-        });
-    }
-}
 
 fn term(seeded: &mut Random) -> &'static str {
     const TERMS: [&str; 18] = [
@@ -137,24 +95,7 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
     let mut seeded = Random(7);
     let dir = directory();
     let [shop, orders, all, taken] = ["shop", "orders", "all.evc", "taken.evc"].map(|name| place(&dir, name));
-    let perf = PerfRecorder::builder().config(argument(&shop)).shifts(15, 21).shards(4).prefault(false).keep(true);
-    let dispatch = Dispatch::new(RecorderSubscriber::new(perf.build().unwrap()));
-    let recorder = Recorder::builder(ContentDescription::of::<Shop>()).config(argument(&orders)).keep(true);
-    let recorder = recorder.build().unwrap();
-    // One thread after the other: an event of a span on another thread has the same time otherwise.
-    for thread in 0..3 {
-        let (seed, recorder, dispatch) = (Random(thread + 1), &recorder, &dispatch);
-        std::thread::scope(|scope| {
-            let work = move || {
-                let mut seed = seed;
-                tracing::dispatcher::with_default(dispatch, || {
-                    (0..4).for_each(|_| record_spans(&mut seed, recorder, 0))
-                });
-            };
-            std::thread::Builder::new().name(format!("w{thread}")).spawn_scoped(scope, work).unwrap();
-        });
-    }
-    drop((dispatch, recorder));
+    random_program::record(&shop, &orders, 4, 7);
     let [shop, orders, all, taken] = [&shop, &orders, &all, &taken].map(|path| argument(path));
     assert_eq!(run(&["capture", shop, orders, "-o", all]).code, Some(0));
     let (mut compared, mut events) = (0, 0);

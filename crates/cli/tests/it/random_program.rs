@@ -1,0 +1,69 @@
+//! Programs that record random trees of spans, with what is in them, on several threads.
+
+use crate::program::argument;
+use eventring::recorder::{ContentDescription, Recorder};
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use eventring::{EventPayload, EventType, record};
+use eventring_stress::random::Random;
+use std::path::Path;
+use tracing::{Dispatch, debug, info, info_span, warn};
+
+#[derive(EventPayload, Clone, Copy)]
+struct Order {
+    price: u64,
+}
+
+#[derive(EventType, Clone, Copy)]
+#[event(content_type = 300, name = "SHOP", ext(0 = order: seqno))]
+#[repr(u16)]
+enum Shop {
+    #[event(payload = Order)]
+    OrderPlaced = 2,
+    #[event(payload = Order)]
+    OrderShipped = 3,
+}
+
+/// Records nested spans with what is in them.
+fn record_spans(seeded: &mut Random, orders: &Recorder, depth: u64) {
+    for _ in 0..=seeded.below(3) {
+        let number = seeded.below(5);
+        let span = match seeded.below(3) {
+            0 => info_span!(target: "shop::web", "request", number),
+            1 => info_span!(target: "shop::db", "query", number, user = "ada"),
+            _ => info_span!(target: "shop::db", "fetch"),
+        };
+        span.in_scope(|| {
+            match seeded.below(5) {
+                0 => info!(target: "shop::web", number = seeded.below(5), "asked"),
+                1 => warn!(target: "shop::db", "slow"),
+                2 => debug!(target: "shop::db", user = "bob", "quick"),
+                3 => _ = record!(orders => Shop::OrderPlaced, &Order { price: seeded.below(9) }; ext[0] = seeded.below(5)),
+                _ => _ = record!(orders => Shop::OrderShipped, &Order { price: seeded.below(9) }),
+            }
+            if depth < 3 {
+                record_spans(seeded, orders, depth + 1);
+            }
+        });
+    }
+}
+
+/// Records so many trees on each thread into rings of these names: one of spans, and one of typed events. The program has
+/// ended when this returns.
+pub fn record(spans: &Path, orders: &Path, trees: u64, seed: u64) {
+    let perf = PerfRecorder::builder().config(argument(spans)).shifts(15, 21).shards(4).prefault(false);
+    let dispatch = Dispatch::new(RecorderSubscriber::new(perf.keep(true).build().unwrap()));
+    let recorder = Recorder::builder(ContentDescription::of::<Shop>()).config(argument(orders)).keep(true);
+    let recorder = recorder.build().unwrap();
+    // One thread after the other: an event of a span on another thread has the same time otherwise.
+    for thread in 0..3 {
+        let (mut seeded, recorder, dispatch) = (Random(seed * 7 + thread + 1), &recorder, &dispatch);
+        std::thread::scope(|scope| {
+            let work = move || {
+                tracing::dispatcher::with_default(dispatch, || {
+                    (0..trees).for_each(|_| record_spans(&mut seeded, recorder, 0));
+                });
+            };
+            std::thread::Builder::new().name(format!("w{thread}")).spawn_scoped(scope, work).unwrap();
+        });
+    }
+}
