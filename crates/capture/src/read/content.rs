@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// each byte of the capture's files. The events of a span take many times as much.
 const SPANS_FREE: u64 = 1 << 20;
 
+/// The largest number of characters of a condition that a message has.
+const CONDITION_CHARS: usize = 100;
+
 impl CaptureFile {
     /// Selects a part of the capture. From now on, [`Self::events`] returns this part, and so exports and summaries
     /// show it. The part replaces the one that was selected before.
@@ -81,7 +84,10 @@ impl CaptureFile {
                 0 => String::new(),
                 count => format!("; {count} spans and events could not be tested, because their payload is lost"),
             };
-            let message = format!("{condition}: nothing of the capture is so{untested}");
+            let condition = condition.to_string();
+            let is_long = condition.chars().count() > CONDITION_CHARS;
+            let shown: String = condition.chars().take(CONDITION_CHARS).chain(is_long.then_some('…')).collect();
+            let message = format!("{shown}: nothing of the capture is so{untested}");
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
         found.into_iter().map(|found| found.finish(parts_max)).collect()

@@ -55,14 +55,13 @@ impl SelectedNow {
         for condition in around.iter() {
             truth = truth.min(subject.is_selected_by(condition));
         }
-        let is_new_loss = truth == Truth::Unknown
-            && (subject.has_lost_fields()
-                || subject
-                    .spans()
-                    .find(|span| span.fields.problem.is_some())
-                    .is_some_and(|it| counted.insert((process, it.id))));
-        if truth == Truth::Unknown && !is_new_loss {
-            truth = Truth::No;
+        let has_lost_fields = subject.has_lost_fields();
+        if truth == Truth::Unknown && !(has_lost_fields && subject.is_content()) {
+            let has_lost = subject.spans().find(|span| span.fields.problem.is_some());
+            let is_new = has_lost.is_some_and(|span| counted.insert((process, span.id)));
+            if !is_new && !has_lost_fields {
+                truth = Truth::No;
+            }
         }
         while let Some(span) = replay.take_closed_boxed() {
             counted.remove(&(process, span.id));

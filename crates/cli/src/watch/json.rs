@@ -42,7 +42,8 @@ pub(crate) struct EventLine<'a> {
     ts_ns: u64,
     size: u32,
     ext: [u64; 4],
-    /// The words that the schema names: NAME, or NAME_KIND (an index is the word minus one, null for 0).
+    /// The words that the schema names: NAME, or NAME_KIND (an index is the word minus one, null for 0). Those of
+    /// execution events are in `ext` alone.
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, Option<u64>>")]
     words: Words<'a>,

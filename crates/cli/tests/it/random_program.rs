@@ -53,7 +53,7 @@ pub fn record(spans: &Path, orders: &Path, trees: u64, seed: u64) {
     let perf = PerfRecorder::builder().config(argument(spans)).shifts(15, 21).shards(4).prefault(false);
     let dispatch = Dispatch::new(RecorderSubscriber::new(perf.keep(true).build().unwrap()));
     let recorder = Recorder::builder(ContentDescription::of::<Shop>()).config(argument(orders)).keep(true);
-    let recorder = recorder.build().unwrap();
+    let recorder = recorder.compact(true).shifts(15, 21).prefault(false).build().unwrap();
     // One thread after the other: an event of a span on another thread has the same time otherwise.
     for thread in 0..3 {
         let (mut seeded, recorder, dispatch) = (Random(seed * 7 + thread + 1), &recorder, &dispatch);
