@@ -11,18 +11,18 @@ use std::process::Command;
 /// The published libraries, each with the most public items that it may have.
 const LIBRARIES: [(&str, usize); 14] = [
     ("eventring", 300),
-    ("eventring_capture", 60),
-    ("eventring_export", 20),
+    ("eventring_capture", 80),
+    ("eventring_export", 24),
     ("eventring_live", 40),
-    ("eventring_exec", 56),
+    ("eventring_exec", 62),
     ("eventring_gateway", 5),
     ("eventring_profile", 40),
     ("eventring_parquet", 15),
     ("eventring_otlp", 15),
     ("eventring_forward", 20),
-    ("eventring_report", 20),
-    ("eventring_tasks", 16),
-    ("eventring_ask", 8),
+    ("eventring_report", 24),
+    ("eventring_tasks", 20),
+    ("eventring_ask", 10),
     ("eventring_tokio", 25),
 ];
 
