@@ -92,6 +92,9 @@ pub struct RecordRef<'r> {
     /// Index of its ring in the capture.
     pub(crate) ring: u32,
     pub(crate) content: ContentRef<'r>,
+    /// Of a gap in a selection, the time of the event after it, in nanoseconds since the epoch, if that is in the same
+    /// block: the event may not be selected.
+    pub(crate) gap_until_nanos: Option<u64>,
 }
 
 /// The content of a [`RecordRef`].
@@ -185,7 +188,11 @@ impl CaptureEvents {
     #[inline]
     pub(crate) fn next_ref(&mut self) -> Option<RecordRef<'_>> {
         let (ring, record) = self.next_wanted()?;
-        let open = &self.rings[ring as usize].blocks.front()?.records;
+        let of_ring = &self.rings[ring as usize];
+        let open = &of_ring.blocks.front()?.records;
+        let next = || open.events.descriptors().get(of_ring.next_event).map(|next| next.record_epoch_nanos);
+        let is_gap = self.sieve.is_some() && matches!(record, NextRecord::Gap(_));
+        let gap_until_nanos = if is_gap { next() } else { None };
         let content = match record {
             NextRecord::Gap(index) => ContentRef::Gap(open.gaps[index].gap),
             NextRecord::Event(index) => ContentRef::Event {
@@ -194,7 +201,7 @@ impl CaptureEvents {
                 is_omitted: open.events.is_left_out(index),
             },
         };
-        Some(RecordRef { ring, content })
+        Some(RecordRef { ring, content, gap_until_nanos })
     }
 
     /// Takes the next record that the sieve lets through.
@@ -366,7 +373,7 @@ impl Iterator for CaptureEvents {
     type Item = CapturedRecord;
 
     fn next(&mut self) -> Option<CapturedRecord> {
-        let RecordRef { ring, content } = self.next_ref()?;
+        let RecordRef { ring, content, .. } = self.next_ref()?;
         let content = match content {
             ContentRef::Gap(Gap { first_seqno, count, cause }) => CapturedContent::Gap { first_seqno, count, cause },
             ContentRef::Event { descriptor, payload, is_omitted } => {

@@ -59,6 +59,14 @@ impl CaptureFile {
         CapturedLife::Ended { end: end.seen_at(last_nanos), is_how_known: known.is_some() }
     }
 
+    /// Returns the time of the last event of a process in the selected window, in nanoseconds since the epoch, whether it
+    /// is selected or not; `None` if all events are.
+    pub(crate) fn last_selected_time_of(&self, process: u32) -> Option<u64> {
+        let to_nanos = self.choice.as_ref()?.to_nanos;
+        let its = self.rings.iter().zip(0..).filter(|(ring, _)| ring.process == process);
+        its.map(|(_, ring)| self.last_nanos_of_all(ring).min(to_nanos)).max()
+    }
+
     /// Returns the largest sort time of a ring in all files; 0 if it has no events.
     pub(crate) fn last_nanos_of_all(&self, ring: u32) -> u64 {
         let of_file = |file: &Self| {

@@ -64,6 +64,9 @@ pub struct RecordingEntry<'e> {
     pub process_index: usize,
     /// The event or loss itself.
     pub content: EntryContent<'e>,
+    /// Of a loss in a selection, the time of the event after it, in nanoseconds since the epoch, if it is known: that
+    /// event may not be selected.
+    pub gap_until_nanos: Option<u64>,
 }
 
 /// The content of a [`RecordingEntry`].

@@ -134,7 +134,7 @@ impl CaptureEntries {
 
     /// Returns the next entry.
     pub fn next_entry(&mut self) -> Option<RecordingEntry<'_>> {
-        let RecordRef { ring, content } = self.events.next_ref()?;
+        let RecordRef { ring, content, gap_until_nanos } = self.events.next_ref()?;
         let Self { tables, payload_losses, memory_limit, .. } = self;
         let RingOrigin { process, process_index, shard } = tables.rings.origin(ring);
         let content = match content {
@@ -153,6 +153,6 @@ impl CaptureEntries {
                 }
             }
         };
-        Some(RecordingEntry { tables, ring, process, process_index, content })
+        Some(RecordingEntry { tables, ring, process, process_index, content, gap_until_nanos })
     }
 }

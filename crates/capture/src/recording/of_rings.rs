@@ -90,7 +90,14 @@ impl RingEntries {
                 }
             };
             let (process, process_index) = (origin.process, origin.process_index);
-            return Some(RecordingEntry { tables, ring: ring as u32, process, process_index, content });
+            return Some(RecordingEntry {
+                tables,
+                ring: ring as u32,
+                process,
+                process_index,
+                content,
+                gap_until_nanos: None,
+            });
         }
     }
 

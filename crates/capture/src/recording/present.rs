@@ -58,7 +58,7 @@ impl PresentRecord {
         let record = self.record(&mut tables.catalogs[index]);
         let (process, process_index) = (origin.process, origin.process_index);
         let content = EntryContent::Perf { recorder, record, catalog: &tables.catalogs[index] };
-        Some(RecordingEntry { tables, ring: recorder, process, process_index, content })
+        Some(RecordingEntry { tables, ring: recorder, process, process_index, content, gap_until_nanos: None })
     }
 
     /// Returns the record. It does not count as an event that was read.

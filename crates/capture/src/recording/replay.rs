@@ -139,7 +139,11 @@ impl RecordingReplay {
                 return Ok(());
             }
             EntryContent::Gap(gap) => {
-                replay.gap(entry.tables.rings.losing_shard(entry.ring, gap.cause));
+                let losing = entry.tables.rings.losing_shard(entry.ring, gap.cause);
+                replay.gap(losing);
+                if let Some((ring, nanos)) = losing.zip(entry.gap_until_nanos) {
+                    replay.end_loss(ring, nanos);
+                }
                 self.counts.lost = self.counts.lost.saturating_add(gap.count);
                 if gap.cause == GapCause::OverwrittenBefore {
                     self.counts.overwritten_before = self.counts.overwritten_before.saturating_add(gap.count);
@@ -387,7 +391,12 @@ pub fn replay_capture(
     replay.drive(&mut entries, to)?;
     replay.end_looks(to);
     let last_nanos = replay.counts.last_nanos;
-    let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
+    let until = |process: &u32| {
+        let capture = recording.capture;
+        // The last sign of life may be an event that is not selected.
+        let last_nanos = || capture.last_selected_time_of(*process).map_or(last_nanos, |last| last.max(last_nanos));
+        capture.life_of(*process).until_nanos().unwrap_or_else(last_nanos)
+    };
     let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
     let mut counts = replay.finish(&end_nanos, entries.tables(), to).map_err(write_error)?;
     counts.problems = [recording.capture.problems(), entries.problems()].concat();

@@ -37,6 +37,17 @@ struct RingLoss {
 }
 
 impl RingLoss {
+    #[inline]
+    fn record(&mut self, epoch_nanos: u64) {
+        self.has_records = true;
+        if self.is_losing {
+            self.is_losing = false;
+            let until = epoch_nanos.max(self.last_record_epoch_nanos);
+            self.lost_until_epoch_nanos = self.lost_until_epoch_nanos.max(until);
+        }
+        self.last_record_epoch_nanos = epoch_nanos;
+    }
+
     fn lost_until(&self, now_epoch_nanos: u64) -> u64 {
         if self.is_losing { now_epoch_nanos } else { self.lost_until_epoch_nanos }
     }
@@ -67,14 +78,13 @@ impl RingLosses {
                 self.links += 1;
             }
         }
-        let ring = &mut self.rings[index].1;
-        ring.has_records = true;
-        if ring.is_losing {
-            ring.is_losing = false;
-            let until = epoch_nanos.max(ring.last_record_epoch_nanos);
-            ring.lost_until_epoch_nanos = ring.lost_until_epoch_nanos.max(until);
-        }
-        ring.last_record_epoch_nanos = epoch_nanos;
+        self.rings[index].1.record(epoch_nanos);
+    }
+
+    /// Notes the time of an event that ends the loss of its ring.
+    pub(super) fn end(&mut self, ring: RingKey, epoch_nanos: u64) {
+        let index = self.index(ring);
+        self.rings[index].1.record(epoch_nanos);
     }
 
     /// Forgets a thread that has ended. Its last ring still knows it, so events that the thread records while it ends

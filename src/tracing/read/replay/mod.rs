@@ -273,6 +273,13 @@ impl SpanReplay {
         }
     }
 
+    /// Notes that a ring had an event at this time, in nanoseconds since the epoch, which ends its loss. The event itself
+    /// may be left out.
+    #[doc(hidden)]
+    pub fn end_loss(&mut self, ring: (u32, u32), epoch_nanos: u64) {
+        self.losses.end(ring, epoch_nanos);
+    }
+
     fn create(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_fields, gaps, parent) = (self.drops_fields, self.gaps, record.related());
         let drops_fields = drops_fields || self.live.is_some();

@@ -4,7 +4,8 @@
 use crate::program::{argument, directory, place, run};
 use crate::random_program;
 use eventring_stress::random::Random;
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of random selections, or what EVENTRING_SELECTIONS says.
 const SELECTIONS: u64 = 40;
@@ -126,4 +127,37 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
     }
     // Some selections can hold for nothing, and are refused.
     assert!(compared * 2 > selections && events > 0, "{compared} of {selections} compared, {events} events");
+}
+
+#[test]
+fn a_selection_changes_nothing_of_what_became_of_a_span_after_losses_and_where_a_file_ends() {
+    let dir = directory();
+    let [shop, orders, all] = ["shop", "orders", "all.evc"].map(|name| place(&dir, name));
+    // So many events that their rings hold only the end of them.
+    random_program::record(&shop, &orders, 600, 3);
+    assert_eq!(run(&["capture", argument(&shop), "-o", argument(&all), "--rotate-size", "128k"]).code, Some(0));
+    let mut became = [0; 3];
+    for number in 1..=4 {
+        let file = place(&dir, &format!("all.{number:04}.evc"));
+        let spans = |options: &[&str]| -> BTreeMap<u64, Value> {
+            let lines = run(&[&["export", argument(&file), "--format", "jsonl"], options].concat()).json_lines();
+            let queries = lines.into_iter().filter(|line| line["type"] == "span" && line["name"] == "query");
+            // The trace is that of the root, which is not selected.
+            let without_trace = |mut line: Value| {
+                (line["id"].as_u64().unwrap(), {
+                    line["trace_id"].take();
+                    line
+                })
+            };
+            queries.map(without_trace).collect()
+        };
+        let (of_all, selected) = (spans(&[]), spans(&["--where", "span=query"]));
+        let differs = of_all.iter().find(|(id, span)| selected.get(id) != Some(span));
+        assert!(differs.is_none(), "file {number}: {differs:?}, {:?}", differs.and_then(|(id, _)| selected.get(id)));
+        assert_eq!(selected.len(), of_all.len());
+        for (count, what) in became.iter_mut().zip(["open", "end_lost", "may_have_losses"]) {
+            *count += of_all.values().filter(|span| span[what] == true).count();
+        }
+    }
+    assert!(became[0] > 0 && became[2] > 0, "{became:?}");
 }

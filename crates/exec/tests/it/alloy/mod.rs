@@ -23,15 +23,15 @@ fn computed_hash(envelope: &TxEnvelope) -> [u8; 32] {
 
 /// Asserts that the gateway tells the same of a block.
 fn assert_same_header(block: &Block, header: &alloy_rpc_types_eth::Header) {
-    assert_eq!(to_value(header).unwrap(), render::header(block, None));
+    assert_eq!(to_value(header).unwrap(), to_value(render::Header::new(block, None)).unwrap());
 }
 
 /// Asserts that the gateway tells the same of a log.
 fn assert_same_log(block: &Block, txn: &Txn, log: &Log) {
     let of_alloy = alloy::log(block, txn, log).unwrap();
-    assert_eq!(to_value(&of_alloy).unwrap(), render::log(block, txn, log, None, false));
+    assert_eq!(to_value(&of_alloy).unwrap(), to_value(render::Log::new(block, txn, log, None, false)).unwrap());
     let removed = alloy_rpc_types_eth::Log { removed: true, ..of_alloy };
-    assert_eq!(to_value(&removed).unwrap(), render::log(block, txn, log, None, true));
+    assert_eq!(to_value(&removed).unwrap(), to_value(render::Log::new(block, txn, log, None, true)).unwrap());
 }
 
 /// Returns a value that was written as JSON and read.
