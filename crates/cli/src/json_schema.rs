@@ -19,7 +19,6 @@ type Make = fn() -> Schema;
 
 /// The verbs with `--json`, and their schemas.
 const SCHEMAS: &[(&str, Make)] = &[
-    ("archive", of::<super::archive::Written>),
     ("ask", of::<eventring_ask::LookAnswer<'static>>),
     ("blocks", of::<Either<eventring_exec::json::BlockJson<'static>, Cut>>),
     ("budget", of_part::<super::budget::CheckedBudgets<'static>>),
@@ -43,6 +42,7 @@ const SCHEMAS: &[(&str, Make)] = &[
 /// Those that are about rings of running programs.
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 const OF_RINGS: &[(&str, Make)] = &[
+    ("archive", of::<super::archive::Written>),
     ("capture", of::<Either<super::capture::CaptureAnswer<'static>, super::capture::Watched<'static>>>),
     ("check", of::<super::check::Checked<'static>>),
     ("clean", of::<super::clean::Cleaned>),
