@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixtures::{CaptureFixture, SHARD_1};
 use crate::format::header::BlockKind;
+use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayState, SpanParts, replay_capture};
 use crate::select::found::FoundParts;
 use crate::tests::{bytes_of, file_of};
 use eventring::reader::GapCause;
@@ -490,4 +491,44 @@ fn a_file_with_more_spans_than_it_can_have_is_damaged() {
     (0..10).for_each(|_| found.add_span(0, 1, 1000, 2000));
     assert!(found.clone().finish(10).is_ok());
     assert_eq!(found.finish(9).unwrap_err().kind(), CaptureErrorKind::Damaged);
+}
+
+/// Notes what became of spans.
+#[derive(Default)]
+struct Became(Vec<(u64, bool)>);
+
+impl ReplayConsumer for Became {
+    fn parts(&self) -> SpanParts {
+        SpanParts { remaining: true, ..SpanParts::default() }
+    }
+
+    fn span(&mut self, _: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> std::io::Result<()> {
+        self.0.push((over.span.id.get(), over.span.is_end_lost));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_loss_ends_with_the_next_event_of_its_ring_whether_it_is_selected_or_not() {
+    let mut made = CaptureFixture::sharded();
+    tables(&mut made);
+    begin(&mut made, 1000, 1, (1, 0), QUERY);
+    made.gap(SHARD_1, 7, GapCause::Overwritten);
+    made.in_shard(SHARD_1);
+    begin(&mut made, 1100, 2, (2, 0), FETCH);
+    made.in_shard(0);
+    begin(&mut made, 1200, 1, (3, 0), QUERY);
+    made.in_shard(SHARD_1);
+    begin(&mut made, 5000, 2, (4, 0), QUERY);
+    let mut capture = made.open();
+    let mut became = |selection: &Selection| {
+        capture.select(selection).unwrap();
+        let mut became = Became::default();
+        replay_capture(&CaptureRecording::new(&capture).unwrap(), &mut became).unwrap();
+        became.0.retain(|(span, _)| *span != 2);
+        became.0
+    };
+    let of_all = became(&Selection::new());
+    assert_eq!(of_all, [(1, true), (3, false), (4, false)]);
+    assert_eq!(became(&Selection::new().span("query")), of_all);
 }
