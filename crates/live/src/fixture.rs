@@ -103,14 +103,7 @@ impl StreamFixture {
         };
         let record = RawRecord::new(&mut self.tables.catalogs[0], 0, &descriptor, payload);
         let content = EntryContent::Perf { recorder: 0, record, catalog: &self.tables.catalogs[0] };
-        let entry = RecordingEntry {
-            tables: &self.tables,
-            ring: 0,
-            process: 0,
-            process_index: 0,
-            content,
-            gap_until_nanos: None,
-        };
+        let entry = entry_of(&self.tables, content);
         self.replay.step(&entry, &mut LiveConsumer { core: &mut self.core, see, also }).unwrap();
         if let Some(thread) = self.replay.ended_thread(&entry) {
             self.tables.catalogs[0].forget_thread(thread.thread_id);
@@ -161,14 +154,7 @@ impl StreamFixture {
     fn gap(&mut self, cause: GapCause) {
         self.seqno += 1;
         let content = EntryContent::Gap(Gap { first_seqno: self.seqno, count: 1, cause });
-        let entry = RecordingEntry {
-            tables: &self.tables,
-            ring: 0,
-            process: 0,
-            process_index: 0,
-            content,
-            gap_until_nanos: None,
-        };
+        let entry = entry_of(&self.tables, content);
         let see = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
         self.replay.step(&entry, &mut LiveConsumer { core: &mut self.core, see, also: &mut () }).unwrap();
     }
@@ -197,4 +183,9 @@ impl StreamFixture {
         let mut consumer = LiveConsumer { core: &mut self.core, see, also: &mut () };
         self.replay.close_all(&self.tables, &mut consumer).unwrap();
     }
+}
+
+/// Returns an entry of the only ring.
+fn entry_of<'e>(tables: &'e RecordingTables, content: EntryContent<'e>) -> RecordingEntry<'e> {
+    RecordingEntry { tables, ring: 0, process: 0, process_index: 0, content, gap_until_nanos: None }
 }

@@ -33,12 +33,6 @@ impl EventSelection {
         *self == Self::default()
     }
 
-    /// Returns true if the selection depends on the spans in which events were recorded.
-    #[must_use]
-    pub fn asks_for_spans(&self) -> bool {
-        !self.spans.is_empty() || self.min_nanos > 0 || self.condition.is_some()
-    }
-
     /// Returns what spans and other events must fulfil. What is in a span that fulfils one of these fulfils it, too.
     pub(crate) fn around(&self) -> Vec<Condition> {
         let spans = (!self.spans.is_empty()).then(|| Condition::any_name(NameKind::Span, &self.spans));

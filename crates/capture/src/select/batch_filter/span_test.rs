@@ -27,8 +27,10 @@ pub(crate) fn no_open_spans() -> OpenSpans {
 pub(crate) struct SpanTest {
     around: Vec<Condition>,
     each: Vec<Condition>,
-    /// True for each of `around` that only spans fulfil.
-    of_spans_alone: Vec<bool>,
+    /// True if log records and typed events may fulfil a condition that no span around them does.
+    asks_events: bool,
+    /// True if the payloads of the beginnings of spans are asked for.
+    reads_payloads: bool,
     open: OpenSpans,
     /// The ring with the tables of call sites and threads, or a ring of typed events.
     shard0: Reader,
@@ -50,9 +52,11 @@ pub(crate) struct Answers {
 impl SpanTest {
     pub(crate) fn new(selection: &EventSelection, shard0: &Reader, open: OpenSpans) -> Self {
         let around = selection.around();
-        let of_spans_alone = around.iter().map(Condition::is_about_spans_alone).collect();
+        let asks_events = !around.iter().all(Condition::is_about_spans_alone);
+        let reads_payloads = around.iter().any(|condition| !condition.field_paths().is_empty());
         let (model, words, catalog) = (shard0.schema().ok(), shard0.ext_words(), Catalog::new());
-        Self { around, each: selection.each(), of_spans_alone, open, shard0: shard0.clone(), catalog, model, words }
+        let (each, shard0) = (selection.each(), shard0.clone());
+        Self { around, each, asks_events, reads_payloads, open, shard0, catalog, model, words }
     }
 
     /// Returns the bits of all conditions about spans and what is in them.
@@ -67,12 +71,7 @@ impl SpanTest {
 
     /// Returns true if the payloads of the beginnings of spans are asked for.
     pub(crate) fn reads_payloads(&self) -> bool {
-        self.around.iter().any(|condition| !condition.field_paths().is_empty())
-    }
-
-    /// Returns true if log records and typed events may fulfil a condition that no span around them does.
-    fn asks_events(&self) -> bool {
-        self.of_spans_alone.contains(&false)
+        self.reads_payloads
     }
 
     fn answers(&self, event: SeenContent<'_>, replay: Option<&SpanReplay>, of: Bits) -> Answers {
@@ -102,7 +101,7 @@ impl SpanTest {
     /// Returns which conditions a span fulfils that begins now. `event` is its SPAN_NEW.
     pub(crate) fn begins(&mut self, event: &Descriptor, payload: PayloadRead<'_>) -> Answers {
         let record = self.record(event, payload);
-        if self.asks_events() {
+        if self.asks_events {
             self.open().push_raw(0, &record, &self.catalog);
         }
         self.answers(SeenContent::Record(&record, &self.catalog), None, self.all())
@@ -110,7 +109,7 @@ impl SpanTest {
 
     /// Returns which of these conditions a log record, a mark or a typed event fulfils by itself.
     pub(crate) fn holds(&mut self, event: &Descriptor, payload: PayloadRead<'_>, of: Bits, is_perf: bool) -> Answers {
-        if of == 0 || !self.asks_events() {
+        if of == 0 || !self.asks_events {
             return Answers::default();
         }
         let open = self.open.clone();
@@ -136,7 +135,7 @@ impl SpanTest {
 
     /// Forgets a span that is closed.
     pub(crate) fn ends(&mut self, span_id: u64, epoch_nanos: u64) {
-        if !self.asks_events() {
+        if !self.asks_events {
             return;
         }
         let content_ext = PerfExt::of_span(span_id, 0).to_words();
