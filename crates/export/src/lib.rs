@@ -11,7 +11,8 @@
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
 //! | `stacks` | stacks of names, with their times |
-//! | `json` | JSON text |
+//! | `rows/` | what recordings have, as rows with columns |
+//! | `json`, `json_rows` | JSON text, and rows as JSON |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `flows`, `joins` | the arrows between slices of a process, and of several |
 //! | `names` | the names under which spans are shown |
@@ -50,6 +51,7 @@ pub mod folded;
 mod joins;
 #[doc(hidden)]
 pub mod json;
+mod json_rows;
 #[doc(hidden)]
 pub mod jsonl;
 mod kernel_sums;
@@ -68,6 +70,7 @@ pub mod perfetto;
 mod programs;
 #[doc(hidden)]
 pub mod ring_blocks;
+pub mod rows;
 #[doc(hidden)]
 pub mod stacks;
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 use super::column_names::ColumnNames;
 use super::columns::{Column, ValueColumn};
-use super::field_types::{MESSAGE, TypedField};
+use super::field_types::TypedField;
 use super::sites::Words;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder, UInt32Builder};
@@ -148,11 +148,6 @@ impl Column for FieldColumns {
         }));
         Ok(arrays)
     }
-}
-
-/// Returns the text of a log record among its fields.
-pub(super) fn message_of(fields: &Fields) -> Option<&RecordedField> {
-    fields.values.iter().rev().find(|field| &*field.name == MESSAGE)
 }
 
 /// Appends the text that a value has for people.

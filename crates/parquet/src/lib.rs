@@ -16,7 +16,8 @@
 //! | `tail_progress` | until when all records of rings have come |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
-//! | `spans`, `logs`, `samples`, `losses`, `rings`, `typed_events` | the columns of each table |
+//! | `row_columns` | the columns for the rows of a kind ([`eventring_export::rows`]) |
+//! | `typed_columns` | columns of extension words and payloads |
 //! | `sites` | columns of call sites and of threads |
 //! | `columns` | columns with the rows that wait |
 //! | `column_names` | names of columns that every reader takes |
@@ -34,21 +35,17 @@ mod column_names;
 mod columns;
 mod field_types;
 mod fields;
-mod logs;
-mod losses;
 mod payload;
-mod rings;
+mod row_columns;
 mod row_groups;
-mod samples;
 mod seqno_counts;
 mod sites;
-mod spans;
 mod table;
 mod table_names;
 mod table_sink;
 mod tables;
 mod tail_progress;
-mod typed_events;
+mod typed_columns;
 mod typed_tables;
 
 use eventring_capture::CaptureError;

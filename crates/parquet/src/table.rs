@@ -1,9 +1,9 @@
 //! Rows that wait to be a row group.
 
-use super::columns::Column;
+use super::row_columns::RowColumns;
 use super::table_sink::{RowGroup, TableSink};
-use arrow_array::ArrayRef;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
+use eventring_export::rows::Row;
 use std::io;
 use std::sync::Arc;
 
@@ -18,25 +18,9 @@ const BYTES_MAX: u64 = 16 << 20;
 /// An estimate of the bytes that the writer keeps for each column of a row group: its place and its statistics.
 const DESCRIPTION_BYTES: u64 = 2048;
 
-/// The columns of a table, with the rows that wait.
-pub(super) trait RowColumns {
-    /// Returns the columns in their order, each with its name. Those that are filled together have names of their own.
-    fn columns(&mut self) -> Vec<(&str, &mut dyn Column)>;
-
-    fn fields(&mut self) -> Vec<Field> {
-        self.columns().into_iter().flat_map(|(name, column)| column.fields(name)).collect()
-    }
-
-    /// Takes the rows out as arrays.
-    fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
-        let arrays: io::Result<Vec<_>> = self.columns().into_iter().map(|(_, column)| column.take()).collect();
-        Ok(arrays?.concat())
-    }
-}
-
 /// A table, and its number in the output.
-pub(super) struct ParquetTable<C> {
-    pub(super) columns: C,
+pub(super) struct ParquetTable {
+    columns: RowColumns,
     schema: SchemaRef,
     index: usize,
     /// The time of each waiting row.
@@ -48,9 +32,14 @@ pub(super) struct ParquetTable<C> {
     row_groups: u64,
 }
 
-impl<C: RowColumns> ParquetTable<C> {
+impl ParquetTable {
     /// Makes the table. `time_column` is the name of the column with the times of the rows.
-    pub(super) fn create(mut columns: C, name: &str, time_column: &str, out: &mut dyn TableSink) -> io::Result<Self> {
+    pub(super) fn create(
+        mut columns: RowColumns,
+        name: &str,
+        time_column: &str,
+        out: &mut dyn TableSink,
+    ) -> io::Result<Self> {
         let schema = Arc::new(Schema::new(columns.fields()));
         let index = create_empty(name, &schema, time_column, out)?;
         let column_count = schema.flattened_fields().len();
@@ -67,15 +56,19 @@ impl<C: RowColumns> ParquetTable<C> {
         self.column_count
     }
 
-    /// Notes that `columns` have one more row. `bytes` is an estimate of the memory that it takes.
-    pub(super) fn end_row(&mut self, nanos: u64, bytes: u64, out: &mut dyn TableSink) -> io::Result<()> {
+    /// Appends a row of this time. Returns an estimate of the bytes that it takes.
+    pub(super) fn push(&mut self, nanos: u64, row: &impl Row, out: &mut dyn TableSink) -> io::Result<u64> {
+        let row_bytes = self.columns.push(row)?;
         self.nanos.push(nanos);
-        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes = self.bytes.saturating_add(row_bytes);
         let (rows, bytes) = (self.nanos.len(), self.bytes);
         // Columns grow to twice their size when the number of rows is a power of two. That is not worth the few rows
         // that a large row group can still take.
         let would_grow = (rows + 1).is_power_of_two() && bytes >= self.bytes_max / 8 * 5;
-        if rows >= ROWS_MAX || bytes >= self.bytes_max || would_grow { self.flush(out) } else { Ok(()) }
+        if rows >= ROWS_MAX || bytes >= self.bytes_max || would_grow {
+            self.flush(out)?;
+        }
+        Ok(row_bytes)
     }
 
     /// Returns an estimate of the memory that the waiting rows take, in bytes.

@@ -2,13 +2,9 @@
 
 use super::chain;
 use super::field_types::FieldTypes;
-use super::logs::LogColumns;
-use super::losses::{self, LossColumns};
-use super::rings::{self, RingColumns};
-use super::samples::SampleColumns;
+use super::row_columns::{RowColumns, TableSetup};
 use super::seqno_counts::SeqnoCounts;
-use super::spans::{self, SpanColumns};
-use super::table::{ParquetTable, RowColumns as _, create_empty};
+use super::table::{ParquetTable, create_empty};
 use super::table_sink::TableSink;
 use super::typed_tables::{KnownTypes, TypedTables};
 use arrow_schema::Schema;
@@ -19,6 +15,7 @@ use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
 };
 use eventring_export::ring_blocks::RingBlocks;
+use eventring_export::rows::{LogRow, LossRow, RingRow, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
 use std::io;
 use std::sync::Arc;
 
@@ -33,11 +30,11 @@ const COLUMN_BYTES: u64 = 2048;
 pub(super) struct ParquetTables<'o, 'f> {
     recording: &'o CaptureRecording<'o>,
     out: &'f mut dyn TableSink,
-    spans: ParquetTable<SpanColumns>,
-    logs: ParquetTable<LogColumns>,
-    losses: ParquetTable<LossColumns>,
-    /// The tables of [`SAMPLES`], as far as the capture has such records.
-    samples: [Option<ParquetTable<SampleColumns>>; SAMPLES.len()],
+    spans: ParquetTable,
+    logs: ParquetTable,
+    losses: ParquetTable,
+    /// The tables of [`SampleKind::ALL`], as far as the capture has such records.
+    samples: [Option<ParquetTable>; SampleKind::ALL.len()],
     typed: TypedTables<'o>,
     blocks: RingBlocks<'o>,
     /// The time of the last event; `None` before the first one.
@@ -59,8 +56,10 @@ pub(super) struct TailState {
 /// The parts of spans that have columns.
 pub(super) const SPAN_PARTS: SpanParts =
     SpanParts { fields: true, self_times: false, remaining: true, presents: false };
-/// The names of the tables of other records.
-const SAMPLES: [&str; 4] = ["counters", "markers", "not_recorded", "unknown"];
+/// The column with the time by which spans, losses and rings are sorted.
+const SPAN_TIME: &str = "start_ns";
+const LOSS_TIME: &str = "seen_ns";
+const RING_TIME: &str = "created_ns";
 
 impl<'o, 'f> ParquetTables<'o, 'f> {
     /// Makes the tables of a capture, or of the next batch of a recording with the state that the batch before has
@@ -74,18 +73,22 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         let is_tail = batch.is_some();
         let logs = if is_tail { "logs" } else { chain::names_of_logs(recording.capture).0 };
         let state = batch.unwrap_or_default();
-        let mut rings = ParquetTable::create(RingColumns::default(), "rings", rings::TIME, out)?;
+        let rows = TableSetup::default();
+        let columns = RowColumns::new(&RingRow::default(), rows);
+        let mut rings = ParquetTable::create(columns, "rings", RING_TIME, out)?;
         for ring in recording.capture.rings() {
-            rings.columns.push(ring);
-            rings.end_row(ring.created_epoch_nanos, 0, out)?;
+            rings.push(ring.created_epoch_nanos, &RingRow::new(ring), out)?;
         }
         rings.flush(out)?;
+        let spans = RowColumns::new(&SpanRow::default(), TableSetup { fields: &types.spans, ..rows });
+        let log_columns = RowColumns::new(&LogRow::default(), TableSetup { fields: &types.logs, ..rows });
+        let losses = RowColumns::new(&LossRow::default(), rows);
         Ok(Self {
             recording,
-            spans: ParquetTable::create(SpanColumns::new(&types.spans), "spans", spans::TIME, out)?,
-            logs: ParquetTable::create(LogColumns::new(&types.logs), logs, TIME, out)?,
-            losses: ParquetTable::create(LossColumns::default(), "losses", losses::TIME, out)?,
-            samples: [const { None }; SAMPLES.len()],
+            spans: ParquetTable::create(spans, "spans", SPAN_TIME, out)?,
+            logs: ParquetTable::create(log_columns, logs, TIME, out)?,
+            losses: ParquetTable::create(losses, "losses", LOSS_TIME, out)?,
+            samples: [const { None }; SampleKind::ALL.len()],
             typed: TypedTables::new(recording, state.known, is_tail),
             blocks: RingBlocks::new(recording),
             last_nanos: state.last_nanos,
@@ -104,9 +107,9 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
     /// Passes all waiting rows on, and creates the tables that other batches of the recording have or may have.
     pub(super) fn finish_batch(mut self) -> io::Result<TailState> {
         self.flush()?;
-        let schema = Arc::new(Schema::new(SampleColumns::default().fields()));
-        for (name, _) in SAMPLES.iter().zip(&self.samples).filter(|(_, table)| table.is_none()) {
-            create_empty(name, &schema, TIME, self.out)?;
+        let schema = Arc::new(Schema::new(sample_columns().fields()));
+        for (kind, _) in SampleKind::ALL.iter().zip(&self.samples).filter(|(_, table)| table.is_none()) {
+            create_empty(kind.names().0, &schema, TIME, self.out)?;
         }
         Ok(TailState { known: self.typed.hand_on(self.out)?, last_nanos: self.last_nanos })
     }
@@ -126,29 +129,23 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
     }
 
     fn record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
-        let sample = match record.event {
-            Some(PerfEvent::Event) => return self.log_record(process, record, catalog),
-            Some(PerfEvent::Counter) => 0,
-            Some(PerfEvent::Marker) => 1,
-            Some(PerfEvent::RecordError) => 2,
-            None => 3,
-            Some(_) => return Ok(()),
+        let nanos = record.epoch_nanos();
+        let bytes = if let Some(kind) = SampleKind::of(record.event) {
+            let decoded = record.decode(catalog);
+            let row = SampleRow::new(process, record, &decoded.thread, &decoded.content).in_table();
+            let table = match &mut self.samples[kind as usize] {
+                Some(table) => table,
+                empty => empty.insert(ParquetTable::create(sample_columns(), kind.names().0, TIME, self.out)?),
+            };
+            table.push(nanos, &row, self.out)?
+        } else if record.event == Some(PerfEvent::Event) {
+            let decoded = record.decode(catalog);
+            let PerfContent::Event { call_site, fields, .. } = &decoded.content else { return Ok(()) };
+            let row = LogRow::new(process, record, &decoded.thread, call_site, RowFields::Decoded(fields));
+            self.logs.push(nanos, &row, self.out)?
+        } else {
+            return Ok(());
         };
-        let table = match &mut self.samples[sample] {
-            Some(table) => table,
-            empty => empty.insert(ParquetTable::create(SampleColumns::default(), SAMPLES[sample], TIME, self.out)?),
-        };
-        let decoded = record.decode(catalog);
-        let bytes = table.columns.push(process, record, &decoded.thread, &decoded.content);
-        table.end_row(record.epoch_nanos(), bytes, self.out)?;
-        self.limit(bytes)
-    }
-
-    fn log_record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
-        let decoded = record.decode(catalog);
-        let PerfContent::Event { call_site, fields, .. } = &decoded.content else { return Ok(()) };
-        let bytes = self.logs.columns.push(process, record, &decoded.thread, (call_site, fields))?;
-        self.logs.end_row(record.epoch_nanos(), bytes, self.out)?;
         self.limit(bytes)
     }
 
@@ -161,8 +158,8 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         let block_number = self.blocks.number_of(entry.ring, descriptor, payload);
         let (table, new_columns) = self.typed.of_event(entry.ring, descriptor.event_type, self.out)?;
         self.column_bytes += new_columns as u64 * COLUMN_BYTES;
-        let bytes = table.columns.push(entry, descriptor, payload, block_number)?;
-        table.end_row(descriptor.record_epoch_nanos, bytes, self.out)?;
+        let row = TypedRow::new(self.recording, (entry.process, entry.ring), descriptor, payload, block_number);
+        let bytes = table.push(descriptor.record_epoch_nanos, &row, self.out)?;
         self.limit(bytes)
     }
 
@@ -218,9 +215,9 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
             }
             EntryContent::Gap(gap) => {
                 let ring_name = &self.recording.ring(entry.ring).name;
-                let bytes = self.losses.columns.push(entry.process, ring_name, *gap, self.last_nanos);
+                let row = LossRow::new(entry.process, ring_name, *gap, self.last_nanos);
                 // A loss before the first event has no time, and comes first.
-                self.losses.end_row(self.last_nanos.unwrap_or_default(), bytes, self.out)?;
+                let bytes = self.losses.push(self.last_nanos.unwrap_or_default(), &row, self.out)?;
                 self.limit(bytes)
             }
         }
@@ -228,10 +225,9 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
 
     fn span(&mut self, process: usize, OverSpan { span, .. }: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {
         let ids = self.recording.rings().ids(process);
-        let bytes = self.spans.columns.push(self.recording.processes()[process], span, ids)?;
+        let row = SpanRow::new(self.recording.processes()[process], span, ids);
         // A span without a beginning is null in the column, and comes first.
-        let nanos = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
-        self.spans.end_row(nanos, bytes, self.out)?;
+        let bytes = self.spans.push(row.start_ns.unwrap_or_default(), &row, self.out)?;
         self.limit(bytes)
     }
 
@@ -242,4 +238,8 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
         let described = of_typed.chain(others).chain(of_samples).fold(0, u64::saturating_add);
         described.saturating_add(self.column_bytes).saturating_add(self.blocks.kept_bytes())
     }
+}
+
+fn sample_columns() -> RowColumns {
+    RowColumns::new(&SampleRow::default(), TableSetup::default())
 }

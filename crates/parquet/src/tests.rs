@@ -2,8 +2,8 @@
 //! `crates/cli/tests/it/export/parquet_rows.rs` has others read them.
 
 use super::field_types::FieldTypes;
-use super::losses::LossColumns;
 use super::may_have_file;
+use super::row_columns::{RowColumns, TableSetup};
 use super::table::ParquetTable;
 use super::table_sink::{RowGroup, TableSink};
 use super::tables::{ParquetTables, TailState};
@@ -18,6 +18,7 @@ use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, ReplayConsumer as _};
 use eventring_export::any_capture::{any_element, capture_of, files_of};
+use eventring_export::rows::LossRow;
 use eventring_export::{Format, View, export};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
@@ -241,11 +242,11 @@ fn row_groups_of(spans: u64, names: usize) -> Vec<RecordBatch> {
 #[test]
 fn row_groups_that_were_passed_on_count_as_memory() {
     let mut sink = KeptTables::default();
-    let mut table = ParquetTable::create(LossColumns::default(), "losses", "seen_ns", &mut sink).unwrap();
+    let columns = RowColumns::new(&LossRow::default(), TableSetup::default());
+    let mut table = ParquetTable::create(columns, "losses", "seen_ns", &mut sink).unwrap();
     for number in 1..=3 {
         let gap = Gap { first_seqno: number, count: 1, cause: GapCause::Overwritten };
-        let bytes = table.columns.push(0, "shop", gap, None);
-        table.end_row(0, bytes, &mut sink).unwrap();
+        table.push(0, &LossRow::new(0, "shop", gap, None), &mut sink).unwrap();
         assert!(table.waiting_bytes() > 0);
         table.flush(&mut sink).unwrap();
         // The footer of the file describes each of the six columns.

@@ -1,12 +1,14 @@
 //! The tables of typed events: which events have a table of their own, and which share one.
 
-use super::table::{ParquetTable, RowColumns as _, create_empty};
+use super::row_columns::{RowColumns, TableSetup};
+use super::table::{ParquetTable, create_empty};
 use super::table_names::{EventKey, OTHER, TableNames};
 use super::table_sink::TableSink;
 use super::tables::TIME;
-use super::typed_events::TypedColumns;
 use arrow_schema::{Schema, SchemaRef};
+use eventring::reader::{Descriptor, PayloadRead};
 use eventring_capture::recording::CaptureRecording;
+use eventring_export::rows::TypedRow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ pub(super) struct TypedTables<'o> {
     recording: &'o CaptureRecording<'o>,
     /// For each ring, the number of its schema.
     schemas: Vec<usize>,
-    tables: Vec<ParquetTable<TypedColumns<'o>>>,
+    tables: Vec<ParquetTable>,
     /// The index in `tables` for each event type that has a table of its own.
     indices: HashMap<EventKey, usize>,
     /// The index in `tables` of the table of all further event types.
@@ -51,7 +53,7 @@ impl<'o> TypedTables<'o> {
             for event in model.into_iter().flat_map(|model| model.events()) {
                 if known.own.len() < OWN_TABLES_MAX {
                     let key = (schema, event.code());
-                    let columns = TypedColumns::new(recording, index, Some(event.code())).fields();
+                    let columns = columns_of(recording, index, event.code(), false).fields();
                     let name = known.names.name(key, event.name()).to_owned();
                     known.own.insert(key, (name, Arc::new(Schema::new(columns))));
                 }
@@ -66,7 +68,7 @@ impl<'o> TypedTables<'o> {
         ring: u32,
         code: u16,
         out: &mut dyn TableSink,
-    ) -> io::Result<(&mut ParquetTable<TypedColumns<'o>>, usize)> {
+    ) -> io::Result<(&mut ParquetTable, usize)> {
         let key = (self.schemas[ring as usize], code);
         if let Some(index) = self.indices.get(&key).copied() {
             return Ok((&mut self.tables[index], 0));
@@ -75,7 +77,7 @@ impl<'o> TypedTables<'o> {
         if let Some(index) = self.other.filter(|_| !has_own) {
             return Ok((&mut self.tables[index], 0));
         }
-        let columns = TypedColumns::new(self.recording, ring, Some(code).filter(|_| has_own));
+        let columns = columns_of(self.recording, ring, code, !has_own);
         let index = self.tables.len();
         let table = if has_own {
             let name = self.known.names.name(key, &self.recording.rings().event_name(ring, code));
@@ -94,11 +96,11 @@ impl<'o> TypedTables<'o> {
         Ok((&mut self.tables[index], column_count))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &ParquetTable<TypedColumns<'o>>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ParquetTable> {
         self.tables.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ParquetTable<TypedColumns<'o>>> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ParquetTable> {
         self.tables.iter_mut()
     }
 
@@ -113,4 +115,11 @@ impl<'o> TypedTables<'o> {
         }
         Ok(self.known)
     }
+}
+
+/// Makes the columns of the event with this code in the schema of `ring`, or of any events.
+fn columns_of(recording: &CaptureRecording<'_>, ring: u32, code: u16, has_several_types: bool) -> RowColumns {
+    let example = Descriptor { event_type: code, ..Descriptor::default() };
+    let row = TypedRow::new(recording, (0, ring), &example, PayloadRead::Expired, None);
+    RowColumns::new(&row, TableSetup { has_several_types, ..TableSetup::default() })
 }

@@ -41,6 +41,7 @@ fn a_damaged_block_is_a_loss_and_its_spans_last_as_long_as_they_are_known() {
     let damaged = of_two_blocks().open_damaged(2);
     let loss = serde_json::json!({
         "type": "loss", "process": 0, "ring": "shop", "first_seqno": 5, "count": 4, "cause": "damaged",
+        "seen_ns": 1030,
     });
     assert_eq!(losses(&damaged), [loss]);
     assert_eq!(drawn(&damaged, View::Span), [lost(1, 0.01), seen(5, 7.98)]);
