@@ -8,7 +8,7 @@ use super::rows::{LogRow, LossRow, RingRow, Row, RowFields, SampleKind, SampleRo
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, Span, SpanId, SpanStep, is_log_record};
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
     payloads::PayloadLosses, replay_capture, write_error,
 };
 use eventring_capture::{CaptureError, CapturedLife};
@@ -19,8 +19,7 @@ use std::io::{self, Write};
 /// come at the end.
 pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
-    let (rows, blocks) = (JsonRows::default(), RingBlocks::new(recording));
-    let mut lines = LineWriter { recording, out, rows, slices, blocks, last_nanos: None };
+    let mut lines = LineWriter { recording, out, rows: JsonRows::default(), slices, last_nanos: None };
     lines.first_line().map_err(write_error)?;
     let counts = replay_capture(recording, &mut lines)?;
     lines.last_line(&counts).and_then(|()| lines.out.write_all(&lines.rows.text.0)).map_err(write_error)?;
@@ -69,7 +68,6 @@ struct LineWriter<'o> {
     rows: JsonRows,
     /// The slices of each process's open spans.
     slices: Vec<LineSlices>,
-    blocks: RingBlocks<'o>,
     /// The time of the last event; `None` before the first one.
     last_nanos: Option<u64>,
 }
@@ -80,6 +78,10 @@ const WRITE_BYTES: usize = 64 << 10;
 impl ReplayConsumer for LineWriter<'_> {
     fn parts(&self) -> SpanParts {
         SpanParts { fields: true, remaining: true, ..SpanParts::default() }
+    }
+
+    fn follow(&self, parts: &mut ReplayParts) {
+        parts.ask(|| RingBlocks::new(self.recording.capture));
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
@@ -99,7 +101,7 @@ impl ReplayConsumer for LineWriter<'_> {
             }
             EntryContent::Typed { descriptor, payload } => {
                 self.last_nanos = Some(descriptor.record_epoch_nanos);
-                let block_number = self.blocks.number_of(entry.ring, descriptor, *payload);
+                let block_number = state.part().and_then(RingBlocks::last_number);
                 let place = (process, entry.ring);
                 self.line("typed_event", &TypedRow::new(self.recording, place, descriptor, *payload, block_number))
             }
@@ -115,8 +117,7 @@ impl ReplayConsumer for LineWriter<'_> {
     }
 
     fn kept_bytes(&self) -> u64 {
-        let of_blocks = self.blocks.kept_bytes();
-        self.slices.iter().map(LineSlices::kept_bytes).fold(of_blocks, u64::saturating_add)
+        self.slices.iter().map(LineSlices::kept_bytes).fold(0, u64::saturating_add)
     }
 }
 

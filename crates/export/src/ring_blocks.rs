@@ -1,30 +1,39 @@
 //! The blocks to which the events of execution rings belong.
 
 use eventring::exec::KnownBlocks;
-use eventring::reader::{Descriptor, PayloadRead};
-use eventring_capture::recording::CaptureRecording;
+use eventring::tracing::SpanStep;
+use eventring_capture::CaptureFile;
+use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayPart, ReplayState};
 
-/// The known blocks of each ring. Only rings of execution events have blocks.
-pub struct RingBlocks<'r> {
-    recording: &'r CaptureRecording<'r>,
-    blocks: Vec<KnownBlocks>,
+/// The known blocks of each ring of a capture that has execution events: a part of a replay.
+pub struct RingBlocks {
+    blocks: Vec<Option<KnownBlocks>>,
+    /// The number of the block of the last event, if it is known.
+    number: Option<u64>,
 }
 
-impl<'r> RingBlocks<'r> {
-    pub fn new(recording: &'r CaptureRecording<'r>) -> Self {
-        let rings = 0..recording.capture.rings().len() as u32;
-        Self { recording, blocks: rings.map(|ring| recording.capture.known_blocks(ring)).collect() }
+impl RingBlocks {
+    pub fn new(capture: &CaptureFile) -> Self {
+        let rings = capture.rings().iter().zip(0..);
+        let blocks = rings.map(|(ring, index)| ring.is_exec().then(|| capture.known_blocks(index))).collect();
+        Self { blocks, number: None }
     }
 
-    /// Returns the number of the block of an event. Returns `None` if it is not known, or if the ring has no blocks.
-    pub fn number_of(&mut self, ring: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) -> Option<u64> {
-        if !self.recording.ring(ring).is_exec() {
-            return None;
-        }
-        self.blocks[ring as usize].block_number_of(descriptor, || payload)
+    /// Returns the number of the block of the event that the replay has come to. Returns `None` if it is not known, or
+    /// if the ring has no blocks.
+    pub fn last_number(&self) -> Option<u64> {
+        self.number
+    }
+}
+
+impl ReplayPart for RingBlocks {
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: ReplayState<'_>) {
+        let EntryContent::Typed { descriptor, payload } = &entry.content else { return };
+        let blocks = self.blocks.get_mut(entry.ring as usize).and_then(Option::as_mut);
+        self.number = blocks.and_then(|blocks| blocks.block_number_of(descriptor, || *payload));
     }
 
-    pub fn kept_bytes(&self) -> u64 {
-        self.blocks.iter().map(KnownBlocks::kept_bytes).fold(0, u64::saturating_add)
+    fn kept_bytes(&self) -> u64 {
+        self.blocks.iter().flatten().map(KnownBlocks::kept_bytes).fold(0, u64::saturating_add)
     }
 }

@@ -9,7 +9,6 @@ use super::state::LiveState;
 use super::tabled::Tabled;
 use super::tables::PresentTables;
 use super::task_phases::TaskPhase;
-use eventring::now::Present;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{RawRecord, Span, SpanStep};
@@ -24,8 +23,6 @@ use std::io;
 pub(super) struct LiveCore {
     pub(super) processes: Vec<LiveProcess>,
     pub(super) series: SeriesTable,
-    /// The tasks; `None` if nobody asks for them.
-    pub(super) tasks: Option<OpenTasks>,
     /// For each ring, true if its first events were overwritten and none of the others was seen yet.
     has_lost_first: Vec<bool>,
     /// The time from which on all events are known; `None` if nothing was overwritten before.
@@ -85,7 +82,6 @@ impl LiveCore {
         Self {
             processes: Vec::new(),
             series: SeriesTable::new(options),
-            tasks: options.has_tasks.then(OpenTasks::default),
             has_lost_first: Vec::new(),
             known_since_nanos: None,
             counts: LiveCounts::default(),
@@ -120,7 +116,11 @@ impl LiveCore {
 /// Begins the replay of a stream without end.
 pub(super) fn replay(options: &LiveOptions) -> RecordingReplay {
     let parts = SpanParts { self_times: options.has_self_times, ..SpanParts::default() };
-    RecordingReplay::new(parts, ReplayBounds::Forget { spans_max: options.open_spans_max })
+    let mut replay = RecordingReplay::new(parts, ReplayBounds::Forget { spans_max: options.open_spans_max });
+    if options.has_tasks {
+        replay.parts.ask(OpenTasks::default);
+    }
+    replay
 }
 
 /// The consumer that keeps the state. It calls `see` with what an entry shows, and passes everything on to `also`.
@@ -157,12 +157,9 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
             EntryContent::Typed { descriptor, payload } => self.typed_event(entry, descriptor, *payload, state),
             EntryContent::Gap(gap) => self.lose(entry, *gap, state),
         }
-        if let Some(tasks) = &mut self.core.tasks {
-            let change = tasks.entry(entry, step, state);
-            let ended = change.as_ref().and_then(|change| TaskPhase::ended(change, entry.process_index, state));
-            if let Some(phase) = ended {
-                self.see(&Observation::TaskPhaseEnded(phase), state);
-            }
+        let change = state.part().and_then(OpenTasks::last_change);
+        if let Some(phase) = change.and_then(|change| TaskPhase::ended(&change, entry.process_index, state)) {
+            self.see(&Observation::TaskPhaseEnded(phase), state);
         }
         self.also.entry(entry, step, state)
     }
@@ -185,18 +182,11 @@ impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
         self.also.span(process, over, state)
     }
 
-    fn looked(&mut self, process: usize, present: &Present, epoch_nanos: u64) {
-        self.core.tasks.iter_mut().for_each(|tasks| tasks.look(process, present, epoch_nanos));
-    }
-
     fn process_end(&mut self, process: usize) -> io::Result<()> {
         self.also.process_end(process)
     }
 
     fn tidy(&mut self, state: ReplayState<'_>) -> io::Result<()> {
-        if let Some(tasks) = &mut self.core.tasks {
-            tasks.tidy(state);
-        }
         self.also.tidy(state)
     }
 }

@@ -4,7 +4,7 @@ use super::observation::Observation;
 use super::state::LiveState;
 use eventring::tracing::Span;
 use eventring_capture::recording::{RecordedProgram, ReplayState};
-use eventring_tasks::{Phase, TaskChange, TaskState};
+use eventring_tasks::{OpenTasks, Phase, TaskChange, TaskState};
 
 /// What a task does, or did.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ impl<'s> LiveState<'s> {
     /// lost since it was told. Without
     /// [`LiveOptions::with_tasks`](super::LiveOptions::with_tasks), there are none.
     pub fn each_task_phase(&self, mut f: impl FnMut(&TaskPhase<'s>)) {
-        let Some(tasks) = &self.core.tasks else { return };
+        let Some(tasks) = self.replayed.part::<OpenTasks>() else { return };
         for (process, program) in self.programs().iter().enumerate() {
             let Some(of_process) = self.core.processes.get(process) else { continue };
             let until_epoch_nanos = of_process.now_nanos(self.replayed.now_nanos);

@@ -7,6 +7,7 @@ use super::tables::{ParquetTables, SPAN_PARTS, TailState};
 use super::tail_progress::TailProgress;
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, write_error};
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
+use eventring_export::ring_blocks::RingBlocks;
 
 /// The limit for what is kept of open spans, in bytes as they are estimated: some 400,000 spans without fields.
 const KEPT_BYTES_MAX: u64 = 512 << 20;
@@ -52,6 +53,7 @@ impl ArrowTail {
         tables.seqno_counts = SeqnoCounts::of_rings(&recording);
         let mut entries = recording.entries();
         self.replay.grow(entries.tables());
+        self.replay.parts.set(RingBlocks::new(batch));
         self.note_times(&recording);
         self.replay.drive(&mut entries, &mut tables)?;
         let rings = std::mem::take(&mut tables.seqno_counts);

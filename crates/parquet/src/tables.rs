@@ -12,7 +12,7 @@ use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, SpanStep};
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
 };
 use eventring_export::ring_blocks::RingBlocks;
 use eventring_export::rows::{LogRow, LossRow, RingRow, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
@@ -36,7 +36,6 @@ pub(super) struct ParquetTables<'o, 'f> {
     /// The tables of [`SampleKind::ALL`], as far as the capture has such records.
     samples: [Option<ParquetTable>; SampleKind::ALL.len()],
     typed: TypedTables<'o>,
-    blocks: RingBlocks<'o>,
     /// The time of the last event; `None` before the first one.
     last_nanos: Option<u64>,
     waiting_bytes: u64,
@@ -90,7 +89,6 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
             losses: ParquetTable::create(losses, "losses", LOSS_TIME, out)?,
             samples: [const { None }; SampleKind::ALL.len()],
             typed: TypedTables::new(recording, state.known, is_tail),
-            blocks: RingBlocks::new(recording),
             last_nanos: state.last_nanos,
             waiting_bytes: 0,
             column_bytes: 0,
@@ -154,8 +152,8 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
         entry: &RecordingEntry<'_>,
         descriptor: &Descriptor,
         payload: PayloadRead<'_>,
+        block_number: Option<u64>,
     ) -> io::Result<()> {
-        let block_number = self.blocks.number_of(entry.ring, descriptor, payload);
         let (table, new_columns) = self.typed.of_event(entry.ring, descriptor.event_type, self.out)?;
         self.column_bytes += new_columns as u64 * COLUMN_BYTES;
         let row = TypedRow::new(self.recording, (entry.process, entry.ring), descriptor, payload, block_number);
@@ -203,7 +201,11 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
         }
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
+    fn follow(&self, parts: &mut ReplayParts) {
+        parts.ask(|| RingBlocks::new(self.recording.capture));
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         match &entry.content {
             EntryContent::Perf { record, catalog, .. } => {
                 self.last_nanos = Some(record.epoch_nanos());
@@ -211,7 +213,7 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
             }
             EntryContent::Typed { descriptor, payload } => {
                 self.last_nanos = Some(descriptor.record_epoch_nanos);
-                self.typed_event(entry, descriptor, *payload)
+                self.typed_event(entry, descriptor, *payload, state.part().and_then(RingBlocks::last_number))
             }
             EntryContent::Gap(gap) => {
                 let ring_name = &self.recording.ring(entry.ring).name;
@@ -236,7 +238,7 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
         let others = [self.spans.described_bytes(), self.logs.described_bytes(), self.losses.described_bytes()];
         let of_samples = self.samples.iter().flatten().map(ParquetTable::described_bytes);
         let described = of_typed.chain(others).chain(of_samples).fold(0, u64::saturating_add);
-        described.saturating_add(self.column_bytes).saturating_add(self.blocks.kept_bytes())
+        described.saturating_add(self.column_bytes)
     }
 }
 

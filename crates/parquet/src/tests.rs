@@ -16,7 +16,7 @@ use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType, flags};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
-use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, ReplayConsumer as _};
+use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds};
 use eventring_export::any_capture::{any_element, capture_of, files_of};
 use eventring_export::rows::LossRow;
 use eventring_export::{Format, View, export};
@@ -201,7 +201,7 @@ fn each_batch_of_a_tail_has_the_same_tables_and_goes_on_with_the_time() {
         let recording = CaptureRecording::new(capture).unwrap();
         let (types, mut sink) = (FieldTypes::default(), KeptTables::default());
         let mut tables = ParquetTables::new(&recording, &types, Some(state), &mut sink).unwrap();
-        let mut replay = RecordingReplay::new(tables.parts(), ReplayBounds::Refuse);
+        let mut replay = RecordingReplay::for_consumer(&tables, ReplayBounds::Refuse);
         replay.drive(&mut recording.entries(), &mut tables).unwrap();
         state = tables.finish_batch().unwrap();
         sink.0.sort_by(|one, other| one.0.cmp(&other.0));

@@ -3,7 +3,7 @@
 use super::answer::{Answer, LockWait, TaskView};
 use super::finished::Finished;
 use super::locks::{Known, Locks, Turn};
-use super::open::{OpenTasks, TaskChange, TaskEvent};
+use super::open::{OpenTasks, PerTask, TaskChange, TaskEvent};
 use super::place::places;
 use super::present::{PresentTasks, leave_out_others};
 use super::seen::{TARGET, number};
@@ -12,7 +12,7 @@ use super::{Question, TaskState};
 use eventring::now::Present;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, RawRecord, SpanId, SpanStep, ThreadKey};
-use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayConsumer, ReplayState, SpanParts};
+use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
@@ -23,7 +23,7 @@ const LOCK_WAITS_MAX: usize = 10;
 /// Collects.
 pub(crate) struct Collector {
     question: Question,
-    open: OpenTasks<Tally>,
+    tallies: PerTask<Tally>,
     locks: HashMap<usize, Locks>,
     finished: Finished,
     /// The longest waits.
@@ -44,9 +44,9 @@ struct Seen<'e> {
 impl Collector {
     pub(crate) fn new(question: &Question, present: PresentTasks) -> Self {
         let finished = Finished::new(question.order, question.finished_max);
-        let (open, locks) = (OpenTasks::default(), HashMap::new());
+        let (tallies, locks) = (PerTask::default(), HashMap::new());
         let (lock_waits, answer) = (BinaryHeap::new(), Answer::default());
-        Self { question: *question, open, locks, finished, lock_waits, present, answer }
+        Self { question: *question, tallies, locks, finished, lock_waits, present, answer }
     }
 
     pub(crate) fn finish(self) -> Answer {
@@ -60,16 +60,10 @@ impl Collector {
         Answer { tasks, deadlocks, futurelocks, lock_waits, counts, ..Answer::default() }
     }
 
-    fn change(&mut self, seen: &Seen<'_>, change: TaskChange<Tally>) {
+    fn change(&mut self, seen: &Seen<'_>, change: TaskChange) {
         // With something lost in it, it may have been several.
         let ended = change.ended.filter(|_| change.is_certain);
-        if let Some(mut closed) = change.closed {
-            ended.iter().for_each(|phase| closed.more.add(phase, change.epoch_nanos));
-            let view = closed.view(change.id, pid(seen.state, seen.process), None, change.epoch_nanos, true);
-            return self.finished.add(view);
-        }
-        let Some(task) = self.open.get_mut(seen.process, change.id) else { return };
-        let tally = &mut task.more;
+        let tally = self.tallies.get_or_default(seen.process, change.id);
         ended.iter().for_each(|phase| tally.add(phase, change.epoch_nanos));
         match change.what {
             TaskEvent::Spawned => {
@@ -89,14 +83,20 @@ impl Collector {
                 tally.is_unwakeable = false;
             }
             TaskEvent::Unwakeable => tally.is_unwakeable = true,
+            TaskEvent::Closed(phase) => {
+                let tally = std::mem::take(tally);
+                self.tallies.remove(seen.process, change.id);
+                let pid = pid(seen.state, seen.process);
+                self.finished.add(tally.view(&phase, change.id, pid, None, change.epoch_nanos, true));
+            }
             _ => {}
         }
     }
 
     /// Returns what is known of a task, whose turn began at this time.
-    fn known(&self, process: usize, id: Option<SpanId>, nanos: u64) -> Known {
-        match id.and_then(|id| self.open.get(process, id)) {
-            Some(task) if self.open.is_certain(process, task) && self.open.has_all_since(process, nanos) => {
+    fn known(open: &OpenTasks, process: usize, id: Option<SpanId>, nanos: u64) -> Known {
+        match id.and_then(|id| open.get(process, id)) {
+            Some(task) if open.is_certain(process, task) && open.has_all_since(process, nanos) => {
                 if task.phase.state == TaskState::Idle { Known::IsIdle } else { Known::IsAlive }
             }
             _ => Known::Nothing,
@@ -111,14 +111,16 @@ impl Collector {
         let (Some(lock), Some(guard)) = (number(&fields, "lock"), number(&fields, "guard")) else { return };
         // The task that the thread polls, however many spans are inside of it.
         let stack = seen.state.replays[seen.process].stack(seen.thread);
-        let is_open = |id: &SpanId| self.open.get(seen.process, *id).is_some();
+        let Some(open) = seen.state.part::<OpenTasks>() else { return };
+        let is_open = |id: &SpanId| open.get(seen.process, *id).is_some();
         // In what tables show, the record names the task, and the stack is that of another time.
         let own = seen.record.span().filter(is_open);
         let task = own.or_else(|| stack.iter().rev().map(|slice| slice.span).find(is_open)).map(SpanId::get);
-        let (locks, open, nanos) = (self.locks.entry(seen.process).or_default(), &self.open, seen.record.epoch_nanos());
+        let (locks, nanos) = (self.locks.entry(seen.process).or_default(), seen.record.epoch_nanos());
+        let tallies = &self.tallies;
         let name_of = |id: u64| {
-            let task = SpanId::new(id).and_then(|id| open.get(seen.process, id));
-            task.map(|task| task.more.name.clone()).unwrap_or_default()
+            let task = SpanId::new(id).and_then(|id| tallies.get(seen.process, id));
+            task.map(|task| task.name.clone()).unwrap_or_default()
         };
         let is_shared = fields.get("mode").is_some_and(|mode| mode.to_string() == "read");
         let turn = Turn { lock, task, is_shared, since_nanos: nanos, told_nanos: nanos };
@@ -149,23 +151,26 @@ impl ReplayConsumer for Collector {
         SpanParts { presents: true, ..SpanParts::default() }
     }
 
+    fn follow(&self, parts: &mut ReplayParts) {
+        parts.ask(OpenTasks::default);
+    }
+
     fn leave_out(&self, present: &mut Present, catalog: &Catalog) {
         leave_out_others(present, catalog);
     }
 
     fn looked(&mut self, process: usize, present: &Present, epoch_nanos: u64) {
-        self.open.look(process, present, epoch_nanos);
         // Nobody knows which thread has recorded it.
         let unwakeable = present.tasks.iter().filter(|task| task.is_unwakeable);
         for id in unwakeable.filter_map(|task| SpanId::new(task.id)) {
-            self.open.get_mut(process, id).into_iter().for_each(|task| task.more.is_unwakeable = true);
+            self.tallies.get_mut(process, id).into_iter().for_each(|task| task.is_unwakeable = true);
         }
         let guards = present.locks.iter().map(|lock| lock.guard);
         self.locks.get_mut(&process).into_iter().for_each(|locks| locks.look(guards.clone(), epoch_nanos));
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
-        let change = self.open.entry(entry, step, state);
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
+        let change = state.part().and_then(OpenTasks::last_change);
         if let EntryContent::Perf { recorder, record, catalog } = &entry.content {
             let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
             let seen = Seen { process: entry.process_index, record, catalog, thread, state };
@@ -180,19 +185,21 @@ impl ReplayConsumer for Collector {
 
     fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
         let mut views = Vec::new();
+        let Some(open) = state.part::<OpenTasks>() else { return Ok(()) };
         for (process, replay) in state.replays.iter().enumerate() {
-            let is_task = |id: SpanId| self.open.get(process, id).is_some();
+            let is_task = |id: SpanId| open.get(process, id).is_some();
             let is_shown = self.present.has(process);
             if let Some(locks) = self.locks.get(&process).filter(|_| !is_shown) {
-                let known = |id, nanos| self.known(process, SpanId::new(id), nanos);
+                let known = |id, nanos| Self::known(open, process, SpanId::new(id), nanos);
                 let stuck = locks.stuck(known);
                 self.answer.deadlocks.extend(stuck.cycles);
                 self.answer.futurelocks.extend(stuck.futurelocks);
             }
             let mut places = places(replay, is_task);
             let end_nanos = end_nanos.get(process).copied().unwrap_or(state.now_nanos);
-            for (id, task, is_certain) in self.open.take_process(process) {
-                let view = task.view(id, pid(state, process), places.remove(&id), end_nanos, is_certain);
+            for (id, task, is_certain) in open.in_order(process) {
+                let (tally, place) = (self.tallies.remove(process, id).unwrap_or_default(), places.remove(&id));
+                let view = tally.view(&task.phase, id, pid(state, process), place, end_nanos, is_certain);
                 if is_shown {
                     views.push(self.present.correct(view));
                     continue;
@@ -218,8 +225,8 @@ impl ReplayConsumer for Collector {
 
     fn kept_bytes(&self) -> u64 {
         let of_locks: usize = self.locks.values().map(Locks::len).sum();
-        let open = self.open.count() * (size_of::<Tally>() + 192);
-        let latencies: u64 = self.open.iter().take(1000).map(|task| task.more.kept_bytes()).sum();
+        let open = self.tallies.values().count() * (size_of::<Tally>() + 64);
+        let latencies: u64 = self.tallies.values().take(1000).map(Tally::kept_bytes).sum();
         (open + of_locks * 64) as u64 + latencies + self.finished.kept_bytes()
     }
 }

@@ -6,47 +6,48 @@ use super::seen::{TARGET, is_task};
 use eventring::now::{Present, SpanCell};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
-use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
+use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayPart, ReplayState};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// The number of tasks up to which those stay whose span the replay has given up.
 const GIVEN_UP_MAX: usize = 4096;
 
-/// The tasks of a stream that have not ended, each with its phase and with something of the caller's.
+/// An estimate of the bytes that a task takes.
+const TASK_BYTES: u64 = 128;
+
+/// The tasks of a stream that have not ended, each with its phase: a part of a replay.
 #[derive(Clone, Debug, Default)]
-pub struct OpenTasks<T = ()> {
-    processes: Vec<OfProcess<T>>,
+pub struct OpenTasks {
+    processes: Vec<OfProcess>,
+    /// What the last entry says of a task.
+    change: Option<TaskChange>,
 }
 
+/// Something for each of some tasks: the index of the process, and the id of the task's span.
 #[derive(Clone, Debug)]
-struct OfProcess<T> {
-    tasks: IdMap<SpanId, OpenTask<T>>,
-    losses: Losses,
-}
+pub struct PerTask<T>(Vec<IdMap<SpanId, T>>);
 
-impl<T> Default for OfProcess<T> {
-    fn default() -> Self {
-        Self { tasks: IdMap::default(), losses: Losses::default() }
-    }
+#[derive(Clone, Debug, Default)]
+struct OfProcess {
+    tasks: IdMap<SpanId, OpenTask>,
+    losses: Losses,
 }
 
 /// A task that has not ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct OpenTask<T> {
+pub struct OpenTask {
     /// What it does.
     pub phase: Phase,
-    /// What the caller keeps.
-    pub more: T,
     /// The thread that polls it.
     polled_by: Option<ThreadKey>,
 }
 
 /// What has happened to a task.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct TaskChange<T = ()> {
+pub struct TaskChange {
     /// The id of its span.
     pub id: SpanId,
     /// What has happened.
@@ -57,8 +58,6 @@ pub struct TaskChange<T = ()> {
     pub is_certain: bool,
     /// The time, in nanoseconds since the epoch.
     pub epoch_nanos: u64,
-    /// The task, if its span has closed.
-    pub closed: Option<OpenTask<T>>,
 }
 
 /// Something that happens to a task.
@@ -77,19 +76,14 @@ pub enum TaskEvent {
     Unwakeable,
     /// It has ended.
     Ended,
-    /// Its span has closed.
-    Closed,
+    /// Its span has closed. This was its last phase.
+    Closed(Phase),
 }
 
-impl<T: Default> OpenTasks<T> {
-    /// Takes the next entry of a replay. Returns what it says of a task.
+impl OpenTasks {
+    /// Returns what an entry says of a task.
     #[inline]
-    pub fn entry(
-        &mut self,
-        entry: &RecordingEntry<'_>,
-        step: &SpanStep,
-        state: ReplayState<'_>,
-    ) -> Option<TaskChange<T>> {
+    fn change(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> Option<TaskChange> {
         let process = entry.process_index;
         if self.processes.len() <= process {
             self.processes.resize_with(process + 1, OfProcess::default);
@@ -144,8 +138,8 @@ impl<T: Default> OpenTasks<T> {
                 let is_open = !task.phase.state.is_over();
                 let ended = is_open.then(|| task.phase.end(TaskState::Ended, nanos));
                 let is_certain = of_process.losses.has_all_since(task.phase.told_nanos);
-                let (what, closed) = (TaskEvent::Closed, Some(task));
-                return Some(TaskChange { id: *span, what, ended, is_certain, epoch_nanos: nanos, closed });
+                let what = TaskEvent::Closed(task.phase);
+                return Some(TaskChange { id: *span, what, ended, is_certain, epoch_nanos: nanos });
             }
             (Some(PerfEvent::Event), _) => {
                 let site = catalog.known_call_site(record.ext.call_site_id)?;
@@ -164,14 +158,14 @@ impl<T: Default> OpenTasks<T> {
         if is_certain || matches!(what, TaskEvent::Spawned | TaskEvent::PollBegun | TaskEvent::Ended) {
             task.phase.told_nanos = nanos;
         }
-        Some(TaskChange { id, what, ended, is_certain, epoch_nanos: nanos, closed: None })
+        Some(TaskChange { id, what, ended, is_certain, epoch_nanos: nanos })
     }
 }
 
-impl<T: Default> OfProcess<T> {
+impl OfProcess {
     /// Returns a task. If it is not known and its span is open, it is new, or its beginning was overwritten.
     #[inline]
-    fn task(&mut self, replay: &SpanReplay, id: SpanId) -> Option<&mut OpenTask<T>> {
+    fn task(&mut self, replay: &SpanReplay, id: SpanId) -> Option<&mut OpenTask> {
         match self.tasks.entry(id) {
             Entry::Occupied(known) => Some(known.into_mut()),
             Entry::Vacant(new) => {
@@ -180,16 +174,59 @@ impl<T: Default> OfProcess<T> {
                     return None;
                 }
                 let phase = Phase::spawned(span.start_epoch_nanos());
-                Some(new.insert(OpenTask { phase, more: T::default(), polled_by: None }))
+                Some(new.insert(OpenTask { phase, polled_by: None }))
             }
         }
     }
 }
 
-impl<T> OpenTasks<T> {
-    /// Takes what tables of the present have shown at a time: a task that did what the events say is known to have done
-    /// it then, whatever was lost before.
-    pub fn look(&mut self, process: usize, present: &Present, epoch_nanos: u64) {
+impl OpenTasks {
+    /// Returns what the last entry of the replay says of a task.
+    #[inline]
+    #[must_use]
+    pub fn last_change(&self) -> Option<TaskChange> {
+        self.change
+    }
+
+    /// Returns a task of a process.
+    #[must_use]
+    pub fn get(&self, process: usize, id: SpanId) -> Option<&OpenTask> {
+        self.processes.get(process)?.tasks.get(&id)
+    }
+
+    /// Returns the tasks of a process, in no order.
+    pub fn of_process(&self, process: usize) -> impl Iterator<Item = (SpanId, &OpenTask)> {
+        self.processes.get(process).into_iter().flat_map(|of| of.tasks.iter().map(|(id, task)| (*id, task)))
+    }
+
+    /// Returns the tasks of a process, in the order of their ids, and whether it is [certain](Self::is_certain) what
+    /// each of them does.
+    pub fn in_order(&self, process: usize) -> impl Iterator<Item = (SpanId, &OpenTask, bool)> {
+        let mut tasks: Vec<(SpanId, &OpenTask)> = self.of_process(process).collect();
+        tasks.sort_unstable_by_key(|(id, _)| *id);
+        tasks.into_iter().map(move |(id, task)| (id, task, self.is_certain(process, task)))
+    }
+
+    /// Returns true if it is known what the task does: no ring of its process can have lost what would end it.
+    #[must_use]
+    pub fn is_certain(&self, process: usize, task: &OpenTask) -> bool {
+        self.has_all_since(process, task.phase.told_nanos)
+    }
+
+    /// Returns true if no ring of the process can have lost an event since this time.
+    pub(crate) fn has_all_since(&self, process: usize, epoch_nanos: u64) -> bool {
+        self.processes.get(process).is_some_and(|of| of.losses.has_all_since(epoch_nanos))
+    }
+}
+
+impl ReplayPart for OpenTasks {
+    #[inline]
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) {
+        self.change = self.change(entry, step, state);
+    }
+
+    /// A task that did what the events say is known to have done it then, whatever was lost before.
+    fn looked(&mut self, process: usize, present: &Present, epoch_nanos: u64) {
         let Some(of_process) = self.processes.get_mut(process) else { return };
         let spans: HashMap<u64, &SpanCell> = present.spans.iter().map(|span| (span.id, span)).collect();
         for cell in &present.tasks {
@@ -200,63 +237,66 @@ impl<T> OpenTasks<T> {
         }
     }
 
-    /// Returns a task of a process.
-    #[must_use]
-    pub fn get(&self, process: usize, id: SpanId) -> Option<&OpenTask<T>> {
-        self.processes.get(process)?.tasks.get(&id)
-    }
-
-    /// Returns a task of a process, to be changed.
-    pub fn get_mut(&mut self, process: usize, id: SpanId) -> Option<&mut OpenTask<T>> {
-        self.processes.get_mut(process)?.tasks.get_mut(&id)
-    }
-
-    /// Returns the tasks of a process, in no order.
-    pub fn of_process(&self, process: usize) -> impl Iterator<Item = (SpanId, &OpenTask<T>)> {
-        self.processes.get(process).into_iter().flat_map(|of| of.tasks.iter().map(|(id, task)| (*id, task)))
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenTask<T>> {
-        self.processes.iter().flat_map(|of| of.tasks.values())
-    }
-
-    /// Takes the tasks of a process, in the order of their ids, and whether it is [certain](Self::is_certain) what each
-    /// of them does.
-    pub fn take_process(&mut self, process: usize) -> impl Iterator<Item = (SpanId, OpenTask<T>, bool)> + use<T> {
-        let of_process = self.processes.get_mut(process).map(std::mem::take).unwrap_or_default();
-        let OfProcess { tasks, losses } = of_process;
-        let mut tasks: Vec<(SpanId, OpenTask<T>)> = tasks.into_iter().collect();
-        tasks.sort_unstable_by_key(|(id, _)| *id);
-        tasks.into_iter().map(move |(id, task)| {
-            let is_certain = losses.has_all_since(task.phase.told_nanos);
-            (id, task, is_certain)
-        })
-    }
-
-    /// Returns true if it is known what the task does: no ring of its process can have lost what would end it.
-    #[must_use]
-    pub fn is_certain(&self, process: usize, task: &OpenTask<T>) -> bool {
-        self.has_all_since(process, task.phase.told_nanos)
-    }
-
-    /// Returns true if no ring of the process can have lost an event since this time.
-    pub(crate) fn has_all_since(&self, process: usize, epoch_nanos: u64) -> bool {
-        self.processes.get(process).is_some_and(|of| of.losses.has_all_since(epoch_nanos))
-    }
-
-    /// Returns the number of tasks.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.processes.iter().map(|of| of.tasks.len()).sum()
-    }
-
     /// Forgets tasks whose spans the replay has given up, if they are many.
-    pub fn tidy(&mut self, state: ReplayState<'_>) {
+    fn tidy(&mut self, state: ReplayState<'_>) {
         for (process, of_process) in self.processes.iter_mut().enumerate() {
             let open = state.replays.get(process).map_or(0, SpanReplay::len);
             if of_process.tasks.len() > open + GIVEN_UP_MAX {
                 of_process.tasks.retain(|id, _| state.span(process, *id).is_some());
             }
         }
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        self.processes.iter().map(|of| of.tasks.len() as u64 * TASK_BYTES).sum()
+    }
+}
+
+impl<T> Default for PerTask<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> PerTask<T> {
+    /// Returns what a task has.
+    #[must_use]
+    pub fn get(&self, process: usize, id: SpanId) -> Option<&T> {
+        self.0.get(process)?.get(&id)
+    }
+
+    /// Returns what a task has, to be changed.
+    pub fn get_mut(&mut self, process: usize, id: SpanId) -> Option<&mut T> {
+        self.0.get_mut(process)?.get_mut(&id)
+    }
+
+    /// Returns what a task has, and gives it something if it has nothing.
+    pub fn get_or_default(&mut self, process: usize, id: SpanId) -> &mut T
+    where
+        T: Default,
+    {
+        self.of_process(process).entry(id).or_default()
+    }
+
+    /// Gives a task something.
+    pub fn insert(&mut self, process: usize, id: SpanId, of_task: T) {
+        self.of_process(process).insert(id, of_task);
+    }
+
+    /// Takes what a task has.
+    pub fn remove(&mut self, process: usize, id: SpanId) -> Option<T> {
+        self.0.get_mut(process)?.remove(&id)
+    }
+
+    /// Returns what tasks have, in no order.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flat_map(IdMap::values)
+    }
+
+    fn of_process(&mut self, process: usize) -> &mut IdMap<SpanId, T> {
+        if self.0.len() <= process {
+            self.0.resize_with(process + 1, IdMap::default);
+        }
+        &mut self.0[process]
     }
 }

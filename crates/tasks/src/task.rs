@@ -2,7 +2,6 @@
 
 use super::answer::{TaskView, WokenBy};
 use super::latency::Latencies;
-use super::open::OpenTask;
 use super::phase::{Phase, TaskState};
 use eventring::tracing::{CallSite, SpanId};
 use std::sync::Arc;
@@ -42,42 +41,42 @@ impl Tally {
     }
 }
 
-impl OpenTask<Tally> {
+impl Tally {
     /// Makes what is shown. `end_nanos` is the time until which a poll that is under way lasts. If not `is_certain`, a
     /// task that has not ended may do something else.
     pub(crate) fn view(
         mut self,
+        phase: &Phase,
         id: SpanId,
         pid: u32,
         span: Option<String>,
         end_nanos: u64,
         is_certain: bool,
     ) -> TaskView {
-        let is_known = is_certain || self.phase.state.is_over();
-        if is_known && self.phase.state == TaskState::Running {
-            self.more.add(&self.phase, end_nanos);
+        let is_known = is_certain || phase.state.is_over();
+        if is_known && phase.state == TaskState::Running {
+            self.add(phase, end_nanos);
         }
         let named = |(id, site): (SpanId, Option<Arc<CallSite>>)| WokenBy {
             id: id.get(),
             name: site.map_or_else(|| format!("span {id}"), |site| site.name.clone()),
         };
-        let of = self.more;
         TaskView {
             id: id.get(),
             pid,
-            name: of.name,
-            spawned_at: of.spawned_at,
-            kind: of.kind,
-            state: if is_known { self.phase.state } else { TaskState::Unknown },
-            unknown_since_epoch_nanos: (!is_known).then_some(self.phase.told_nanos),
-            is_unwakeable: of.is_unwakeable && is_known,
-            polls: of.polls,
-            wakes: of.wakes,
-            busy_nanos: of.busy_nanos,
-            longest_poll_nanos: of.longest_poll_nanos,
-            scheduled_p99_nanos: of.latencies.p99(),
+            name: self.name,
+            spawned_at: self.spawned_at,
+            kind: self.kind,
+            state: if is_known { phase.state } else { TaskState::Unknown },
+            unknown_since_epoch_nanos: (!is_known).then_some(phase.told_nanos),
+            is_unwakeable: self.is_unwakeable && is_known,
+            polls: self.polls,
+            wakes: self.wakes,
+            busy_nanos: self.busy_nanos,
+            longest_poll_nanos: self.longest_poll_nanos,
+            scheduled_p99_nanos: self.latencies.p99(),
             span: span.filter(|_| is_known),
-            woken_by: of.woken_by.map(named),
+            woken_by: self.woken_by.map(named),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The interface of the consumers of a replay.
 
+use super::parts::{ReplayPart, ReplayParts};
 use super::{RecordingEntry, RecordingTables};
 use eventring::now::Present;
 use eventring::tracing::{Catalog, Span, SpanId, SpanReplay, SpanStep};
@@ -11,6 +12,9 @@ pub trait ReplayConsumer {
     fn parts(&self) -> SpanParts {
         SpanParts::default()
     }
+
+    /// Asks for parts of the replay. It is asked once, before the first entry.
+    fn follow(&self, _: &mut ReplayParts) {}
 
     /// Takes the next entry for its seqnos: each entry, also those that stand for no event.
     #[inline]
@@ -118,9 +122,17 @@ pub struct ReplayState<'r> {
     pub replays: &'r [SpanReplay],
     /// The time that the stream has reached, in nanoseconds since the epoch.
     pub now_nanos: u64,
+    /// What is followed beside spans.
+    pub parts: &'r ReplayParts,
 }
 
 impl<'r> ReplayState<'r> {
+    /// Returns a part of the replay, if somebody has asked for it.
+    #[inline]
+    pub fn part<P: ReplayPart>(self) -> Option<&'r P> {
+        self.parts.get()
+    }
+
     /// Returns a span that is not over, if it is known.
     #[inline]
     pub fn span(self, process: usize, id: SpanId) -> Option<&'r Span> {

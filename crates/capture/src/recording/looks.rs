@@ -169,6 +169,7 @@ impl RecordingReplay {
             let inside = inside.map(|thread_id| ThreadKey { recorder: look.recorder, thread_id });
             SpanId::new(span.id).into_iter().for_each(|id| replay.see_open(id, inside, nanos));
         }
+        self.parts.each(|part| part.looked(look.process, &present, nanos));
         to.looked(look.process, &present, nanos);
     }
 }

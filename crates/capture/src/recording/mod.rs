@@ -8,6 +8,7 @@
 //! | `of_capture`, `of_rings` | the entries of a capture, and of rings while they are recorded |
 //! | `replay` | the engine |
 //! | `consumer` | the interface of its consumers |
+//! | `parts` | what a replay follows beside spans |
 //! | `counts` | the counts of a replay |
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
@@ -27,6 +28,7 @@ mod looks;
 mod memory_limit;
 mod of_capture;
 mod of_rings;
+mod parts;
 pub mod payloads;
 mod present;
 mod replay;
@@ -41,6 +43,7 @@ pub use descriptions::PerDescription;
 pub(crate) use fields_in_rings::FieldsInRings;
 pub use of_capture::{CaptureEntries, CaptureRecording};
 pub use of_rings::RingEntries;
+pub use parts::{ReplayPart, ReplayParts};
 pub use payloads::PayloadLosses;
 pub use present::{PresentRecord, replay_presents};
 pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};

@@ -96,7 +96,7 @@ pub fn replay_presents(
     presents: &mut [CapturedPresent],
     to: &mut impl ReplayConsumer,
 ) -> Result<(), CaptureError> {
-    let mut replay = RecordingReplay::new(to.parts(), ReplayBounds::Refuse);
+    let mut replay = RecordingReplay::for_consumer(to, ReplayBounds::Refuse);
     let mut tables = recording.entries().into_tables();
     replay.grow(&tables);
     for CapturedPresent { ring, present, .. } in &mut *presents {

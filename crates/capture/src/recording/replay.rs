@@ -4,6 +4,7 @@
 use super::consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
 use super::counts::ReplayCounts;
 use super::looks::Looks;
+use super::parts::ReplayParts;
 use super::self_times::SelfTimes;
 use super::{CaptureEntries, CaptureRecording, EntryContent, RecordingEntry, RecordingTables};
 use crate::CaptureError;
@@ -31,8 +32,10 @@ pub enum ReplayBounds {
 
 /// The replay of a recording: the spans of all its processes.
 pub struct RecordingReplay {
-    parts: SpanParts,
+    span_parts: SpanParts,
     bounds: ReplayBounds,
+    /// What is followed beside spans.
+    pub parts: ReplayParts,
     pub(super) replays: Vec<SpanReplay>,
     /// The self times of each process's spans; empty if nobody needs them.
     self_times: Vec<SelfTimes>,
@@ -47,10 +50,11 @@ pub struct RecordingReplay {
 
 impl RecordingReplay {
     /// Begins a replay for a consumer that needs these parts of spans.
-    pub fn new(parts: SpanParts, bounds: ReplayBounds) -> Self {
+    pub fn new(span_parts: SpanParts, bounds: ReplayBounds) -> Self {
         Self {
-            parts,
+            span_parts,
             bounds,
+            parts: ReplayParts::default(),
             replays: Vec::new(),
             self_times: Vec::new(),
             counts: ReplayCounts { first_nanos: u64::MAX, ..ReplayCounts::default() },
@@ -60,15 +64,22 @@ impl RecordingReplay {
         }
     }
 
+    /// Begins a replay for a consumer.
+    pub fn for_consumer(to: &impl ReplayConsumer, bounds: ReplayBounds) -> Self {
+        let mut replay = Self::new(to.parts(), bounds);
+        to.follow(&mut replay.parts);
+        replay
+    }
+
     /// Returns the state.
     #[inline]
     pub fn state<'r>(&'r self, tables: &'r RecordingTables) -> ReplayState<'r> {
-        ReplayState { tables, replays: &self.replays, now_nanos: self.counts.last_nanos }
+        ReplayState { tables, replays: &self.replays, now_nanos: self.counts.last_nanos, parts: &self.parts }
     }
 
     /// Makes room for the processes of `tables`.
     pub fn grow(&mut self, tables: &RecordingTables) {
-        let (SpanParts { fields, self_times, .. }, bounds) = (self.parts, self.bounds);
+        let (SpanParts { fields, self_times, .. }, bounds) = (self.span_parts, self.bounds);
         let new = || match bounds {
             ReplayBounds::Forget { spans_max } => SpanReplay::live(spans_max),
             ReplayBounds::Refuse if fields => SpanReplay::new().without_slices(),
@@ -148,6 +159,7 @@ impl RecordingReplay {
                 if gap.cause == GapCause::OverwrittenBefore {
                     self.counts.overwritten_before = self.counts.overwritten_before.saturating_add(gap.count);
                 }
+                self.follow(entry, &step);
                 return to.entry(entry, &step, self.state(entry.tables));
             }
         };
@@ -157,8 +169,17 @@ impl RecordingReplay {
         let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
         (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
         self.unchecked_bytes += size_of::<RecordingEntry<'_>>() + payload.valid().map_or(0, <[u8]>::len);
+        self.follow(entry, &step);
         to.entry(entry, &step, self.state(entry.tables))?;
         self.take_closed(process, entry.tables, to)
+    }
+
+    /// Gives an entry to the parts.
+    #[inline]
+    fn follow(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.each(|part| part.entry(entry, step, self.state(entry.tables)));
+        self.parts = parts;
     }
 
     /// Takes the begin of a span, of which the consumer is not told.
@@ -193,7 +214,7 @@ impl RecordingReplay {
     pub fn kept_bytes(&self) -> u64 {
         let of_replays = self.replays.iter().map(SpanReplay::kept_bytes);
         let of_self_times = self.self_times.iter().map(SelfTimes::kept_bytes);
-        of_replays.chain(of_self_times).fold(0, u64::saturating_add)
+        of_replays.chain(of_self_times).fold(self.parts.kept_bytes(), u64::saturating_add)
     }
 
     /// Gives the spans of a process that are over to the consumer.
@@ -280,6 +301,9 @@ impl RecordingReplay {
                 }
             }
         }
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.each(|part| part.tidy(self.state(tables)));
+        self.parts = parts;
         to.tidy(self.state(tables))
     }
 
@@ -354,7 +378,7 @@ impl RecordingReplay {
     ) -> io::Result<ReplayCounts> {
         to.end(self.state(tables), end_nanos)?;
         let replays = std::mem::take(&mut self.replays);
-        let (processes, SpanParts { remaining, .. }) = (replays.len(), self.parts);
+        let (processes, SpanParts { remaining, .. }) = (replays.len(), self.span_parts);
         for (process, replay) in replays.into_iter().enumerate().filter(|_| remaining) {
             let end_nanos = end_nanos.get(process).copied().unwrap_or(self.counts.last_nanos);
             self.counts.spans += replay.spans_seen();
@@ -384,7 +408,7 @@ pub fn replay_capture(
     recording: &CaptureRecording<'_>,
     to: &mut impl ReplayConsumer,
 ) -> Result<ReplayCounts, CaptureError> {
-    let mut replay = RecordingReplay::new(to.parts(), ReplayBounds::Refuse);
+    let mut replay = RecordingReplay::for_consumer(to, ReplayBounds::Refuse);
     let mut entries = recording.entries();
     let tells = to.parts().presents;
     replay.begin(recording.capture, &mut entries, (&mut *to, tells))?;

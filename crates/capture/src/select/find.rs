@@ -44,7 +44,7 @@ pub(crate) fn find(
         have_losses: HashSet::new(),
         entered_by: HashMap::new(),
     };
-    let mut replay = RecordingReplay::new(finder.parts(), ReplayBounds::Forget { spans_max: SPANS_MAX });
+    let mut replay = RecordingReplay::for_consumer(&finder, ReplayBounds::Forget { spans_max: SPANS_MAX });
     let needs = NeededBlocks::new(capture, conditions);
     let has_fields =
         conditions.iter().any(|condition| !condition.field_paths().is_empty() || !condition.is_about_spans_alone());

@@ -25,11 +25,13 @@ mod typed_events;
 
 use super::ExportSummary;
 use super::files::ExportFiles;
+use crate::ring_blocks::RingBlocks;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture, write_error,
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    replay_capture, write_error,
 };
 use metadata::Metadata;
 use perf_events::PerfEvents;
@@ -140,7 +142,11 @@ impl ReplayConsumer for CtfWriter<'_> {
         SpanParts { remaining: true, ..SpanParts::default() }
     }
 
-    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, _: ReplayState<'_>) -> io::Result<()> {
+    fn follow(&self, parts: &mut ReplayParts) {
+        parts.ask(|| RingBlocks::new(self.recording.capture));
+    }
+
+    fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let ring = entry.ring as usize;
         let pid = self.recording.ring(entry.ring).pid;
         self.describe_streams(ring)?;
@@ -152,7 +158,8 @@ impl ReplayConsumer for CtfWriter<'_> {
             }
             EntryContent::Typed { descriptor, payload } => {
                 let Some(events) = &mut self.typed_events[ring] else { return Ok(()) };
-                let class = events.encode(pid, descriptor, *payload, &mut self.metadata)?;
+                let block_number = state.part().and_then(RingBlocks::last_number);
+                let class = events.encode(pid, descriptor, (*payload, block_number), &mut self.metadata)?;
                 (descriptor.record_epoch_nanos, class, &events.content)
             }
             EntryContent::Gap(gap) => {

@@ -3,7 +3,6 @@
 use super::identifiers::Identifiers;
 use super::metadata::{Metadata, put_text};
 use super::payload;
-use eventring::exec::KnownBlocks;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::{ExtWordKind, Shape, decode_event};
 use eventring::tracing::SpanId;
@@ -24,8 +23,6 @@ const PART_BYTES: u64 = 96;
 pub(super) struct TypedEvents<'r> {
     recording: &'r CaptureRecording<'r>,
     ring: u32,
-    /// The known blocks of the ring. Only a ring of execution events has blocks.
-    blocks: KnownBlocks,
     /// The structure of the payload by the event's code; `None` if it is not known or too large.
     shapes: HashMap<u16, Option<Shape<'r>>>,
     /// The numbers of the event classes that the metadata has.
@@ -37,19 +34,11 @@ pub(super) struct TypedEvents<'r> {
 
 impl<'r> TypedEvents<'r> {
     pub(super) fn of_ring(recording: &'r CaptureRecording<'r>, ring: u32) -> Self {
-        Self {
-            recording,
-            ring,
-            blocks: recording.capture.known_blocks(ring),
-            shapes: HashMap::new(),
-            classes: HashSet::new(),
-            kept_bytes: 0,
-            content: Vec::new(),
-        }
+        Self { recording, ring, shapes: HashMap::new(), classes: HashSet::new(), kept_bytes: 0, content: Vec::new() }
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {
-        self.kept_bytes.saturating_add(self.blocks.kept_bytes())
+        self.kept_bytes
     }
 
     /// Returns the number of the class of the ring's streams.
@@ -89,11 +78,11 @@ impl<'r> TypedEvents<'r> {
         &mut self,
         pid: u32,
         descriptor: &Descriptor,
-        payload: PayloadRead<'_>,
+        (payload, block_number): (PayloadRead<'_>, Option<u64>),
         metadata: &mut Metadata,
     ) -> io::Result<u32> {
         self.content.clear();
-        self.put_context(pid, descriptor, payload);
+        self.put_context(pid, descriptor, block_number);
         let (model, code) = (self.recording.rings().model(self.ring), descriptor.event_type);
         let PayloadRead::Valid(bytes) = payload else {
             let problem = if matches!(payload, PayloadRead::Expired) { "expired" } else { "malformed" };
@@ -118,7 +107,7 @@ impl<'r> TypedEvents<'r> {
         self.class(u32::from(code) + AS_JSON, code, metadata, |_| "string _payload_json; ".into())
     }
 
-    fn put_context(&mut self, pid: u32, descriptor: &Descriptor, payload: PayloadRead<'_>) {
+    fn put_context(&mut self, pid: u32, descriptor: &Descriptor, block_number: Option<u64>) {
         let rings = self.recording.rings();
         let words = rings.words(self.ring);
         let out = &mut self.content;
@@ -131,7 +120,6 @@ impl<'r> TypedEvents<'r> {
             out.extend(word.value(descriptor.content_ext[index]).unwrap_or(u64::MAX).to_le_bytes());
         }
         if self.recording.ring(self.ring).is_exec() {
-            let block_number = self.blocks.block_number_of(descriptor, || payload);
             out.extend(block_number.unwrap_or(u64::MAX).to_le_bytes());
         }
         if self.has_nameless_words() {

@@ -24,8 +24,10 @@ use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, replay_capture, write_error,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, replay_capture,
+    write_error,
 };
+use eventring_tasks::OpenTasks;
 use held::HeldInstants;
 use meters::Meters;
 use states::States;
@@ -112,6 +114,12 @@ impl ReplayConsumer for TraceBuilder<'_> {
         self.chains.seqnos(entry);
     }
 
+    fn follow(&self, parts: &mut ReplayParts) {
+        if self.view.has_threads() {
+            parts.ask(OpenTasks::default);
+        }
+    }
+
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let replay = &state.replays[entry.process_index];
         let descriptor: &Descriptor = match &entry.content {
@@ -120,7 +128,7 @@ impl ReplayConsumer for TraceBuilder<'_> {
             EntryContent::Gap(_) => {
                 self.chains.gap(entry);
                 self.kernel_entry(entry)?;
-                return self.task(entry, step, None, state);
+                return self.task(entry, None, state);
             }
         };
         self.now_nanos = self.now_nanos.max(descriptor.record_epoch_nanos);
@@ -141,7 +149,7 @@ impl ReplayConsumer for TraceBuilder<'_> {
                     let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
                     self.worker(entry.process, thread, record, catalog)?;
                 }
-                self.task(entry, step, Some((record, *catalog)), state)
+                self.task(entry, Some((record, *catalog)), state)
             }
             EntryContent::Typed { descriptor, payload } if self.chains.has(entry.ring) => {
                 self.chain_event(entry, descriptor, *payload)
@@ -155,6 +163,11 @@ impl ReplayConsumer for TraceBuilder<'_> {
         if let Some(drawn) = self.processes[process].spans.remove(&over.span.id) {
             self.field_bytes = self.field_bytes.saturating_sub(drawn.field_bytes);
         }
+        Ok(())
+    }
+
+    fn end(&mut self, state: ReplayState<'_>, _: &[u64]) -> io::Result<()> {
+        self.keep_tasks(state);
         Ok(())
     }
 

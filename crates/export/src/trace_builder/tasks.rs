@@ -3,9 +3,9 @@
 use super::{Args, Label, TraceBuilder, TrackKey};
 use crate::args::ArgValue;
 use crate::trace_writer::{SliceId, TrackId};
-use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanStep, ThreadKey};
+use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, ThreadKey};
 use eventring_capture::recording::{RecordingEntry, ReplayState};
-use eventring_tasks::{OpenTasks, Phase, TARGET, TaskEvent, TaskState};
+use eventring_tasks::{OpenTasks, PerTask, Phase, TARGET, TaskEvent, TaskState};
 use std::collections::HashMap;
 use std::io;
 
@@ -15,7 +15,9 @@ const WORKER: &str = "eventring::worker";
 /// The tasks that have not ended, and the workers that are parked.
 #[derive(Default)]
 pub(super) struct DrawnTasks {
-    open: OpenTasks<Option<DrawnTask>>,
+    open: PerTask<DrawnTask>,
+    /// Those that have not ended, each with its process, what it does, and whether that is certain.
+    remaining: Vec<(usize, SpanId, Phase, bool)>,
     /// The tracks on which no task lives now, by their process and name.
     free: HashMap<(u32, String), Vec<(TrackId, u64)>>,
     /// The number of tracks.
@@ -40,18 +42,16 @@ impl TraceBuilder<'_> {
     pub(super) fn task(
         &mut self,
         entry: &RecordingEntry<'_>,
-        step: &SpanStep,
         record: Option<(&RawRecord<'_>, &Catalog)>,
         state: ReplayState<'_>,
     ) -> io::Result<()> {
         if !self.view.has_threads() {
             return Ok(());
         }
-        let Some(mut change) = self.drawn_tasks.open.entry(entry, step, state) else { return Ok(()) };
+        let Some(tasks) = state.part::<OpenTasks>() else { return Ok(()) };
+        let Some(change) = tasks.last_change() else { return Ok(()) };
         let (process, id) = (entry.process_index, change.id);
-        let open = self.drawn_tasks.open.get_mut(process, id).and_then(|task| task.more.take());
-        let drawn = open.or_else(|| change.closed.as_mut()?.more.take());
-        let mut drawn = match drawn {
+        let mut drawn = match self.drawn_tasks.open.remove(process, id) {
             Some(drawn) => drawn,
             None => {
                 let is_spawned = change.what == TaskEvent::Spawned;
@@ -63,16 +63,14 @@ impl TraceBuilder<'_> {
         };
         // Between the last poll and the end, nothing happens.
         let is_end = change.what == TaskEvent::Ended
-            && self.drawn_tasks.open.get(process, id).is_some_and(|task| task.phase.state != TaskState::Cancelled);
+            && tasks.get(process, id).is_some_and(|task| task.phase.state != TaskState::Cancelled);
         if let Some(phase) = change.ended.filter(|phase| !is_end || phase.state == TaskState::Running) {
             self.draw_phase(&mut drawn, &phase, change.epoch_nanos, &Args::default())?;
         }
-        if change.closed.is_some() {
+        if matches!(change.what, TaskEvent::Closed(_)) {
             return self.end_task(drawn, change.epoch_nanos, &Args::default());
         }
-        if let Some(task) = self.drawn_tasks.open.get_mut(process, id) {
-            task.more = Some(drawn);
-        }
+        self.drawn_tasks.open.insert(process, id, drawn);
         Ok(())
     }
 
@@ -153,16 +151,15 @@ impl TraceBuilder<'_> {
     /// Draws the tasks that have not ended, and the workers that are parked.
     pub(super) fn end_tasks(&mut self) -> io::Result<()> {
         let ends = self.outline.end_nanos.clone();
-        for (process, end_nanos) in ends.iter().enumerate() {
-            for (_, task, is_certain) in self.drawn_tasks.open.take_process(process) {
-                let Some(mut drawn) = task.more else { continue };
-                if is_certain {
-                    let mut args = Args::default();
-                    args.push_open(task.phase.since_epoch_nanos, *end_nanos);
-                    self.draw_phase(&mut drawn, &task.phase, *end_nanos, &args)?;
-                }
-                self.end_task(drawn, *end_nanos, &Args::one("open", ArgValue::Bool(true)))?;
+        for (process, id, phase, is_certain) in std::mem::take(&mut self.drawn_tasks.remaining) {
+            let Some(mut drawn) = self.drawn_tasks.open.remove(process, id) else { continue };
+            let end_nanos = ends.get(process).copied().unwrap_or(self.now_nanos);
+            if is_certain {
+                let mut args = Args::default();
+                args.push_open(phase.since_epoch_nanos, end_nanos);
+                self.draw_phase(&mut drawn, &phase, end_nanos, &args)?;
             }
+            self.end_task(drawn, end_nanos, &Args::one("open", ArgValue::Bool(true)))?;
         }
         let mut parked: Vec<_> = std::mem::take(&mut self.drawn_tasks.parked).into_iter().collect();
         parked.sort_unstable_by_key(|(thread, _)| (thread.recorder, thread.thread_id));
@@ -176,7 +173,16 @@ impl TraceBuilder<'_> {
         Ok(())
     }
 
+    /// Keeps what the tasks do at the end.
+    pub(super) fn keep_tasks(&mut self, state: ReplayState<'_>) {
+        let Some(tasks) = state.part::<OpenTasks>() else { return };
+        for process in 0..state.replays.len() {
+            let remaining = tasks.in_order(process).map(|(id, task, is_certain)| (process, id, task.phase, is_certain));
+            self.drawn_tasks.remaining.extend(remaining);
+        }
+    }
+
     pub(super) fn kept_task_bytes(&self) -> u64 {
-        self.drawn_tasks.open.count() as u64 * 256
+        self.drawn_tasks.open.values().count() as u64 * 256
     }
 }

@@ -10,7 +10,10 @@ use eventring::reader::Descriptor;
 use eventring::schema::EventType as _;
 use eventring::tracing::{Catalog, Span, SpanId, SpanStep, TakenSlice};
 use eventring_capture::numbers::{counted, grouped, time};
-use eventring_capture::recording::{EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts};
+use eventring_capture::recording::{
+    EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+};
+use eventring_tasks::OpenTasks;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -258,10 +261,14 @@ impl ReplayConsumer for Collector {
         SpanParts { fields: true, remaining: true, ..SpanParts::default() }
     }
 
+    fn follow(&self, parts: &mut ReplayParts) {
+        parts.ask(OpenTasks::default);
+    }
+
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let process = entry.process_index;
         let id_of = |id: SpanId| state.span(process, id);
-        self.collected.scheduled.entry(entry, step, state, &self.windows);
+        self.collected.scheduled.entry(entry, state, &self.windows);
         match (&entry.content, step) {
             (EntryContent::Perf { .. }, SpanStep::Updated(id)) => {
                 if let Some(span) = id_of(*id) {
@@ -315,8 +322,8 @@ impl ReplayConsumer for Collector {
         Ok(())
     }
 
-    fn end(&mut self, _: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
-        self.collected.scheduled.end(end_nanos, &self.windows);
+    fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64]) -> io::Result<()> {
+        self.collected.scheduled.end(state, end_nanos, &self.windows);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! When tasks were woken and waited for a worker.
 
 use crate::line::times::Times;
-use eventring::tracing::{SpanId, SpanStep, ThreadKey};
+use eventring::tracing::{SpanId, ThreadKey};
 use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
 use eventring_tasks::{OpenTasks, Phase, TaskEvent, TaskState, is_task};
 use std::collections::HashMap;
@@ -22,7 +22,6 @@ pub(super) struct Wait {
 /// The waits of tasks for workers, as far as they lie in the times of the found spans.
 #[derive(Debug, Default)]
 pub(super) struct Scheduled {
-    open: OpenTasks,
     tasks: HashMap<TaskKey, Waits>,
 }
 
@@ -37,14 +36,8 @@ struct Waits {
 }
 
 impl Scheduled {
-    pub(super) fn entry(
-        &mut self,
-        entry: &RecordingEntry<'_>,
-        step: &SpanStep,
-        state: ReplayState<'_>,
-        windows: &Times,
-    ) {
-        let Some(change) = self.open.entry(entry, step, state) else { return };
+    pub(super) fn entry(&mut self, entry: &RecordingEntry<'_>, state: ReplayState<'_>, windows: &Times) {
+        let Some(change) = state.part().and_then(OpenTasks::last_change) else { return };
         let key = (entry.process_index, change.id);
         if change.what == TaskEvent::Woken {
             let waits = self.tasks.entry(key).or_default();
@@ -70,10 +63,10 @@ impl Scheduled {
     }
 
     /// Takes the end of a recording: some tasks still wait.
-    pub(super) fn end(&mut self, end_nanos: &[u64], windows: &Times) {
+    pub(super) fn end(&mut self, state: ReplayState<'_>, end_nanos: &[u64], windows: &Times) {
+        let Some(open) = state.part::<OpenTasks>() else { return };
         for (process, end_nanos) in end_nanos.iter().enumerate() {
-            let open = self.open.take_process(process).filter(|(.., is_certain)| *is_certain);
-            for (id, task, _) in open {
+            for (id, task, _) in open.in_order(process).filter(|(.., is_certain)| *is_certain) {
                 self.add((process, id), &task.phase, *end_nanos, windows);
             }
         }
@@ -95,7 +88,7 @@ impl Scheduled {
 
     pub(super) fn kept_bytes(&self) -> u64 {
         let waits: usize = self.tasks.values().map(|task| task.waits.len()).sum();
-        (self.open.count() * 128 + self.tasks.len() * 96 + waits * size_of::<Wait>()) as u64
+        (self.tasks.len() * 96 + waits * size_of::<Wait>()) as u64
     }
 }
 

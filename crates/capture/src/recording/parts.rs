@@ -1,0 +1,60 @@
+//! The parts of a replay: what it follows beside spans, if a consumer asks for it. A crate above this one, or a program,
+//! may have parts of its own.
+
+use super::{RecordingEntry, ReplayState};
+use eventring::now::Present;
+use eventring::tracing::SpanStep;
+use std::any::Any;
+
+/// Follows something in a recording: tasks, for example, or blocks. A replay gives it each entry before its consumer
+/// gets the entry, which so finds what the part knows then ([`ReplayState::part`]).
+pub trait ReplayPart: Any + Send + Sync {
+    /// Takes an event or a loss. `step` is its effect on the spans of its process. The state has no parts.
+    fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>);
+
+    /// Takes what tables of the present of a process have shown at a time that the stream has reached, or at its end.
+    fn looked(&mut self, _process: usize, _: &Present, _epoch_nanos: u64) {}
+
+    /// Forgets what is of no use any more. A replay in bounded memory calls this from time to time.
+    fn tidy(&mut self, _: ReplayState<'_>) {}
+
+    /// Returns an estimate of the bytes that the part keeps in memory at present.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// The parts that are asked for.
+#[derive(Default)]
+pub struct ReplayParts(Vec<Box<dyn ReplayPart>>);
+
+impl ReplayParts {
+    /// Asks for a part, which `make` makes if nobody has asked for one of its type yet.
+    pub fn ask<P: ReplayPart>(&mut self, make: impl FnOnce() -> P) {
+        if self.get::<P>().is_none() {
+            self.0.push(Box::new(make()));
+        }
+    }
+
+    /// Puts a part in place of that of its type.
+    pub fn set<P: ReplayPart>(&mut self, part: P) {
+        self.0.retain(|part| !(&**part as &dyn Any).is::<P>());
+        self.0.push(Box::new(part));
+    }
+
+    /// Returns the part of a type, if somebody has asked for it.
+    #[inline]
+    #[must_use]
+    pub fn get<P: ReplayPart>(&self) -> Option<&P> {
+        self.0.iter().find_map(|part| (&**part as &dyn Any).downcast_ref())
+    }
+
+    #[inline]
+    pub(super) fn each(&mut self, f: impl FnMut(&mut Box<dyn ReplayPart>)) {
+        self.0.iter_mut().for_each(f);
+    }
+
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.kept_bytes()).fold(0, u64::saturating_add)
+    }
+}
