@@ -2,6 +2,7 @@
 
 mod batch_filter;
 mod looks;
+mod parts;
 mod selection;
 
 use crate::fixtures::{CaptureFixture, SHARD_1};
