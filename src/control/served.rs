@@ -3,7 +3,7 @@
 
 use super::wire::ServedInfo;
 use crate::locked_section::get_or_make;
-use crate::shm::{self, UninheritedFd, patience};
+use crate::shm::{self, UninheritedFd, lock_with_timeout};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::BTreeMap;
 use std::io;
@@ -115,7 +115,7 @@ impl ServedFiles {
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, Listed>> {
-        patience::lock(&self.files)
+        lock_with_timeout(&self.files)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The parts of a program that take directives: the filters of `tracing`, and the domains of recorders.
 
 use super::served;
-use crate::shm::patience;
+use crate::shm::lock_with_timeout;
 use std::sync::{Arc, Mutex};
 
 /// A part of a program that takes directives from clients.
@@ -49,7 +49,7 @@ static SWITCHES: Mutex<Vec<Arc<dyn Switchable>>> = Mutex::new(Vec::new());
 /// Makes a part of the program known to the servers of this process, as long as it is alive. They put the wishes of
 /// their clients into force there.
 pub(crate) fn register(part: Arc<dyn Switchable>) {
-    let Some(mut switches) = patience::lock(&SWITCHES) else { return };
+    let Some(mut switches) = lock_with_timeout(&SWITCHES) else { return };
     switches.retain(|known| known.is_alive());
     switches.push(part);
     drop(switches);
@@ -64,6 +64,6 @@ pub(crate) fn changed() {
 
 /// Returns the parts that are alive.
 pub(super) fn all() -> Vec<Arc<dyn Switchable>> {
-    let switches = patience::lock(&SWITCHES);
+    let switches = lock_with_timeout(&SWITCHES);
     switches.iter().flat_map(|all| all.iter()).filter(|part| part.is_alive()).map(Arc::clone).collect()
 }

@@ -52,7 +52,7 @@ pub use fd::OwnedFd;
 pub use fd::{AsFd, BorrowedFd};
 pub use location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation};
 pub use name::{ConfigLimits, RingConfig, RingName, RingSize, ShiftLimits};
-pub(crate) use options::OWNER_PATIENCE;
+pub(crate) use options::OWNER_TIMEOUT;
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
 pub use sections::Sections;
@@ -83,7 +83,7 @@ pub use linux::{HugePagePool, StaleFile, check_ring_directory, huge_page_mounts,
 pub(crate) use linux::{OwnDescriptor, keeping_errno};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::{
-    RemovedAtExit, UninheritedFd, is_all_read, is_in_memory, open_read_only, patience, prepare_ring_directory,
+    RemovedAtExit, UninheritedFd, is_all_read, is_in_memory, lock_with_timeout, open_read_only, prepare_ring_directory,
     process_and_user,
 };
 

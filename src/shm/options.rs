@@ -22,11 +22,11 @@ pub struct CreateOptions {
     pub replace_prefix: &'static [u8],
     /// The longest time for which an owner is waited for that is about to end, so that its file can be replaced. An
     /// owner that the system does not show is waited for, too.
-    pub owner_patience: Duration,
+    pub owner_timeout: Duration,
 }
 
-/// The default of [`CreateOptions::owner_patience`].
-pub(crate) const OWNER_PATIENCE: Duration = Duration::from_secs(1);
+/// The default of [`CreateOptions::owner_timeout`].
+pub(crate) const OWNER_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Default for CreateOptions {
     fn default() -> Self {
@@ -36,7 +36,7 @@ impl Default for CreateOptions {
             keep: false,
             allow_foreign_owner: false,
             replace_prefix: b"",
-            owner_patience: OWNER_PATIENCE,
+            owner_timeout: OWNER_TIMEOUT,
         }
     }
 }

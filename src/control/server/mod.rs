@@ -319,7 +319,7 @@ static STARTED: Mutex<Option<(u64, Result<Server, ControlError>)>> = Mutex::new(
 /// ```
 #[must_use]
 pub fn environment_error() -> Option<ControlError> {
-    let started = shm::patience::lock(&STARTED)?;
+    let started = shm::lock_with_timeout(&STARTED)?;
     let (process, server) = started.as_ref()?;
     server.as_ref().err().filter(|_| *process == shm::process_number()).cloned()
 }

@@ -29,8 +29,8 @@ impl RecorderBuilder {
         loop {
             let numbered = if number == 1 { Ok(name.clone()) } else { name.with_suffix(&format!("~{number}")) };
             let place = directories.location_for_writing(&numbered?);
-            let owner_patience = shm::OWNER_PATIENCE.saturating_sub(start.elapsed());
-            let options = shm::CreateOptions { owner_patience, ..self.options };
+            let owner_timeout = shm::OWNER_TIMEOUT.saturating_sub(start.elapsed());
+            let options = shm::CreateOptions { owner_timeout, ..self.options };
             let initialise = |file: &shm::UnpublishedFile<'_>| self.initialise(file, geometry, clock);
             match shm::create(&place, geometry.file_bytes(), &options, initialise) {
                 Err(error) if self.takes_next_name(&error, &place.path) && number < INSTANCES_MAX => number += 1,

@@ -1,0 +1,25 @@
+//! Single system calls, and what needs nothing but them.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `calls`, `paths`, `errno` | single system calls, and their errors |
+//! | `descriptor` | file descriptors that the program may have closed |
+//! | `nameless` | files without a name |
+//! | `other_side` | the other side of a connection |
+//! | `page_size` | the pages of a file's mapping |
+//! | `thread_name` | the name of the calling thread, also in signal handlers |
+//! | `trust` | which owners of files are accepted |
+//! | `handler_list` | the list that signal handlers and exit handlers go through |
+//! | `pinned` | staying loaded as a part of a plugin |
+
+pub(super) mod calls;
+pub(super) mod descriptor;
+pub(super) mod errno;
+pub(super) mod handler_list;
+pub(super) mod nameless;
+pub(super) mod other_side;
+pub(super) mod page_size;
+pub(super) mod paths;
+pub(super) mod pinned;
+pub(super) mod thread_name;
+pub(super) mod trust;

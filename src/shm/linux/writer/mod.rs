@@ -1,0 +1,13 @@
+//! The writing process of a ring, and whether it lives.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `lock`, `write_lock` | the locks that it holds |
+//! | `identity`, `liveness` | which process it is, and whether it lives |
+//! | `ending` | owners that are about to end |
+
+pub(super) mod ending;
+pub(super) mod identity;
+pub(super) mod liveness;
+pub(super) mod lock;
+pub(super) mod write_lock;
