@@ -46,7 +46,7 @@ mod record;
 pub mod for_macros {
     pub use super::record::fields::{AnyOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs};
     pub use super::record::log::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogText, checked, log};
-    pub use super::record::site::{MacroSite, field_name};
+    pub use super::record::sites::macro_site::{MacroSite, field_name};
     #[cfg(feature = "macros")]
     pub use eventring_macros::__log_text;
     pub use tracing_core::callsite::Identifier;
@@ -66,23 +66,23 @@ pub use read::{
     Thread, ThreadKey, TypedEvent, decode_record,
 };
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
-pub use record::builder::PerfRecorderBuilder;
 pub use record::counter::{Counter, CounterValue, Marker};
 pub use record::fields::RecordedValue;
-pub use record::global::PERF;
-pub use record::init::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
-    try_init_from_env, try_init_with,
-};
-pub use record::instruction_count::InstructionSource;
 pub use record::layer::RecorderLayer;
 pub use record::log::LogValue;
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub use record::otel::publish as publish_otel_context;
-pub use record::recorder::{PerfRecorder, PerfStats};
+pub use record::perf_recorder::builder::PerfRecorderBuilder;
+pub use record::perf_recorder::global::PERF;
+pub use record::perf_recorder::handle::{PerfRecorder, PerfStats};
+pub use record::perf_recorder::init::{
+    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
+    try_init_from_env, try_init_with,
+};
 #[doc(hidden)]
-pub use record::replayed::{ReplayedRecorder, ring_with_tables};
+pub use record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};
+pub use record::perf_recorder::setup_error::{SetupError, SetupErrorKind};
 pub use record::scope::Scope;
-pub use record::setup_error::{SetupError, SetupErrorKind};
 pub use record::subscriber::RecorderSubscriber;
+pub use record::threads::instruction_count::InstructionSource;
 pub use record::trigger::{trigger, trigger_on_panic};

@@ -3,10 +3,10 @@
 use crate::global::current_span_id;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};
 use crate::sync::{AtomicUsize, Ordering};
-use crate::tracing::record::call_sites::CALL_SITES;
-use crate::tracing::record::global::PERF;
-use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::thread;
+use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::record::sites::call_sites::CALL_SITES;
+use crate::tracing::record::threads::thread;
 use std::panic::Location;
 use std::ptr;
 

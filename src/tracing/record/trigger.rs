@@ -2,11 +2,11 @@
 
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};
-use crate::tracing::record::call_sites::NO_CALL_SITE;
-use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::global::PERF;
-use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::thread;
+use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
+use crate::tracing::record::threads::thread;
 use std::panic::{Location, PanicHookInfo};
 use std::sync::{Arc, Once};
 use tracing_core::callsite::Identifier;

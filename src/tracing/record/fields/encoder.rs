@@ -4,9 +4,9 @@ mod text_args;
 
 use super::{EncodedFields, FieldEncoder, FieldLimits, MessageText, Redactable};
 use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
-use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::log::LogArgs;
-use crate::tracing::record::thread::{LastRing, ThreadState};
+use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
+use crate::tracing::record::threads::thread::{LastRing, ThreadState};
 use arrayvec::ArrayVec;
 use std::error::Error;
 use std::fmt::{self, Write as _};

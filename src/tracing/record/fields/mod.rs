@@ -8,9 +8,10 @@
 //! panic continues to the caller.
 
 mod encoder;
+pub(in crate::tracing) mod redact;
 mod values;
 
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::threads::thread::ThreadState;
 use encoder::Encoder;
 use tracing_core::field::{Field, Visit};
 pub(super) use values::visit_values;

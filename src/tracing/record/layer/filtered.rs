@@ -2,11 +2,11 @@
 
 use super::RecorderLayer;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::global::PERF;
-use crate::tracing::record::open_spans;
-use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::span_map::{MappedSpan, SpanMap};
+use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::record::spans::map::{MappedSpan, SpanMap};
+use crate::tracing::record::spans::open_spans;
 use std::sync::Weak;
 use tracing_core::subscriber::{Interest, Subscriber};
 use tracing_core::{LevelFilter, Metadata};

@@ -8,17 +8,17 @@ use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::record::call_sites::{CALL_SITES, NO_CALL_SITE};
-use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::end_of_thread;
-use crate::tracing::record::open_spans::{SpanOwner, SpanSource};
-use crate::tracing::record::owner_filter;
-use crate::tracing::record::recorder::PerfRecorder;
-use crate::tracing::record::sink::{Sink, record_log};
-use crate::tracing::record::site::{self, Answer};
-use crate::tracing::record::span_map::{MappedSpan, SpanMap};
-use crate::tracing::record::span_stack::Owner;
-use crate::tracing::record::thread::{self, ThreadState};
+use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::record::sinks::owner_filter;
+use crate::tracing::record::sinks::sink::{Sink, record_log};
+use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
+use crate::tracing::record::sites::macro_site::{self, Answer};
+use crate::tracing::record::spans::map::{MappedSpan, SpanMap};
+use crate::tracing::record::spans::open_spans::{SpanOwner, SpanSource};
+use crate::tracing::record::spans::stack::Owner;
+use crate::tracing::record::threads::end_of_thread;
+use crate::tracing::record::threads::thread::{self, ThreadState};
 use std::sync::OnceLock;
 use tracing_core::dispatcher::{Dispatch, WeakDispatch};
 use tracing_core::field::Visit;
@@ -98,7 +98,7 @@ impl RecorderLayer {
     /// from the stack. The first dispatcher is kept. Any of them would do, because the layer needs it only to reach the
     /// stack.
     fn use_stack(&self, stack: &Dispatch) {
-        if site::note_sink(&self.sink, &self.owner) {
+        if macro_site::note_sink(&self.sink, &self.owner) {
             owner_filter::set(self.filter.as_ref(), stack);
         }
         if self.stack.set(stack.downgrade()).is_ok()
@@ -214,7 +214,7 @@ where
     // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into
     // use.
     fn on_layer(&mut self, _: &mut S) {
-        site::note_sink(&self.sink, &self.owner);
+        macro_site::note_sink(&self.sink, &self.owner);
     }
 
     fn on_register_dispatch(&self, stack: &Dispatch) {
@@ -228,7 +228,7 @@ where
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let of_filter = self.filter.as_ref().map(|filter| Answer::of(&filter.interest(metadata)));
-        site::note(&self.sink, &self.owner, metadata, of_filter.unwrap_or(Answer::OfStack));
+        macro_site::note(&self.sink, &self.owner, metadata, of_filter.unwrap_or(Answer::OfStack));
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
             self.find_stack();
             thread::with(|thread| {

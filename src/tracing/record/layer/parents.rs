@@ -3,11 +3,11 @@
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::end_of_thread;
-use crate::tracing::record::sink::Parent;
-use crate::tracing::record::span_map::MappedSpan;
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::sinks::sink::Parent;
+use crate::tracing::record::spans::map::MappedSpan;
+use crate::tracing::record::threads::end_of_thread;
+use crate::tracing::record::threads::thread::ThreadState;
 use std::sync::Arc;
 use tracing_core::span::Id;
 use tracing_core::subscriber::Subscriber;

@@ -3,10 +3,10 @@
 use super::{NewSpan, RecorderLayer};
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::{Dropped, SPAN_SLAB};
-use crate::tracing::record::end_of_thread;
 use crate::tracing::record::scope;
-use crate::tracing::record::span_map::MappedSpan;
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::spans::map::MappedSpan;
+use crate::tracing::record::threads::end_of_thread;
+use crate::tracing::record::threads::thread::ThreadState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracing_core::dispatcher::{WeakDispatch, get_default};
 use tracing_core::span::{Attributes, Id};

@@ -6,17 +6,17 @@ mod macros;
 
 use crate::recorder::Recorder;
 use crate::schema::perf::PerfExt;
-use crate::tracing::record::call_sites::NO_CALL_SITE;
-use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{
     EncodedFields, FieldValues, Redactable, SmallEncoder, encode_large, visit_fields, visit_values,
 };
-use crate::tracing::record::global::PERF;
-use crate::tracing::record::present::may_mean;
-use crate::tracing::record::sink::record_event;
-use crate::tracing::record::site::MacroSite;
-use crate::tracing::record::span_stack::SCOPES;
-use crate::tracing::record::thread::{self, ThreadState};
+use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::sinks::sink::record_event;
+use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
+use crate::tracing::record::sites::macro_site::MacroSite;
+use crate::tracing::record::spans::present::may_mean;
+use crate::tracing::record::spans::stack::SCOPES;
+use crate::tracing::record::threads::thread::{self, ThreadState};
 
 pub use args::{ArgAsIs, ArgFormatted, ArgOf, ArgSink, FormattedArg, LogArgs, LogText, LogValue};
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::{Dropped, SPAN_SLAB};
-use crate::tracing::record::core::PerfCore;
-use crate::tracing::record::end_of_thread;
-use crate::tracing::record::global::PERF;
-use crate::tracing::record::span_stack::{SCOPES, SpanEntry, scope_local_id};
-use crate::tracing::record::thread::{self, ThreadState};
+use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::spans::stack::{SCOPES, SpanEntry, scope_local_id};
+use crate::tracing::record::threads::end_of_thread;
+use crate::tracing::record::threads::thread::{self, ThreadState};
 
 /// Ends a scope of the calling thread.
 #[inline(always)]

@@ -14,8 +14,8 @@ mod end;
 mod macros;
 
 use crate::tracing::record::fields::FieldValues;
-use crate::tracing::record::site::MacroSite;
-use crate::tracing::record::thread;
+use crate::tracing::record::sites::macro_site::MacroSite;
+use crate::tracing::record::threads::thread;
 pub(super) use end::{end_above, end_all};
 use std::marker::PhantomData;
 

@@ -3,8 +3,8 @@
 use super::{RecorderSubscriber, id_of, recorded};
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::record::call_sites::CALL_SITES;
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::sites::call_sites::CALL_SITES;
+use crate::tracing::record::threads::thread::ThreadState;
 use tracing_core::Event;
 use tracing_core::span::{Attributes, Id};
 

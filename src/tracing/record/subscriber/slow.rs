@@ -3,12 +3,12 @@
 use super::{RecorderSubscriber, UNRECORDED, id_of, recorded};
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::{Dropped, SPAN_SLAB};
-use crate::tracing::record::call_sites::NO_CALL_SITE;
-use crate::tracing::record::end_of_thread;
 use crate::tracing::record::fields::{EncodedFields, encode_large};
 use crate::tracing::record::scope;
-use crate::tracing::record::sink::record_log;
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::sinks::sink::record_log;
+use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
+use crate::tracing::record::threads::end_of_thread;
+use crate::tracing::record::threads::thread::ThreadState;
 use tracing_core::Event;
 use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Id};

@@ -4,11 +4,11 @@ use super::{RecorderSubscriber, id_of};
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::record::call_sites::CALL_SITES;
-use crate::tracing::record::core::PerfCore;
 use crate::tracing::record::fields::{EncodedFields, SmallEncoder, visit_fields};
-use crate::tracing::record::sink::record_log;
-use crate::tracing::record::thread::ThreadState;
+use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::sinks::sink::record_log;
+use crate::tracing::record::sites::call_sites::CALL_SITES;
+use crate::tracing::record::threads::thread::ThreadState;
 use tracing_core::span::{Attributes, Id};
 use tracing_core::{Event, Metadata};
 

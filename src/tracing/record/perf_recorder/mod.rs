@@ -1,0 +1,17 @@
+//! A perf recorder: how it is made, installed and used.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `init`, `setup_error`, `global` | switching recording on, in code or by the environment |
+//! | `handle`, `core` | a perf recorder, and the state that its handles share |
+//! | `builder`, `memory_plan` | how it is made, and how large its rings are |
+//! | `replayed` | recording again what was captured |
+
+pub(in crate::tracing) mod builder;
+pub(in crate::tracing) mod core;
+pub(in crate::tracing) mod global;
+pub(in crate::tracing) mod handle;
+pub(in crate::tracing) mod init;
+pub(in crate::tracing) mod memory_plan;
+pub(in crate::tracing) mod replayed;
+pub(in crate::tracing) mod setup_error;

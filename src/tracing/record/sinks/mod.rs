@@ -1,0 +1,11 @@
+//! The recorder that a subscriber or a layer leads to.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `sink` | what subscribers and layers do alike |
+//! | `active` | how many of them record to the global recorder |
+//! | `owner_filter` | whether the filters of a layer's stack let a call site of this crate's own macros through |
+
+pub(in crate::tracing) mod active;
+pub(in crate::tracing) mod owner_filter;
+pub(in crate::tracing) mod sink;

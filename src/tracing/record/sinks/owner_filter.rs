@@ -1,0 +1,127 @@
+//! Whether a call site of this crate's own macros is wanted now, where that depends on the spans that the thread is in.
+//!
+//! The subscriber or layer of the thread's stack that records to [`PERF`](crate::tracing::PERF) decides, by the filter
+//! of its own. A layer without one may have filters of others around it and beside it, and only the stack of layers can
+//! ask them: the call site is wanted if the stack says yes and the question has reached the layer. The stack alone says
+//! yes if any layer wants the call site.
+//!
+//! The filters of a stack remember their answers on the thread, for the event that should follow. None follows here, so
+//! other layers would lose their next one. That is why the answers are forgotten after each question. (As after an
+//! event of `tracing`, also those about an event that is being recorded around it: where the macro is in a value of the
+//! event.)
+
+use super::super::layer::RecorderLayer;
+use super::super::spans::open_spans;
+use super::super::spans::stack::SCOPES;
+use super::super::subscriber::RecorderSubscriber;
+use super::sink::Sink;
+use crate::tracing::filter::filter_handle::{FilterHandle, SharedFilter};
+use std::cell::Cell;
+use std::sync::{PoisonError, RwLock, Weak};
+use tracing_core::dispatcher::{Dispatch, WeakDispatch, get_current, get_default};
+use tracing_core::subscriber::{Interest, NoSubscriber, Subscriber as _};
+use tracing_core::{LevelFilter, Metadata};
+use tracing_subscriber::layer::Layer as _;
+
+/// Who decides on threads with another stack, or without one: the filter of a subscriber or layer, and if it has none,
+/// its stack of layers. Such a thread is in no span of the stack.
+struct Decider {
+    filter: Option<Weak<SharedFilter>>,
+    stack: WeakDispatch,
+}
+
+/// Those that have come into use, the last one last. The last one that is left decides.
+static DECIDERS: RwLock<Vec<Decider>> = RwLock::new(Vec::new());
+
+/// What a call site gets that `tracing` has asked no subscriber or layer about that records to `PERF`.
+pub(in crate::tracing::record) enum Decision {
+    /// The answer of the stack that decides.
+    Of(Interest),
+    /// Each thread must be asked, each time.
+    OfEachThread,
+    /// The stack of this thread has answered already.
+    OfThisThread,
+}
+
+thread_local! {
+    /// True once the question that the thread asks now has reached a layer that records to `PERF`.
+    static HAS_REACHED_LAYER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes who decides from now on, for a subscriber or layer that comes into use.
+pub(in crate::tracing::record) fn set(filter: Option<&FilterHandle>, stack: &Dispatch) {
+    let decider = Decider { filter: filter.map(FilterHandle::downgrade), stack: stack.downgrade() };
+    let mut deciders = DECIDERS.write().unwrap_or_else(PoisonError::into_inner);
+    // The program may drop a stack meanwhile. It does so when the lock is free again.
+    let alive: Vec<Option<Dispatch>> = deciders.iter().map(|decider| decider.stack.upgrade()).collect();
+    let mut is_alive = alive.iter().map(Option::is_some);
+    deciders.retain(|_| is_alive.next() == Some(true));
+    deciders.push(decider);
+    drop(deciders);
+}
+
+/// Returns the filter and the stack that decide now, if there are any. Returns `None` if nobody can tell: a wait for
+/// the lock could last for ever, because this may be a signal handler that has interrupted `set`.
+fn decider() -> Option<Option<(Option<FilterHandle>, Dispatch)>> {
+    let deciders = DECIDERS.try_read().ok()?;
+    Some(deciders.iter().rev().find_map(|decider| {
+        let stack = decider.stack.upgrade()?;
+        Some((decider.filter.as_ref().and_then(FilterHandle::from_weak), stack))
+    }))
+}
+
+/// Asks the stack that decides about a call site.
+pub(in crate::tracing::record) fn interest(metadata: &'static Metadata<'static>) -> Decision {
+    // While a scoped subscriber is called, it must not be asked: it may hold locks. `tracing` does not ask it either.
+    let Some(has_none) = get_current(|stack| stack.is::<NoSubscriber>()) else { return Decision::OfEachThread };
+    match decider() {
+        Some(Some((_, stack))) => Decision::Of(stack.register_callsite(metadata)),
+        _ if has_none => Decision::OfEachThread,
+        _ => Decision::OfThisThread,
+    }
+}
+
+/// Returns true if a call site is wanted in the spans that the thread is in. This process has made the recorder.
+pub(in crate::tracing::record) fn wants(metadata: &Metadata<'_>) -> bool {
+    get_default(|stack| answer_of(stack, metadata)).unwrap_or_else(|| match decider() {
+        Some(Some((Some(filter), _))) => accepts(&filter, metadata),
+        Some(Some((None, stack))) => passes(&stack, metadata),
+        Some(None) => false,
+        None => true,
+    })
+}
+
+/// Returns the answer of a stack. Returns `None` if no subscriber or layer in it is seen to record to `PERF`.
+fn answer_of(stack: &Dispatch, metadata: &Metadata<'_>) -> Option<bool> {
+    if let Some(subscriber) = stack.downcast_ref::<RecorderSubscriber>() {
+        return subscriber.sink().is_of_perf().then(|| accepts(subscriber.filter(), metadata));
+    }
+    match stack.downcast_ref::<RecorderLayer>().filter(|layer| layer.sink().is_of_perf()) {
+        Some(layer) => Some(layer.filter().map_or_else(|| passes(stack, metadata), |filter| accepts(filter, metadata))),
+        // While a scoped subscriber is called, the thread has none.
+        None if stack.is::<NoSubscriber>() => None,
+        // The layer may be out of sight: below one with another recorder, or in a `reload`.
+        None => passes(stack, metadata).then_some(true),
+    }
+}
+
+fn accepts(filter: &FilterHandle, metadata: &Metadata<'_>) -> bool {
+    open_spans::accepts(filter, SCOPES, metadata, || true)
+}
+
+/// Returns true if a call site passes all filters between this stack and a layer of it that records to `PERF`.
+fn passes(stack: &Dispatch, metadata: &Metadata<'_>) -> bool {
+    let before = HAS_REACHED_LAYER.replace(false);
+    let is_enabled = stack.enabled(metadata);
+    let has_reached = HAS_REACHED_LAYER.replace(before);
+    // What the filters remember belongs to the thread and not to a stack: any stack that says no makes them forget.
+    LevelFilter::OFF.with_subscriber(NoSubscriber::default()).enabled(metadata);
+    is_enabled && has_reached
+}
+
+/// Notes that a question has reached a layer.
+pub(in crate::tracing::record) fn note_reached(sink: &Sink) {
+    if sink.is_of_perf() {
+        HAS_REACHED_LAYER.set(true);
+    }
+}

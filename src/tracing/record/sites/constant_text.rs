@@ -1,0 +1,97 @@
+//! Constant texts of log records. The text of most log records is the same each time, as in `info!("started")`.
+//! `tracing` passes it as a value to be formatted, and does not tell that it is constant. So the first two records of a
+//! call site show it: if both had the same text, written in one piece, this text is stored once, as the format string
+//! of a call site of its own. A record whose text equals it then carries only the id of that call site. Every other
+//! record carries its text, so a call site whose text changes is recorded as before.
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::tracing::record::fields::MessageText;
+use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE, view_of};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::OnceLock;
+
+/// The largest text that is stored with a call site, in bytes. The tables have little room.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// The constant text of a call site.
+#[derive(Debug)]
+pub(in crate::tracing::record) struct ConstantText {
+    pub(in crate::tracing::record) text: Box<str>,
+    /// The id of the call site whose format string is the text.
+    pub(in crate::tracing::record) call_site_id: u32,
+}
+
+/// What is known about the texts of a call site's log records.
+#[derive(Debug)]
+pub(in crate::tracing::record) struct SeenTexts {
+    /// [`NOTHING`], [`CHANGES`], or the hash of the first text.
+    first: AtomicU64,
+    constant: OnceLock<Box<ConstantText>>,
+}
+
+/// Value of [`SeenTexts::first`] before the first record.
+const NOTHING: u64 = 0;
+/// Value of [`SeenTexts::first`] if the texts are not looked at any more.
+const CHANGES: u64 = 1;
+
+impl SeenTexts {
+    pub(in crate::tracing::record) const fn new() -> Self {
+        Self { first: AtomicU64::new(NOTHING), constant: OnceLock::new() }
+    }
+
+    /// Returns the constant text, if it is known.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn constant(&self) -> Option<&ConstantText> {
+        self.constant.get().map(|constant| &**constant)
+    }
+
+    /// Returns the id of the call site with which to record a log record of the call site `id`.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn call_site_id(&self, id: u32, message: MessageText<'_>) -> u32 {
+        match message {
+            MessageText::Expected => self.constant().map_or(id, |constant| constant.call_site_id),
+            MessageText::OnePiece(_) | MessageText::Other => id,
+        }
+    }
+
+    /// Looks at the message of a log record of the call site `id`, as long as it is not known whether the texts are
+    /// constant. This may record the description of a call site, so it comes after the log record.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn learn(&self, id: u32, message: MessageText<'_>) {
+        // Relaxed: the word publishes no other memory. A thread that sees an old value looks once more.
+        if let MessageText::OnePiece(text) = message
+            && self.first.load(Ordering::Relaxed) != CHANGES
+        {
+            self.see(id, text);
+        }
+    }
+
+    /// Looks at the text of one of the first records of the call site `id`.
+    #[cold]
+    #[inline(never)]
+    fn see(&self, id: u32, text: &[u8]) {
+        let Some(text) = std::str::from_utf8(text).ok().filter(|text| text.len() <= TEXT_BYTES_MAX) else {
+            return self.first.store(CHANGES, Ordering::Relaxed);
+        };
+        let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(text).max(CHANGES + 1);
+        match self.first.compare_exchange(NOTHING, hash, Ordering::Relaxed, Ordering::Relaxed) {
+            Err(first) if first == hash => {
+                self.first.store(CHANGES, Ordering::Relaxed);
+                self.store(id, text);
+            }
+            Err(_) => self.first.store(CHANGES, Ordering::Relaxed),
+            Ok(_) => {}
+        }
+    }
+
+    fn store(&self, id: u32, text: &str) {
+        let Some(metadata) = CALL_SITES.metadata(id) else { return };
+        let format = text.replace('{', "{{").replace('}', "}}");
+        // This is a part of the call site's entry, which never moves.
+        let key = std::ptr::from_ref(self).addr();
+        let call_site_id = CALL_SITES.id_of_key(key, || view_of(metadata).with_format(&format).encode());
+        if call_site_id != NO_CALL_SITE {
+            let _ = self.constant.set(Box::new(ConstantText { text: text.into(), call_site_id }));
+        }
+    }
+}

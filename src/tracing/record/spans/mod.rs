@@ -1,0 +1,13 @@
+//! Which spans a thread is in, and which are open.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `stack/` | the spans that a thread is in |
+//! | `map` | spans of the registry, by their ids |
+//! | `open_spans` | the open spans of a recorder |
+//! | `present` | the cells of open spans in the tables of the present |
+
+pub(in crate::tracing) mod map;
+pub(in crate::tracing) mod open_spans;
+pub(in crate::tracing) mod present;
+pub(in crate::tracing) mod stack;

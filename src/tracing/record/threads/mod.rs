@@ -1,0 +1,14 @@
+//! The ring of each thread, and what is counted of the thread.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `thread` | the state of a thread |
+//! | `shards` | which shard a thread records to |
+//! | `end_of_thread` | what is done when a thread ends |
+//! | `instruction_count` | the instructions that a thread has executed |
+
+pub(in crate::tracing) mod end_of_thread;
+pub(in crate::tracing) mod instruction_count;
+pub(in crate::tracing) mod shards;
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
+pub(in crate::tracing) mod thread;
