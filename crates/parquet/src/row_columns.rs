@@ -5,12 +5,12 @@ use super::columns::{Column, amount};
 use super::field_types::TypedField;
 use super::fields::{FieldColumns, append_text};
 use super::sites::{SiteColumns, ThreadColumns, Words};
-use super::typed_columns::{PayloadColumns, WordColumns};
+use super::typed_columns::{PROBLEM, PayloadColumns, WordColumns};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt32Builder, UInt64Builder,
 };
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 use eventring_export::rows::{Cell, Column as RowColumn, Columns, InJson, Row, RowSite};
 use std::fmt::Write as _;
 use std::io;
@@ -60,7 +60,7 @@ impl RowColumns {
         let mut columns = Self { columns: Vec::new(), names: Vec::new(), next: 0, bytes: 0 };
         // It only appends to lists.
         let _ = example.put_columns(&mut Making { columns: &mut columns, setup });
-        let mut names = ColumnNames::of(&columns.fields());
+        let mut names = ColumnNames::of(&columns.fixed_fields());
         for column in &mut columns.columns {
             match column {
                 CellColumn::Words(words) => words.make_unique(&mut names),
@@ -78,9 +78,17 @@ impl RowColumns {
         Ok(self.bytes)
     }
 
+    /// Returns the columns whose names are those of the row's, and that of the problem of a payload.
+    fn fixed_fields(&mut self) -> Vec<Field> {
+        let of_schema = |column: &CellColumn| matches!(column, CellColumn::Words(_) | CellColumn::Payload(_));
+        let columns = self.columns.iter_mut().zip(&self.names).filter(|(column, _)| !of_schema(column));
+        let fixed = columns.flat_map(|(column, name)| column.fields(name));
+        fixed.chain([Field::new(PROBLEM, DataType::Utf8, true)]).collect()
+    }
+
     pub(super) fn fields(&mut self) -> Vec<Field> {
         let columns = self.columns.iter_mut().zip(&self.names);
-        columns.flat_map(|(column, name)| column.as_column().map_or(Vec::new(), |column| column.fields(name))).collect()
+        columns.flat_map(|(column, name)| column.fields(name)).collect()
     }
 
     /// Takes the rows out as arrays.
@@ -128,7 +136,8 @@ impl Columns for Making<'_> {
 }
 
 impl Columns for RowColumns {
-    #[inline]
+    // Each row gives cells of known kinds: what is left of the match is one arm.
+    #[inline(always)]
     fn put(&mut self, column: RowColumn, cell: Cell<'_>) -> io::Result<()> {
         let Some(place) = self.columns.get_mut(self.next) else { return Err(another_row(column)) };
         self.next += 1;
@@ -202,6 +211,10 @@ fn append_display(column: &mut StringBuilder, value: &impl std::fmt::Display) {
 }
 
 impl CellColumn {
+    fn fields(&mut self, name: &str) -> Vec<Field> {
+        self.as_column().map_or(Vec::new(), |column| column.fields(name))
+    }
+
     fn as_column(&mut self) -> Option<&mut dyn Column> {
         Some(match self {
             Self::None => return None,

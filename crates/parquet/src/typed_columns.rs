@@ -14,7 +14,7 @@ use std::io;
 /// The largest number of columns that the payload of an event gets. A payload with more values is one text of JSON.
 const PAYLOAD_COLUMNS_MAX: usize = 512;
 /// The column that says what is wrong with a payload.
-const PROBLEM: &str = "payload_problem";
+pub(super) const PROBLEM: &str = "payload_problem";
 
 /// The extension words that have columns: the index, the name, and the values. A word that holds the span has no column
 /// of its own.
