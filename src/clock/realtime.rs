@@ -5,14 +5,14 @@ use crate::sync::{Ordering, compiler_fence};
 use std::cell::Cell;
 
 thread_local! {
-    static KEPT: Kept = const {
-        Kept { readings: [const { Cell::new(LastReading::NONE) }; 2], newest: Cell::new(0), is_changing: Mark::new() }
+    static KEPT: ThreadReadings = const {
+        ThreadReadings { readings: [const { Cell::new(LastReading::NONE) }; 2], newest: Cell::new(0), is_changing: Mark::new() }
     };
 }
 
 /// The last reading of a thread. It is two words, and code that interrupts the thread may read it at any time. So there
 /// are two places, and one word says which of them is the newest. The other one is changed.
-struct Kept {
+struct ThreadReadings {
     readings: [Cell<LastReading>; 2],
     newest: Cell<usize>,
     /// Mark of a change. Code that interrupts a change keeps nothing. Otherwise the thread would find that the clock was

@@ -2,7 +2,7 @@
 
 use crate::layout::Descriptor;
 use crate::layout::start_table::{START_BYTES, START_CODE, StartRecord, TAG_WORD};
-use crate::reader::{KeptStart, Reader};
+use crate::reader::{Reader, SavedStart};
 use crate::recorder::RecorderBuilder;
 use crate::schema::exec::{BlockStart, BlockTag, ExecEvent, flow};
 use crate::schema::{EventPayload, PayloadField};
@@ -28,7 +28,7 @@ const _: () = {
 
 /// A block, as its BLOCK_START described it. It comes from the ring's block table, or from the event itself.
 #[derive(Clone, PartialEq, Eq)]
-pub struct BlockInfo(KeptStart);
+pub struct BlockInfo(SavedStart);
 
 impl BlockInfo {
     /// Makes the description of the block that the event `start` begins. Returns `None` if the event is no BLOCK_START
@@ -37,7 +37,7 @@ impl BlockInfo {
         let payload = payload.first_chunk::<START_BYTES>().filter(|_| start.event_type == START_CODE)?;
         let record =
             StartRecord { start_seqno: start.seqno, start_epoch_nanos: start.record_epoch_nanos, payload: *payload };
-        Some(Self(KeptStart { tag: start.seqno, record }))
+        Some(Self(SavedStart { tag: start.seqno, record }))
     }
 
     /// Returns the bytes with which a capture describes the block: flow tag, seqno and time of BLOCK_START, payload.
@@ -55,7 +55,7 @@ impl BlockInfo {
             let word = |index: usize| words.as_chunks::<8>().0.get(index).map(|word| u64::from_le_bytes(*word));
             ([word(0)?, word(1)?, word(2)?], payload.try_into().ok()?)
         };
-        KeptStart::new(flow_tag, StartRecord { start_seqno, start_epoch_nanos, payload }).map(Self)
+        SavedStart::new(flow_tag, StartRecord { start_seqno, start_epoch_nanos, payload }).map(Self)
     }
 
     /// Returns the block's flow tag: the value of the extension word `block` of its events. It is the seqno of the

@@ -222,7 +222,7 @@ impl Reader {
 
     /// Returns the program that holds the ring open, if the ring's file was removed.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn held_by(&self) -> Option<&super::removed::HeldBy> {
+    pub(super) fn held_by(&self) -> Option<&super::removed::OpenedBy> {
         self.source.held_by.as_ref()
     }
 
@@ -231,7 +231,7 @@ impl Reader {
     #[must_use]
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub fn was_at(&self) -> Option<&Path> {
-        self.held_by().map(super::removed::HeldBy::was_at)
+        self.held_by().map(super::removed::OpenedBy::was_at)
     }
 
     /// Returns the identity of the ring's file. For a snapshot, this is the identity of the compressed file.

@@ -58,5 +58,5 @@ pub use snapshot::counted::CountedWriter;
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 #[cfg(feature = "exec")]
-pub(crate) use start_table::KeptStart;
+pub(crate) use start_table::SavedStart;
 pub use wait::WaitStrategy;

@@ -256,7 +256,7 @@ impl ReaderOptions {
     pub(super) fn open_held(
         &self,
         descriptor: shm::OwnedFd,
-        held_by: super::removed::HeldBy,
+        held_by: super::removed::OpenedBy,
         opened_as: Option<(PathBuf, Self)>,
     ) -> Result<Reader, ReaderError> {
         let source = self.map_descriptor(descriptor.into())?;

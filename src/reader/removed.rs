@@ -6,21 +6,21 @@ use super::error::{ReaderError, ReaderErrorKind};
 use super::handle::Reader;
 use super::open::ReaderOptions;
 use super::ring_set::shard_path;
-use crate::shm::HeldFile;
+use crate::shm::OpenFile;
 use std::path::{Path, PathBuf};
 
 /// The program that holds a removed ring open, and the path that the ring had.
 #[derive(Clone, Debug)]
-pub(super) struct HeldBy {
+pub(super) struct OpenedBy {
     pid: u32,
     was_at: PathBuf,
 }
 
-impl HeldBy {
+impl OpenedBy {
     /// Opens another shard of the recorder of this ring: a removed one, or one that was made after the removal.
     pub(super) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
         let path = shard_path(&self.was_at, index.into());
-        match HeldFile::list(Some(self.pid)).iter().find(|file| file.was_at == path) {
+        match OpenFile::list(Some(self.pid)).iter().find(|file| file.was_at == path) {
             Some(file) => open_file(&Reader::options(), file, None),
             None => Reader::open(&path),
         }
@@ -39,10 +39,10 @@ pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader
         Some((pid, ring)) => (pid, Some(ring)),
         None => (name.to_str()?.strip_prefix("pid:")?, None),
     };
-    let mut files = HeldFile::list(Some(pid.parse().ok()?));
+    let mut files = OpenFile::list(Some(pid.parse().ok()?));
     files.retain(|file| ring.is_none_or(|ring| file.was_at.file_name() == Some(ring.as_ref())));
     // Other files are passed over, and so are shards, which a reader finds through shard 0.
-    let is_first = |file: &HeldFile| {
+    let is_first = |file: &OpenFile| {
         let reader = open_file(&Reader::options().header_only(), file, None).ok();
         reader.is_some_and(|reader| reader.info().extension.is_none_or(|extension| extension.shard_index == 0))
     };
@@ -62,8 +62,8 @@ pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader
     Some(opened.map_err(|error| error.at(name)))
 }
 
-fn open_file(options: &ReaderOptions, file: &HeldFile, name: Option<&Path>) -> Result<Reader, ReaderError> {
+fn open_file(options: &ReaderOptions, file: &OpenFile, name: Option<&Path>) -> Result<Reader, ReaderError> {
     let descriptor = file.open().map_err(|error| ReaderError::io("open the removed file of a ring", error))?;
-    let held_by = HeldBy { pid: file.pid, was_at: file.was_at.clone() };
+    let held_by = OpenedBy { pid: file.pid, was_at: file.was_at.clone() };
     options.open_held(descriptor, held_by, name.map(|name| (name.to_path_buf(), options.clone())))
 }

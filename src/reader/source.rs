@@ -30,7 +30,7 @@ pub(super) struct Source {
     pub(super) served_by: Option<super::served::ServedBy>,
     /// The program that holds the ring open, if the ring's file was removed.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) held_by: Option<super::removed::HeldBy>,
+    pub(super) held_by: Option<super::removed::OpenedBy>,
     /// True if the ring was made while this reader waited for it. A ring set then reads the ring from its first event
     /// on.
     pub(super) was_awaited: bool,

@@ -7,12 +7,12 @@ use crate::ring::start_table::{self, RecordWords};
 
 /// A start, and its tag.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct KeptStart {
+pub(crate) struct SavedStart {
     pub(crate) tag: u64,
     pub(crate) record: StartRecord,
 }
 
-impl KeptStart {
+impl SavedStart {
     /// Makes it from a record that anybody may have written. Returns `None` if the record does not belong to the tag.
     pub(crate) fn new(tag: u64, record: StartRecord) -> Option<Self> {
         // The tag is the seqno of the start. Only in a snapshot without the start the tag names no seqno.
@@ -30,18 +30,18 @@ impl KeptStart {
 
 impl Reader {
     /// Returns the start with this tag, if the ring's table has it.
-    pub(crate) fn kept_start(&self, tag: u64) -> Option<KeptStart> {
+    pub(crate) fn kept_start(&self, tag: u64) -> Option<SavedStart> {
         let words = self.has_start_table().then(|| start_table::find(self.memory(), tag))??;
-        KeptStart::of_words(tag, &words)
+        SavedStart::of_words(tag, &words)
     }
 
     /// Returns the starts in the ring's table, the newest first. Returns `None` if the ring has no table. A start that
     /// is just being replaced by a writer is left out.
-    pub(crate) fn kept_starts(&self) -> Option<impl DoubleEndedIterator<Item = KeptStart>> {
+    pub(crate) fn kept_starts(&self) -> Option<impl DoubleEndedIterator<Item = SavedStart>> {
         let entries = self.has_start_table().then(|| start_table::newest_first(self.memory()))?;
         Some(entries.filter_map(|entry| {
             let (tag, words) = start_table::record_of(self.memory(), entry)?;
-            KeptStart::of_words(tag, &words)
+            SavedStart::of_words(tag, &words)
         }))
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 pub(super) const REMEMBERED: usize = 4;
 
 /// A payload cursor that this thread holds until its end.
-struct Held {
+struct ThreadCursor {
     core: Weak<Core>,
     core_id: u64,
     cursor: CursorId,
@@ -19,13 +19,13 @@ struct Held {
 
 /// The payload cursors that this thread holds. When the thread ends, it gives them back, so that other threads can use
 /// them.
-struct HeldCursors(RefCell<Vec<Held>>);
+struct ThreadCursors(RefCell<Vec<ThreadCursor>>);
 
 thread_local! {
     // `REMEMBER` has no destructor. So an access does not check whether the variable still exists, and succeeds until
     // the thread's last instruction.
     static REMEMBER: [OwnedWord<PayloadCursor>; REMEMBERED] = const { [const { OwnedWord::nothing() }; REMEMBERED] };
-    static HELD: HeldCursors = const { HeldCursors(RefCell::new(Vec::new())) };
+    static HELD: ThreadCursors = const { ThreadCursors(RefCell::new(Vec::new())) };
 }
 
 /// Returns the calling thread's payload cursor of `core` if the thread remembers it. Otherwise returns `None`. This is
@@ -55,7 +55,7 @@ pub(super) fn of_this_thread(core: &Arc<Core>) -> Option<&PayloadCursor> {
     Some(cursor)
 }
 
-impl HeldCursors {
+impl ThreadCursors {
     fn find_or_acquire(&self, core: &Arc<Core>) -> Option<CursorId> {
         let mut held = self.0.try_borrow_mut().ok()?;
         if let Some(found) = held.iter().find(|held| held.core_id == core.id) {
@@ -63,12 +63,12 @@ impl HeldCursors {
         }
         held.retain(|held| held.core.strong_count() > 0);
         let cursor = core.writer.cursors().acquire()?.id();
-        held.push(Held { core: Arc::downgrade(core), core_id: core.id, cursor });
+        held.push(ThreadCursor { core: Arc::downgrade(core), core_id: core.id, cursor });
         Some(cursor)
     }
 }
 
-impl Drop for HeldCursors {
+impl Drop for ThreadCursors {
     fn drop(&mut self) {
         // Other destructors of this thread may still record after this one. They then find no payload cursor and
         // record without one.

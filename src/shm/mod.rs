@@ -76,9 +76,9 @@ pub(crate) use linux::publish_process_context;
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub use linux::{HeldFile, is_own_or_roots, link_to, open_file_if, own_number};
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use linux::{HugePagePool, StaleFile, check_ring_directory, huge_page_mounts, writer_liveness};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub use linux::{OpenFile, is_own_or_roots, link_to, open_file_if, own_number};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::{OwnDescriptor, keeping_errno};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -61,9 +61,9 @@ pub use filter::filter_handle::FilterHandle;
 pub use filter::wish::Wish;
 pub use read::RingLosses;
 pub use read::{
-    CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, Moment, OpenSlice, PerfContent, PerfItem,
-    PerfReader, PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanInstructions, SpanReplay, SpanSlice, SpanTree,
-    Thread, ThreadKey, TypedEvent, decode_record,
+    CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,
+    PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread,
+    ThreadKey, TimeOnThread, TypedEvent, decode_record,
 };
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use record::counter::{Counter, CounterValue, Marker};

@@ -77,7 +77,7 @@ pub use format::values::key::NameKey;
 #[doc(hidden)]
 pub use read::events::{ContentRef, RecordRef};
 #[doc(hidden)]
-pub use read::kept::{KeptBlocks, RingLoss};
+pub use read::matching_blocks::{MatchingBlocks, RingLoss};
 #[doc(hidden)]
 pub use read::present::CapturedPresent;
 #[doc(hidden)]

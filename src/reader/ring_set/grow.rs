@@ -7,7 +7,7 @@ use super::super::handle::Reader;
 use super::super::wait::{WaitStrategy, Waiter};
 use super::ring::SetRing;
 use super::shards::OpenedShards;
-use super::shards::{FoundShard, ShardFinder};
+use super::shards::{ShardFinder, ShardItem};
 use super::{MERGE_PAUSE, RingItem, RingSet};
 
 /// A sharded recorder of the set.
@@ -80,17 +80,17 @@ impl RingSet {
         }
     }
 
-    fn add_shard(&mut self, recorder: usize, found: FoundShard, start: Seek) {
+    fn add_shard(&mut self, recorder: usize, found: ShardItem, start: Seek) {
         match found {
             // Somebody has added the shard by its own name. One file is one ring of a set.
-            FoundShard::Opened { reader, .. } if self.has(&reader) => {}
-            FoundShard::Opened { index, reader } => {
+            ShardItem::Opened { reader, .. } if self.has(&reader) => {}
+            ShardItem::Opened { index, reader } => {
                 self.rings.push(SetRing::read(reader, Some(recorder), index, start));
             }
-            FoundShard::Unreadable { index, error } => {
+            ShardItem::Unreadable { index, error } => {
                 self.shard_errors.push(ShardError { recorder, shard: index, error });
             }
-            FoundShard::Missed { index, seqnos } => {
+            ShardItem::Missed { index, seqnos } => {
                 let gap = Gap::of_missed_shard(seqnos);
                 self.missed.push_back(RingItem::Gap { ring: self.rings.len(), gap });
                 self.rings.push(SetRing::missed(recorder, index, seqnos));

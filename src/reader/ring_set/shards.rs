@@ -3,7 +3,7 @@
 use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::handle::Reader;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use super::super::removed::HeldBy;
+use super::super::removed::OpenedBy;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const LOOK_PAUSE_LATER: Duration = Duration::from_millis(20);
 ///
 /// The finder overlooks no shard, because a recorder counts a new shard in shard 0 before the shard's first event is
 /// stamped. If a shard cannot be opened, in most cases the program has ended and removed the shard's file. The finder
-/// then returns [`FoundShard::Missed`] with the number of events that the shard held. A recorder that ends in good
+/// then returns [`ShardItem::Missed`] with the number of events that the shard held. A recorder that ends in good
 /// order leaves this number in shard 0.
 #[derive(Debug)]
 pub(super) struct ShardFinder {
@@ -93,12 +93,12 @@ enum ShardSource {
     Server,
     /// The program that holds shard 0 open, whose file was removed.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Held(HeldBy),
+    Held(OpenedBy),
 }
 
 /// A shard that [`ShardFinder::next`] has found.
 #[derive(Debug)]
-pub(super) enum FoundShard {
+pub(super) enum ShardItem {
     /// The shard with this index (from 1) was opened.
     Opened { index: u32, reader: Reader },
     /// A shard exists, but it cannot be opened, for the reason `error`. When the recorder has ended, [`Self::Missed`]
@@ -127,13 +127,13 @@ impl ShardFinder {
     /// Returns the next shard, or `None` if no further shard exists yet. If it returns `None`, the call costs one load
     /// and one comparison.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<FoundShard> {
+    pub(super) fn next(&mut self) -> Option<ShardItem> {
         let has_grown = self.source.is_some() && self.shard0.shard_count() > self.next.into();
         if has_grown || !self.unopened.is_empty() { self.look() } else { None }
     }
 
     #[cold]
-    fn look(&mut self) -> Option<FoundShard> {
+    fn look(&mut self) -> Option<ShardItem> {
         // The end is loaded before the count. If the recorder has ended, it makes no more shards, so the count that is
         // loaded afterwards is final.
         let has_ended = self.shard0.is_finished();
@@ -141,14 +141,14 @@ impl ShardFinder {
             let index = self.next;
             self.next += 1;
             match self.open(index) {
-                Ok(reader) => return Some(FoundShard::Opened { index, reader }),
+                Ok(reader) => return Some(ShardItem::Opened { index, reader }),
                 // The recorder has counted this shard, so the shard existed. Before the recorder removed the shard's
                 // file, it stored the shard's last seqno in shard 0. So the loss is known, and becomes a gap instead of
                 // an error.
                 Err(_) if self.shard0.shard_last_seqno(index).is_some() => self.unopened.push_back(index),
                 Err(error) => {
                     self.unopened.push_back(index);
-                    return Some(FoundShard::Unreadable { index, error });
+                    return Some(ShardItem::Unreadable { index, error });
                 }
             }
         }
@@ -158,7 +158,7 @@ impl ShardFinder {
             let index = self.unopened.remove(at)?;
             match self.shard0.shard_last_seqno(index) {
                 Some(0) => {}
-                seqnos => return Some(FoundShard::Missed { index, seqnos }),
+                seqnos => return Some(ShardItem::Missed { index, seqnos }),
             }
         }
     }

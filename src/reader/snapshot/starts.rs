@@ -1,7 +1,7 @@
 //! The table of start records in a snapshot.
 
 use super::super::handle::Reader;
-use super::super::start_table::KeptStart;
+use super::super::start_table::SavedStart;
 use super::numbers::SeqnoRuns;
 use crate::layout::start_table::{self as table, ENTRIES, StartRecord, TABLE_BYTES, record_offset, tag_offset};
 use crate::ring::observe::SEQNO_MAX;
@@ -25,7 +25,7 @@ impl SnapshotStarts {
         let mut this = Self { tags: HashMap::new(), table: vec![0; TABLE_BYTES as usize] };
         this.put(table::MAGIC_OFFSET, table::MAGIC);
         let mut entry = 0;
-        for KeptStart { tag, record } in starts.rev().take(ENTRIES as usize) {
+        for SavedStart { tag, record } in starts.rev().take(ENTRIES as usize) {
             let start_seqno = if record.start_seqno == 0 { 0 } else { seqnos.renumber(record.start_seqno) };
             // The events that belong to the start keep a tag that no other has.
             let new_tag = if start_seqno == 0 { WITHOUT_START | tag } else { start_seqno };

@@ -34,18 +34,18 @@ impl fmt::Display for SchemaDifference {
 /// The differences that were found.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
-    incompatible: Kept,
-    compatible: Kept,
+    incompatible: OfKind,
+    compatible: OfKind,
 }
 
 /// Differences of one kind, and the number of those that were not kept.
 #[derive(Debug, Default)]
-struct Kept {
+struct OfKind {
     list: Vec<SchemaDifference>,
     left_out: usize,
 }
 
-impl Kept {
+impl OfKind {
     fn add(&mut self, text: fmt::Arguments<'_>, is_compatible: bool) {
         match self.list.len() < KEPT_MAX {
             true => self.list.push(SchemaDifference { text: text.to_string(), is_compatible }),
@@ -78,7 +78,7 @@ impl Differences {
 impl fmt::Display for Differences {
     /// Prints those that are not compatible. If there are none, prints the others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kept { list, left_out } = if self.are_compatible() { &self.compatible } else { &self.incompatible };
+        let OfKind { list, left_out } = if self.are_compatible() { &self.compatible } else { &self.incompatible };
         if list.is_empty() {
             return f.write_str("only the order of fields, or names of types and domains, differ");
         }

@@ -26,7 +26,7 @@ pub use file::directory::RingDirectories;
 pub(crate) use file::leftovers::{remove_dead_file, remove_dead_parts};
 pub use file::memfd::create_memfd;
 pub use file::open::RingFile;
-pub use file::open_files::{HeldFile, is_own_or_roots};
+pub use file::open_files::{OpenFile, is_own_or_roots};
 pub use file::owned::OwnedRingFile;
 pub(crate) use file::removed_at_exit::RemovedAtExit;
 pub use file::stale::StaleFile;

@@ -38,11 +38,11 @@
 //! | `remote` | the context of a caller, and the headers with it |
 //! | `tracestate` | whether a `tracestate` is valid |
 //! | `recorded` | the fields of a span that hold a context in the ring |
-//! | `kept_states` | the `tracestate`s that were stored lately |
+//! | `recent_states` | the `tracestate`s that were stored lately |
 
 mod ids;
 #[cfg(feature = "context")]
-pub(in crate::tracing) mod kept_states;
+pub(in crate::tracing) mod recent_states;
 pub(in crate::tracing) mod recorded;
 mod remote;
 mod tracestate;

@@ -1,6 +1,6 @@
 //! The call sites and threads of a recorder. A reader learns them from the recorder's tables and from events.
 
-use super::catalog_room::CatalogRoom;
+use super::catalog_limit::CatalogLimit;
 use super::id_map::IdMap;
 use super::text::text;
 use crate::reader::Reader;
@@ -79,7 +79,7 @@ pub struct Catalog {
     call_site_table: TableRead,
     thread_table: TableRead,
     /// The room for descriptions; `None` if it is not bounded.
-    room: Option<CatalogRoom>,
+    room: Option<CatalogLimit>,
 }
 
 fn in_order<T>(entries: &IdMap<u32, T>) -> impl Iterator<Item = &T> {
@@ -252,12 +252,12 @@ impl Catalog {
     /// Creates an empty catalog for a reader that goes on without end. Its memory is bounded, whatever the rings hold:
     /// what does not fit is left out, and so is another description of an id that has one.
     pub fn live() -> Self {
-        Self { room: Some(CatalogRoom::default()), ..Self::default() }
+        Self { room: Some(CatalogLimit::default()), ..Self::default() }
     }
 
     /// Returns how many descriptions were left out.
     pub fn refused(&self) -> u64 {
-        self.room.as_ref().map_or(0, CatalogRoom::refused)
+        self.room.as_ref().map_or(0, CatalogLimit::refused)
     }
 
     /// Forgets a thread that has ended. If spans still have its description, it is forgotten after them.

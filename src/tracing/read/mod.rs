@@ -1,7 +1,7 @@
 //! Reading of perf rings: decodes events, merges shards into one stream, and replays spans.
 
 mod catalog;
-mod catalog_room;
+mod catalog_limit;
 mod decode;
 mod id_map;
 mod log_record;
@@ -22,6 +22,6 @@ pub use record::{Field, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId};
 pub use replay::RingLosses;
 pub use replay::{GRACE_NANOS, SpanStep, TakenSlice};
 pub use replay::{OpenSlice, SpanChange, SpanReplay, ThreadKey};
-pub use span::{Moment, Span, SpanInstructions, SpanSlice};
+pub use span::{Span, SpanInstructions, SpanSlice, TimeOnThread};
 pub use stream::{PerfItem, PerfReader, PerfSource, TypedEvent};
 pub use tree::SpanTree;

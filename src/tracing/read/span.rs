@@ -24,9 +24,9 @@ pub struct Span {
     /// The fields, with the last value of each.
     pub fields: Fields,
     /// The time and thread of the creation.
-    pub created: Option<Moment>,
+    pub created: Option<TimeOnThread>,
     /// The time and thread at which the last handle went away.
-    pub closed: Option<Moment>,
+    pub closed: Option<TimeOnThread>,
     /// The first time at which the span is known to have existed, in nanoseconds since the epoch.
     pub first_seen_epoch_nanos: u64,
     /// The last time at which the span is known to have existed, in nanoseconds since the epoch. A record named the
@@ -103,7 +103,7 @@ pub struct SpanInstructions {
 
 /// A time on a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Moment {
+pub struct TimeOnThread {
     /// Nanoseconds since the epoch.
     pub epoch_nanos: u64,
     /// The thread.

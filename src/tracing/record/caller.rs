@@ -3,7 +3,7 @@
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::context::{RemoteContext, RemoteTrace, SAMPLED, TRACEPARENT, TRACESTATE, kept_states, recorded};
+use crate::tracing::context::{RemoteContext, RemoteTrace, SAMPLED, TRACEPARENT, TRACESTATE, recent_states, recorded};
 use crate::tracing::record::layer::RecorderLayer;
 use crate::tracing::record::sinks::sink::Sink;
 use crate::tracing::record::subscriber::RecorderSubscriber;
@@ -31,7 +31,7 @@ impl RemoteContext {
             return false;
         }
         if let Some(state) = self.tracestate() {
-            kept_states::keep(self.trace_id(), state);
+            recent_states::keep(self.trace_id(), state);
         }
         let (payload, field_count) = recorded::encode(self);
         let ext = PerfExt { field_count, ..PerfExt::of_span(span_id, SPAN_SLAB.call_site_id(span_id)) };
@@ -98,5 +98,5 @@ fn context_of(recorder: &PerfRecorder, span_id: u64) -> Option<RemoteContext> {
     let trace_id = ids.trace_of(SpanId::new(root)?, remote);
     let flags = remote.map_or(SAMPLED, |RemoteTrace { flags, .. }| flags);
     let context = RemoteContext::new(trace_id, ids.span_id(span, remote.is_some()), flags)?;
-    Some(RemoteContext { state: remote.and_then(|remote| kept_states::of(remote.trace_id)), ..context })
+    Some(RemoteContext { state: remote.and_then(|remote| recent_states::of(remote.trace_id)), ..context })
 }

@@ -7,7 +7,7 @@ use crate::engine::options::CaptureOptions;
 use crate::engine::output::Output;
 use crate::engine::sink::CaptureSink;
 use crate::engine::slots::{BlockSlot, CopyResult, Message, Request};
-use crate::engine::sources::{FoundRings, SourceRing, Sources};
+use crate::engine::sources::{DiscoveredRings, SourceRing, Sources};
 use crate::engine::stop::Stop;
 use crate::engine::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::error::{CaptureError, CaptureErrorKind};
@@ -85,7 +85,7 @@ impl<'o> Capture<'o> {
             return Err(CaptureError::new(CaptureErrorKind::BadOptions, message));
         }
         sources.find_shards()?;
-        let FoundRings { rings, recorders, problems } = std::mem::take(&mut sources.found);
+        let DiscoveredRings { rings, recorders, problems } = std::mem::take(&mut sources.found);
         let output = Output::begin(sink, options, rings, recorders)?;
         output.sink.begun(&output.rings);
         let next_ring = may_come_more.then_some(next_ring);
@@ -219,7 +219,7 @@ impl<'o> Capture<'o> {
     }
 
     /// Adds rings that were found. Returns false if the files have no room for their descriptions.
-    fn add(&mut self, found: FoundRings) -> Result<bool, CaptureError> {
+    fn add(&mut self, found: DiscoveredRings) -> Result<bool, CaptureError> {
         self.problems.extend(found.problems);
         self.output.recorders_found(found.recorders);
         for ring in found.rings {

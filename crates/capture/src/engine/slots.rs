@@ -2,7 +2,7 @@
 //! goes round, so the memory of a capture is bounded: when all slots are on their way, the copying thread waits, and
 //! the events wait in their rings.
 
-use crate::engine::sources::FoundRings;
+use crate::engine::sources::DiscoveredRings;
 use crate::error::CaptureError;
 use crate::format::columns::{BlockRecords, EncodedBlock, RingLayout};
 use crate::format::end::EndReason;
@@ -36,7 +36,7 @@ impl BlockSlot {
 /// A message of the copying thread. The writing thread gets the messages in the order in which they were sent.
 pub(crate) enum Message {
     /// Rings that were found.
-    Found(FoundRings),
+    Found(DiscoveredRings),
     /// Records. The encoding thread adds the block.
     Records(Box<BlockSlot>),
     /// The last message: the copying has ended.

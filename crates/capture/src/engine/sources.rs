@@ -36,12 +36,12 @@ pub(crate) struct Sources {
     filter: BatchFilter,
     /// The number of shard errors in the ring set's list that are already in the problems.
     known_shard_errors: usize,
-    pub(crate) found: FoundRings,
+    pub(crate) found: DiscoveredRings,
 }
 
 /// The rings and problems that were found since they were last taken, for the output of the capture.
 #[derive(Default)]
-pub(crate) struct FoundRings {
+pub(crate) struct DiscoveredRings {
     pub(crate) rings: Vec<SourceRing>,
     pub(crate) recorders: Vec<SourceRecorder>,
     /// Failures that do not end the capture, for example shards that could not be opened.
@@ -94,7 +94,7 @@ pub(crate) struct SourceRecorder {
     pub(crate) now: Option<NowReader>,
 }
 
-impl FoundRings {
+impl DiscoveredRings {
     pub(crate) fn is_empty(&self) -> bool {
         self.rings.is_empty() && self.recorders.is_empty() && self.problems.is_empty()
     }
@@ -116,7 +116,7 @@ impl Sources {
             start,
             filter,
             known_shard_errors: 0,
-            found: FoundRings::default(),
+            found: DiscoveredRings::default(),
         }
     }
 

@@ -8,10 +8,10 @@ use crate::format::ring::CapturedRing;
 use crate::read::events::{CaptureEvents, ReadPlan};
 use crate::read::file::CaptureFile;
 use crate::read::file_block::{self, BlockExtent, FileBlock};
+use crate::select::block_filter::{BlockFilter, Choice};
 use crate::select::find::find;
-use crate::select::found::FoundParts;
+use crate::select::matches::Matches;
 use crate::select::selection::Selection;
-use crate::select::sieve::{Choice, Sieve};
 use std::sync::Arc;
 
 /// The number of spans that a selection may remember in any capture, even the smallest. It may remember one more for
@@ -68,7 +68,7 @@ impl CaptureFile {
     }
 
     /// Finds what fulfils each of the conditions in the window of the selection.
-    fn find(&mut self, selection: &Selection, around: &[Condition]) -> Result<Vec<FoundParts>, CaptureError> {
+    fn find(&mut self, selection: &Selection, around: &[Condition]) -> Result<Vec<Matches>, CaptureError> {
         let window = selection.window();
         self.choice = match window.is_whole() {
             true => None,
@@ -148,7 +148,7 @@ impl CaptureFile {
         ReadPlan {
             rings: self.rings.len(),
             wanted,
-            sieve: choice.map(|choice| Sieve::new(choice, &self.catalogs)),
+            sieve: choice.map(|choice| BlockFilter::new(choice, &self.catalogs)),
             progress: self.progress.clone(),
             is_wanted: self.is_wanted.clone(),
         }

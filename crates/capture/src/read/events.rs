@@ -7,7 +7,7 @@ use crate::format::record::{CapturedContent, CapturedPayload, CapturedRecord, So
 use crate::read::ahead::BlocksAhead;
 use crate::read::file_block::FileBlock;
 use crate::recording::PayloadLosses;
-use crate::select::sieve::Sieve;
+use crate::select::block_filter::BlockFilter;
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -36,7 +36,7 @@ pub struct CaptureEvents {
     current: Option<(u32, u64)>,
     problems: Vec<String>,
     /// The filter of records, if not all records are wanted.
-    sieve: Option<Sieve>,
+    sieve: Option<BlockFilter>,
     progress: Option<Progress>,
     is_wanted: Option<IsWanted>,
     read_bytes: u64,
@@ -55,7 +55,7 @@ pub(crate) struct ReadPlan {
     /// The number of rings.
     pub(crate) rings: usize,
     pub(crate) wanted: PayloadsWanted,
-    pub(crate) sieve: Option<Sieve>,
+    pub(crate) sieve: Option<BlockFilter>,
     pub(crate) progress: Option<Progress>,
     pub(crate) is_wanted: Option<IsWanted>,
 }
@@ -126,7 +126,7 @@ impl CaptureEvents {
         // A block is needed when a record with its first sort time, or a later one, is to be returned. The blocks of a
         // ring are opened in their order, whatever their headers say.
         let mut of_rings = vec![0; rings];
-        let mut problems = sieve.as_ref().map_or_else(Vec::new, Sieve::problems);
+        let mut problems = sieve.as_ref().map_or_else(Vec::new, BlockFilter::problems);
         let mut needed: Vec<(u64, FileBlock)> = Vec::new();
         for block in blocks {
             let header = &block.block.header;
@@ -285,7 +285,7 @@ impl CaptureEvents {
         let taken = match next.if_open {
             None => self.blocks.take(),
             Some(block) => {
-                let is_needed = |sieve: &Sieve| sieve.needs_now(block.ring, &block.block.header);
+                let is_needed = |sieve: &BlockFilter| sieve.needs_now(block.ring, &block.block.header);
                 self.sieve.as_ref().is_some_and(is_needed).then(|| self.blocks.decode_now(block))
             }
         };

@@ -11,7 +11,7 @@ use crate::format::ring::{CapturedRing, RingRole};
 use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::tables;
 use crate::read::events::{IsWanted, Progress};
-use crate::select::sieve::Choice;
+use crate::select::block_filter::Choice;
 use eventring::exec::{KnownBlocks, SavedBlocks};
 use eventring::shm;
 use eventring::tracing::Catalog;

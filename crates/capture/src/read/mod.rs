@@ -7,7 +7,7 @@
 //! | `file_block` | the blocks of events, and what is lost by a damaged one |
 //! | `events`, `ahead`, `workers` | the events in the order of time, from blocks that other threads decode ahead |
 //! | `content` | all events of a capture, or those of a selection |
-//! | `kept` | the blocks that may have an event which fulfils a condition |
+//! | `matching_blocks` | the blocks that may have an event which fulfils a condition |
 //! | `window` | checking the time window of a selection |
 //! | `other_schemas` | perf rings of other versions, whose spans cannot be read |
 //! | `present` | what tables of the present showed at the end |
@@ -18,7 +18,7 @@ pub(crate) mod content;
 pub(crate) mod events;
 pub(crate) mod file;
 pub(crate) mod file_block;
-pub(crate) mod kept;
+pub(crate) mod matching_blocks;
 pub(crate) mod other_schemas;
 pub(crate) mod present;
 pub(crate) mod process_end;

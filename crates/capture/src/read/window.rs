@@ -6,7 +6,7 @@ use crate::format::columns::PayloadsWanted;
 use crate::read::events::{CaptureEvents, ContentRef};
 use crate::read::file::CaptureFile;
 use crate::read::file_block::FileBlock;
-use crate::select::sieve::Choice;
+use crate::select::block_filter::Choice;
 use std::sync::Arc;
 
 impl CaptureFile {

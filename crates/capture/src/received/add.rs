@@ -1,6 +1,6 @@
 //! Adding a batch to the file of a receiver.
 
-use super::claims::{HeldSeqnos, can_lack_room};
+use super::claims::{SeqnoClaims, can_lack_room};
 use super::{Added, ReceivedCapture, ReceivedRing, without_shared_text};
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::block;
@@ -127,7 +127,7 @@ impl ReceivedCapture {
                 return Err(damaged("what it says of open spans and tasks is damaged, or is there twice"));
             }
         }
-        let mut held: Vec<HeldSeqnos> = batch.rings.iter().map(HeldSeqnos::of_ring).collect();
+        let mut held: Vec<SeqnoClaims> = batch.rings.iter().map(SeqnoClaims::of_ring).collect();
         for block in batch.blocks.iter().filter(|block| block.header.kind == BlockKind::Events) {
             let records = block::records(&batch.file, block, PayloadsWanted::All)?;
             let held = held.get_mut(block.header.ring as usize);

@@ -6,12 +6,12 @@ use crate::format::ring::CapturedRing;
 use crate::format::stats::RingStats;
 
 /// Seqnos and counts of one ring in the blocks of a batch, so far.
-pub(super) struct HeldSeqnos {
+pub(super) struct SeqnoClaims {
     next_seqno: u64,
     stats: RingStats,
 }
 
-impl HeldSeqnos {
+impl SeqnoClaims {
     pub(super) fn of_ring(ring: &CapturedRing) -> Self {
         Self { next_seqno: ring.first_seqno, stats: RingStats::default() }
     }

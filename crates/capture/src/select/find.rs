@@ -9,7 +9,7 @@ use crate::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer,
     ReplayState, SpanOver, SpanParts, write_error,
 };
-use crate::select::found::FoundParts;
+use crate::select::matches::Matches;
 use crate::{CaptureFile, CapturedRing};
 use eventring::exec::KnownBlocks;
 use eventring::schema::perf::PerfEvent;
@@ -31,13 +31,13 @@ pub(crate) fn find(
     capture: &CaptureFile,
     conditions: &[Condition],
     (from_nanos, to_nanos): (u64, u64),
-) -> Result<Vec<FoundParts>, CaptureError> {
+) -> Result<Vec<Matches>, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
     let exec_rings =
         capture.rings().iter().zip(0..).map(|(ring, index)| ring.is_exec().then(|| capture.known_blocks(index)));
     let mut finder = Finder {
         conditions,
-        found: vec![FoundParts::default(); conditions.len()],
+        found: vec![Matches::default(); conditions.len()],
         processes: recording.processes().to_vec(),
         blocks: exec_rings.collect(),
         from_nanos,
@@ -101,7 +101,7 @@ impl NeededBlocks {
 
 struct Finder<'c> {
     conditions: &'c [Condition],
-    found: Vec<FoundParts>,
+    found: Vec<Matches>,
     /// The numbers of the processes.
     processes: Vec<u32>,
     /// The blocks of each ring of execution events.

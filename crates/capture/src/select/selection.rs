@@ -3,8 +3,8 @@
 use crate::condition::{Condition, NamePattern};
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::{CapturedRing, RingRole};
+use crate::select::block_filter::{Choice, RingChoice};
 use crate::select::events::EventSelection;
-use crate::select::sieve::{Choice, RingChoice};
 use eventring::schema::ext_words;
 use eventring::schema::perf::CallSiteKind;
 use eventring::tracing::{CallSite, Catalog, Thread};

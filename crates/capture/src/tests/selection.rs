@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::{CaptureFixture, SHARD_1};
 use crate::format::header::BlockKind;
 use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayState, SpanParts, replay_capture};
-use crate::select::found::FoundParts;
+use crate::select::matches::Matches;
 use crate::tests::{bytes_of, file_of};
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ThreadView};
@@ -487,7 +487,7 @@ fn problems_of_captures_that_are_read_together_name_their_file() {
 
 #[test]
 fn a_file_with_more_spans_than_it_can_have_is_damaged() {
-    let mut found = FoundParts::default();
+    let mut found = Matches::default();
     (0..10).for_each(|_| found.add_span(0, 1, 1000, 2000));
     assert!(found.clone().finish(10).is_ok());
     assert_eq!(found.finish(9).unwrap_err().kind(), CaptureErrorKind::Damaged);

@@ -67,7 +67,7 @@ pub(super) struct FindArgs {
 
 /// The counts of a search.
 #[derive(Default)]
-struct Found {
+struct SearchCounts {
     /// The hits.
     part: Part,
     files: u64,
@@ -111,7 +111,7 @@ pub(super) fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let test = if args.scan { BlockTest::May } else { args.condition.block_test() };
     let end_bytes = args.limit.budget.map_or(0, |budget| budget as usize / END_PART);
-    let mut found = Found { part: args.limit.part(end_bytes), ..Found::default() };
+    let mut found = SearchCounts { part: args.limit.part(end_bytes), ..SearchCounts::default() };
     for path in files::in_order(&args.paths)? {
         found.is_cut |= interrupt.came();
         if found.is_cut {
@@ -139,7 +139,7 @@ pub(super) fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     })
 }
 
-impl Found {
+impl SearchCounts {
     /// Searches a file.
     fn search(&mut self, args: &FindArgs, test: &BlockTest, path: &Path, interrupt: &Interrupt) -> anyhow::Result<()> {
         let name = path.display().to_string();

@@ -5,7 +5,7 @@ mod nats;
 mod otlp;
 mod progress;
 mod receive;
-mod ring_room;
+mod ring_space;
 mod rings;
 
 pub(super) use otlp::Sent;

@@ -1,6 +1,6 @@
 //! Rings of this host, in which the events of others are live.
 
-use super::ring_room::RingRoom;
+use super::ring_space::RingSpace;
 use crate::exit::{Exit, Failure};
 use crate::text::format::one_line;
 use eventring::files::Shifts;
@@ -35,7 +35,7 @@ type Identity = (String, String, u32, u64);
 /// Rings in a directory, one for each recorder of each host. All shards of a recorder are one ring.
 pub(super) struct LiveRings {
     directory: PathBuf,
-    pub(super) room: RingRoom,
+    pub(super) room: RingSpace,
     /// Messages about rings that were not made.
     pub(super) unsaid: Vec<String>,
     rings: HashMap<Identity, LiveRing>,
@@ -108,7 +108,7 @@ impl LiveRings {
         std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
         Ok(Self {
             directory: directory.to_path_buf(),
-            room: RingRoom::in_directory(directory),
+            room: RingSpace::in_directory(directory),
             unsaid: Vec::new(),
             rings: HashMap::new(),
             former: HashSet::new(),

@@ -4,7 +4,7 @@
 use crate::input::process;
 use crate::text::format::one_line;
 use eventring::reader::{Reader, RingState};
-use eventring::shm::HeldFile;
+use eventring::shm::OpenFile;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) struct RemovedRing {
 /// Returns the notes of programs that record nothing: the process and the text, each note once.
 pub(crate) fn notes() -> Vec<(u32, String)> {
     let mut seen = HashSet::new();
-    let held = HeldFile::list(None).into_iter();
+    let held = OpenFile::list(None).into_iter();
     // A forked child has the note of its parent open, too.
     held.filter_map(|file| Some((file.pid, file.note()?, file)))
         .filter(|(.., file)| inode(file).is_some_and(|inode| seen.insert(inode)))
@@ -67,7 +67,7 @@ impl WhyAwaited {
 
 /// Returns why this process records nothing, if it says so.
 pub(crate) fn why_nothing(pid: u32) -> Option<String> {
-    HeldFile::list(Some(pid)).iter().find_map(HeldFile::note).map(|text| in_words(pid, &text))
+    OpenFile::list(Some(pid)).iter().find_map(OpenFile::note).map(|text| in_words(pid, &text))
 }
 
 /// Returns a note as a sentence.
@@ -78,7 +78,7 @@ pub(crate) fn in_words(pid: u32, note: &str) -> String {
 /// Returns the rings that were removed from directories while a program holds them open, without the further shards of
 /// recorders. `pid` chooses one program.
 pub(crate) fn removed_rings(pid: Option<u32>, is_meant: impl Fn(&Path) -> bool) -> Vec<RemovedRing> {
-    let held = HeldFile::list(pid).into_iter().filter(|file| is_meant(&file.was_at));
+    let held = OpenFile::list(pid).into_iter().filter(|file| is_meant(&file.was_at));
     let mut found: Vec<(Option<u64>, bool, RemovedRing)> = held
         .filter_map(|file| {
             let name = format!("pid:{}/{}", file.pid, file.was_at.file_name()?.to_str()?);
@@ -109,6 +109,6 @@ pub(crate) fn instead_of(path: &Path, directories: &[PathBuf]) -> Option<String>
     Some(format!("; its file was removed while its program runs ({WHY_REMOVED}): name {} to read it", ring.name))
 }
 
-fn inode(file: &HeldFile) -> Option<u64> {
+fn inode(file: &OpenFile) -> Option<u64> {
     file.path.metadata().ok().map(|metadata| metadata.ino())
 }

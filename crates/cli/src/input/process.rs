@@ -2,7 +2,7 @@
 
 use crate::text::format::one_line;
 use eventring::files::RingDirectories;
-use eventring::shm::{self, HeldFile, is_own_or_roots};
+use eventring::shm::{self, OpenFile, is_own_or_roots};
 use eventring_capture::foreign::MappedFile;
 use memchr::memmem::Finder;
 use std::collections::HashSet;
@@ -98,7 +98,7 @@ pub(crate) fn rings_of(pid: u32) -> impl Iterator<Item = (String, PathBuf, Optio
     };
     let mapped = MappedFile::list(pid).unwrap_or_default().into_iter();
     let mapped = mapped.filter(|mapped| mapped.is_written).filter_map(by_path);
-    let held = HeldFile::list(Some(pid)).into_iter().map(move |file| {
+    let held = OpenFile::list(Some(pid)).into_iter().map(move |file| {
         let was = file.was_at.file_name().unwrap_or_default().to_string_lossy().into_owned();
         (format!("pid:{pid}/{was}"), file.path, Some(file.was_at))
     });

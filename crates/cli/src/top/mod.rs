@@ -44,7 +44,7 @@ use crate::input::saved;
 use crate::text::format::columns;
 use eventring_live::{Live, LiveOptions, LiveProgress};
 use kernel::TopKernel;
-use model::{TopMoment, TopScreen};
+use model::{TopExtra, TopScreen};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
@@ -157,7 +157,7 @@ impl TopWatch {
         if !self.live.rings().rings().is_empty() {
             self.present = self.present.take().and_then(|present| present.present_again(&present_options(args)));
         }
-        let moment = TopMoment {
+        let moment = TopExtra {
             rings: rings::look(self.live.rings()),
             has_ended: self.has_ended() && self.live.state().have_ended(),
             is_behind: !self.live.has_reached_present(),

@@ -115,7 +115,7 @@ pub(super) struct TopDetail {
 }
 
 /// The rest of a moment: the state of the engine does not say it.
-pub(super) struct TopMoment {
+pub(super) struct TopExtra {
     pub(super) rings: Vec<TopRing>,
     pub(super) has_ended: bool,
     pub(super) is_behind: bool,
@@ -127,7 +127,7 @@ pub(super) struct TopMoment {
 impl TopScreen {
     /// Returns the screen of a state. `present` is the state of tables of the present, if the programs have some: it has
     /// what is open, and no past.
-    pub(super) fn new(state: LiveState<'_>, present: Option<LiveState<'_>>, moment: TopMoment) -> Self {
+    pub(super) fn new(state: LiveState<'_>, present: Option<LiveState<'_>>, moment: TopExtra) -> Self {
         let is_of_spans = |it: &SeriesView<'_>| matches!(it.kind(), SeriesKind::Spans | SeriesKind::OtherSpans);
         let is_of_errors = |it: &SeriesView<'_>| it.kind() == SeriesKind::LogRecords && it.name() == "ERROR";
         let programs = match state.programs() {

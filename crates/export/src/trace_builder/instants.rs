@@ -1,6 +1,6 @@
 //! Instants (log records, markers, failed records and typed events), and samples of counters.
 
-use super::held::{Instant, Origin};
+use super::pending_instants::{Instant, Origin};
 use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::args::is_of_event;
 use eventring::reader::{Descriptor, PayloadRead};

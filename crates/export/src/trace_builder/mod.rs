@@ -2,9 +2,9 @@
 
 mod chain;
 mod drawn;
-mod held;
 mod instants;
 mod meters;
+mod pending_instants;
 mod slices;
 mod spans;
 mod states;
@@ -28,8 +28,8 @@ use eventring_capture::recording::{
     write_error,
 };
 use eventring_tasks::OpenTasks;
-use held::HeldInstants;
 use meters::Meters;
+use pending_instants::PendingInstants;
 use states::States;
 use std::io;
 use tasks::DrawnTasks;
@@ -58,7 +58,7 @@ pub fn draw(
             .then(|| Meters::new(outline.counts.first_nanos, outline.counts.last_nanos, recording)),
         overlapping_rows: IdMap::default(),
         free_from: IdMap::default(),
-        held: HeldInstants::default(),
+        held: PendingInstants::default(),
         chains: Chains::new(recording),
         states: outline.kernel.as_ref().map(|_| {
             States::new(outline.processes.iter().map(|process| process.flows.count()).fold(0, u64::saturating_add))
@@ -87,7 +87,7 @@ struct TraceBuilder<'p> {
     /// The time from which the next slice of a thread can be drawn. Only threads that have a slice with a drawn end
     /// after its true end are here.
     free_from: IdMap<ThreadKey, u64>,
-    held: HeldInstants,
+    held: PendingInstants,
     /// The blocks of execution events.
     chains: Chains,
     /// What threads did; `None` if the kernel says nothing.

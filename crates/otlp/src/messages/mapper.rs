@@ -3,8 +3,8 @@
 use super::attributes::Attributes;
 use super::batch::{OtlpBatch, OtlpRequests};
 use super::happenings::Happening;
-use super::held::{HeldHappenings, Holding};
 use super::ids::{ClosedTrees, Tree};
+use super::open_span_events::{Holding, OpenSpanEvents};
 use super::otel_fields;
 use eventring::reader::{Gap, GapCause};
 use eventring::tracing::context::ProcessIds;
@@ -45,7 +45,7 @@ pub(crate) struct OtlpMapper {
     /// The number of rings that were there at the last look.
     rings_known: usize,
     pub(super) batch: OtlpBatch,
-    held: HeldHappenings,
+    held: OpenSpanEvents,
     trees: ClosedTrees,
     /// The counts of what no span has.
     pub(crate) counts: NotInSpans,

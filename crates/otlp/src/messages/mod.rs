@@ -7,7 +7,7 @@
 //! | `ids` | ids of traces and spans |
 //! | `attributes` | named values |
 //! | `happenings` | log records, typed events, marks, losses |
-//! | `held` | the happenings of open spans |
+//! | `open_span_events` | the happenings of open spans |
 //! | `batch` | messages that leave together |
 //! | `mapper` | messages, made of what is recorded |
 //! | `otel_fields` | the fields with which a program names and judges a span for OpenTelemetry |
@@ -18,10 +18,10 @@ mod attributes;
 mod batch;
 mod consumer;
 mod happenings;
-mod held;
 mod ids;
 mod lines;
 mod mapper;
+mod open_span_events;
 mod otel_fields;
 
 #[cfg(test)]

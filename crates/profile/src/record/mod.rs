@@ -16,7 +16,7 @@
 //! | `calls` | the same for system calls, samples and mapped files |
 //! | `maps` | which file lies at which address of a process |
 //! | `code` | the files with the code of processes, open |
-//! | `moment` | where threads are at this moment |
+//! | `stacks_now` | where threads are at this moment |
 //! | `unwind` | return addresses from a copy of a stack |
 //! | `stacks` | stacks and their numbers |
 //! | `symbols` | names of addresses |
@@ -32,7 +32,6 @@ mod counters;
 mod follow;
 mod formats;
 mod maps;
-mod moment;
 mod opening;
 mod options;
 mod order;
@@ -42,14 +41,15 @@ mod rings;
 mod samples;
 mod session;
 mod stacks;
+mod stacks_now;
 mod symbols;
 mod system;
 mod threads;
 mod unwind;
 mod worker;
 
-pub use moment::stacks_now;
 pub use options::{ProfileOptions, ProfileTarget};
 pub use rights::Missing;
 pub use session::{Prepared, Recording};
+pub use stacks_now::stacks_now;
 pub use threads::ProfileSummary;

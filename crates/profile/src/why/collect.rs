@@ -1,6 +1,6 @@
 //! The second reading: everything about the spans that were found.
 
-use super::find::{FoundSpans, full_name};
+use super::find::{SubjectSpans, full_name};
 use super::scheduled::{Scheduled, TaskKey};
 use crate::line::thread::ThreadLine;
 use crate::line::times::Times;
@@ -98,7 +98,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(found: &FoundSpans) -> Self {
+    pub(super) fn new(found: &SubjectSpans) -> Self {
         let (mut places, mut collected) = (HashMap::new(), Collected::default());
         let mut windows: Vec<(u64, u64)> = Vec::new();
         for (at, span) in found.slow.iter().chain(&found.normal).enumerate() {

@@ -15,7 +15,7 @@ const EXCESS_MIN_NANOS: u64 = 500_000;
 
 /// A span that was found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct FoundSpan {
+pub(super) struct SubjectSpan {
     pub(super) nanos: u64,
     pub(super) process_index: usize,
     pub(super) id: u64,
@@ -24,10 +24,10 @@ pub(super) struct FoundSpan {
 
 /// The spans that the answer is about.
 #[derive(Debug, Default)]
-pub(super) struct FoundSpans {
+pub(super) struct SubjectSpans {
     /// Those that are asked for, and further slow ones.
-    pub(super) slow: Vec<FoundSpan>,
-    pub(super) normal: Vec<FoundSpan>,
+    pub(super) slow: Vec<SubjectSpan>,
+    pub(super) normal: Vec<SubjectSpan>,
     /// The number of those that are asked for.
     pub(super) asked: usize,
     pub(super) count: u64,
@@ -36,7 +36,7 @@ pub(super) struct FoundSpans {
     limit_nanos: u64,
 }
 
-impl FoundSpans {
+impl SubjectSpans {
     pub(super) fn is_slow(&self, nanos: u64) -> bool {
         nanos > self.limit_nanos
     }
@@ -46,8 +46,8 @@ impl FoundSpans {
 #[derive(Default)]
 struct Named {
     count: u64,
-    slowest: BinaryHeap<Reverse<FoundSpan>>,
-    sample: Vec<FoundSpan>,
+    slowest: BinaryHeap<Reverse<SubjectSpan>>,
+    sample: Vec<SubjectSpan>,
     random: u64,
     lengths: WallTimes,
     /// At the end: the lengths that half and nine tenths do not exceed.
@@ -56,7 +56,7 @@ struct Named {
 }
 
 impl Named {
-    fn add(&mut self, span: FoundSpan, slow_max: usize) {
+    fn add(&mut self, span: SubjectSpan, slow_max: usize) {
         self.count += 1;
         self.lengths.add(span.nanos);
         self.slowest.push(Reverse(span));
@@ -108,7 +108,7 @@ pub(super) struct Finder {
     /// The name of each known call site: its index, or `None` if it is not wanted.
     by_call_site: PerDescription<CallSite, Option<usize>>,
     /// The span with the asked id of each process, and its name: each numbers its own.
-    asked: BTreeMap<usize, (String, FoundSpan)>,
+    asked: BTreeMap<usize, (String, SubjectSpan)>,
 }
 
 impl Finder {
@@ -152,7 +152,7 @@ impl Finder {
     ///
     /// # Errors
     /// There is no such span.
-    pub(super) fn finish(mut self, question: &Question) -> Result<FoundSpans, CaptureError> {
+    pub(super) fn finish(mut self, question: &Question) -> Result<SubjectSpans, CaptureError> {
         self.named.iter_mut().for_each(Named::end);
         let none = |message: String| CaptureError::new(CaptureErrorKind::BadOptions, message);
         let name = match (self.asked.values().next(), self.id) {
@@ -187,7 +187,7 @@ impl Finder {
         };
         let named = self.names.get(&name).map(|at| std::mem::take(&mut self.named[*at])).unwrap_or_default();
         let (median_nanos, limit_nanos) = (named.median_nanos, named.limit_nanos());
-        let mut slow: Vec<FoundSpan> = named.slowest.into_iter().map(|Reverse(span)| span).collect();
+        let mut slow: Vec<SubjectSpan> = named.slowest.into_iter().map(|Reverse(span)| span).collect();
         slow.sort_unstable_by(|a, b| b.cmp(a));
         let mut asked = question.slowest.max(1).min(slow.len());
         if let Some((_, span)) = self.asked.into_values().next() {
@@ -195,12 +195,12 @@ impl Finder {
             slow.insert(0, span);
             asked = 1;
         }
-        let kept = |at: usize, span: &FoundSpan| at < asked || span.nanos > limit_nanos;
-        let slow: Vec<FoundSpan> =
+        let kept = |at: usize, span: &SubjectSpan| at < asked || span.nanos > limit_nanos;
+        let slow: Vec<SubjectSpan> =
             slow.into_iter().enumerate().filter(|(at, span)| kept(*at, span)).map(|(_, span)| span).collect();
         let normal = named.sample.into_iter().filter(|span| span.nanos <= limit_nanos && !slow.contains(span));
         let normal = normal.take(self.normal_max).collect();
-        Ok(FoundSpans { slow, normal, asked, count: named.count, median_nanos, limit_nanos })
+        Ok(SubjectSpans { slow, normal, asked, count: named.count, median_nanos, limit_nanos })
     }
 }
 
@@ -214,7 +214,7 @@ impl ReplayConsumer for Finder {
         let span = over.span;
         let Some(nanos) = span.wall_nanos() else { return Ok(()) };
         let Some(at) = self.name_of(span) else { return Ok(()) };
-        let found = FoundSpan { nanos, process_index, id: span.id.get(), start_nanos: span.start_epoch_nanos() };
+        let found = SubjectSpan { nanos, process_index, id: span.id.get(), start_nanos: span.start_epoch_nanos() };
         if self.id == Some(found.id) {
             self.asked.insert(process_index, (full_name(span), found));
         }

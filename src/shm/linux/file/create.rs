@@ -40,12 +40,12 @@ use super::super::answers::FileId;
 use super::super::error::{ShmError, ShmErrorKind};
 use super::super::location::{HugePageWarning, RingLocation};
 use super::super::memory::allocate::allocate;
-use super::super::memory::free_memory::Room;
+use super::super::memory::free_memory::FreeMemory;
 use super::super::options::CreateOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::page_size::huge_page_bytes;
 use super::super::writer::ending::wait_for_end;
-use super::super::writer::lock::{HeldLock, TryLockError, try_lock};
+use super::super::writer::lock::{OwnedLock, TryLockError, try_lock};
 use super::destination::Destination;
 use super::leftovers::{remove_leftover, remove_leftovers};
 use super::owned::{DirectoryEntry, OwnedRingFile, Registration};
@@ -207,7 +207,7 @@ impl Unpublished {
         // The failed allocation has taken a part of the memory. Cutting the file frees this part, so that it counts as
         // free below.
         let _ = ftruncate(&self.owned, 0);
-        let free = Room::now(self.owned.descriptor(), huge).bytes();
+        let free = FreeMemory::now(self.owned.descriptor(), huge).bytes();
         free.is_none_or(|free| free.saturating_add(freed) >= self.owned.bytes)
     }
 
@@ -287,7 +287,7 @@ impl Unpublished {
         // From here on, `registration` removes the file if a later step fails. It is dropped before `lock`, so the
         // file is still locked when it is removed.
         let registration = Registration::new(Some(Arc::clone(place)), id);
-        let held = HeldLock::keep(&lock).map_err(failed)?;
+        let held = OwnedLock::keep(&lock).map_err(failed)?;
         fchmod(&file, Mode::from_raw_mode(UNFINISHED_MODE)).map_err(failed)?;
         let owned = OwnedRingFile { registration, file, lock: held, path: None, bytes: 0, warning: None };
         Ok(Some(Self { target, owned }))

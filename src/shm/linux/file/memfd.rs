@@ -14,7 +14,7 @@ use super::super::options::MemfdOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::page_size::huge_page_bytes;
 use super::super::system::paths;
-use super::super::writer::lock::{HeldLock, TryLockError, try_lock};
+use super::super::writer::lock::{OwnedLock, TryLockError, try_lock};
 use super::create::UnpublishedFile;
 use super::owned::{OwnedRingFile, Registration};
 
@@ -75,7 +75,7 @@ fn make(name: &str, bytes: u64, options: &MemfdOptions) -> Result<OwnedRingFile,
     Ok(OwnedRingFile {
         registration: Registration::new(None, file.file()),
         file,
-        lock: HeldLock::keep(&lock).map_err(failed)?,
+        lock: OwnedLock::keep(&lock).map_err(failed)?,
         path: None,
         bytes,
         warning: None,

@@ -17,7 +17,7 @@ use super::super::system::paths;
 /// A file that a process has open for writing, and that no directory has. All that is known of it comes from that
 /// process, and may be anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldFile {
+pub struct OpenFile {
     /// The process, by its number in this pid namespace.
     pub pid: u32,
     /// The path by which the file can be opened while the process has it open: `/proc/PID/fd/N`.
@@ -26,7 +26,7 @@ pub struct HeldFile {
     pub was_at: PathBuf,
 }
 
-impl HeldFile {
+impl OpenFile {
     /// Returns the files that the process has open for writing and that no directory has, or those of all processes.
     /// Leaves out processes into which this user may not look, and programs that only read.
     #[must_use]
@@ -73,7 +73,7 @@ pub fn is_own_or_roots(pid: u32) -> bool {
     users.is_some_and(|users| users.split_ascii_whitespace().all(is_ours))
 }
 
-fn of_process(pid: u32) -> Vec<HeldFile> {
+fn of_process(pid: u32) -> Vec<OpenFile> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let is_own = is_own_or_roots(pid);
     let in_memory = LazyCell::new(|| memory_devices(pid));
@@ -90,7 +90,7 @@ fn of_process(pid: u32) -> Vec<HeldFile> {
         let device = (stat.stx_dev_major, stat.stx_dev_minor);
         let is_regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
         let is_meant = is_writable && is_regular && (is_own || in_memory.contains(&device));
-        (is_meant && seen.insert((device, stat.stx_ino))).then_some(HeldFile { pid, path, was_at })
+        (is_meant && seen.insert((device, stat.stx_ino))).then_some(OpenFile { pid, path, was_at })
     };
     entries.flatten().filter_map(|entry| file(entry.path())).collect()
 }
@@ -125,13 +125,13 @@ mod tests {
         let writer = File::create(&path).unwrap();
         let reader = File::open(&path).unwrap();
         let held = || {
-            let of_this = HeldFile::list(Some(std::process::id()));
+            let of_this = OpenFile::list(Some(std::process::id()));
             of_this.into_iter().filter(|file| file.was_at == path).count()
         };
         assert_eq!(held(), 0, "it has its name");
         std::fs::remove_file(&path).unwrap();
         assert_eq!(held(), 1);
-        assert!(HeldFile::list(None).iter().any(|file| file.was_at == path && file.note().is_none()));
+        assert!(OpenFile::list(None).iter().any(|file| file.was_at == path && file.note().is_none()));
         drop(writer);
         assert_eq!(held(), 0, "a reader has it open");
         drop(reader);

@@ -24,7 +24,7 @@ use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::handler_list::{HandlerList, ListEntry};
 use super::super::system::paths;
 use super::super::system::pinned;
-use super::super::writer::lock::HeldLock;
+use super::super::writer::lock::OwnedLock;
 
 /// A file name in an open directory. Because the directory is open, the name still means the same file after the
 /// process has changed its working directory, and after the directory was renamed.
@@ -333,7 +333,7 @@ pub struct OwnedRingFile {
     // The registration is dropped before the lock, so that the lock is still held when the file is removed.
     pub(in crate::shm::linux) registration: Registration,
     pub(in crate::shm::linux) file: OwnDescriptor,
-    pub(in crate::shm::linux) lock: HeldLock,
+    pub(in crate::shm::linux) lock: OwnedLock,
     pub(in crate::shm::linux) path: Option<PathBuf>,
     pub(in crate::shm::linux) bytes: u64,
     pub(in crate::shm::linux) warning: Option<HugePageWarning>,

@@ -10,7 +10,7 @@ use rustix::io::{Errno, pwrite};
 use rustix::process::{Resource, getrlimit};
 
 use super::super::error::{ShmError, ShmErrorKind};
-use super::free_memory::{Mebibytes, Room};
+use super::free_memory::{FreeMemory, Mebibytes};
 
 pub(in crate::shm::linux) const OPERATION: &str = "allocate ring file";
 
@@ -29,7 +29,7 @@ pub(in crate::shm::linux) fn allocate(
     check_limit(bytes).map_err(|error| error.at(path))?;
     // The free room is compared with `bytes` before any memory is allocated. Otherwise an allocation that cannot
     // succeed would take all free memory until its last step fails, and other processes would find none.
-    let room = Room::now(file, huge_page_bytes);
+    let room = FreeMemory::now(file, huge_page_bytes);
     if room.bytes().is_some_and(|free| free < bytes) {
         return Err(room.no_space(bytes, Errno::NOSPC).at(path));
     }

@@ -18,7 +18,7 @@ use super::meminfo;
 
 /// The memory or file space that is free for a new file. An amount that the system does not show is `None`.
 #[derive(Debug)]
-pub(in crate::shm::linux) enum Room {
+pub(in crate::shm::linux) enum FreeMemory {
     HugePages {
         page_bytes: u64,
         pool: HugePagePool,
@@ -33,7 +33,7 @@ pub(in crate::shm::linux) enum Room {
     },
 }
 
-impl Room {
+impl FreeMemory {
     pub(in crate::shm::linux) fn now(file: BorrowedFd<'_>, huge_page_bytes: Option<u64>) -> Self {
         // hugetlbfs and tmpfs without a limit report 0 of 0 blocks.
         let statfs = fstatfs(file).ok().filter(|statfs| statfs.f_blocks > 0);
@@ -117,7 +117,7 @@ pub fn free_bytes(path: Option<&Path>) -> Option<u64> {
         paths::open(directory, OFlags::PATH | OFlags::DIRECTORY).ok()
     })?;
     let huge = huge_page_bytes(directory.as_fd()).ok()?;
-    Some(Room::now(directory.as_fd(), huge).bytes()?.saturating_add(dead_bytes(path)))
+    Some(FreeMemory::now(directory.as_fd(), huge).bytes()?.saturating_add(dead_bytes(path)))
 }
 
 /// Returns the bytes of the ring file at `path`, and of its shards, as far as their writers are dead.
@@ -149,8 +149,12 @@ mod tests {
 
     const NEEDED: u64 = 644 << 20;
 
-    fn huge(total: u64, available: u64, mount_pages: Option<u64>) -> Room {
-        Room::HugePages { page_bytes: 2 << 20, pool: HugePagePool { total, available, overcommit: 0 }, mount_pages }
+    fn huge(total: u64, available: u64, mount_pages: Option<u64>) -> FreeMemory {
+        FreeMemory::HugePages {
+            page_bytes: 2 << 20,
+            pool: HugePagePool { total, available, overcommit: 0 },
+            mount_pages,
+        }
     }
 
     #[test]
@@ -167,13 +171,13 @@ mod tests {
     fn a_pool_that_cannot_be_seen_is_left_to_the_kernel() {
         assert_eq!(huge(0, 0, None).bytes(), None);
         let pool = HugePagePool { total: 0, available: 0, overcommit: 5 };
-        let room = Room::HugePages { page_bytes: 2 << 20, pool, mount_pages: None };
+        let room = FreeMemory::HugePages { page_bytes: 2 << 20, pool, mount_pages: None };
         assert_eq!(room.bytes(), Some(10 << 20));
     }
 
     #[test]
     fn a_full_file_system_is_told_apart_from_a_full_pool_and_from_a_full_machine() {
-        let room = |file_system, memory| Room::SmallPages { file_system, memory };
+        let room = |file_system, memory| FreeMemory::SmallPages { file_system, memory };
         let full_file_system = room(Some(10 << 20), Some(11 << 20));
         assert_eq!(full_file_system.bytes(), Some(10 << 20));
         insta::assert_snapshot!(full_file_system.no_space(NEEDED, Errno::NOSPC).at(Path::new("/dev/shm/x")), @"cannot allocate ring file /dev/shm/x: no space left on the file system: it needs 644 MiB, 10 MiB are free (No space left on device (os error 28)); free some, enlarge the file system (tmpfs: `mount -o remount,size=`), or choose smaller shifts");
@@ -187,10 +191,10 @@ mod tests {
     #[test]
     fn room_on_tmpfs_is_never_more_than_the_machine_has() {
         let file = tempfile::tempfile_in("/dev/shm").unwrap();
-        let Room::SmallPages { memory: Some(memory), .. } = Room::now(file.as_fd(), None) else {
+        let FreeMemory::SmallPages { memory: Some(memory), .. } = FreeMemory::now(file.as_fd(), None) else {
             panic!("a file on tmpfs lives in memory");
         };
         assert!(memory < 1 << 50);
-        assert!(Room::now(file.as_fd(), None).bytes().is_some_and(|bytes| bytes < 1 << 50));
+        assert!(FreeMemory::now(file.as_fd(), None).bytes().is_some_and(|bytes| bytes < 1 << 50));
     }
 }

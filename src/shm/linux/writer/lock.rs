@@ -3,7 +3,7 @@
 //! A `flock` belongs to an open file description, not to a process. A process that inherits a descriptor, or gets it
 //! from another process, holds the lock, too. Therefore the owner opens a description for the lock only. The owner maps
 //! a page of the file through this description, and closes the descriptor. The mapping keeps the description open, so
-//! the lock stays held. A forked child does not inherit the mapping, so it does not hold the lock: see [`HeldLock`].
+//! the lock stays held. A forked child does not inherit the mapping, so it does not hold the lock: see [`OwnedLock`].
 //!
 //! A process that may read a file may also lock it with `flock`. So a reader could make a dead ring look as if the ring
 //! had a writer. Therefore the owner's description also holds a second lock, which readers cannot hold: see
@@ -130,7 +130,7 @@ pub(in crate::shm::linux) enum TryLockError {
 /// is a mapping of one page of the file, without access rights. So a program that closes all of its descriptors keeps
 /// the lock. A forked child does not get the lock, because it does not inherit the mapping.
 #[derive(Debug)]
-pub(in crate::shm::linux) struct HeldLock {
+pub(in crate::shm::linux) struct OwnedLock {
     page: NonNull<std::ffi::c_void>,
     page_bytes: usize,
     process: ThisProcess,
@@ -138,11 +138,11 @@ pub(in crate::shm::linux) struct HeldLock {
 }
 
 // SAFETY: the value owns the page, nobody accesses the page, and any thread may unmap it.
-unsafe impl Send for HeldLock {}
+unsafe impl Send for OwnedLock {}
 // SAFETY: as above, and no method reads or writes the page.
-unsafe impl Sync for HeldLock {}
+unsafe impl Sync for OwnedLock {}
 
-impl HeldLock {
+impl OwnedLock {
     /// Keeps the `flock` that the description of `file` holds, even after `file` is closed. If the file system supports
     /// the second lock, takes and keeps the second lock, too. Call this before other processes can open the file.
     pub(in crate::shm::linux) fn keep(file: &OwnedFd) -> Result<Self, Errno> {
@@ -172,7 +172,7 @@ impl HeldLock {
     }
 }
 
-impl Drop for HeldLock {
+impl Drop for OwnedLock {
     fn drop(&mut self) {
         // In a forked child, another mapping may be at the address.
         if self.process.is_this() {

@@ -35,7 +35,7 @@ use super::catalog::Catalog;
 use super::id_map::IdMap;
 use super::raw::RawRecord;
 use super::record::{PerfRecord, SpanId};
-use super::span::{Moment, Span, SpanSlice};
+use super::span::{Span, SpanSlice, TimeOnThread};
 use crate::schema::perf::PerfEvent;
 use memory::{FOLLOWS_FROM_MAX, LINK_BYTES, SLICE_BYTES};
 use span_record::NamedRecord;
@@ -407,8 +407,8 @@ impl SpanReplay {
     }
 }
 
-fn moment(record: &impl SpanRecord) -> Moment {
-    Moment { epoch_nanos: record.epoch_nanos(), thread: record.thread() }
+fn moment(record: &impl SpanRecord) -> TimeOnThread {
+    TimeOnThread { epoch_nanos: record.epoch_nanos(), thread: record.thread() }
 }
 
 #[cfg(test)]

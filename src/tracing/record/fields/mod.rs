@@ -155,7 +155,7 @@ pub(super) fn visit_fields<'t, const N: usize, R>(
     visit: impl FnOnce(&mut Encoder<'t, N>),
     then: impl Fn(EncodedFields<'_>) -> R,
 ) {
-    let kept = KeptOnPanic { encoder, then };
+    let kept = OnPanic { encoder, then };
     visit(kept.encoder);
     std::mem::forget(kept);
 }
@@ -168,12 +168,12 @@ pub(super) trait Redactable: Visit {
 
 /// A guard that calls `then` with the encoded fields if a panic unwinds through it. It borrows the encoder instead of
 /// owning it, because the encoder is too large to be moved.
-struct KeptOnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
+struct OnPanic<'e, 't, const N: usize, R, F: Fn(EncodedFields<'_>) -> R> {
     encoder: &'e mut Encoder<'t, N>,
     then: F,
 }
 
-impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for KeptOnPanic<'_, '_, N, R, F> {
+impl<const N: usize, R, F: Fn(EncodedFields<'_>) -> R> Drop for OnPanic<'_, '_, N, R, F> {
     // The function is inlined. Otherwise the variables that `then` captures would have to lie in memory, even if
     // nothing panics.
     #[inline(always)]

@@ -8,10 +8,10 @@
 //! | `sample` | which trees of spans a sample has |
 //! | `span_test` | the conditions, at work on the events of a recorder |
 //! | `trees` | spans are kept or left out by trees |
-//! | `scout` | spans that begin ahead of what was copied, or that began before |
+//! | `lookahead` | spans that begin ahead of what was copied, or that began before |
 
+mod lookahead;
 mod sample;
-mod scout;
 mod span_test;
 mod trees;
 #[cfg(test)]

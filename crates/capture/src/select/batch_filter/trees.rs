@@ -5,8 +5,8 @@
 //! recorded before its children. A forwarder may begin after another one, and spans may be open then. So the trees
 //! begin with what the rings still say about the time before.
 
+use super::lookahead::{Lookahead, read_past};
 use super::sample::TreeSample;
-use super::scout::{Scout, read_past};
 use super::span_test::{Answers, Bits, SpanTest};
 use eventring::reader::{Cursor, Descriptor, EventBatch, PayloadRead};
 use eventring::schema::EventType as _;
@@ -32,13 +32,13 @@ pub(crate) struct TreeVerdict {
 
 /// A span of which the beginning was read, in a block or further on in a shard. It is judged when the spans above it
 /// are known.
-struct FoundSpan {
+struct PendingSpan {
     begin: Descriptor,
     /// The payload, if it is asked for and was not lost.
     payload: Option<Vec<u8>>,
 }
 
-impl FoundSpan {
+impl PendingSpan {
     /// Returns a span and its id. `payload` is that of its beginning, if it is to be tested.
     fn new(event: &Descriptor, payload: Option<PayloadRead<'_>>) -> (u64, Self) {
         let payload = payload.map_or(Some(Vec::new()), |payload| payload.valid().map(<[u8]>::to_vec));
@@ -53,7 +53,7 @@ impl FoundSpan {
 /// The knowledge of the time before the copying began, from the shards.
 #[derive(Default)]
 struct Past {
-    spans: HashMap<u64, FoundSpan>,
+    spans: HashMap<u64, PendingSpan>,
     closed: HashSet<u64>,
     buffer: Vec<u8>,
 }
@@ -68,7 +68,7 @@ impl Past {
             }
         }
         if event.event_type == PerfEvent::SpanNew.code() {
-            let (id, span) = FoundSpan::new(event, is_tested.then(|| cursor.payload(event, &mut self.buffer)));
+            let (id, span) = PendingSpan::new(event, is_tested.then(|| cursor.payload(event, &mut self.buffer)));
             self.spans.insert(id, span);
         } else {
             self.closed.insert(PerfExt::from_words(event.content_ext).span_id);
@@ -79,7 +79,7 @@ impl Past {
 /// A shard of the recorder, or another ring whose events ask for spans of the recorder.
 struct FilteredShard {
     /// `None` for a shard that could not be opened, and for another ring.
-    scout: Option<Scout>,
+    lookahead: Option<Lookahead>,
     /// The last pass in which everything was copied that the shard had.
     copied_in: u64,
 }
@@ -96,7 +96,7 @@ pub(crate) struct SpanTrees {
     last_nanos: u64,
     verdicts: HashMap<u64, TreeVerdict>,
     /// Spans that were read ahead and not judged yet.
-    found: HashMap<u64, FoundSpan>,
+    found: HashMap<u64, PendingSpan>,
     /// Spans that were closed, with the pass in which they were. They are remembered until all other shards were
     /// copied, too, because these may have children of them, and all rings whose events ask for spans.
     closed: VecDeque<(u64, u64)>,
@@ -123,7 +123,7 @@ impl SpanTrees {
 
     /// Adds a shard. After the last of those that were found together, call [`Self::judge_past`].
     pub(crate) fn add_shard(&mut self, cursor: Option<&Cursor>) {
-        self.shards.push(FilteredShard { scout: cursor.map(Scout::new), copied_in: self.pass });
+        self.shards.push(FilteredShard { lookahead: cursor.map(Lookahead::new), copied_in: self.pass });
         if let Some(cursor) = cursor.filter(|_| self.is_about_trees()) {
             let is_tested = self.test.reads_payloads();
             read_past(cursor, |event, cursor| self.past.see(event, is_tested, cursor));
@@ -136,11 +136,11 @@ impl SpanTrees {
         // The ring may ask for spans that are forgotten.
         if self.pass > 0 {
             let (past, is_tested) = (&mut self.past, self.test.reads_payloads());
-            for (_, cursor) in self.shards.iter().zip(cursors).filter(|(shard, _)| shard.scout.is_some()) {
+            for (_, cursor) in self.shards.iter().zip(cursors).filter(|(shard, _)| shard.lookahead.is_some()) {
                 cursor.iter().for_each(|cursor| read_past(cursor, |event, cursor| past.see(event, is_tested, cursor)));
             }
         }
-        self.shards.push(FilteredShard { scout: None, copied_in: self.pass });
+        self.shards.push(FilteredShard { lookahead: None, copied_in: self.pass });
     }
 
     /// Judges the spans that began before the copying did.
@@ -149,7 +149,7 @@ impl SpanTrees {
         spans.retain(|span, _| !self.verdicts.contains_key(span));
         // One look ahead is enough for all: what they need was recorded before them.
         if !spans.is_empty() {
-            self.scout(cursors);
+            self.look_ahead(cursors);
         }
         let mut ids: Vec<u64> = spans.keys().copied().collect();
         ids.sort_unstable();
@@ -190,7 +190,7 @@ impl SpanTrees {
     }
 
     /// Judges the spans that begin in a block. After it, all spans are judged that began in a shard before its cursor,
-    /// so a scout that reads on from the cursors misses none.
+    /// so a lookahead that reads on from the cursors misses none.
     pub(crate) fn judge_new(&mut self, events: &EventBatch, cursors: &[Option<&Cursor>]) {
         let mut awaiting_parent = Vec::new();
         for (event, index) in events.descriptors().iter().zip(0..) {
@@ -205,7 +205,7 @@ impl SpanTrees {
             let PerfExt { span_id, related: parent, .. } = PerfExt::from_words(event.content_ext);
             if self.is_about_trees() && parent != 0 && !self.verdicts.contains_key(&parent) {
                 let payload = self.test.reads_payloads().then(|| events.payload(index));
-                let (id, span) = FoundSpan::new(event, payload);
+                let (id, span) = PendingSpan::new(event, payload);
                 self.found.insert(id, span);
                 awaiting_parent.push(id);
             } else {
@@ -325,7 +325,7 @@ impl SpanTrees {
     /// Judges a span that was found, and the spans above it. A parent may have been recorded on another shard, behind
     /// what was read so far of that shard; then the scouts read on.
     fn judge_found(&mut self, span: u64, cursors: &[Option<&Cursor>]) {
-        let (mut path, mut next, mut may_scout) = (Vec::new(), span, true);
+        let (mut path, mut next, mut may_look_ahead) = (Vec::new(), span, true);
         while next != 0 && !self.verdicts.contains_key(&next) {
             // A span that names itself as its own ancestor is taken out of `found` at its first turn, so this ends.
             match self.found.remove(&next) {
@@ -334,7 +334,7 @@ impl SpanTrees {
                     path.push((next, found));
                     next = parent;
                 }
-                None if std::mem::take(&mut may_scout) => self.scout(cursors),
+                None if std::mem::take(&mut may_look_ahead) => self.look_ahead(cursors),
                 None => break,
             }
         }
@@ -346,16 +346,16 @@ impl SpanTrees {
 
     /// Reads ahead in all shards, up to their present ends. A span that has been read before has all its ancestors
     /// before these ends.
-    fn scout(&mut self, cursors: &[Option<&Cursor>]) {
+    fn look_ahead(&mut self, cursors: &[Option<&Cursor>]) {
         let (found, is_tested, mut buffer) = (&mut self.found, self.test.reads_payloads(), Vec::new());
         for (shard, cursor) in self.shards.iter_mut().zip(cursors) {
-            let (Some(scout), Some(cursor)) = (&mut shard.scout, cursor) else { continue };
-            scout.read_on(cursor, |event, cursor| {
+            let (Some(lookahead), Some(cursor)) = (&mut shard.lookahead, cursor) else { continue };
+            lookahead.read_on(cursor, |event, cursor| {
                 // Spans that were overwritten before they were copied are never asked for.
                 if found.len() >= SPANS_MAX {
                     found.clear();
                 }
-                let (id, span) = FoundSpan::new(event, is_tested.then(|| cursor.payload(event, &mut buffer)));
+                let (id, span) = PendingSpan::new(event, is_tested.then(|| cursor.payload(event, &mut buffer)));
                 found.insert(id, span);
             });
         }

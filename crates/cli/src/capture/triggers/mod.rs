@@ -3,7 +3,7 @@
 mod action;
 mod args;
 mod end;
-mod kept;
+mod history;
 mod manifest;
 mod messages;
 

@@ -2,7 +2,7 @@
 
 use super::action::{Action, ActionState};
 use super::end::WatchEnd;
-use super::kept::Kept;
+use super::history::History;
 use super::manifest::{Shot, WrittenFile};
 use super::policy::{Policy, TriggerVerdict};
 use super::shown_lines::{ShownLines, end_even_if_nobody_reads};
@@ -67,7 +67,7 @@ pub(in crate::capture) fn run(args: &Args) -> anyhow::Result<Exit> {
     watch.take_rings(&mut rings);
     // The kernel's events are in rings of our own, which hold little.
     let is_lazy = !args.triggers.keeps_events() && kernel.is_none() && watch.is_looking();
-    let kept = Kept::begin(ring_in, args.triggers.rolling(args.compression), is_lazy)?;
+    let kept = History::begin(ring_in, args.triggers.rolling(args.compression), is_lazy)?;
     watch.say_what_the_rings_hold(&names, is_lazy);
     let (is_over, commands) = (OnceLock::new(), ActionState::default());
     let (tell, told) = mpsc::channel();

@@ -2,7 +2,7 @@
 
 use super::action::{self, ActionEnd, ActionState};
 use super::end::WatchEnd;
-use super::kept::Kept;
+use super::history::History;
 use super::manifest::{Shot, Window, WrittenFile};
 use super::names::{NameParts, NameTemplate};
 use crate::capture::Args;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A writer of files.
 pub(super) struct FileWriter<'w> {
-    pub(super) kept: &'w Kept,
+    pub(super) kept: &'w History,
     pub(super) names: &'w NameTemplate,
     pub(super) args: &'w Args,
     /// The commands that run after files; `None` without `--exec`.

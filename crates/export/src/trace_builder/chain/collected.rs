@@ -41,11 +41,11 @@ pub(super) struct Part {
     pub(super) accounts: u64,
     pub(super) slots: u64,
     /// The events that are drawn one by one.
-    pub(super) held: Vec<HeldEvent>,
+    pub(super) held: Vec<PendingEvent>,
 }
 
 /// An event that becomes an instant.
-pub(super) struct HeldEvent {
+pub(super) struct PendingEvent {
     pub(super) descriptor: Descriptor,
     /// `None` if the payload was lost.
     pub(super) payload: Option<Box<[u8]>>,
@@ -81,7 +81,7 @@ impl Collected {
         if is_drawn(meaning) && !is_in_span {
             let payload: Option<Box<[u8]>> = payload.valid().map(Into::into);
             self.bytes += HELD_BYTES + payload.as_ref().map_or(0, |bytes| bytes.len() as u64);
-            part.held.push(HeldEvent { descriptor: *descriptor, payload, meaning });
+            part.held.push(PendingEvent { descriptor: *descriptor, payload, meaning });
         }
     }
 

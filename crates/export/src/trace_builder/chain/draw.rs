@@ -1,6 +1,6 @@
 //! The slices of a block that is over: its own, that of the EVM in it, and those of its transactions.
 
-use super::collected::{Collected, HeldEvent, Part};
+use super::collected::{Collected, Part, PendingEvent};
 use super::facts;
 use crate::args::{ArgValue, Args};
 use crate::trace_builder::drawn::drawn_end;
@@ -108,8 +108,14 @@ impl TraceBuilder<'_> {
 
     /// Draws events as instants inside of a slice. Those that were recorded after its end are drawn in its last
     /// nanoseconds, one a nanosecond, and say so.
-    fn draw_held(&mut self, ring: u32, track: TrackId, held: &[HeldEvent], (start, end): (u64, u64)) -> io::Result<()> {
-        let is_late = |held: &HeldEvent| held.descriptor.record_epoch_nanos >= end;
+    fn draw_held(
+        &mut self,
+        ring: u32,
+        track: TrackId,
+        held: &[PendingEvent],
+        (start, end): (u64, u64),
+    ) -> io::Result<()> {
+        let is_late = |held: &PendingEvent| held.descriptor.record_epoch_nanos >= end;
         let mut late = held.iter().filter(|held| is_late(held)).count() as u64;
         let mut drawn = Vec::with_capacity(held.len());
         for held in held {
@@ -122,7 +128,7 @@ impl TraceBuilder<'_> {
         }
         drawn.sort_by_key(|(nanos, _)| *nanos);
         let (recording, category) = (self.recording, self.category(ring));
-        for (nanos, HeldEvent { descriptor, payload, meaning }) in drawn {
+        for (nanos, PendingEvent { descriptor, payload, meaning }) in drawn {
             let read = payload.as_deref().map_or(PayloadRead::Expired, PayloadRead::Valid);
             let mut args = self.typed_args(ring, descriptor, read);
             let recorded = descriptor.record_epoch_nanos;

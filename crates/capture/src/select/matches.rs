@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Spans with everything in them, and single events.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FoundParts {
+pub(crate) struct Matches {
     /// The problems of the blocks that were read.
     pub(crate) problems: Vec<String>,
     pub(crate) roots: Roots,
@@ -26,7 +26,7 @@ pub(crate) struct FoundParts {
     untested_spans: HashSet<ProcessSpan>,
 }
 
-impl FoundParts {
+impl Matches {
     /// Adds a span of a process (its number in the capture) that existed between these times, in nanoseconds since the
     /// epoch.
     pub(crate) fn add_span(&mut self, process: u32, span: u64, since_nanos: u64, until_nanos: u64) {

@@ -31,24 +31,24 @@ pub(super) enum Origin {
 
 /// The instants that are not drawn yet, in the order of the stream.
 #[derive(Default)]
-pub(super) struct HeldInstants {
-    held: VecDeque<HeldInstant>,
+pub(super) struct PendingInstants {
+    held: VecDeque<PendingInstant>,
     bytes: u64,
 }
 
-struct HeldInstant {
+struct PendingInstant {
     instant: Instant,
     /// The time of the stream when the instant came.
     since_nanos: u64,
     bytes: u64,
 }
 
-impl HeldInstants {
+impl PendingInstants {
     /// Holds an instant. `payload_bytes` is the size of its payload.
     pub(super) fn push(&mut self, instant: Instant, since_nanos: u64, payload_bytes: usize) {
-        let bytes = (size_of::<HeldInstant>() as u64).saturating_add(16 * payload_bytes as u64);
+        let bytes = (size_of::<PendingInstant>() as u64).saturating_add(16 * payload_bytes as u64);
         self.bytes = self.bytes.saturating_add(bytes);
-        self.held.push_back(HeldInstant { instant, since_nanos, bytes });
+        self.held.push_back(PendingInstant { instant, since_nanos, bytes });
     }
 
     /// Takes the next instant that was held for long enough.
@@ -59,7 +59,7 @@ impl HeldInstants {
 
     /// Takes the next instant.
     pub(super) fn take_any(&mut self) -> Option<Instant> {
-        let HeldInstant { instant, bytes, .. } = self.held.pop_front()?;
+        let PendingInstant { instant, bytes, .. } = self.held.pop_front()?;
         self.bytes = self.bytes.saturating_sub(bytes);
         Some(instant)
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What [`CaptureFile::keep_blocks`] has found.
 #[derive(Clone, Debug, Default)]
-pub struct KeptBlocks {
+pub struct MatchingBlocks {
     /// The number of blocks of events.
     pub blocks: u64,
     /// The number of those that are kept.
@@ -42,14 +42,14 @@ impl CaptureFile {
     /// [`Self::events`] does not return their events and losses. A block that says nothing of its values stays. Files
     /// that are read together with this one keep all of theirs.
     #[doc(hidden)]
-    pub fn keep_blocks(&mut self, test: &BlockTest, from_nanos: u64, to_nanos: u64) -> KeptBlocks {
+    pub fn keep_blocks(&mut self, test: &BlockTest, from_nanos: u64, to_nanos: u64) -> MatchingBlocks {
         let blocks: Vec<_> = self.blocks.iter().filter(|block| block.header.kind == BlockKind::Events).collect();
         let of_block = |block: &&BlockRef| self.look_at(block, test, from_nanos, to_nanos);
         let looks: Vec<Look> = match workers::worker_threads() {
             Some(threads) => threads.install(|| blocks.par_iter().map(of_block).collect()),
             None => blocks.iter().map(of_block).collect(),
         };
-        let mut found = KeptBlocks { blocks: blocks.len() as u64, ..KeptBlocks::default() };
+        let mut found = MatchingBlocks { blocks: blocks.len() as u64, ..MatchingBlocks::default() };
         let (mut kept, mut last_nanos) = (Vec::new(), HashMap::<u32, u64>::new());
         for (block, look) in blocks.iter().zip(looks) {
             let (header, ring) = (&block.header, self.place.first + block.header.ring);

@@ -24,7 +24,7 @@ pub(super) trait Description: PartialEq {
 
 /// The room that is left, and the threads that will make room.
 #[derive(Clone, Debug)]
-pub(super) struct CatalogRoom {
+pub(super) struct CatalogLimit {
     bytes_left: u64,
     refused: u64,
     /// The threads that have ended while spans had their descriptions.
@@ -33,13 +33,13 @@ pub(super) struct CatalogRoom {
     ended_max: usize,
 }
 
-impl Default for CatalogRoom {
+impl Default for CatalogLimit {
     fn default() -> Self {
         Self { bytes_left: ROOM_BYTES, refused: 0, ended: HashSet::new(), ended_max: ENDED_MIN }
     }
 }
 
-impl CatalogRoom {
+impl CatalogLimit {
     /// Returns true if there is room for a description, and `known`, the description that its id has, is none. Counts
     /// a description that is left out, unless it is the same as the known one.
     pub(super) fn takes<D: Description>(

@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 const TRACES_MAX: usize = 4096;
 
 #[derive(Default)]
-struct KeptStates {
+struct RecentStates {
     states: HashMap<TraceId, Box<str>>,
     oldest: VecDeque<TraceId>,
 }
 
-static STATES: Mutex<Option<KeptStates>> = Mutex::new(None);
+static STATES: Mutex<Option<RecentStates>> = Mutex::new(None);
 
 /// Keeps the state of a trace.
 pub(in crate::tracing) fn keep(trace_id: TraceId, state: &str) {

@@ -4,17 +4,17 @@ use eventring::reader::{Cursor, Descriptor, Next, Seek};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 
-/// The number of events that a scout passes at most while they are being recorded.
+/// The number of events that a lookahead passes at most while they are being recorded.
 const UNREADY_MAX: usize = 256;
 
 /// A cursor in a shard, ahead of the one that copies.
-pub(super) struct Scout {
+pub(super) struct Lookahead {
     cursor: Cursor,
-    /// The seqnos that the scout has passed because their events were being recorded.
+    /// The seqnos that the lookahead has passed because their events were being recorded.
     unready: Vec<u64>,
 }
 
-impl Scout {
+impl Lookahead {
     pub(super) fn new(copying: &Cursor) -> Self {
         Self { cursor: copying.clone(), unready: Vec::new() }
     }
@@ -35,7 +35,7 @@ impl Scout {
             see(&next, &earlier, &mut found);
             next == Next::NotReady
         });
-        // Writers may be as fast as the scout, so the end is set before the reading begins.
+        // Writers may be as fast as the lookahead, so the end is set before the reading begins.
         let end = self.cursor.next_seqno().saturating_add(self.cursor.lag());
         while self.cursor.next_seqno() < end {
             let seqno = self.cursor.next_seqno();

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The room in a directory that the rings of one receiver may take together: half of what was free when it began.
-pub(super) struct RingRoom {
+pub(super) struct RingSpace {
     directory: PathBuf,
     /// The rest of it. It has no limit if the system does not show how much is free.
     bytes: u64,
@@ -14,7 +14,7 @@ pub(super) struct RingRoom {
     without: HashSet<(String, String)>,
 }
 
-impl RingRoom {
+impl RingSpace {
     pub(super) fn in_directory(directory: &Path) -> Self {
         let free = free_bytes(Some(&directory.join("ring")));
         Self { directory: directory.to_owned(), bytes: free.map_or(u64::MAX, |free| free / 2), without: HashSet::new() }

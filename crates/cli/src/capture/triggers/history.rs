@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kept events, or the way to them.
-pub(super) struct Kept {
-    rings: Arc<Mutex<KeptRings>>,
+pub(super) struct History {
+    rings: Arc<Mutex<HistoryRings>>,
     options: RollingOptions,
     /// True if events are copied only while files wait for them.
     pub(super) is_lazy: bool,
@@ -19,12 +19,12 @@ pub(super) struct Kept {
 }
 
 /// The rings so far, and the channel from which further ones come.
-struct KeptRings {
+struct HistoryRings {
     from: Receiver<Reader>,
     known: Vec<Reader>,
 }
 
-impl KeptRings {
+impl HistoryRings {
     fn get(&mut self, index: usize) -> NextRing {
         if index == self.known.len() {
             match self.from.try_recv() {
@@ -37,9 +37,9 @@ impl KeptRings {
     }
 }
 
-impl Kept {
+impl History {
     pub(super) fn begin(from: Receiver<Reader>, options: RollingOptions, is_lazy: bool) -> Result<Self, CaptureError> {
-        let rings = Arc::new(Mutex::new(KeptRings { from, known: Vec::new() }));
+        let rings = Arc::new(Mutex::new(HistoryRings { from, known: Vec::new() }));
         let kept = Self { rings, options, is_lazy, rolling: Mutex::default() };
         if !is_lazy {
             kept.copied()?;

@@ -3,7 +3,7 @@
 use crate::condition::{Condition, SeenContent, Truth, TypedContent};
 use crate::format::header::BlockHeader;
 use crate::select::events::fits_each;
-use crate::select::found::FoundParts;
+use crate::select::matches::Matches;
 use crate::select::roots::{ProcessSpan, Roots};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -25,7 +25,7 @@ pub(crate) struct Choice {
     /// What each event must fulfil by itself.
     pub(crate) each: Vec<Condition>,
     /// What fulfils each of the conditions about spans and what is in them.
-    pub(crate) found: Vec<FoundParts>,
+    pub(crate) found: Vec<Matches>,
     /// The largest number of open spans in the roots. A capture with more is damaged.
     pub(crate) spans_max: usize,
 }
@@ -62,7 +62,7 @@ impl Choice {
             let codes = choice.codes.as_ref().filter(|_| !choice.is_perf);
             codes.is_none_or(|codes| codes.iter().any(|code| header.filter.may_have_type(*code)))
         };
-        let is_found = |(index, found): (usize, &FoundParts)| {
+        let is_found = |(index, found): (usize, &Matches)| {
             may_be_inside(index) || found.roots.may_be_open(header.first_nanos, header.last_nanos)
         };
         let may_have_wanted = match self.found.is_empty() {
@@ -77,7 +77,7 @@ impl Choice {
 }
 
 /// A choice, and the spans that are open at one place of the stream.
-pub(crate) struct Sieve {
+pub(crate) struct BlockFilter {
     choice: Arc<Choice>,
     /// The spans inside of those that fulfil each condition.
     inside: Vec<InnerSpans>,
@@ -86,7 +86,7 @@ pub(crate) struct Sieve {
     has_told: bool,
 }
 
-impl Sieve {
+impl BlockFilter {
     pub(crate) fn new(choice: Arc<Choice>, catalogs: &[Catalog]) -> Self {
         let inside = choice.found.iter().map(|_| InnerSpans::default()).collect();
         let catalogs = if choice.each.is_empty() { Vec::new() } else { catalogs.to_vec() };

@@ -34,7 +34,7 @@ pub(super) struct SpanHappenings {
 
 /// The happenings and links of the open spans of all processes.
 #[derive(Default)]
-pub(super) struct HeldHappenings {
+pub(super) struct OpenSpanEvents {
     spans: HashMap<(usize, SpanId), SpanHappenings>,
     bytes: u64,
 }
@@ -49,7 +49,7 @@ pub(super) enum Holding<T> {
     NoEntry(T),
 }
 
-impl HeldHappenings {
+impl OpenSpanEvents {
     /// Keeps a happening until its span is over. Gives it back if there is no room.
     pub(super) fn add(&mut self, process: usize, span: SpanId, happening: Happening) -> Holding<Happening> {
         if !self.has_entry((process, span)) {
