@@ -17,9 +17,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-/// Save the events that are in a ring now as a compressed file that every reader of rings can open
+/// Save the events that are in a ring now as a compressed file
 ///
-/// A recorder of spans with several shards has several rings: `eventring capture RING --now` saves them all.
+/// Every reader of rings can open it. A recorder of spans with several shards has several rings: `eventring capture
+/// RING --now` saves them all.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
