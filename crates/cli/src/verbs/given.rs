@@ -38,9 +38,12 @@ fn place_of_verb(arguments: &[OsString]) -> Option<usize> {
     place.map(|place| place + 1)
 }
 
-/// Returns true if there is a file or ring of this name, or if it can only mean rings.
+/// Returns true if there is a file or ring of this name, or if no verb can be meant.
 fn is_input(word: &OsStr) -> bool {
     let name = Path::new(word);
+    if word.as_encoded_bytes().iter().any(|byte| b"./".contains(byte)) {
+        return true;
+    }
     let is_file = || std::fs::metadata(name).is_ok_and(|file| !file.is_dir());
     patterns::is_pattern(name) || processes::is_of_process(name) || is_file() || saved::is_of_ring(name)
 }
@@ -66,6 +69,8 @@ mod tests {
             ("eventring exec blocks node", "eventring exec blocks node"),
             ("eventring why Cargo.toml", "eventring why Cargo.toml"),
             ("eventring sumary shop.evc", "eventring sumary shop.evc"),
+            // There is no such file, which the first look says.
+            ("eventring shop.evc", "eventring ask shop.evc"),
             // A folder is no input: it may as well be a verb with a slip.
             ("eventring src", "eventring src"),
             ("eventring --help", "eventring --help"),
