@@ -115,32 +115,27 @@ pub mod control;
 pub mod exec;
 pub mod files;
 pub mod global;
+#[doc(hidden)]
+pub mod internal;
 mod interrupted;
+mod layout;
+mod locked_section;
 #[cfg(feature = "tracing")]
 pub mod log;
-// Hidden, and for this project's own crates and tests alone, which pin the exact version: the offsets of the bytes of a
-// ring file.
-#[doc(hidden)]
-pub mod layout;
-mod locked_section;
 mod macros;
 #[cfg(test)]
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
 pub mod now;
-// Hidden, for the same crates: names that users type.
 #[cfg(feature = "tracing")]
-#[doc(hidden)]
-pub mod quoted;
+mod quoted;
 pub mod reader;
 pub mod recorder;
 mod ring;
 pub mod schema;
 mod segmented;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
-// Hidden, for the same crates: what they need of the operating system, and what tests do to ring files.
-#[doc(hidden)]
-pub mod shm;
+mod shm;
 mod span_slab;
 mod sync;
 #[cfg(feature = "tracing")]

@@ -39,7 +39,7 @@
 pub mod context;
 mod filter;
 mod read;
-mod record;
+pub(crate) mod record;
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]
@@ -80,8 +80,6 @@ pub use record::log::LogValue;
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub use record::otel::publish as publish_otel_context;
 pub use record::recorder::{PerfRecorder, PerfStats};
-#[doc(hidden)]
-pub use record::replayed::{ReplayedRecorder, ring_with_tables};
 pub use record::scope::Scope;
 pub use record::setup_error::{SetupError, SetupErrorKind};
 pub use record::subscriber::RecorderSubscriber;

@@ -9,7 +9,7 @@ use crate::output::{directory, json_line};
 use crate::text::format::{counted, one_line};
 use crate::text::losses::MissingEvents;
 use clap::ValueEnum as _;
-use eventring::reader::CountedWriter;
+use eventring::internal::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
 use schemars::JsonSchema;

@@ -85,8 +85,8 @@ mod why;
 use other_systems::interrupt;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use eventring::internal::shm;
 use eventring::schema::SchemaModel;
-use eventring::shm;
 use eventring_capture::secret::without_secrets_of;
 use exit::Exit;
 use std::ffi::OsString;

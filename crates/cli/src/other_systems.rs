@@ -137,7 +137,7 @@ pub(super) mod directory {
 
     pub(crate) fn open_plain(path: &Path) -> Option<File> {
         let is_plain = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-        if is_plain { eventring::shm::open_file(path).ok() } else { None }
+        if is_plain { eventring::internal::shm::open_file(path).ok() } else { None }
     }
 
     pub(crate) fn remove(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {

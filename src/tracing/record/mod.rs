@@ -38,7 +38,7 @@ mod owner_filter;
 mod present;
 pub(super) mod recorder;
 pub(super) mod redact;
-pub(super) mod replayed;
+pub(crate) mod replayed;
 pub(super) mod scope;
 pub(super) mod setup_error;
 pub(super) mod shards;

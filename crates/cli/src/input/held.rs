@@ -3,8 +3,8 @@
 
 use crate::input::process;
 use crate::text::format::one_line;
+use eventring::internal::shm::HeldFile;
 use eventring::reader::{Reader, RingState};
-use eventring::shm::HeldFile;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
