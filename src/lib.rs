@@ -1,51 +1,57 @@
 //! An embedded event recorder: it records typed events and `tracing` spans into shared-memory rings. Other processes
 //! read the rings live, and the rings are still there after a crash.
 //!
-//! - **Record**: derive [`EventType`] for an enum of events and [`EventPayload`] for their structs, declare a
-//!   [`GlobalRecorder`](global::GlobalRecorder), switch it on with [`try_init`](global::GlobalRecorder::try_init), and
-//!   write [`record!`] and [`recordv!`]. [`recorder::Recorder`] does the same without globals.
-//! - **Read**, in another process, now or later: [`reader::Reader`] opens a ring by its name, a
-//!   [`Cursor`](reader::Cursor) reads its events one by one, a [`Follower`](reader::Follower) waits for new events, and
-//!   [`schema::SchemaModel`] decodes rings whose types the program does not have.
-//! - **Spans**: with the feature `tracing`, `eventring::tracing::init("my-app")` records what the program's `tracing`
-//!   spans do.
-//! - **Look**: the program `eventring` (crate `eventring-cli`) lists, shows, follows, saves and exports rings.
+//! Spans and log records of `tracing`; [`tracing`](mod@tracing) has layers, filters and settings:
+//!
+//! ```no_run
+//! # #[cfg(feature = "tracing")] {
+//! eventring::tracing::init("shop");
+//! let _request = tracing::info_span!("request", path = "/orders").entered();
+//! tracing::info!(orders = 17, "served");
+//! # }
+//! ```
+//!
+//! Scopes, for hot loops: [`scope!`], [`scoped`](macro@scoped), and the texts of [`log`], which readers format:
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "macros", feature = "tracing"))] {
+//! #[eventring::scoped(skip(body))]
+//! fn parse(path: &str, body: &[u8]) -> usize {
+//!     let _line = eventring::scope!("line", bytes = body.len());
+//!     eventring::log::info!("{path} has {} bytes", body.len());
+//! #   body.len()
+//! }
+//! # }
+//! ```
+//!
+//! Events of the program's own types, by [`record!`] and [`recordv!`], to a
+//! [`GlobalRecorder`](global::GlobalRecorder) or a [`Recorder`](recorder::Recorder):
 //!
 //! ```
 //! # #[cfg(feature = "macros")] {
-//! use eventring::reader::{Next, Reader, Seek};
-//! use eventring::recorder::{ContentDescription, Recorder};
-//! use eventring::{EventPayload, EventType, record};
-//!
-//! #[derive(EventPayload, Debug, PartialEq)]
-//! struct OrderPlaced {
-//!     order_id: u64,
-//!     price_cents: u64,
-//! }
-//!
-//! #[derive(EventType, Clone, Copy)]
-//! #[event(content_type = 300, name = "SHOP")]
-//! #[repr(u16)]
-//! enum Shop {
-//!     #[event(payload = OrderPlaced)]
-//!     OrderPlaced = 2,
-//! }
-//!
-//! // In memory without a name, for this example; a program gives a name: `.config("shop:64MiB")`.
-//! let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
+//! # use eventring::recorder::{ContentDescription, Recorder};
+//! # use eventring::{EventPayload, EventType, record};
+//! #[derive(EventPayload)]
+//! struct OrderPlaced { order_id: u64, price_cents: u64 }
+//! # #[derive(EventType, Clone, Copy)]
+//! # #[event(content_type = 300, name = "SHOP")]
+//! # #[repr(u16)]
+//! # enum Shop {
+//! #     #[event(payload = OrderPlaced)]
+//! #     OrderPlaced = 2,
+//! # }
+//! # // In memory without a name, for this example; a program gives a name: `.config("shop:64MiB")`.
+//! # let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
 //! record!(recorder => Shop::OrderPlaced, &OrderPlaced { order_id: 7, price_cents: 1250 });
-//!
-//! // Elsewhere: `Reader::open_typed::<Shop>("shop")`.
-//! let reader = Reader::options().expect_events::<Shop>().open_fd(recorder.as_fd())?;
-//! let mut cursor = reader.cursor();
-//! cursor.seek(Seek::Oldest);
-//! let Next::Event(event) = cursor.next() else { panic!("it was recorded") };
-//! let mut buffer = Vec::new();
-//! let payload = cursor.payload(&event, &mut buffer).valid().expect("nothing has overwritten it");
-//! assert_eq!(OrderPlaced::decode_exact(payload)?, OrderPlaced { order_id: 7, price_cents: 1250 });
+//! # assert_eq!(recorder.stats().last_seqno, 1);
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! In another process, now or later, [`reader::Reader`] opens a ring by its name, a [`Cursor`](reader::Cursor) reads its
+//! events one by one, a [`Follower`](reader::Follower) waits for new ones, and [`schema::SchemaModel`] decodes rings
+//! whose types the program does not have. The program `eventring` (crate `eventring-cli`) lists, shows, follows, saves
+//! and exports rings.
 //!
 //! Rings need Linux. On other systems the crate compiles, but records nothing: making or opening a ring returns an
 //! error of the kind `Unsupported`.
@@ -109,32 +115,27 @@ pub mod control;
 pub mod exec;
 pub mod files;
 pub mod global;
+#[doc(hidden)]
+pub mod internal;
 mod interrupted;
+mod layout;
+mod locked_section;
 #[cfg(feature = "tracing")]
 pub mod log;
-// Hidden, and for this project's own crates and tests alone, which pin the exact version: the offsets of the bytes of a
-// ring file.
-#[doc(hidden)]
-pub mod layout;
-mod locked_section;
 mod macros;
 #[cfg(test)]
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
 pub mod now;
-// Hidden, for the same crates: names that users type.
 #[cfg(feature = "tracing")]
-#[doc(hidden)]
-pub mod quoted;
+mod quoted;
 pub mod reader;
 pub mod recorder;
 mod ring;
 pub mod schema;
 mod segmented;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
-// Hidden, for the same crates: what they need of the operating system, and what tests do to ring files.
-#[doc(hidden)]
-pub mod shm;
+mod shm;
 mod span_slab;
 mod sync;
 #[cfg(feature = "tracing")]
@@ -173,6 +174,6 @@ pub use macros::support as __private;
 pub use schema::{EventPayload, EventType, PayloadField};
 
 /// The examples of the README.
-#[cfg(all(doctest, feature = "macros"))]
+#[cfg(all(doctest, feature = "macros", feature = "tracing"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

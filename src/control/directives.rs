@@ -21,7 +21,6 @@ pub(super) fn directives(list: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// Returns what is wrong, and what is expected.
-#[doc(hidden)]
 pub fn check_wish(list: &str) -> Result<(), String> {
     if directives(list).next().is_none() {
         return Err("the directive is empty, expected for example my_crate=debug".into());

@@ -23,7 +23,6 @@ const NAMED_MAX: usize = 20;
 
 /// The patience with servers that are asked one after the other, so that many which do not answer delay a command not
 /// much longer than one of them.
-#[doc(hidden)]
 #[derive(Debug)]
 pub struct SharedPatience {
     each: Duration,

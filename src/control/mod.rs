@@ -25,36 +25,27 @@
 //! | `error` | the error type |
 
 mod address;
-mod directives;
+pub(crate) mod directives;
 mod error;
-mod find;
+pub(crate) mod find;
 mod line;
 mod process;
 mod served;
 mod served_file;
-mod server;
+pub(crate) mod server;
 mod shares;
 mod socket;
 mod state;
 mod switches;
-mod wire;
+pub(crate) mod wire;
 mod wishes;
 
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
-#[doc(hidden)]
-pub use find::SharedPatience;
 pub use process::Process;
 pub use served_file::{FileChange, ServedFile};
-#[doc(hidden)]
-pub use server::ServedFileContent;
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder, environment_error};
 pub use state::{ClientWish, Domain, ProcessState, WishTime};
-
-#[doc(hidden)]
-pub use directives::check_wish;
-#[doc(hidden)]
-pub use wire::decode_messages;
 
 pub(crate) use directives::DOMAIN;
 pub(crate) use served::{Export, export};

@@ -9,7 +9,6 @@ const MAGIC_START: &[u8] = b"EVRNOW0";
 
 /// Returns the path of the file of the present of the recorder whose shard 0 has this path.
 #[must_use]
-#[doc(hidden)]
 pub fn now_path(shard0: &Path) -> PathBuf {
     let mut name = shard0.as_os_str().to_os_string();
     name.push(".now");
@@ -18,7 +17,6 @@ pub fn now_path(shard0: &Path) -> PathBuf {
 
 /// Returns the group number of the recorder whose tables of the present are in this file. Returns `None` if the file is
 /// another one, or of another version.
-#[doc(hidden)]
 #[must_use]
 pub fn tables_group(file: &RingFile) -> Option<u64> {
     let start = start(file)?;
@@ -28,7 +26,6 @@ pub fn tables_group(file: &RingFile) -> Option<u64> {
 
 /// Removes the tables of the recorder with this group number whose shard 0 is or was at this path. Nothing happens if
 /// they are another user's, or if their writer lives.
-#[doc(hidden)]
 pub fn remove_dead_tables(shard0: &Path, group: u64) {
     remove_dead_file(&now_path(shard0), |file| tables_group(file) == Some(group));
 }

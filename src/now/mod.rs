@@ -15,7 +15,7 @@
 //! | `present` | what they show, and their image in captures |
 //! | `saved` | the file beside a snapshot |
 
-mod file;
+pub(crate) mod file;
 // The tables are those of perf recorders.
 #[cfg(feature = "tracing")]
 mod lock_cell;
@@ -25,11 +25,11 @@ mod memory;
 #[cfg(feature = "tracing")]
 mod pair;
 #[cfg(feature = "tracing")]
-mod present;
+pub(crate) mod present;
 #[cfg(feature = "tracing")]
 mod reader;
 #[cfg(feature = "tracing")]
-mod saved;
+pub(crate) mod saved;
 #[cfg(feature = "tracing")]
 mod span_cell;
 #[cfg(feature = "tracing")]
@@ -40,13 +40,11 @@ mod thread_cell;
 mod writer;
 
 pub(crate) use file::remove_all_dead_tables;
-pub use file::{now_path, remove_dead_tables, tables_group};
 #[cfg(feature = "tracing")]
 pub use {
     lock_cell::LockCell,
-    present::{Present, Untabled, span_index, whole_thread_ids},
+    present::{Present, Untabled},
     reader::NowReader,
-    saved::save_tables,
     span_cell::{Presence, SpanCell},
     task_cell::{TaskCell, TaskPhase, Wake},
     thread_cell::ThreadCell,

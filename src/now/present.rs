@@ -100,14 +100,12 @@ impl Present {
 }
 
 /// Returns the ids of threads by their low 16 bits, which are all that a span cell has of them.
-#[doc(hidden)]
 #[must_use]
 pub fn whole_thread_ids(threads: &[ThreadCell]) -> HashMap<u32, u32> {
     threads.iter().map(|thread| (thread.id & 0xffff, thread.id)).collect()
 }
 
 /// Returns the index of the cell of a span, and of its task, by the span's id.
-#[doc(hidden)]
 #[must_use]
 #[inline]
 pub fn span_index(id: u64) -> usize {

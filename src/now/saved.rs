@@ -17,7 +17,6 @@ const SEQNO: u64 = (1 << 53) - 1;
 ///
 /// # Errors
 /// The file cannot be written.
-#[doc(hidden)]
 pub fn save_tables(image: &[u8], group: u64, lost: u64, file: &File) -> io::Result<()> {
     let mut words: Vec<u64> = image.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let Some((numbers, cells)) = words.split_first_chunk_mut::<IMAGE_WORDS>() else { return Ok(()) };

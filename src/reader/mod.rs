@@ -14,7 +14,7 @@ mod filter;
 mod follow;
 mod gap;
 mod handle;
-mod in_memory;
+pub(crate) mod in_memory;
 mod info;
 mod named_event;
 mod open;
@@ -45,16 +45,11 @@ pub use filter::EventFilter;
 pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};
 pub use handle::Reader;
-#[doc(hidden)]
-pub use in_memory::{START_BYTES, parts_in_memory};
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
 pub use open::ReaderOptions;
 pub use payload::PayloadRead;
 pub use ring_set::OpenedShards;
 pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
-#[cfg(feature = "snapshot")]
-#[doc(hidden)]
-pub use snapshot::counted::CountedWriter;
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
 #[cfg(feature = "exec")]

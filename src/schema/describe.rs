@@ -321,7 +321,6 @@ pub(super) const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'
 
 /// Returns the reason why the field at `path` cannot hold the number of elements of a trailing array. Returns `None`
 /// if it can. `info` is the fixed struct that has the field. The derives call this.
-#[doc(hidden)]
 #[must_use]
 pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str> {
     let Some((_, field)) = field_at(info, path) else {
@@ -337,7 +336,6 @@ pub const fn count_problem(info: &StructInfo, path: &str) -> Option<&'static str
 }
 
 /// The offsets, size and alignment of a struct, as a C compiler lays it out. The derives use this.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<const N: usize> {
     /// The offset of each field.

@@ -66,7 +66,6 @@ reserved_keys!(
 
 /// Returns the reason why a program may not give an extension word this name and kind. Returns `None` if it may. The
 /// derives call this.
-#[doc(hidden)]
 #[must_use]
 pub const fn word_problem(name: &str, kind: ExtWordKind) -> Option<&'static str> {
     // The key of a word of another kind ends with the name of the kind. No reserved key ends so.

@@ -19,17 +19,17 @@ mod ext_words;
 mod field;
 mod float;
 mod hex;
-mod model;
-mod of_ring;
+pub(crate) mod model;
+pub(crate) mod of_ring;
 mod parse;
 mod payload;
-mod places;
+pub(crate) mod places;
 mod record_error;
-mod resolution;
+pub(crate) mod resolution;
 #[cfg(feature = "serde")]
 mod serialize;
 mod shape;
-mod text;
+pub(crate) mod text;
 mod trailing;
 mod utf8;
 mod value;
@@ -51,27 +51,16 @@ pub use self::evolution::Evolution;
 pub use self::ext_words::{ExtWord, ExtWordKind, ExtWords};
 pub use self::field::PayloadField;
 pub use self::hex::Hex;
-#[doc(hidden)]
-pub use self::model::MAX_TEXT_BYTES;
 pub use self::model::{EventModel, SchemaModel, SchemaTextError, SchemaTextErrorKind};
-#[cfg(feature = "macros")]
-#[doc(hidden)]
-pub use self::of_ring::decode_event;
 pub use self::of_ring::give_schema;
-#[doc(hidden)]
-pub use self::of_ring::{ext_words, published_schema};
+pub(crate) use self::of_ring::{ext_words, published_schema};
 pub use self::payload::{EventPayload, EventType, PayloadOf};
-#[doc(hidden)]
-pub use self::places::{FieldPlace, PayloadPlaces};
 pub use self::record_error::{RECORD_ERROR_CODE, RecordError, RecordErrorView};
-#[doc(hidden)]
-pub use self::resolution::Resolution;
+pub(crate) use self::resolution::Resolution;
 pub use self::resolution::SchemaDifference;
 
 pub use self::shape::Shape;
 pub use self::text::Schema;
-#[doc(hidden)]
-pub use self::text::schema_text_hash;
 pub use self::trailing::{ArrayView, encode_array};
 #[cfg(feature = "macros")]
 pub(crate) use self::trailing::{expect_end, split_bytes};

@@ -67,7 +67,6 @@ const STRUCT: StructInfo = StructInfo {
 };
 
 /// The description of RECORD_ERROR in every schema.
-#[doc(hidden)]
 pub const RECORD_ERROR_EVENT: EventInfo = EventInfo {
     code: RECORD_ERROR_CODE,
     name: "RECORD_ERROR",

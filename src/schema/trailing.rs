@@ -107,7 +107,6 @@ pub(super) fn split_array<'a, T: PayloadField>(
 
 /// Splits an array off `rest`, the rest of the payload. The number of elements is in the fixed struct, at the place
 /// that [`count_at`] returns. The derives call this.
-#[doc(hidden)]
 pub fn split_counted<'a, T: PayloadField>(
     owner: &'static str,
     field: &'static str,
@@ -120,7 +119,6 @@ pub fn split_counted<'a, T: PayloadField>(
 
 /// Splits the last array off `rest`, the rest of the payload. The array takes all whole elements there. The derives
 /// call this.
-#[doc(hidden)]
 pub fn split_rest<'a, T: PayloadField>(
     owner: &'static str,
     field: &'static str,
@@ -131,7 +129,6 @@ pub fn split_rest<'a, T: PayloadField>(
 
 /// Returns the offset and type of the field at `path`, which holds the number of elements of a trailing array. The
 /// derives have already checked that the field can hold this number.
-#[doc(hidden)]
 #[must_use]
 pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {
     match field_at(info, path) {

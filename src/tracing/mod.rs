@@ -39,7 +39,7 @@
 pub mod context;
 mod filter;
 mod read;
-mod record;
+pub(crate) mod record;
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]
@@ -79,8 +79,6 @@ pub use record::perf_recorder::init::{
     CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
     try_init_from_env, try_init_with,
 };
-#[doc(hidden)]
-pub use record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};
 pub use record::perf_recorder::setup_error::{SetupError, SetupErrorKind};
 pub use record::scope::Scope;
 pub use record::subscriber::RecorderSubscriber;

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use eventring::shm::{CreateOptions, RingDirectories, RingName, ShmError, ShmErrorKind, create};
+use eventring::internal::shm::{CreateOptions, RingDirectories, RingName, ShmError, ShmErrorKind, create};
 
 #[test]
 fn modes_are_exact_whatever_the_umask_is() {

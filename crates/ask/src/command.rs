@@ -66,6 +66,6 @@ pub(crate) fn next(flag: &Flag, inputs: &[OsString]) -> String {
             }
         }
         FlagKind::Silence => line("summary", &["--around", &format!("{at}+-10ms")]),
-        FlagKind::BlocksRejected | FlagKind::BlocksIncomplete => line("blocks", &[]),
+        FlagKind::BlocksRejected | FlagKind::BlocksIncomplete => line("exec blocks", &[]),
     }
 }

@@ -1,7 +1,7 @@
 //! Errors of making and reading captures.
 
+use eventring::internal::shm::NotAFile;
 use eventring::reader::ReaderError;
-use eventring::shm::NotAFile;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

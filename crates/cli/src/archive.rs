@@ -1,4 +1,4 @@
-//! `eventring archive`.
+//! `eventring exec archive`.
 
 use super::blocks::input::{InputArgs, refused};
 use super::exit::{Exit, Failure};
@@ -18,11 +18,12 @@ use std::time::Duration;
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Write the final blocks of a ring of execution events, or of captures, into an archive: a file for each block
+/// Write final blocks into an archive, a file for each
 ///
-/// The file of block N is DIR/(N / 10000)/N.bcap: EVCAP_01 with the header of January 2026, as the published archiver
-/// writes it. Blocks that are there already stay as they are. A block of which events were lost is not written.
-/// If a file cannot be written, as on a full disk, the archive ends before it.
+/// Those of a ring of execution events, or of captures. The file of block N is DIR/(N / 10000)/N.bcap: EVCAP_01 with
+/// the header of January 2026, as the published archiver writes it. Blocks that are there already stay as they are. A
+/// block of which events were lost is not written. If a file cannot be written, as on a full disk, the archive ends
+/// before it.
 #[derive(clap::Args)]
 pub(super) struct ArchiveArgs {
     #[command(flatten)]
@@ -38,7 +39,7 @@ pub(super) struct ArchiveArgs {
     json: bool,
 }
 
-/// What `archive --json` prints.
+/// What `exec archive --json` prints.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Written {
     archive: String,

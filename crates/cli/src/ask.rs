@@ -6,11 +6,10 @@ use eventring_ask::BUDGET_MIN_BYTES;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Take a first look at a recording: what was recorded, what was lost, red flags with their thresholds, and the next
-/// command for each
+/// Take a first look: what was recorded and lost, and red flags
 ///
-/// The answer has at most --budget bytes, whatever the recording is; the most important things come first, and what was
-/// left out is counted (docs/ANSWERS.md).
+/// Each flag has its threshold, and the next command about it. The answer has at most --budget bytes, whatever the
+/// recording is; the most important things come first, and what was left out is counted (docs/ANSWERS.md).
 #[derive(clap::Args)]
 pub(super) struct AskArgs {
     /// Capture files: one, those of a rotated capture, or captures of different programs; or rings

@@ -2,9 +2,9 @@
 
 use eventring::files::{ShmError, ShmErrorKind};
 use eventring::global::InitError;
+use eventring::internal::shm::NotAFile;
 use eventring::reader::{LostPages, ReaderError, ReaderErrorKind};
 use eventring::recorder::{RecorderError, RecorderErrorKind};
-use eventring::shm::NotAFile;
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::{fmt, io};
 

@@ -9,7 +9,7 @@ use crate::output::{directory, json_line};
 use crate::text::format::{counted, one_line};
 use crate::text::losses::MissingEvents;
 use clap::ValueEnum as _;
-use eventring::reader::CountedWriter;
+use eventring::internal::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};
 use eventring_export::{ExportOptions, ExportSummary, Names, View, Weight};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-/// Turn a capture, or the events that a ring holds now, into a trace for a viewer
+/// Turn a capture, or what a ring holds, into a trace or tables
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `eventring gateway`.
+//! `eventring exec gateway`.
 
 use super::exit::{Exit, Failure};
 use super::interrupt::Interrupt;
@@ -15,10 +15,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Serve the blocks and logs of a ring of execution events to WebSocket clients: `eth_subscribe`
+/// Serve blocks and logs to WebSocket clients: `eth_subscribe`
 ///
-/// Subscriptions: newHeads, logs, monadNewHeads, monadLogs. Their second parameter may have `address`, `topics`,
-/// `min_stage` and `resume_from`; docs/EXEC.md explains them. A gap in the ring is announced, and connections stay.
+/// Those of a ring of execution events. Subscriptions: newHeads, logs, monadNewHeads, monadLogs. Their second parameter
+/// may have `address`, `topics`, `min_stage` and `resume_from`; docs/EXEC.md explains them. A gap in the ring is
+/// announced, and connections stay.
 #[derive(clap::Args)]
 pub(super) struct GatewayArgs {
     #[command(flatten)]
@@ -47,7 +48,7 @@ pub(super) struct GatewayArgs {
     json: bool,
 }
 
-/// What `gateway --json` prints when it listens.
+/// What `exec gateway --json` prints when it listens.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Listening {
     /// The address.

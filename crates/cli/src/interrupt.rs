@@ -2,7 +2,7 @@
 //! immediately. For most commands, the last is the second.
 
 use super::exit::Failure;
-use eventring::shm;
+use eventring::internal::shm;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::{emulate_default_handler, exit};

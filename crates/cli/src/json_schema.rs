@@ -6,7 +6,7 @@
 
 use super::exit::Exit;
 use crate::args::limit::Cut;
-use clap::Command;
+use clap::{Command, CommandFactory as _};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -93,16 +93,21 @@ fn of_part<T: JsonSchema>() -> Schema {
     schema
 }
 
+/// The verb that has verbs of its own.
+const EXEC: &str = "exec";
+
 /// The option.
 pub(super) const OPTION: &str = "--json-schema";
 
 /// Returns the verb whose schema is asked for, before other arguments are looked at: they are not needed then. What
-/// follows `--` belongs to another program.
+/// follows `--` belongs to another program. A verb of `exec` is named as without it.
 pub(super) fn asked(cli: &Command, arguments: &[OsString]) -> Option<String> {
     let ours = arguments.iter().skip(1).take_while(|argument| *argument != "--");
     let words: Vec<&str> = ours.filter_map(|argument| argument.to_str()).collect();
-    let verb = words.iter().find(|word| cli.find_subcommand(word).is_some())?;
-    words.contains(&OPTION).then(|| (*verb).to_owned())
+    let (place, verb) = words.iter().enumerate().find(|(_, word)| cli.find_subcommand(word).is_some())?;
+    let of_exec = cli.find_subcommand(EXEC).filter(|_| *verb == EXEC);
+    let below = of_exec.and_then(|exec| words[place..].iter().find(|word| exec.find_subcommand(word).is_some()));
+    words.contains(&OPTION).then(|| (*below.unwrap_or(verb)).to_owned())
 }
 
 fn all() -> impl Iterator<Item = (&'static str, Make)> {
@@ -117,8 +122,10 @@ pub(super) fn print(verb: &str) -> anyhow::Result<Exit> {
         return Exit::Usage.fail(format!("{OPTION}: `{verb}` has no --json; these have: {}", names.join(", ")));
     };
     let mut schema = schema();
+    let is_of_exec = |cli: &Command| cli.find_subcommand(EXEC).is_some_and(|exec| exec.find_subcommand(verb).is_some());
+    let of = if is_of_exec(&crate::Cli::command()) { "exec " } else { "" };
     schema.insert("$id".to_owned(), format!("urn:eventring:json-schema:{verb}:1").into());
-    schema.insert("title".to_owned(), format!("what `eventring {verb} --json` prints").into());
+    schema.insert("title".to_owned(), format!("what `eventring {of}{verb} --json` prints").into());
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&schema)?)?;
     Ok(Exit::Done)
 }
@@ -126,7 +133,6 @@ pub(super) fn print(verb: &str) -> anyhow::Result<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn each_verb_with_json_has_a_schema_and_no_other_verb_has() {
@@ -135,12 +141,14 @@ mod tests {
             let of = |command: &Command| command.get_arguments().any(|argument| argument.get_long() == Some("json"));
             of(verb) || verb.get_subcommands().any(of)
         };
-        let mut verbs: Vec<&str> = cli.get_subcommands().filter(|verb| has_json(verb)).map(Command::get_name).collect();
+        let exec = cli.find_subcommand(EXEC).unwrap();
+        let all_verbs = || cli.get_subcommands().filter(|verb| verb.get_name() != EXEC).chain(exec.get_subcommands());
+        let mut verbs: Vec<&str> = all_verbs().filter(|verb| has_json(verb)).map(Command::get_name).collect();
         verbs.sort_unstable();
         let mut named: Vec<&str> = all().map(|(name, _)| name).collect();
         named.sort_unstable();
         // Verbs that this program was built without have no options.
-        let is_built = |name: &&str| cli.find_subcommand(name).is_none_or(has_json);
+        let is_built = |name: &&str| all_verbs().find(|verb| verb.get_name() == *name).is_none_or(has_json);
         assert_eq!(verbs, named.into_iter().filter(is_built).collect::<Vec<_>>());
         for (name, schema) in all() {
             assert_eq!(schema().get("$schema").unwrap(), "https://json-schema.org/draft/2020-12/schema", "{name}");
@@ -154,6 +162,7 @@ mod tests {
         assert_eq!(asked(&["eventring", "summary", "--json-schema"]).as_deref(), Some("summary"));
         assert_eq!(asked(&["eventring", "--color", "never", "why", "x", "--json-schema"]).as_deref(), Some("why"));
         assert_eq!(asked(&["eventring", "capture", "shop", "--", "program", "--json-schema"]), None);
+        assert_eq!(asked(&["eventring", "exec", "blocks", "--json-schema"]).as_deref(), Some("blocks"));
         assert_eq!(asked(&["eventring", "--json-schema"]), None);
     }
 }

@@ -75,6 +75,7 @@ mod summary;
 mod tasks;
 mod text;
 mod top;
+mod verbs;
 #[cfg_attr(not(feature = "view"), path = "left_out/view.rs")]
 mod view;
 mod watch;
@@ -83,9 +84,9 @@ mod why;
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 use other_systems::interrupt;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use eventring::internal::shm;
 use eventring::schema::SchemaModel;
-use eventring::shm;
 use eventring_capture::secret::without_secrets_of;
 use exit::Exit;
 use std::ffi::OsString;
@@ -100,7 +101,7 @@ use std::process::ExitCode;
 #[command(name = "eventring", version, max_term_width = 120, after_help = exit::help())]
 struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    verb: verbs::Verb,
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     color: clap::ColorChoice,
@@ -124,83 +125,22 @@ fn give_schemas(files: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the verbs, each with its arguments and the function that runs it.
-macro_rules! verbs {
-    ($($(#[$condition:meta])? $verb:ident($args:ty) => $run:path,)*) => {
-        #[derive(Subcommand)]
-        enum Verb {
-            $($(#[$condition])? $verb($args),)*
-            // A verb that this system does not have.
-            #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-            #[command(external_subcommand)]
-            Other(Vec<OsString>),
-        }
-
-        fn run(verb: &Verb) -> anyhow::Result<Exit> {
-            match verb {
-                $($(#[$condition])? Verb::$verb(args) => $run(args),)*
-                #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-                Verb::Other(words) => Err(other_systems::failure(words).into()),
-            }
-        }
-    };
+/// Returns the command line that this program understands.
+fn command() -> clap::Command {
+    verbs::help::grouped(Cli::command())
 }
 
-verbs! {
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    List(list::Args) => list::run,
-    Info(info::Args) => info::run,
-    Blocks(blocks::BlocksArgs) => blocks::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Archive(archive::ArchiveArgs) => archive::run,
-    Gateway(gateway::GatewayArgs) => gateway::run,
-    Watch(watch::Args) => watch::run,
-    Find(find::FindArgs) => find::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Snapshot(snapshot::Args) => snapshot::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Capture(capture::Args) => capture::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Forward(forward::ForwardArgs) => forward::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Receive(forward::ReceiveArgs) => forward::run_receive,
-    Export(export::Args) => export::run,
-    View(view::ViewArgs) => view::run,
-    Summary(summary::Args) => summary::run,
-    Diff(diff::DiffArgs) => diff::run,
-    Report(report::ReportArgs) => report::run,
-    Budget(budget::BudgetArgs) => budget::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Profile(profile::ProfileArgs) => profile::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Icount(icount::IcountArgs) => icount::run,
-    Open(open::OpenArgs) => open::run,
-    Top(top::TopArgs) => top::run,
-    Why(why::WhyArgs) => why::run,
-    Ask(ask::AskArgs) => ask::run,
-    Mcp(mcp::McpArgs) => mcp::run,
-    Tasks(tasks::TasksArgs) => tasks::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Enable(control::enable::EnableArgs) => control::enable::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Disable(control::disable::DisableArgs) => control::disable::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Levels(control::levels::LevelsArgs) => control::levels::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Serve(control::serve::ServeArgs) => control::serve::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Replay(replay::ReplayArgs) => replay::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Check(check::CheckArgs) => check::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Core(core::CoreArgs) => core::run,
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    Clean(clean::Args) => clean::run,
-    Completions(completions::Args) => completions::run,
+/// Reads the arguments.
+fn parsed(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
 }
 
 /// Writes the help, or a message of clap, which may repeat arguments.
 fn report_usage(error: &clap::Error) -> anyhow::Result<Exit> {
+    #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
+    if let Some(failure) = other_systems::failure(error) {
+        return Err(failure.into());
+    }
     if !error.use_stderr() {
         error.print()?;
         return Ok(Exit::Done);
@@ -219,14 +159,15 @@ fn without_secrets(message: &str) -> String {
 
 /// Runs the program.
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let done = match json_schema::asked(&Cli::command(), &arguments) {
+    let cli = Cli::command();
+    let arguments = verbs::given::completed(&cli, std::env::args_os().collect());
+    let done = match json_schema::asked(&cli, &arguments) {
         Some(verb) => json_schema::print(&verb),
-        None => Cli::try_parse_from(arguments).map_or_else(
+        None => parsed(arguments).map_or_else(
             |error| report_usage(&error),
             |cli| {
                 text::paint::choose(cli.color);
-                give_schemas(&cli.schema).and_then(|()| run(&cli.verb))
+                give_schemas(&cli.schema).and_then(|()| verbs::run(&cli.verb))
             },
         ),
     };

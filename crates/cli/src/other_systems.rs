@@ -1,23 +1,22 @@
 //! Stand-ins on systems other than Linux, where there are no live rings to follow, no programs to steer, no signals.
 
 use super::exit::{Exit, Failure};
-use std::ffi::OsString;
+use clap::error::{ContextKind, ContextValue};
 
 /// The verbs that need rings.
-const OF_RINGS: [&str; 15] = [
-    "capture", "check", "clean", "core", "disable", "enable", "forward", "icount", "levels", "list", "profile",
-    "receive", "replay", "serve", "snapshot",
+const OF_RINGS: [&str; 16] = [
+    "archive", "capture", "check", "clean", "core", "disable", "enable", "forward", "icount", "levels", "list",
+    "profile", "receive", "replay", "serve", "snapshot",
 ];
 
 /// Returns the error of a verb that this program does not have.
-pub(super) fn failure(words: &[OsString]) -> Failure {
-    let verb = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-    if OF_RINGS.contains(&&*verb) {
+pub(super) fn failure(error: &clap::Error) -> Option<Failure> {
+    let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    OF_RINGS.contains(&&**verb).then(|| {
         let message =
             format!("`{verb}` is about event rings, which need Linux; captures and snapshots can be read here");
-        return Exit::Unsupported.failure(message);
-    }
-    Exit::Usage.failure(format!("there is no verb `{verb}`; `eventring --help` shows all"))
+        Exit::Unsupported.failure(message)
+    })
 }
 
 pub(super) mod interrupt {
@@ -138,7 +137,7 @@ pub(super) mod directory {
 
     pub(crate) fn open_plain(path: &Path) -> Option<File> {
         let is_plain = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-        if is_plain { eventring::shm::open_file(path).ok() } else { None }
+        if is_plain { eventring::internal::shm::open_file(path).ok() } else { None }
     }
 
     pub(crate) fn remove(directory: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<()> {

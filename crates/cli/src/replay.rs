@@ -1,4 +1,4 @@
-//! `eventring replay`.
+//! `eventring exec replay`.
 
 use super::blocks::input::{Input, InputArgs};
 use super::exit::Exit;
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Record the execution events of a snapshot, capture, EVCAP_01 file or archive again, into a live ring: a stand-in for
-/// a node
+/// Record a file's events again, into a live ring
 ///
-/// The events have their own times, words and payloads, and their own sequence numbers if the file begins with number 1
-/// and has no gap. Programs that read a node's ring read this one. The ring stays when this program ends, until another
-/// one takes the name or `eventring clean --ended` removes it.
+/// The execution events of a snapshot, capture, EVCAP_01 file or archive: a stand-in for a node. The events have their
+/// own times, words and payloads, and their own sequence numbers if the file begins with number 1 and has no gap.
+/// Programs that read a node's ring read this one. The ring stays when this program ends, until another one takes the
+/// name or `eventring clean --ended` removes it.
 #[derive(clap::Args)]
 pub(super) struct ReplayArgs {
     #[command(flatten)]
@@ -116,7 +116,7 @@ fn recorder(args: &ReplayArgs, input: &Input, events: &ExecEvents) -> anyhow::Re
     Ok(builder.build()?)
 }
 
-/// What `replay --json` prints.
+/// What `exec replay --json` prints.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Done {
     ring: Option<String>,

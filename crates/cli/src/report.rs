@@ -21,7 +21,9 @@ use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Write a page about a capture, or about what differs between two, which a browser opens without a network
+/// Write a page about a capture, or what differs between two
+///
+/// A browser opens it without a network.
 #[derive(clap::Args)]
 pub(super) struct ReportArgs {
     /// One capture, or two, A and B. The files of a rotated capture are one capture. A ring is what it holds now

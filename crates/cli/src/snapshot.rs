@@ -6,7 +6,8 @@ use crate::args::ring_args::RingArgs;
 use crate::input::patterns::is_pattern;
 use crate::text::format::{bytes, content_name, counted, events, grouped, one_line, were};
 use crate::text::paint::{DIM, WARNING};
-use eventring::now::{NowReader, now_path, remove_dead_tables, save_tables};
+use eventring::internal::{now_path, remove_dead_tables, save_tables};
+use eventring::now::NowReader;
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring_capture::{OutputKind, ReadFiles};
 use schemars::JsonSchema;
@@ -17,9 +18,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-/// Save the events that are in a ring now as a compressed file that every reader of rings can open
+/// Save the events that are in a ring now as a compressed file
 ///
-/// A recorder of spans with several shards has several rings: `eventring capture RING --now` saves them all.
+/// Every reader of rings can open it. A recorder of spans with several shards has several rings: `eventring capture
+/// RING --now` saves them all.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

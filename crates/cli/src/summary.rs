@@ -19,14 +19,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Count the spans and typed events of a capture, or those that a ring holds now: their number, durations and sizes
+/// Count spans and typed events: their durations and sizes
 ///
-/// `total` is the time from creation to close, `self` that without the time of children, `busy` that of threads in the
-/// span, `idle` that without one. Of several threads that are in a span at the same time, `busy` counts the time of
-/// each, so it may be more than `total`. Captures of `eventring profile` also have `cpu`, `runnable` and `blocked`:
-/// what the threads did in the spans, and in those around which they are; `self` without the latter. The percentiles
-/// are those of single spans, to three digits. Spans that were open, or of which an end may be lost, are counted beside
-/// them.
+/// Those of a capture, or those that a ring holds now. `total` is the time from creation to close, `self` that without
+/// the time of children, `busy` that of threads in the span, `idle` that without one. Of several threads that are in a
+/// span at the same time, `busy` counts the time of each, so it may be more than `total`. Captures of `eventring
+/// profile` also have `cpu`, `runnable` and `blocked`: what the threads did in the spans, and in those around which
+/// they are; `self` without the latter. The percentiles are those of single spans, to three digits. Spans that were
+/// open, or of which an end may be lost, are counted beside them.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -11,12 +11,12 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Say why spans were slow: where the time of the slowest went, what they have more of than others of their name, and
-/// what is different about them
+/// Say why spans were slow, and what is different about them
 ///
-/// The shares of a span add up to 100 %: it computed, a child was there, it could have run and another thread did, it
-/// was blocked, its executor was busy, it waited to be woken. What threads did is known from captures of
-/// `eventring profile`; other captures say less, and what is missing is named.
+/// Where the time of the slowest went, and what they have more of than others of their name. The shares of a span add
+/// up to 100 %: it computed, a child was there, it could have run and another thread did, it was blocked, its executor
+/// was busy, it waited to be woken. What threads did is known from captures of `eventring profile`; other captures say
+/// less, and what is missing is named.
 #[derive(clap::Args)]
 pub(super) struct WhyArgs {
     /// Capture files: one, those of a rotated capture, or captures of different programs; or rings

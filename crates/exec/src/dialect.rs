@@ -8,8 +8,9 @@
 //! | any other | | what its schema text says: events and fields are found by their names |
 
 use eventring::files::CONTENT_TYPE_EXEC;
+use eventring::internal::Resolution;
 use eventring::schema::exec::{BlockStart, ExecEvent, ExecPayload};
-use eventring::schema::{DecodeError, EventPayload as _, EventType as _, Hex, Resolution, SchemaModel};
+use eventring::schema::{DecodeError, EventPayload as _, EventType as _, Hex, SchemaModel};
 use std::fmt;
 use std::sync::Arc;
 

@@ -12,7 +12,9 @@ use std::path::Path;
 pub fn files_of(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap());
     files
-        .map(|file| (file.file_name().into_string().unwrap(), eventring::shm::read_file(file.path()).unwrap()))
+        .map(|file| {
+            (file.file_name().into_string().unwrap(), eventring::internal::shm::read_file(file.path()).unwrap())
+        })
         .collect()
 }
 

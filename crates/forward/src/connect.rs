@@ -3,7 +3,7 @@
 use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, StorageType};
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
-use eventring::shm::read_text;
+use eventring::internal::shm::read_text;
 use eventring_capture::secret::{Secret, SecretAddress};
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use percent_encoding::percent_decode_str;

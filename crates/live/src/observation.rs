@@ -4,9 +4,10 @@
 //! them.
 
 use super::task_phases::TaskPhase;
+use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use eventring::schema::perf::CallSiteLevel;
-use eventring::schema::{ExtWords, Value, decode_event};
+use eventring::schema::{ExtWords, Value};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanId, Thread, is_log_record};
 use eventring_capture::condition::{LiveFields, TypedContent};
 use eventring_capture::recording::{RecordedProgram, RecordedRings};

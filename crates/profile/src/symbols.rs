@@ -2,7 +2,7 @@
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
-use eventring::shm::{link_to, open_file};
+use eventring::internal::shm::{link_to, open_file};
 use eventring_capture::foreign::copy_in_memory;
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};

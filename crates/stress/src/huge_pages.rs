@@ -1,7 +1,7 @@
 //! A pool of huge pages, and a mount of hugetlbfs, for one test at a time.
 
 use crate::mounted::{Mounted, mount, unmount};
-use eventring::shm::HugePagePool;
+use eventring::internal::shm::HugePagePool;
 use std::fs::{self, File};
 use std::io::Error;
 use std::os::fd::AsRawFd as _;

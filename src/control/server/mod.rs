@@ -226,7 +226,6 @@ impl std::fmt::Debug for ServerBuilder {
 }
 
 /// The description of a file that a server serves.
-#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct ServedFileContent(ServedInfo);
 

@@ -109,7 +109,6 @@ pub(crate) trait WireMessage: Sized {
 
 /// Decodes bytes as a request and as an answer, for the fuzzer. What can be decoded must come back when it is encoded,
 /// and the name of a ring must be one part of a path.
-#[doc(hidden)]
 pub fn decode_messages(bytes: &[u8]) {
     if let Ok((number, request)) = ClientRequest::decode(bytes) {
         assert_eq!(ClientRequest::decode(&request.encode(number)), Ok((number, request)));

@@ -22,7 +22,7 @@ pub(super) mod layer;
 pub(super) mod log;
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) mod otel;
-pub(super) mod perf_recorder;
+pub(crate) mod perf_recorder;
 pub(super) mod scope;
 pub(super) mod sinks;
 pub(super) mod sites;

@@ -1,7 +1,7 @@
 //! A user who may only read a ring can take some locks on its file. None of these locks may affect the ring's owner.
 //! The tests play two users, so they need root.
 
-use eventring::layout::extension as ext;
+use eventring::internal::layout::extension as ext;
 use eventring::reader::{Reader, RingState};
 use eventring::recorder::{ContentDescription, Recorder, RecorderError, RecorderErrorKind};
 use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
@@ -140,7 +140,10 @@ fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
         // Programs that use the original C implementation see only the lock that covers the whole file. The new owner
         // holds this lock, too, and readers find the owner's process id.
         let pid = Some(next.child.id());
-        assert_eq!(eventring::shm::lock_state(File::open(&path).unwrap()), eventring::shm::LockState::Held { pid });
+        assert_eq!(
+            eventring::internal::shm::lock_state(File::open(&path).unwrap()),
+            eventring::internal::shm::LockState::Held { pid }
+        );
         assert!(flock(File::open(&path).unwrap(), FlockOperation::NonBlockingLockShared).is_err());
         assert!(reader.end().success() && next.end().success());
         assert!(names(directory.path()).is_empty());

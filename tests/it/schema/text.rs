@@ -1,11 +1,12 @@
 //! Schema text and schema hashes: the form in which people and other programs get a schema.
 
+use eventring::internal::{ext_words, published_schema, schema_text_hash};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{
     EventInfo, EventPayload, EventType, Evolution, ExtWord, ExtWordKind, ExtWords, FieldInfo, FieldType, Scalar,
-    Schema, SchemaInfo, SchemaModel, SchemaTextErrorKind, StructInfo, ext_words, published_schema, schema_text_hash,
+    Schema, SchemaInfo, SchemaModel, SchemaTextErrorKind, StructInfo,
 };
 
 fn hex(bytes: &[u8]) -> String {

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use eventring::shm::{
+use eventring::internal::shm::{
     CreateOptions, HugePageWarning, Liveness, LockState, MemfdOptions, OpenOptions, OwnedRingFile, RingDirectories,
     RingFile, RingLocation, RingName, ShmError, ShmErrorKind, create, create_memfd, lock_state, writer_liveness,
 };

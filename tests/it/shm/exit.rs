@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use eventring::shm::{
+use eventring::internal::shm::{
     CreateOptions, ForkGuard, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories,
     RingFile, RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };

@@ -7,7 +7,7 @@ use std::io::Error;
 use std::path::Path;
 
 use crate::mapped::{load, store};
-use eventring::shm::{
+use eventring::internal::shm::{
     CreateOptions, HugePagePool, HugePageWarning, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile,
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };

@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use eventring::shm::{CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create};
+use eventring::internal::shm::{
+    CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create,
+};
 use eventring_stress::alone;
 use eventring_stress::mounted::mount_or_skip;
 

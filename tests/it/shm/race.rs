@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use eventring::shm::{
+use eventring::internal::shm::{
     CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, RingDirectories, RingFile, RingLocation, RingName,
     Sections, ShmError, ShmErrorKind, create,
 };

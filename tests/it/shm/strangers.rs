@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use eventring::shm::{
+use eventring::internal::shm::{
     CreateOptions, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories, RingFile,
     RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::ptr::NonNull;
 
 use crate::mapped::{load, store};
-use eventring::shm::{MapOptions, Mapping, Sections};
+use eventring::internal::shm::{MapOptions, Mapping, Sections};
 
 const MEBIBYTE: usize = 1 << 20;
 const SECTIONS: Sections =

@@ -1,8 +1,8 @@
 //! The users that may read and write a ring.
 
+use eventring::internal::shm::{MapOptions, Mapping, Sections};
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
-use eventring::shm::{MapOptions, Mapping, Sections};
 use eventring_stress::child;
 use eventring_stress::child::{part, place, play};
 use eventring_stress::test_name;

@@ -1,7 +1,8 @@
 //! Snapshots that an attacker has made or that a broken disk has damaged. Reading one fails with an error that names
 //! the fault, and uses a limited amount of memory.
 
-use eventring::layout::header::{self, FixedHeader};
+use eventring::internal::layout::header;
+use eventring::internal::layout::header::FixedHeader;
 use eventring::reader::{Next, Reader, ReaderError, ReaderErrorKind, Seek, SnapshotOptions};
 use eventring::recorder::{ContentDescription, Recorder};
 use std::io::Write as _;

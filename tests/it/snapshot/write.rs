@@ -2,7 +2,7 @@
 //! time.
 
 use crate::read_back::{events, reader_of};
-use eventring::layout::{extension, header};
+use eventring::internal::layout::{extension, header};
 use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;

@@ -77,7 +77,7 @@ fn the_tables_of_a_recorder_that_makes_all_shards_at_build_never_grow() {
     let builder = PerfRecorder::builder().config(&path).shifts(15, 21).tables_shift(13).shards(1).prefault(false);
     let recorder = builder.all_shards_at_build(true).build().unwrap();
     let now = NowReader::open_beside(&eventring::reader::Reader::open(&path).unwrap()).unwrap().unwrap();
-    let on_disk = || std::fs::metadata(eventring::now::now_path(&path)).unwrap().blocks() * 512;
+    let on_disk = || std::fs::metadata(eventring::internal::now_path(&path)).unwrap().blocks() * 512;
     let before = on_disk();
     assert!((4 << 20..5 << 20).contains(&before), "{before}");
     dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder.clone())), || {

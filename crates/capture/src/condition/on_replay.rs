@@ -3,9 +3,10 @@
 
 use super::fields::{LiveFields, has_typed_field, may_have_field, span_may_have_lost};
 use super::{Condition, Operand, Subject, Truth};
+use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
-use eventring::schema::{ExtWords, SchemaModel, decode_event};
+use eventring::schema::{ExtWords, SchemaModel};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanId, SpanReplay, Thread, is_log_record};
 use std::borrow::Cow;
 use std::sync::Arc;

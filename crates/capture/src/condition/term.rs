@@ -3,8 +3,8 @@
 use super::number::Number;
 use super::tokens::write_path;
 use super::{NameKind, NamePattern, Operand, RateOf, Subject, Truth};
+use eventring::internal::quoted::write_quoted;
 use eventring::now::TaskPhase;
-use eventring::quoted::write_quoted;
 use eventring::schema::perf::CallSiteLevel;
 use std::cmp::Ordering;
 use std::fmt;

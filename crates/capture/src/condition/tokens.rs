@@ -1,7 +1,7 @@
 //! The words of an expression, and their places.
 
 use super::ConditionError;
-use eventring::quoted::{take_name, take_quoted, write_name, write_quoted};
+use eventring::internal::quoted::{take_name, take_quoted, write_name, write_quoted};
 use std::borrow::Cow;
 use std::fmt;
 

@@ -3,8 +3,8 @@
 use crate::format::identity::RingIdentity;
 use crate::format::ring::CapturedRing;
 use crate::read::file::CaptureFile;
+use eventring::internal::shm;
 use eventring::reader::{OpenedShards, Reader};
-use eventring::shm;
 use std::collections::HashMap;
 
 /// The seqnos at which a capture begins in rings that were captured before, and the host that batches name.

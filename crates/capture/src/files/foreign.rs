@@ -4,7 +4,8 @@
 //! the one that is meant. And it may lead to a file system that a user serves, which never answers.
 
 use eventring::files::FileId;
-use eventring::shm::{self, is_own_or_roots};
+use eventring::internal::shm;
+use eventring::internal::shm::is_own_or_roots;
 use rustix::fs::{MemfdFlags, fstat, makedev, memfd_create};
 use std::fs::File;
 use std::io;

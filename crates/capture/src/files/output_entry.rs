@@ -11,7 +11,7 @@ use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::{directory_of, part_path};
 use crate::files::read_files::{IS_READ, ReadFiles};
 use eventring::files::{FileId, LockState, lock_state};
-use eventring::shm;
+use eventring::internal::shm;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -3,7 +3,7 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::{BlockRecords, PayloadsWanted, decode};
 use crate::format::header::{BLOCK_HEADER_BYTES, BlockRef};
-use eventring::shm;
+use eventring::internal::shm;
 use std::fs::File;
 
 /// Returns the content of a block without events. It has exactly the size that the block's header states.

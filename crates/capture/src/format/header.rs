@@ -2,8 +2,8 @@
 
 use crate::format::filter_bits::FilterBits;
 use crate::format::wire::{Bytes, put_u32, put_u64};
+use eventring::internal::shm;
 use eventring::recorder::Clock;
-use eventring::shm;
 use std::hash::Hasher as _;
 use twox_hash::XxHash3_64;
 

@@ -13,7 +13,7 @@ use crate::format::tables;
 use crate::read::events::{IsWanted, Progress};
 use crate::select::block_filter::Choice;
 use eventring::exec::{KnownBlocks, SavedBlocks};
-use eventring::shm;
+use eventring::internal::shm;
 use eventring::tracing::Catalog;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;

@@ -15,7 +15,7 @@ pub fn worker_threads() -> Option<&'static rayon::ThreadPool> {
     static WORKERS: OnceLock<Workers> = OnceLock::new();
     let make = || {
         // The threads never end, and run code of this library.
-        eventring::shm::keep_loaded();
+        eventring::internal::shm::keep_loaded();
         rayon::ThreadPoolBuilder::new().thread_name(|_| "capture-worker".into()).build().ok()
     };
     let workers = WORKERS.get_or_init(|| Workers { process: std::process::id(), threads: make() });

@@ -9,7 +9,7 @@ use crate::format::tables::{BLOCK, CALL_SITE, THREAD, put_entry};
 use crate::sinks::batches::read_batch;
 use crate::{CaptureFile, CapturedContent, CapturedRecord, RingRole, RingStats};
 use eventring::files::CONTENT_TYPE_PERF;
-use eventring::layout::start_table::START_BYTES;
+use eventring::internal::layout::start_table::START_BYTES;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView};
 use proptest::prelude::*;
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! The rings of a recording, with their schemas and the processes that wrote them.
 
+use eventring::internal::{decode_event, ext_words};
 use eventring::reader::{Descriptor, GapCause};
 use eventring::schema::perf::PerfEvent;
-use eventring::schema::{EventType as _, ExtWords, RECORD_ERROR_CODE, SchemaModel, Value, decode_event, ext_words};
+use eventring::schema::{EventType as _, ExtWords, RECORD_ERROR_CODE, SchemaModel, Value};
 use eventring::tracing::SpanId;
 use eventring::tracing::context::ProcessIds;
 use std::borrow::Cow;

@@ -3,7 +3,8 @@
 
 use super::FieldsInRings;
 use super::present;
-use eventring::now::{NowReader, Presence, Present, SpanCell, TaskCell, span_index, whole_thread_ids};
+use eventring::internal::{span_index, whole_thread_ids};
+use eventring::now::{NowReader, Presence, Present, SpanCell, TaskCell};
 use eventring::tracing::SpanId;
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::{CapturedRing, RingRole};
 use crate::select::block_filter::{Choice, RingChoice};
 use crate::select::events::EventSelection;
-use eventring::schema::ext_words;
+use eventring::internal::ext_words;
 use eventring::schema::perf::CallSiteKind;
 use eventring::tracing::{CallSite, Catalog, Thread};
 use std::collections::{BTreeSet, HashSet};

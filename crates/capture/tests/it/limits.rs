@@ -1,7 +1,7 @@
 //! A capture's files never exceed their size limits, not even by a byte, and full files come close to the limit.
 
-use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_TYPE_AND_SIZE, pack_type_and_size};
-use eventring::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
+use eventring::internal::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_TYPE_AND_SIZE, pack_type_and_size};
+use eventring::internal::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
 use eventring::reader::{GapCause, Reader};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};

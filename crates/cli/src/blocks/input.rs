@@ -119,7 +119,7 @@ fn check_archive(directory: &Path) -> anyhow::Result<()> {
         all => counted(all as u64, "file or directory", "files and directories"),
     };
     Exit::NotFound.fail(format!(
-        "{name} is no archive of blocks: found {found} there, and no N/BLOCK.bcap as `eventring archive` writes them; name \
+        "{name} is no archive of blocks: found {found} there, and no N/BLOCK.bcap as `eventring exec archive` writes them; name \
          captures and snapshots one by one"
     ))
 }

@@ -1,4 +1,4 @@
-//! `eventring blocks`.
+//! `eventring exec blocks`.
 
 pub(crate) mod input;
 mod shown;
@@ -25,10 +25,11 @@ use told::Told;
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Show the blocks of a ring of execution events, of captures, of EVCAP_01 files or of an archive: a line for each
+/// Show blocks, a line for each
 ///
-/// A block of which events are missing is shown, with what is missing, and is not called complete. Without --follow,
-/// what is there now is read twice, so that each block has the state that it has at the end.
+/// Of a ring of execution events, of captures, of EVCAP_01 files or of an archive. A block of which events are missing
+/// is shown, with what is missing, and is not called complete. Without --follow, what is there now is read twice, so
+/// that each block has the state that it has at the end.
 #[derive(clap::Args)]
 pub(super) struct BlocksArgs {
     #[command(flatten)]
@@ -159,8 +160,7 @@ impl BlocksArgs {
             blocks = blocks.with_archive(BlockArchive::open(directory)?, self.archive_wait);
         }
         if !blocks.seek(self.from) {
-            let message =
-                "--from: there is no such block, or not any more; `eventring blocks` without it shows which there are";
+            let message = "--from: there is no such block, or not any more; `eventring exec blocks` without it shows which there are";
             return Exit::NotFound.fail(message);
         }
         Ok(blocks)

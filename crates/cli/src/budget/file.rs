@@ -2,7 +2,8 @@
 
 use super::FiguresByName;
 use crate::exit::{Exit, Failure};
-use eventring::shm::{self, NotAFile};
+use eventring::internal::shm;
+use eventring::internal::shm::NotAFile;
 use eventring_ask::command_line;
 use eventring_report::compare::{ChangeAmount, Measure};
 use std::io::{ErrorKind, Read as _};

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Keep what spans may cost in a file of numbers, and check captures against it
+/// Keep what spans may cost in a file, and check captures by it
 #[derive(clap::Args)]
 pub(super) struct BudgetArgs {
     #[command(subcommand)]

@@ -36,7 +36,7 @@ use std::time::Duration;
 use triggers::TriggerArgs;
 pub(super) use triggers::Watched;
 
-/// Save what rings hold and go on to record, until their programs end
+/// Save what rings hold and go on to record, until programs end
 ///
 /// All shards of a perf recorder are taken. Rings of dead programs are read to their end. Ctrl-C ends a capture in good
 /// order.

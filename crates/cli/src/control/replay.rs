@@ -3,9 +3,10 @@
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use eventring::files::CONTENT_TYPE_EXEC;
+use eventring::internal::ring_with_tables;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{Catalog, ring_with_tables};
+use eventring::tracing::Catalog;
 use eventring_capture::{CaptureFile, CapturedContent, CapturedPayload, CapturedRing, RingRole};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -6,12 +6,13 @@ use crate::exit::{Exit, Failure};
 use crate::input::{advice, saved};
 use crate::interrupt::Interrupt;
 use crate::text::format::content_name;
-use eventring::control::{ServedFileContent, Server, ServerAddress, ServerBuilder};
+use eventring::control::{Server, ServerAddress, ServerBuilder};
+use eventring::internal::ServedFileContent;
 use eventring::reader::{Reader, shard_path};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Serve a snapshot, a capture, or the ring of a dead program to any client
+/// Serve a snapshot, capture or dead ring to any client
 ///
 /// Clients read it as they read the rings of a living program: `eventring watch SOCKET`. It is served until Ctrl-C.
 #[derive(clap::Args)]

@@ -2,7 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::text::format::one_line;
-use eventring::shm::{self, NotAFile};
+use eventring::internal::shm;
+use eventring::internal::shm::NotAFile;
 use object::elf::{ET_CORE, FileHeader64, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, PT_LOAD, PT_NOTE, ProgramHeader64};
 use object::read::ReadCache;
 use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _};

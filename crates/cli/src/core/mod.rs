@@ -27,7 +27,9 @@ use std::time::Duration;
 /// What helps if a ring is not in the core file.
 const REMEDY: &str = "start the program with EVENTRING_CORE=1, or build its recorder with `in_core_files(true)`";
 
-/// Take the rings out of a core file, as a capture, and show the spans that were open at the crash
+/// Take the rings out of a core file, and show what was open
+///
+/// The rings become a capture. Shown are the spans that were open at the crash.
 #[derive(clap::Args)]
 pub(super) struct CoreArgs {
     /// The core file of a program that has recorded

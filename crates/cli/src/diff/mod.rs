@@ -17,11 +17,11 @@ use eventring_report::compare::{ChangeLimit, Comparison};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Compare the spans of two captures: their instructions, their times and their numbers
+/// Compare the spans of two captures
 ///
-/// The tables have what one span of a name takes in A, and how much more or less it takes in B. `p50` and `p99` are the
-/// changes of percentiles of the durations. `sure` says whether the durations differ significantly; it is empty if
-/// there are too few. Spans that only one side has are `new` or `gone`.
+/// Their instructions, their times and their numbers. The tables have what one span of a name takes in A, and how much
+/// more or less it takes in B. `p50` and `p99` are the changes of percentiles of the durations. `sure` says whether the
+/// durations differ significantly; it is empty if there are too few. Spans that only one side has are `new` or `gone`.
 #[derive(clap::Args)]
 pub(super) struct DiffArgs {
     /// The captures A and B; with --with, all captures of side A

@@ -27,7 +27,7 @@ const END_PART: usize = 4;
 /// The largest number of gaps that are shown to people.
 const GAPS_SHOWN: usize = 10;
 
-/// Find events in many captures: those that fulfil a condition by what they say themselves
+/// Find events in many captures by what they say themselves
 ///
 /// Blocks of a capture say which values they have, and only those are read that may have a hit; whether they say the
 /// truth is not checked. A hit is a new span

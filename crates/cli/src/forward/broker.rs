@@ -6,7 +6,7 @@ use crate::input::LOOK_PAUSE;
 use crate::interrupt::Interrupt;
 use crate::text::format::one_line;
 use crate::without_secrets;
-use eventring::shm;
+use eventring::internal::shm;
 use eventring_capture::CaptureError;
 use eventring_capture::secret::SecretAddress;
 use eventring_forward::{EventStream, StreamOptions};

@@ -25,7 +25,7 @@ use otlp::OtlpArgs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Send what rings record away from this host, until their programs end
+/// Send what rings record to another host, until programs end
 ///
 /// To NATS JetStream, events go in compressed batches, each exactly once: a forwarder begins after the last batch that
 /// the stream has. While the broker cannot be reached, events wait in their rings. Ctrl-C and SIGTERM end it in good

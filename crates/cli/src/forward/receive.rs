@@ -29,7 +29,7 @@ use std::time::Duration;
 /// The pause between two looks for a stream that does not exist yet.
 const STREAM_PAUSE: Duration = Duration::from_millis(200);
 
-/// Write what forwarders have sent to a stream into a capture, which every verb reads
+/// Write what forwarders have sent to a stream into a capture
 ///
 /// The file remembers how far it has come: with the same file, a receiver goes on where it was, even if it was killed.
 #[derive(clap::Args)]

@@ -1,7 +1,7 @@
 //! The room that rings of other hosts may take on this one. Whoever may send to a stream may name any number of them.
 
 use eventring::files::{LockState, free_bytes, lock_state};
-use eventring::shm;
+use eventring::internal::shm;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

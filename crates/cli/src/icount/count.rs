@@ -4,7 +4,7 @@ use super::qemu::{BUILD, Qemu};
 use crate::exit::{Exit, Failure};
 use crate::summary::{counted_spans, not_counted};
 use crate::text::format::counted;
-use eventring::shm;
+use eventring::internal::shm;
 use eventring_capture::CaptureSummary;
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
 use std::path::Path;

@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 pub(super) use text::Counted;
 use unfinished::UnfinishedCapture;
 
-/// Run a program under QEMU and count the instructions of its spans, exactly
+/// Run a program under QEMU and count its spans' instructions
 ///
 /// The program must record `tracing` spans with eventring. The counts are those of the program without the recorder,
 /// and are the same in each run if the program does the same. EVENTRING_QEMU is the path of QEMU [default: qemu-x86_64

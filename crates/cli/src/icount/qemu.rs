@@ -1,7 +1,7 @@
 //! QEMU and its plugin, and the command that runs a program under them.
 
 use crate::exit::{Exit, Failure};
-use eventring::shm;
+use eventring::internal::shm;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};

@@ -1,11 +1,12 @@
 //! Names of a ring's events, and the decoding of their payloads.
 
 use crate::text::table::{column_width, shortened_name};
+use eventring::internal::decode_event;
 use eventring::reader::Reader;
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
-use eventring::schema::{DomainModel, EventModel, EventType, SchemaModel, Value, decode_event};
+use eventring::schema::{DomainModel, EventModel, EventType, SchemaModel, Value};
 use eventring_capture::CapturedRing;
 use std::collections::HashSet;
 

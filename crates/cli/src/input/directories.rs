@@ -3,8 +3,8 @@
 use crate::exit::Failure;
 use crate::text::paint::WARNING;
 use eventring::files::{FileId, RingDirectories};
+use eventring::internal::shm::{OpenOptions, RingFile};
 use eventring::reader::{Reader, RingInfo, RingState};
-use eventring::shm::{OpenOptions, RingFile};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -112,7 +112,7 @@ impl TablesFile {
     pub(crate) fn at(path: &Path) -> Option<Self> {
         let ring = PathBuf::from(path.to_str()?.strip_suffix(".now")?);
         let file = RingFile::open_path(path, &OpenOptions::default()).ok()?;
-        let group = eventring::now::tables_group(&file)?;
+        let group = eventring::internal::tables_group(&file)?;
         let is_own = owner(&ring).is_some_and(|user| user == file.owner());
         let first = Reader::options().header_only().open(&ring).ok().filter(|_| is_own);
         let has_tables = |first: &Reader| {

@@ -3,8 +3,9 @@
 use crate::text::paint::WARNING;
 use crate::text::table::shortened_name;
 use eventring::files::CONTENT_TYPE_PERF;
+use eventring::internal::ext_words;
 use eventring::reader::{Reader, RingState};
-use eventring::schema::{ExtWords, SchemaModel, Shape, ext_words};
+use eventring::schema::{ExtWords, SchemaModel, Shape};
 use eventring::tracing::Catalog;
 use eventring_capture::condition::{Condition, write_path};
 use eventring_capture::{CaptureFile, CapturedRing};

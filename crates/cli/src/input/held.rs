@@ -3,8 +3,8 @@
 
 use crate::input::process;
 use crate::text::format::one_line;
+use eventring::internal::shm::OpenFile;
 use eventring::reader::{Reader, RingState};
-use eventring::shm::OpenFile;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

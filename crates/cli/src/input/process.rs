@@ -2,7 +2,8 @@
 
 use crate::text::format::one_line;
 use eventring::files::RingDirectories;
-use eventring::shm::{self, OpenFile, is_own_or_roots};
+use eventring::internal::shm;
+use eventring::internal::shm::{OpenFile, is_own_or_roots};
 use eventring_capture::foreign::MappedFile;
 use memchr::memmem::Finder;
 use std::collections::HashSet;

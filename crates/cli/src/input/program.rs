@@ -4,7 +4,7 @@ use super::directories::is_first_shard;
 use super::held;
 use crate::exit::{Exit, Failure};
 use crate::input::history::now_epoch_nanos;
-use eventring::now::remove_dead_tables;
+use eventring::internal::remove_dead_tables;
 use eventring::reader::{Reader, RingState, WriterInfo};
 use eventring::recorder::KEEP_VARIABLE;
 use rustix::process::{Pid, Signal};

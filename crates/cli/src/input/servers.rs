@@ -2,7 +2,8 @@
 
 use crate::input::processes::FileNumbers;
 use crate::text::format::counted;
-use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress, SharedPatience};
+use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
+use eventring::internal::SharedPatience;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::text::format::one_line;
-use eventring::control::{ControlError, Process, WishTime, check_wish};
+use eventring::control::{ControlError, Process, WishTime};
+use eventring::internal::check_wish;
 use eventring::tracing::TargetFilter;
 use std::path::{Path, PathBuf};
 

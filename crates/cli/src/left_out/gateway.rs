@@ -1,8 +1,8 @@
-//! The verb `gateway` of a program without it.
+//! The verb `exec gateway` of a program without it.
 
 use crate::exit::Exit;
 pub(super) use crate::left_out::LeftOut as GatewayArgs;
 
 pub(super) fn run(_: &GatewayArgs) -> anyhow::Result<Exit> {
-    Err(crate::left_out::failure("the verb `gateway`", "gateway").into())
+    Err(crate::left_out::failure("the verb `exec gateway`", "gateway").into())
 }

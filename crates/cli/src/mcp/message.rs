@@ -160,8 +160,8 @@ fn result_of(
         "tools/list" => RequestResult::Tools { tools: tools::ALL.iter().map(tools::Tool::shown).collect() },
         "tools/call" => {
             let name = params["name"].as_str().unwrap_or_default();
-            let Some(tool) = tools::ALL.iter().find(|tool| tool.verb == name) else {
-                let names = tools::ALL.each_ref().map(|tool| tool.verb).join(", ");
+            let Some(tool) = tools::ALL.iter().find(|tool| tool.name() == name) else {
+                let names = tools::ALL.each_ref().map(tools::Tool::name).join(", ");
                 return refusal(INVALID_PARAMS, format!("there is no such tool; there are {names}"));
             };
             let none = Map::new();
@@ -200,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ask(line: &str) -> Option<Value> {
-        let answered = answer(Some(line.as_bytes()), |_, tool, _| Ok(tool.verb.to_owned()))?;
+        let answered = answer(Some(line.as_bytes()), |_, tool, _| Ok(tool.name()))?;
         Some(serde_json::from_str(&answered).unwrap())
     }
 

@@ -16,11 +16,11 @@ use std::io::{self, BufRead, Read as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
-/// Serve the verbs that only read to programs, over standard input and output, in the Model Context Protocol
+/// Serve the verbs that only read in the Model Context Protocol
 ///
-/// The tools are ask, summary, open, why, tasks, info, list, blocks, diff, check and find. Each answer has at most
-/// 16,384 bytes, unless the call asks for more. The tools read what this user can read, and change nothing
-/// (docs/ANSWERS.md).
+/// Programs ask over standard input and output. The tools are ask, summary, open, why, tasks, info, list, exec_blocks,
+/// diff, check and find. Each answer has at most 16,384 bytes, unless the call asks for more. The tools read what this
+/// user can read, and change nothing (docs/ANSWERS.md).
 #[derive(clap::Args)]
 pub(super) struct McpArgs {
     /// The longest time of a call, in seconds

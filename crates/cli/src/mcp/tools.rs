@@ -13,7 +13,7 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// A tool: a verb that only reads.
 pub(super) struct Tool {
-    pub(super) verb: &'static str,
+    verb: &'static str,
     description: &'static str,
     /// How many files it takes, at least and at most.
     files: (usize, usize),
@@ -26,7 +26,7 @@ pub(super) struct Tool {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ShownTool {
-    name: &'static str,
+    name: String,
     description: &'static str,
     input_schema: InputSchema,
     annotations: Annotations,
@@ -170,7 +170,7 @@ pub(super) const ALL: [Tool; 11] = [
         ..TOOL
     },
     Tool {
-        verb: "blocks",
+        verb: "exec blocks",
         description: "Blocks of execution events, a line each, and a last line with `cut` and `next`. A block with its \
                       transactions may need some 100,000 bytes; with headers, some 3,000",
         options: &[
@@ -213,6 +213,11 @@ pub(super) const ALL: [Tool; 11] = [
 ];
 
 impl Tool {
+    /// Returns the tool's name: its verb, with `_` between its words.
+    pub(super) fn name(&self) -> String {
+        self.verb.replace(' ', "_")
+    }
+
     fn all_options(&self) -> Vec<Option_> {
         let mut all = self.options.to_vec();
         if self.fits == Fits::List {
@@ -244,7 +249,7 @@ impl Tool {
         let words = options.iter().filter(|option| option.is_word).map(|option| option.name);
         let required = words.chain((least > 0).then_some("files")).collect();
         ShownTool {
-            name: self.verb,
+            name: self.name(),
             description: self.description,
             input_schema: InputSchema {
                 kind: "object",
@@ -271,7 +276,7 @@ impl Tool {
     /// # Errors
     /// An argument is not one of the tool's, or has another type.
     pub(super) fn command_line(&self, arguments: &Map<String, Value>, bytes_max: u64) -> Result<Vec<OsString>, String> {
-        let mut line: Vec<OsString> = vec![self.verb.into(), "--json".into()];
+        let mut line: Vec<OsString> = self.verb.split(' ').chain(["--json"]).map(OsString::from).collect();
         if matches!(self.fits, Fits::Budget | Fits::List) {
             line.push(format!("--budget={bytes_max}").into());
         }
@@ -284,7 +289,7 @@ impl Tool {
             }
             let Some(option) = options.iter().find(|option| option.name == name) else {
                 let name = crate::text::format::one_line(name);
-                return Err(format!("{name}: there is no such argument; `{}` takes {}", self.verb, self.arguments()));
+                return Err(format!("{name}: there is no such argument; `{}` takes {}", self.name(), self.arguments()));
             };
             let Option_ { name, kind, .. } = *option;
             let text = match (value, kind) {
@@ -315,7 +320,7 @@ impl Tool {
             let given = files.len();
             return Err(format!(
                 "files: expected {least} to {most}, {given} are given; `{}` takes {}",
-                self.verb,
+                self.name(),
                 self.arguments()
             ));
         }

@@ -35,7 +35,9 @@ use tree::OpenTree;
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Show the spans that are open now, or were when the program died, or at a time of a capture
+/// Show the spans that are open now, or were at the end
+///
+/// Of a program that has died: those that were open then. Of a capture: those at its end, or at another time.
 #[derive(clap::Args, Default)]
 pub(super) struct OpenArgs {
     /// Names or paths of rings, or snapshots; or capture files

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::RemovedBySignal;
 use crate::output;
 use crate::output::formats::Format;
-use eventring::shm;
+use eventring::internal::shm;
 use eventring_capture::{OutputEntry, ReadFiles};
 use eventring_export::ExportFiles;
 use std::fs::{self, File};

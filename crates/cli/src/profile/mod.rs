@@ -27,10 +27,11 @@ use std::time::{Duration, Instant};
 /// The number of looks of the capture after the end of the recording. With the first it knows of the last events.
 const LAST_LOOKS: u32 = 2;
 
-/// Record what the kernel does with a program's threads, beside its rings: switches, wake-ups, stacks, system calls
+/// Record what the kernel does with a program's threads
 ///
-/// Everything goes into one capture. Root records all; other users what the system lets them, and are told the rest.
-/// docs/PROFILE.md says which right is for what.
+/// Switches, wake-ups, stacks and system calls, beside the program's rings. Everything goes into one capture. Root
+/// records all; other users what the system lets them, and are told the rest. docs/PROFILE.md says which right is for
+/// what.
 #[derive(clap::Args)]
 pub(super) struct ProfileArgs {
     /// Names or paths of rings, whose programs are looked at; or a program: pid:N

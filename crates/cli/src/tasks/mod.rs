@@ -8,10 +8,10 @@ use eventring_tasks::{Order, Question, tasks};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Show what tasks do and wait for: polls, wakes, the span of their await, and tasks that wait for each other
+/// Show what tasks do and wait for, and deadlocks
 ///
-/// Programs record their tasks with the crate eventring-tokio (docs/TOKIO.md). Works on rings of running programs and
-/// of killed ones, and on captures.
+/// Their polls, wakes, the span of their await, and tasks that wait for each other. Programs record their tasks with
+/// the crate eventring-tokio (docs/TOKIO.md). Works on rings of running programs and of killed ones, and on captures.
 #[derive(clap::Args)]
 pub(super) struct TasksArgs {
     /// Capture files, those of a rotated capture, or names or paths of rings

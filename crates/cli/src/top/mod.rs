@@ -65,8 +65,9 @@ const ONCE: Duration = Duration::from_secs(1);
 /// The size of the frame that `--once` prints if stdout is no terminal.
 const PLAIN_SIZE: (u16, u16) = (120, 40);
 
-/// Show what programs do now, or did at a time of a capture: rates, durations, open spans, threads, and the past that
-/// their rings hold
+/// Show what programs do now, or did at a time of a capture
+///
+/// Rates, durations, open spans, threads, and the past that their rings hold.
 #[derive(clap::Args)]
 pub(super) struct TopArgs {
     /// Names or paths of rings; or capture files

@@ -1,7 +1,7 @@
 //! The Perfetto UI that shows the trace: a folder on this machine, or the one on the web.
 
 use crate::exit::{Exit, Failure};
-use eventring::shm;
+use eventring::internal::shm;
 use std::path::{Path, PathBuf};
 
 /// The online UI.

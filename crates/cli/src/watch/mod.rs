@@ -50,7 +50,7 @@ const LOOK_EVENTS: u64 = 1 << 16;
 /// The time between two looks whether the terminal has caught up.
 const TERMINAL_PAUSE: Duration = Duration::from_millis(5);
 
-/// Show events as they are recorded, or the events of a snapshot, of a capture or of the ring of a dead program
+/// Show events as they are recorded, or those of a recording
 ///
 /// A live ring is followed from its newest event on, until its writer ends or Ctrl-C. A ring that is not written any
 /// more is shown from its oldest event to its last, and so is a capture. Several rings, and the shards of one, are

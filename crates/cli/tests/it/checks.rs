@@ -356,7 +356,7 @@ fn a_directory_of_another_user_is_named() {
 
 /// Returns true if a recorder makes a ring in this ring directory.
 fn records_in(directory: &Path) -> bool {
-    let mut command = program(&["replay", crate::program::KEPT, "--ring", "recorded"]);
+    let mut command = program(&["exec", "replay", crate::program::KEPT, "--ring", "recorded"]);
     command.env("EVENTRING_DIR", directory);
     finish(command).code == Some(0)
 }

@@ -1,4 +1,4 @@
-//! `eventring gateway`, asked by a WebSocket client of others.
+//! `eventring exec gateway`, asked by a WebSocket client of others.
 
 use crate::consumers::script;
 use crate::program::{Live, argument, directory, exec_ring, place, run};
@@ -22,14 +22,15 @@ fn a_client_is_told_each_block_and_log_and_a_client_that_does_not_read_delays_no
     };
     let dir = directory();
     let ring = place(&dir, "node");
-    run(&["replay", argument(&recording), "--ring", argument(&ring), "--json"]).json();
-    let mut gateway = Live::start(&["gateway", argument(&ring), "--listen", "127.0.0.1:0", "--from-oldest", "--json"]);
+    run(&["exec", "replay", argument(&recording), "--ring", argument(&ring), "--json"]).json();
+    let mut gateway =
+        Live::start(&["exec", "gateway", argument(&ring), "--listen", "127.0.0.1:0", "--from-oldest", "--json"]);
     let address = gateway.json_line()["listening"].as_str().unwrap().to_owned();
     let output = client.args([address.as_str(), finals, "5"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
 
-    let blocks = run(&["blocks", argument(&recording), "--json"]).json_lines();
+    let blocks = run(&["exec", "blocks", argument(&recording), "--json"]).json_lines();
     let heads = told["heads"].as_array().unwrap();
     assert_eq!(heads.len(), blocks.len());
     let hex = |value: &Value| value.as_u64().map_or(Value::Null, |number| format!("{number:#x}").into());
@@ -62,7 +63,7 @@ fn a_client_is_told_each_block_and_log_and_a_client_that_does_not_read_delays_no
     assert!(told["errors"][0].as_str().unwrap().contains("expected newHeads, logs"), "{told}");
     gateway.interrupt();
     let stats = gateway.json_line();
-    crate::ask::schemas::check(&[("gateway", stats.clone())]);
+    crate::ask::schemas::check(&[("exec gateway", stats.clone())]);
     assert_eq!(stats["clients"], 7);
 }
 
@@ -70,17 +71,17 @@ fn a_client_is_told_each_block_and_log_and_a_client_that_does_not_read_delays_no
 fn an_address_that_cannot_be_had_and_a_ring_of_spans_are_refused() {
     let dir = directory();
     let ring = place(&dir, "node");
-    run(&["replay", KEPT, "--ring", argument(&ring), "--json"]).json();
+    run(&["exec", "replay", KEPT, "--ring", argument(&ring), "--json"]).json();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let refused = run(&["gateway", argument(&ring), "--listen", &address]);
+    let refused = run(&["exec", "gateway", argument(&ring), "--listen", &address]);
     assert!(
         refused.code == Some(1) && refused.err.contains("name an address of this host that is free"),
         "{refused:?}"
     );
     let spans = place(&dir, "spans");
     let _recorder = eventring::tracing::PerfRecorder::builder().config(argument(&spans)).build().unwrap();
-    assert_eq!(run(&["gateway", argument(&spans)]).code, Some(8));
+    assert_eq!(run(&["exec", "gateway", argument(&spans)]).code, Some(8));
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn what_the_ring_has_lost_comes_from_the_archive_and_a_close_is_answered() {
     let content = ContentDescription::of::<ExecEvent>();
     let large = Recorder::builder(content).config(argument(&all)).shifts(17, 26).compact(true).build().unwrap();
     let mut made = Made::default();
-    let mut gateway_args = vec!["gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"];
+    let mut gateway_args = vec!["exec", "gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"];
     let missing = run(&[&gateway_args[..], &["--archive", argument(&archive)]].concat());
     assert!(missing.code != Some(0) && missing.err.contains("archive"), "{missing:?}");
     std::fs::create_dir(&archive).unwrap();
@@ -121,7 +122,7 @@ fn what_the_ring_has_lost_comes_from_the_archive_and_a_close_is_answered() {
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     made.record(recorded, &recorder);
     made.record(0, &large);
-    let archived = run(&["archive", argument(&all), "-o", argument(&archive), "--json"]).json();
+    let archived = run(&["exec", "archive", argument(&all), "-o", argument(&archive), "--json"]).json();
     assert_eq!(archived["blocks"], 100);
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     let rest: Vec<Value> = told.collect();

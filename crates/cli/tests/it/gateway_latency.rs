@@ -1,4 +1,4 @@
-//! A slow client among a hundred of `eventring gateway`, by another program's library.
+//! A slow client among a hundred of `eventring exec gateway`, by another program's library.
 
 use crate::consumers::script;
 use crate::program::{Live, argument, directory, place};
@@ -45,7 +45,7 @@ fn a_slow_client_among_a_hundred_changes_nobodys_latency() {
     let ring = place(&dir, "node");
     let content = ContentDescription::of::<ExecEvent>();
     let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
-    let start = |()| Live::start(&["gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"]);
+    let start = |()| Live::start(&["exec", "gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"]);
     let mut gateways = [(); 2].map(start);
     let addresses = gateways.each_mut().map(|gateway| gateway.json_line()["listening"].as_str().unwrap().to_owned());
     let is_over = AtomicBool::new(false);

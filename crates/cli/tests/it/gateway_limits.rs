@@ -1,4 +1,4 @@
-//! The limits and options of `eventring gateway`.
+//! The limits and options of `eventring exec gateway`.
 
 use crate::program::{Live, argument, directory, exec_ring, place};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn gateway(ring: &Path, options: &[&str]) -> (Live, String) {
     let mut gateway =
-        Live::start(&[&["gateway", argument(ring), "--listen", "127.0.0.1:0", "--json"], options].concat());
+        Live::start(&[&["exec", "gateway", argument(ring), "--listen", "127.0.0.1:0", "--json"], options].concat());
     let address = gateway.json_line()["listening"].as_str().unwrap().to_owned();
     (gateway, address)
 }

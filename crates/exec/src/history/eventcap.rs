@@ -2,9 +2,9 @@
 
 use super::sections::{EventcapHeader, MAGIC, Section, SectionKind, damaged, read_sections};
 use crate::{Dialect, UnknownSchema};
+use eventring::internal::shm;
 use eventring::reader::{Descriptor, Gap, GapCause};
 use eventring::schema::SchemaModel;
-use eventring::shm;
 use eventring_capture::CaptureError;
 use std::fs::File;
 use std::io::Read as _;

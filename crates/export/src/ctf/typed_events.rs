@@ -3,8 +3,9 @@
 use super::identifiers::Identifiers;
 use super::metadata::{Metadata, put_text};
 use super::payload;
+use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, PayloadRead};
-use eventring::schema::{ExtWordKind, Shape, decode_event};
+use eventring::schema::{ExtWordKind, Shape};
 use eventring::tracing::SpanId;
 use eventring_capture::recording::CaptureRecording;
 use std::collections::{HashMap, HashSet};

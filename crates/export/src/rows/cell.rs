@@ -1,8 +1,9 @@
 //! The kinds of cells, and who takes them.
 
+use eventring::internal::decode_event;
 use eventring::reader::PayloadRead;
 use eventring::schema::perf::FieldValue;
-use eventring::schema::{ExtWords, SchemaModel, Value, decode_event};
+use eventring::schema::{ExtWords, SchemaModel, Value};
 use eventring::tracing::context::{SpanIdText, TraceId};
 use eventring::tracing::{CallSite, Fields, RawRecord, SpanId, Thread};
 use std::borrow::Cow;

@@ -3,8 +3,8 @@
 use super::pending_instants::{Instant, Origin};
 use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::args::is_of_event;
+use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, PayloadRead};
-use eventring::schema::decode_event;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, ThreadKey};
 use eventring_capture::recording::RecordingEntry;
 use std::io;

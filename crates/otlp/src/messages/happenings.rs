@@ -2,9 +2,10 @@
 //! becomes a log record.
 
 use super::attributes::Attributes;
+use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
-use eventring::schema::{RecordError, RecordErrorView, decode_event};
+use eventring::schema::{RecordError, RecordErrorView};
 use eventring::tracing::{Catalog, Field, Fields, FieldsProblem, PerfContent, RawRecord, Span};
 use eventring_capture::recording::RecordedRings;
 use eventring_export::args::{ArgValue, Args};

@@ -1,6 +1,7 @@
 //! Messages of small captures.
 
-use eventring::layout::record_error::{self, ErrorType};
+use eventring::internal::layout::record_error;
+use eventring::internal::layout::record_error::ErrorType;
 use eventring::reader::GapCause;
 use eventring::schema::RECORD_ERROR_CODE;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};

@@ -7,7 +7,7 @@ use super::symbols::names_of;
 use super::system::threads_of;
 use super::unwind::Unwinders;
 use crate::frame::Frame;
-use eventring::shm::own_number;
+use eventring::internal::shm::own_number;
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;

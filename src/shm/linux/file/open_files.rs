@@ -64,7 +64,6 @@ fn processes() -> Vec<u32> {
 
 /// Returns true if a process has no rights but those of this user or of root. The owner of `/proc/PID` does not say it:
 /// a process that forbids core files shows root there.
-#[doc(hidden)]
 #[must_use]
 pub fn is_own_or_roots(pid: u32) -> bool {
     let status = paths::read_text(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -23,11 +23,9 @@ use std::sync::Arc;
 use tracing_core::field::Visit;
 
 /// Takes a text so that the compiler checks it. Not called. (An assignment would keep temporaries alive for too long.)
-#[doc(hidden)]
 pub fn checked(_: std::fmt::Arguments<'_>) {}
 
 /// Records a log record. The call site is not off.
-#[doc(hidden)]
 #[inline]
 pub fn log(site: &'static MacroSite, values: &impl FieldValues) {
     thread::with(|thread| {

@@ -13,5 +13,5 @@ pub(in crate::tracing) mod global;
 pub(in crate::tracing) mod handle;
 pub(in crate::tracing) mod init;
 pub(in crate::tracing) mod memory_plan;
-pub(in crate::tracing) mod replayed;
+pub(crate) mod replayed;
 pub(in crate::tracing) mod setup_error;

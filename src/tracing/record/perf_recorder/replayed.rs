@@ -14,7 +14,6 @@ const CONTEXT_SHIFTS: std::ops::RangeInclusive<u32> = 13..=32;
 ///
 /// # Errors
 /// The errors of [`RecorderBuilder::build`].
-#[doc(hidden)]
 pub fn ring_with_tables(builder: RecorderBuilder, catalog: &Catalog) -> Result<Recorder, RecorderError> {
     let call_sites = catalog.call_sites().map(|call_site| (TableKind::CallSites, call_site.id, call_site.encode()));
     let threads = catalog.threads().map(|thread| (TableKind::Threads, thread.id, thread.encode()));
@@ -32,7 +31,6 @@ pub fn ring_with_tables(builder: RecorderBuilder, catalog: &Catalog) -> Result<R
 }
 
 /// A recorder for events of another ring, which come as the other host records them. It keeps their times.
-#[doc(hidden)]
 pub struct ReplayedRecorder {
     recorder: Recorder,
     /// The tables of a perf ring, and the entries that they have.

@@ -244,7 +244,6 @@ impl Callsite for MacroSite {
 }
 
 /// Returns the name of a field: a raw identifier without its mark, as in `tracing`.
-#[doc(hidden)]
 #[must_use]
 pub const fn field_name(name: &'static str) -> &'static str {
     match name.as_bytes() {

@@ -9,9 +9,10 @@ mod random;
 mod refusals;
 mod sketch;
 
+use eventring::internal::schema_text_hash;
 use eventring::reader::{Next, PayloadRead, Reader, ReaderError, ReaderOptions, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::{EventPayload, EventType, PayloadField, Utf8, schema_text_hash};
+use eventring::schema::{EventPayload, EventType, PayloadField, Utf8};
 
 #[derive(PayloadField, Clone, Copy, Debug, Default, PartialEq)]
 #[repr(u8)]

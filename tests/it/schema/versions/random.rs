@@ -4,7 +4,8 @@ use super::edits::Random;
 use super::info::info;
 use super::model::{Model, RULES, Rule};
 use super::sketch::{self, Event, Sketch, Type, Val};
-use eventring::schema::{Resolution, SchemaInfo, SchemaModel, Value};
+use eventring::internal::Resolution;
+use eventring::schema::{SchemaInfo, SchemaModel, Value};
 
 /// A schema, as a ring has it and as a reader has it.
 struct Sides {

@@ -4,7 +4,8 @@
 use crate::format::values::tables::{RecorderTables, RingNames};
 use crate::format::values::typed::TypedNames;
 use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};
-use eventring::schema::{ExtWords, SchemaModel, ext_words};
+use eventring::internal::ext_words;
+use eventring::schema::{ExtWords, SchemaModel};
 use std::sync::Arc;
 
 /// The largest number of fields of a payload that become columns. Further fields are left to the rest of the payload.

@@ -8,7 +8,7 @@ use super::pages::{self, PageSizes, checksum};
 use crate::format::columns::varint::{put_varint, take_varint};
 use crate::format::header::{BLOCK_HEADER_BYTES, BlockRef};
 use crate::format::wire::{Bytes, put_u32, put_u64};
-use eventring::shm;
+use eventring::internal::shm;
 use std::fs::File;
 
 /// The last bytes of the column.

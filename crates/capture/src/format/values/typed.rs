@@ -5,10 +5,9 @@ use super::key::{NameKey, NameKind};
 use super::names::Names;
 use super::operand::Operand;
 use super::seen::{Seen, number_of};
+use eventring::internal::{FieldPlace, PayloadPlaces, decode_event};
 use eventring::reader::{Descriptor, PayloadRead};
-use eventring::schema::{
-    EventModel, ExtWord, ExtWords, FieldPlace, MALFORMED, PayloadPlaces, SchemaModel, Value, decode_event,
-};
+use eventring::schema::{EventModel, ExtWord, ExtWords, MALFORMED, SchemaModel, Value};
 use std::collections::HashMap;
 
 /// The largest number of fields and arrays of a ring whose places are known. Events of further types are decoded.

@@ -99,11 +99,11 @@ fn the_pages_of_lines_are_the_lines_and_stay_within_their_budget() {
         made.finalize(tag);
     }
     made.record(0, &recorder);
-    let whole = run(&["blocks", argument(&chain), "--headers", "--json"]).json_lines();
+    let whole = run(&["exec", "blocks", argument(&chain), "--headers", "--json"]).json_lines();
     assert!(whole.len() == 9 && whole.iter().all(|block| block["transactions"] == Value::Array(vec![])), "{whole:?}");
-    pages_are_the_lines(&["blocks", argument(&chain), "--headers"], &whole);
-    let some = run(&["blocks", argument(&chain), "--limit", "2"]);
+    pages_are_the_lines(&["exec", "blocks", argument(&chain), "--headers"], &whole);
+    let some = run(&["exec", "blocks", argument(&chain), "--limit", "2"]);
     assert!(some.out.lines().count() == 2 && some.err.contains("2 blocks (there may be more)"), "{some:?}");
-    let small = run(&["blocks", argument(&chain), "--json", "--budget", "1024"]);
+    let small = run(&["exec", "blocks", argument(&chain), "--json", "--budget", "1024"]);
     assert!(small.code == Some(2) && small.err.contains("allow at least"), "{small:?}");
 }

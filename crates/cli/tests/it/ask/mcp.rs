@@ -101,8 +101,8 @@ fn no_answer_has_a_byte_of_a_file_that_is_no_recording() {
         std::fs::write(&secret, [beginning, &b"QZXW-SECRET\n".repeat(500)].concat()).unwrap();
         let mut server = program(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = server.stdin.take().unwrap();
-        let with_files =
-            ["ask", "summary", "open", "why", "tasks", "info", "blocks", "diff", "check", "find"].map(|verb| {
+        let with_files = ["ask", "summary", "open", "why", "tasks", "info", "exec_blocks", "diff", "check", "find"]
+            .map(|verb| {
                 let files = vec![argument(&secret); if verb == "diff" { 2 } else { 1 }];
                 let mut arguments = serde_json::json!({ "files": files });
                 if verb == "find" {

@@ -12,7 +12,8 @@ pub fn check(answers: &[(&str, Value)]) {
     let dir = directory();
     let mut lines = String::new();
     for (verb, answer) in answers {
-        let schema: Value = run(&[verb, "--json-schema"]).json();
+        let words: Vec<&str> = verb.split(' ').chain(["--json-schema"]).collect();
+        let schema: Value = run(&words).json();
         writeln!(lines, "{}", json!([verb, schema, answer])).unwrap();
     }
     let file = place(&dir, "answers");
@@ -45,7 +46,8 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
         let done = run(&[words, &["--json"]].concat());
         assert!(done.code == Some(0) && !done.out.is_empty(), "{words:?}: {done:?}");
         let lines: Vec<Value> = done.out.lines().take(200).map(|line| serde_json::from_str(line).unwrap()).collect();
-        answers.extend(lines.into_iter().map(|line| (words[0].to_owned(), line)));
+        let verb = words[..if words[0] == "exec" { 2 } else { 1 }].join(" ");
+        answers.extend(lines.into_iter().map(|line| (verb.clone(), line)));
     };
     ask(&["capture", ring, "--now", "-o", &capture]);
     run(&["budget", "update", &budgets, &capture, "--measure", "count"]);
@@ -55,8 +57,8 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
         &["list", argument(dir.path()), "--limit", "0"],
         &["info", ring],
         &["info", KEPT],
-        &["blocks", KEPT, "--with", "frames,accesses"],
-        &["blocks", KEPT, "--headers", "--limit", "1"],
+        &["exec", "blocks", KEPT, "--with", "frames,accesses"],
+        &["exec", "blocks", KEPT, "--headers", "--limit", "1"],
         &["watch", KEPT, "--limit", "1"],
         &["top", ring, "--once", "--limit", "0"],
         &["why", &capture, "--limit", "1"],
@@ -79,8 +81,8 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
         &["check", ring],
         &["find", "span=*", &capture],
         &["snapshot", ring, "-o", &snapshot],
-        &["archive", KEPT, "-o", &archive],
-        &["replay", KEPT, "--ring", &second],
+        &["exec", "archive", KEPT, "-o", &archive],
+        &["exec", "replay", KEPT, "--ring", &second],
         &["clean", argument(dir.path()), "--dry-run"],
     ] {
         ask(words);

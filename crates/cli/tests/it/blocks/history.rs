@@ -35,7 +35,7 @@ fn all_rings_of_captures_are_read_and_what_is_damaged_is_said() {
     let both = place(&dir, "both.evc");
     assert_eq!(run(&["capture", argument(&one), argument(&two), "-o", argument(&both)]).code, Some(0));
     for names in [vec![argument(&both)], captures.iter().map(|path| argument(path)).collect()] {
-        let blocks = run(&[&["blocks", "--json"], &names[..]].concat()).json_lines();
+        let blocks = run(&[&["exec", "blocks", "--json"], &names[..]].concat()).json_lines();
         let numbers: Vec<u64> = blocks.iter().map(|block| block["number"].as_u64().unwrap()).collect();
         assert_eq!(numbers, [10, 11, 12, 20, 21, 22]);
         assert!(blocks.iter().all(|block| block["state"] == "finalized"));
@@ -44,9 +44,9 @@ fn all_rings_of_captures_are_read_and_what_is_damaged_is_said() {
     }
     let whole = std::fs::read(&both).unwrap();
     std::fs::write(&both, &whole[..whole.len() * 2 / 3]).unwrap();
-    let cut = run(&["blocks", argument(&both)]);
+    let cut = run(&["exec", "blocks", argument(&both)]);
     assert!(cut.code == Some(6) && cut.err.contains("error: "), "{cut:?}");
-    let replayed = run(&["replay", argument(&both), "--ring", argument(&place(&dir, "again"))]);
+    let replayed = run(&["exec", "replay", argument(&both), "--ring", argument(&place(&dir, "again"))]);
     assert!(replayed.code == Some(6) && replayed.err.contains("error: "), "{replayed:?}");
 }
 
@@ -65,12 +65,12 @@ fn a_file_that_an_archive_lacks_costs_one_block_and_what_the_ring_has_comes_all_
         recorder
     };
     let _rings = (record(&all, 1..=6), record(&late, 5..=8));
-    assert_eq!(run(&["archive", argument(&all), "-o", argument(&archive)]).code, Some(0));
+    assert_eq!(run(&["exec", "archive", argument(&all), "-o", argument(&archive)]).code, Some(0));
     let file = archive.join("0/3.bcap");
     let whole = std::fs::read(&file).unwrap();
     let read = || {
         let wait = ["--from", "1", "--archive", argument(&archive), "--archive-wait", "100ms"];
-        let ended = run(&[&["blocks", argument(&late), "--strict", "--json"], &wait[..]].concat());
+        let ended = run(&[&["exec", "blocks", argument(&late), "--strict", "--json"], &wait[..]].concat());
         let numbers: Vec<u64> = ended.json_lines().iter().map(|block| block["number"].as_u64().unwrap()).collect();
         (numbers, ended.code, ended.err)
     };
@@ -91,28 +91,28 @@ fn an_archive_is_written_read_and_replayed() {
     let recording = real_data::path("emn-30b-15m.snapshot.zst").unwrap_or_else(|| KEPT.into());
     let dir = directory();
     let (archive, ring) = (place(&dir, "archive"), place(&dir, "node"));
-    let done = run(&["archive", argument(&recording), "-o", argument(&archive), "--json"]).json();
-    let finals = run(&["blocks", argument(&recording), "--json", "--min-stage", "finalized"]).json_lines();
+    let done = run(&["exec", "archive", argument(&recording), "-o", argument(&archive), "--json"]).json();
+    let finals = run(&["exec", "blocks", argument(&recording), "--json", "--min-stage", "finalized"]).json_lines();
     assert_eq!((&done["blocks"], &done["not_archived"]), (&finals.len().into(), &0.into()));
     assert!(!finals.is_empty());
-    let stored = run(&["blocks", argument(&archive), "--json"]).json_lines();
+    let stored = run(&["exec", "blocks", argument(&archive), "--json"]).json_lines();
     assert_eq!(ids(&stored), ids(&finals));
     for (stored, recorded) in stored.iter().zip(&finals) {
         assert_eq!((&stored["state"], &stored["complete"]), (&"finalized".into(), &true.into()));
         assert_eq!(stored["transactions"], recorded["transactions"]);
     }
     let last = stored.last().unwrap()["number"].as_u64().unwrap();
-    let from = run(&["blocks", argument(&archive), "--json", "--from", &last.to_string()]).json_lines();
+    let from = run(&["exec", "blocks", argument(&archive), "--json", "--from", &last.to_string()]).json_lines();
     assert_eq!(ids(&from), ids(&stored[stored.len() - 1..]));
     // A second time, everything is there.
-    assert_eq!(run(&["archive", argument(&recording), "-o", argument(&archive), "--json"]).json()["blocks"], 0);
+    assert_eq!(run(&["exec", "archive", argument(&recording), "-o", argument(&archive), "--json"]).json()["blocks"], 0);
     let file = archive.join((last / 10_000).to_string()).join(format!("{last}.bcap"));
-    let one = run(&["blocks", argument(&file)]);
+    let one = run(&["exec", "blocks", argument(&file)]);
     assert!(one.err.contains("EVCAP_01 with the header of January 2026: 1 bundle with "), "{one:?}");
-    assert_eq!(run(&["replay", argument(&archive), "--ring", argument(&ring)]).code, Some(0));
-    assert_eq!(ids(&run(&["blocks", argument(&ring), "--json"]).json_lines()), ids(&stored));
+    assert_eq!(run(&["exec", "replay", argument(&archive), "--ring", argument(&ring)]).code, Some(0));
+    assert_eq!(ids(&run(&["exec", "blocks", argument(&ring), "--json"]).json_lines()), ids(&stored));
     std::fs::write(&file, &std::fs::read(&file).unwrap()[..5000]).unwrap();
-    let damaged = run(&["blocks", argument(&archive), "--json"]);
+    let damaged = run(&["exec", "blocks", argument(&archive), "--json"]);
     assert!(damaged.code == Some(7) && damaged.err.contains("bcap: it is damaged: "), "{damaged:?}");
     assert_eq!(damaged.json_lines().len(), stored.len() - 1);
 }
@@ -124,7 +124,7 @@ fn a_reader_that_is_killed_again_and_again_goes_on_from_the_archive_and_misses_n
     let dir = directory();
     let (ring, archive) = (place(&dir, "node"), place(&dir, "archive"));
     let recorder = node(&ring);
-    let archiver = Live::start(&["archive", argument(&ring), "-o", argument(&archive), "--follow", "--json"]);
+    let archiver = Live::start(&["exec", "archive", argument(&ring), "-o", argument(&archive), "--follow", "--json"]);
     while !archive.is_dir() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -150,7 +150,7 @@ fn a_reader_that_is_killed_again_and_again_goes_on_from_the_archive_and_misses_n
         let mut told: Vec<(u64, u64)> = Vec::new();
         for kill in 0.. {
             let from = told.last().map_or("1".to_owned(), |(number, _)| format!("after:{number}"));
-            let arguments = ["blocks", argument(&ring), "--follow", "--json", "--min-stage", "finalized"];
+            let arguments = ["exec", "blocks", argument(&ring), "--follow", "--json", "--min-stage", "finalized"];
             let mut child = program(&arguments);
             child.args(["--archive", argument(&archive), "--from", &from]).stdout(Stdio::piped()).stderr(Stdio::null());
             let mut child = child.spawn().unwrap();

@@ -1,4 +1,4 @@
-//! `eventring blocks --follow` while a node executes, forks, is killed and started again.
+//! `eventring exec blocks --follow` while a node executes, forks, is killed and started again.
 
 use crate::program::{Live, argument, directory, place, run};
 use eventring::recorder::{ContentDescription, Recorder};
@@ -21,7 +21,8 @@ fn a_block_that_never_becomes_final_holds_up_no_other_one() {
     let dir = directory();
     let ring = place(&dir, "node");
     let recorder = node(&ring);
-    let mut follow = Live::start(&["blocks", argument(&ring), "--follow", "--min-stage", "finalized", "--json"]);
+    let mut follow =
+        Live::start(&["exec", "blocks", argument(&ring), "--follow", "--min-stage", "finalized", "--json"]);
     let mut made = Made::default();
     // Block 10 has no end, and none of its number becomes final.
     made.block(10, 10, 1);
@@ -53,8 +54,9 @@ fn a_block_that_was_cut_off_is_told_once_more_when_it_is_executed_again() {
     first.0.truncate(end);
     let recorder = node(&ring);
     first.record(0, &recorder);
-    let mut follow = Live::start(&["blocks", argument(&ring), "--follow", "--json"]);
-    let mut of_finals = Live::start(&["blocks", argument(&ring), "--follow", "--min-stage", "finalized", "--json"]);
+    let mut follow = Live::start(&["exec", "blocks", argument(&ring), "--follow", "--json"]);
+    let mut of_finals =
+        Live::start(&["exec", "blocks", argument(&ring), "--follow", "--min-stage", "finalized", "--json"]);
     let seen: Vec<Value> = (0..2).map(|_| follow.json_line()).collect();
     assert_eq!(numbers(&seen), [(1, true), (2, true)]);
     let finals: Vec<Value> = (0..2).map(|_| of_finals.json_line()).collect();
@@ -81,14 +83,14 @@ fn problems_are_told_when_they_come_and_strict_is_about_what_is_missing() {
     let mut made = Made::default();
     made.block(1, 1, 1);
     let recorded = made.record(0, &recorder);
-    let mut follow = Live::start(&["blocks", argument(&ring), "--follow", "--json"]);
+    let mut follow = Live::start(&["exec", "blocks", argument(&ring), "--follow", "--json"]);
     assert_eq!(follow.json_line()["number"], 1);
     recorder.record(99, [0; 4], b"");
     let said = follow.notice("unknown type 99");
     assert!(said.contains("outside of any block"), "{said}");
     follow.interrupt();
     assert_eq!(follow.end().code, Some(0));
-    assert_eq!(run(&["blocks", argument(&ring), "--strict"]).code, Some(0));
+    assert_eq!(run(&["exec", "blocks", argument(&ring), "--strict"]).code, Some(0));
     let lost = recorder.reserve(ExecEvent::TxnLog as u16, [0; 4], 8);
     drop(lost);
     // A block without its end.
@@ -96,9 +98,9 @@ fn problems_are_told_when_they_come_and_strict_is_about_what_is_missing() {
     made.0.pop();
     made.record(recorded, &recorder);
     drop(recorder);
-    assert_eq!(run(&["blocks", argument(&ring), "--strict"]).code, Some(16));
+    assert_eq!(run(&["exec", "blocks", argument(&ring), "--strict"]).code, Some(16));
     let snapshot = place(&dir, "node.snapshot");
     assert_eq!(run(&["snapshot", argument(&ring), "-o", argument(&snapshot)]).code, Some(0));
-    let refused = run(&["blocks", argument(&snapshot), "--follow"]);
+    let refused = run(&["exec", "blocks", argument(&snapshot), "--follow"]);
     assert!(refused.code == Some(2) && refused.err.contains("--follow needs a ring"), "{refused:?}");
 }

@@ -1,4 +1,4 @@
-//! `eventring blocks`, `replay` and `summary` of execution events.
+//! `eventring exec blocks`, `replay` and `summary` of execution events.
 
 mod history;
 pub mod live;
@@ -12,7 +12,7 @@ const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-ex
 
 #[test]
 fn a_block_is_a_line_and_a_json_object_with_what_is_wrong_with_it() {
-    let blocks = run(&["blocks", KEPT, "--json", "--with", "frames,accesses"]);
+    let blocks = run(&["exec", "blocks", KEPT, "--json", "--with", "frames,accesses"]);
     assert_eq!((blocks.code, blocks.err.as_str()), (Some(0), ""));
     let blocks = blocks.json_lines();
     let [whole, rejected] = &blocks[..] else { panic!("{blocks:#?}") };
@@ -27,19 +27,19 @@ fn a_block_is_a_line_and_a_json_object_with_what_is_wrong_with_it() {
     let kinds: Vec<&str> =
         rejected["problems"].as_array().unwrap().iter().map(|problem| problem["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["rejected", "failed", "record_error", "rejected"]);
-    let without = run(&["blocks", KEPT, "--json"]).json_lines();
+    let without = run(&["exec", "blocks", KEPT, "--json"]).json_lines();
     assert!(without[0]["transactions"][0].get("call_frames").is_none() && without[0].get("epilogue").is_none());
 
-    let people = run(&["blocks", KEPT]);
+    let people = run(&["exec", "blocks", KEPT]);
     let lines: Vec<&str> = people.out.lines().collect();
     assert!(lines[0].starts_with("100 verified  2 transactions  2 logs  42,001 gas  "), "{people:?}");
     assert!(lines[2].contains("transaction 0 is invalid: reason 3 (BadNonce)"), "{people:?}");
     assert_eq!(people.err, "2 blocks\n1 is not complete\n");
 
-    let stage = |stage| run(&["blocks", KEPT, "--json", "--min-stage", stage]).json_lines().len();
+    let stage = |stage| run(&["exec", "blocks", KEPT, "--json", "--min-stage", stage]).json_lines().len();
     assert_eq!((stage("finalized"), stage("proposed")), (1, 2));
     let sender = txn["sender"].as_str().unwrap();
-    let of_sender = run(&["blocks", KEPT, "--json", "--address", sender]).json_lines();
+    let of_sender = run(&["exec", "blocks", KEPT, "--json", "--address", sender]).json_lines();
     let senders: Vec<&Value> = of_sender
         .iter()
         .flat_map(|block| block["transactions"].as_array().unwrap())
@@ -47,7 +47,7 @@ fn a_block_is_a_line_and_a_json_object_with_what_is_wrong_with_it() {
         .collect();
     assert!(!senders.is_empty() && senders.iter().all(|found| **found == sender), "{senders:?}");
     let topic = format!("0x{}", "5".repeat(63) + "7");
-    assert_eq!(run(&["blocks", KEPT, "--json", "--topic", &topic]).out, "");
+    assert_eq!(run(&["exec", "blocks", KEPT, "--json", "--topic", &topic]).out, "");
 }
 
 #[test]
@@ -55,24 +55,24 @@ fn a_ring_without_execution_events_and_a_block_that_is_not_there_are_refused() {
     let dir = directory();
     let ring = place(&dir, "spans");
     let recorder = eventring::tracing::PerfRecorder::builder().config(argument(&ring)).build().unwrap();
-    let refused = run(&["blocks", argument(&ring)]);
+    let refused = run(&["exec", "blocks", argument(&ring)]);
     assert_eq!(refused.code, Some(8));
     assert!(refused.err.contains("the ring has no execution events: found content type 3, expected 2"), "{refused:?}");
     drop(recorder);
-    let missing = run(&["blocks", KEPT, "--from", "7777"]);
+    let missing = run(&["exec", "blocks", KEPT, "--from", "7777"]);
     assert!(missing.code == Some(3) && missing.err.contains("there is no such block"), "{missing:?}");
-    assert_eq!(run(&["blocks", KEPT, "--from", "0x12"]).code, Some(2));
+    assert_eq!(run(&["exec", "blocks", KEPT, "--from", "0x12"]).code, Some(2));
     for verb in ["blocks", "archive"] {
         let out = place(&dir, "out");
         let more = if verb == "archive" { &["-o", argument(&out)][..] } else { &[] };
-        let no_archive = run(&[&[verb, argument(dir.path())], more].concat());
+        let no_archive = run(&[&["exec", verb, argument(dir.path())], more].concat());
         assert!(no_archive.code == Some(3) && no_archive.out.is_empty(), "{no_archive:?}");
         assert!(no_archive.err.contains("is no archive of blocks: found nothing there"), "{no_archive:?}");
     }
     std::fs::write(dir.path().join("notes"), "").unwrap();
-    let no_archive = run(&["blocks", argument(dir.path())]);
+    let no_archive = run(&["exec", "blocks", argument(dir.path())]);
     assert!(no_archive.err.contains("found 1 file or directory there, and no N/BLOCK.bcap"), "{no_archive:?}");
-    assert_eq!(run(&["blocks", KEPT, "--min-stage", "abandoned"]).code, Some(2));
+    assert_eq!(run(&["exec", "blocks", KEPT, "--min-stage", "abandoned"]).code, Some(2));
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn a_schema_that_is_not_known_can_be_given_as_a_file_to_every_verb() {
     let (ring, text) = (argument(&ring), argument(&text));
     assert_eq!(run(&["capture", ring, "--now", "-o", argument(&capture)]).code, Some(0));
     for name in [ring, argument(&capture)] {
-        let refused = run(&["blocks", name]);
+        let refused = run(&["exec", "blocks", name]);
         assert!(refused.code == Some(9) && refused.err.contains("`eventring --schema FILE` reads"), "{refused:?}");
         let numbers = |line: &Value| (line["number"].clone(), line["hash"].clone(), line["gas_used"].clone());
-        let expected: Vec<_> = run(&["blocks", KEPT, "--json"]).json_lines().iter().map(numbers).collect();
-        let given = run(&["blocks", name, "--json", "--schema", text]);
+        let expected: Vec<_> = run(&["exec", "blocks", KEPT, "--json"]).json_lines().iter().map(numbers).collect();
+        let given = run(&["exec", "blocks", name, "--json", "--schema", text]);
         assert_eq!(given.json_lines().iter().map(numbers).collect::<Vec<_>>(), expected, "{given:?}");
         let shown = run(&["watch", "--schema", text, name, "--json", "--from", "oldest", "--type", "BLOCK_END"]);
         let lines = shown.json_lines();
@@ -127,7 +127,7 @@ fn a_replayed_recording_is_the_recording() {
     let recording = real_data::path("emn-1b-15m.snapshot").unwrap_or_else(|| KEPT.into());
     let dir = directory();
     let (ring, capture) = (place(&dir, "node"), place(&dir, "node.evc"));
-    let done = run(&["replay", argument(&recording), "--ring", argument(&ring), "--json"]).json();
+    let done = run(&["exec", "replay", argument(&recording), "--ring", argument(&ring), "--json"]).json();
     let shown = |name: &str| {
         let mut lines = run(&["watch", name, "--json", "--quiet", "--from", "oldest"]).json_lines();
         lines.retain(|line| line.get("seqno").is_some());
@@ -138,7 +138,7 @@ fn a_replayed_recording_is_the_recording() {
     assert_eq!(lines, shown(argument(&recording)));
     // A capture of the ring has the same blocks, and the summary counts them.
     assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
-    let blocks = |name: &str| run(&["blocks", name, "--json", "--with", "frames,accesses"]).out;
+    let blocks = |name: &str| run(&["exec", "blocks", name, "--json", "--with", "frames,accesses"]).out;
     let of_recording = blocks(argument(&recording));
     assert!(!of_recording.is_empty());
     assert_eq!((blocks(argument(&ring)), blocks(argument(&capture))), (of_recording.clone(), of_recording.clone()));
@@ -151,7 +151,8 @@ fn a_replayed_recording_is_the_recording() {
         (&objects.len().into(), &txns.into(), &gas.into())
     );
     // It takes at least as long as the recording took.
-    let slow = run(&["replay", KEPT, "--ring", argument(&place(&dir, "slow")), "--rate", "0.001x", "--json"]).json();
+    let slow =
+        run(&["exec", "replay", KEPT, "--ring", argument(&place(&dir, "slow")), "--rate", "0.001x", "--json"]).json();
     assert!(slow["seconds"].as_f64().unwrap() > 0.01, "{slow}");
-    assert_eq!(run(&["replay", KEPT, "--ring", "x", "--rate", "0x"]).code, Some(2));
+    assert_eq!(run(&["exec", "replay", KEPT, "--ring", "x", "--rate", "0x"]).code, Some(2));
 }

@@ -430,7 +430,7 @@ fn in_directory(directory: &TempDir, arguments: &[&str]) -> Command {
 fn a_name_without_a_slash_is_that_of_a_ring_beside_the_program_of_the_same_name() {
     let directory = directory();
     std::os::unix::fs::symlink(PROGRAM, program::place(&directory, "shop")).unwrap();
-    let replay = ["--", "./shop", "replay", program::KEPT, "--ring", "shop"];
+    let replay = ["--", "./shop", "exec", "replay", program::KEPT, "--ring", "shop"];
     for (arguments, code) in [(&["capture", "shop", "-o", "out.evc"][..], 0), (&["capture", "shop", "-o", "-"], 0)] {
         let mut command = in_directory(&directory, &[arguments, &replay].concat());
         if arguments.contains(&"-") {
@@ -464,7 +464,7 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_the_program_of_the_same_name(
 fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_the_same_name() {
     let directory = directory();
     let replay = |ring: &str| {
-        let done = finish(in_directory(&directory, &["replay", program::KEPT, "--ring", ring]));
+        let done = finish(in_directory(&directory, &["exec", "replay", program::KEPT, "--ring", ring]));
         assert_eq!(done.code, Some(0), "{done:?}");
     };
     replay("shop");
@@ -476,7 +476,7 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_th
     let verbs: [&[&str]; 5] = [
         &["summary", "NAME", "--json"],
         &["export", "NAME", "--format", "jsonl", "-o", "-"],
-        &["blocks", "NAME", "--json"],
+        &["exec", "blocks", "NAME", "--json"],
         &["watch", "NAME", "--json"],
         &["ask", "NAME"],
     ];

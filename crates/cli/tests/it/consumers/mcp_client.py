@@ -38,7 +38,7 @@ async def main(program, capture, nothing, chain):
             "check": await call("check", files=["/nowhere/ring"]),
             "find": await call("find", files=[capture], expression="span=request", limit=2),
             "find_some": await call("find", files=[capture], expression="span=request"),
-            "blocks": await call("blocks", files=[chain], headers=True, limit=1),
+            "blocks": await call("exec_blocks", files=[chain], headers=True, limit=1),
             "no_expression": await call("find", files=[capture]),
             "no_option": await call("find", files=[capture], expression="--scan"),
             "pages": pages,

@@ -16,7 +16,7 @@ fn tables_of_blocks_joined_by_sql_have_what_the_verb_prints() {
     let exported = run(&["export", argument(&recording), "--format", "parquet", "-o", argument(&tables)]);
     assert_eq!(exported.code, Some(0), "{exported:?}");
     let Some(found) = consumers::read("parquet_blocks.py", &tables) else { return };
-    let blocks = run(&["blocks", argument(&recording), "--json", "--with", "frames,accesses"]).json_lines();
+    let blocks = run(&["exec", "blocks", argument(&recording), "--json", "--with", "frames,accesses"]).json_lines();
     let rows = |rows: Vec<Value>| Value::from(rows);
     let of_blocks = blocks.iter().map(|block| {
         json!([block["number"], block["hash"], block["id"], block["state"], block["gas_used"], block["complete"]])

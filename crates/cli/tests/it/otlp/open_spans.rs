@@ -134,7 +134,7 @@ fn open_spans_that_are_forwarded_are_those_that_are_exported() {
         let counts: Value = serde_json::from_str(&forwarded.out).unwrap();
         let (sent, known) = (sent(&collector), exported(argument(&ring)));
         // The tables of the present know more than a forwarder has read.
-        let _ = std::fs::remove_file(eventring::now::now_path(&ring));
+        let _ = std::fs::remove_file(eventring::internal::now_path(&ring));
         let exported = exported(argument(&ring));
         let of = |spans: &Spans| (names_with(spans, "eventring.open"), names_with(spans, "eventring.end_lost"));
         let (open, end_lost) = of(&sent);

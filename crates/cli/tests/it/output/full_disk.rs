@@ -60,13 +60,13 @@ fn an_archive_on_a_full_disk_ends_before_the_block_that_has_no_room() {
     }
     made.record(0, &recorder);
     let whole = place(&dir, "whole");
-    let all = run(&["archive", argument(&ring), "-o", argument(&whole), "--json"]).json();
+    let all = run(&["exec", "archive", argument(&ring), "-o", argument(&whole), "--json"]).json();
     assert_eq!(all["blocks"], 3, "{all}");
     let bytes = fs::metadata(whole.join("0/2.bcap")).unwrap().len();
     assert!(bytes > 64 << 10, "{bytes}");
     let Some(_mounted) = mount_or_skip(&disk, "tmpfs", "size=60k") else { return };
     for _ in 0..2 {
-        let full = run(&["archive", argument(&ring), "-o", argument(&disk), "--json"]);
+        let full = run(&["exec", "archive", argument(&ring), "-o", argument(&disk), "--json"]);
         assert_eq!(full.code, Some(FULL), "{full:?}");
         assert!(full.err.contains("2.bcap") && full.err.contains("No space left on device"), "{full:?}");
         let files: Vec<_> = fs::read_dir(disk.join("0")).unwrap().map(|entry| entry.unwrap().file_name()).collect();

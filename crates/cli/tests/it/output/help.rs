@@ -1,32 +1,78 @@
 //! Tests of the program's help texts.
 
-use crate::program::{finish, program, run};
+use crate::program::{KEPT, directory, exec_ring, finish, place, program, program_in, run};
 
-/// Returns the verbs that the program lists.
+/// The headings of the groups of verbs.
+const GROUPS: [&str; 6] = ["Look now:", "Keep:", "Ask:", "Show:", "Control:", "Execution events of a node:"];
+
+fn help(arguments: &[&str]) -> String {
+    let mut help = program(arguments);
+    help.env("COLUMNS", "80");
+    let help = finish(help);
+    assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{arguments:?}");
+    // It breaks between words where the terminal is narrow.
+    let wide = help.out.lines().find(|line| line.chars().count() > 80 && !line.starts_with("Usage: "));
+    assert_eq!(wide, None, "{arguments:?}");
+    help.out
+}
+
+/// Returns the verbs that the program lists: `exec blocks` is one.
 pub(crate) fn verbs() -> Vec<String> {
-    let help = run(&["help"]).out;
-    let (_, list) = help.split_once("Commands:\n").unwrap();
-    let (list, _) = list.split_once("\n\n").unwrap();
-    let verbs = list.lines().filter(|line| !line.starts_with("    "));
-    verbs.map(|line| line.split_whitespace().next().unwrap().to_owned()).filter(|verb| verb != "help").collect()
+    let help = help(&["help"]);
+    let groups = help.split("\n\n").filter(|part| part.lines().next().is_some_and(|line| GROUPS.contains(&line)));
+    let lines = groups.flat_map(|group| group.lines().skip(1)).filter(|line| !line.starts_with("    "));
+    lines.map(|line| line.trim_start().split("  ").next().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn every_verb_has_help() {
+fn help_has_every_verb_once_below_a_heading_and_each_has_help() {
     let verbs = verbs();
-    assert!(
-        ["info", "watch", "snapshot", "export"].iter().all(|verb| verbs.contains(&(*verb).to_owned())),
-        "{verbs:?}"
-    );
-    for verb in verbs {
-        let mut help = program(&[&verb, "--help"]);
-        help.env("COLUMNS", "80");
-        let help = finish(help);
-        assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{verb}");
-        // It breaks between words where the terminal is narrow.
-        let wide = help.out.lines().find(|line| line.chars().count() > 80 && !line.starts_with("Usage: "));
-        assert_eq!(wide, None, "{verb}");
+    let each: std::collections::BTreeSet<&String> = verbs.iter().collect();
+    assert!(verbs.len() > 30 && each.len() == verbs.len(), "{verbs:?}");
+    for verb in ["info", "watch", "snapshot", "export", "exec blocks", "exec replay"] {
+        assert!(verbs.iter().any(|listed| listed == verb), "{verb}: {verbs:?}");
     }
+    for verb in verbs {
+        help(&verb.split(' ').chain(["--help"]).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_verbs_of_execution_events_still_work_without_exec() {
+    for verb in ["blocks", "archive", "gateway", "replay"] {
+        assert_eq!(run(&[verb, "--help"]).out, run(&["exec", verb, "--help"]).out);
+        let [old, new] = [&[verb, "--json-schema"][..], &["exec", verb, "--json-schema"]].map(run);
+        assert_eq!(old.json()["title"], format!("what `eventring exec {verb} --json` prints"));
+        assert_eq!(old.out, new.out);
+    }
+    let blocks = run(&["blocks", KEPT, "--json"]);
+    assert!(blocks.code == Some(0) && blocks.out == run(&["exec", "blocks", KEPT, "--json"]).out, "{blocks:?}");
+}
+
+#[test]
+fn a_file_or_ring_without_a_verb_gets_the_first_look_and_a_verb_stays_a_verb() {
+    let dir = directory();
+    let rings = place(&dir, "rings");
+    std::fs::create_dir(&rings).unwrap();
+    let _ring = exec_ring(&place(&dir, "rings/shop"));
+    let ran = |arguments: &[&str]| {
+        let mut command = program_in(&rings, arguments);
+        command.current_dir(&dir);
+        finish(command)
+    };
+    // A file that is called like a verb.
+    assert_eq!(ran(&["capture", "shop", "--now", "-o", "./list"]).code, Some(0));
+    for words in [&["shop"][..], &["./list", "--json"], &["--color", "never", "./list", "--budget", "1024"]] {
+        let place = if words[0] == "--color" { 2 } else { 0 };
+        let asked = ran(&[&words[..place], &["ask"], &words[place..]].concat());
+        let without = ran(words);
+        assert_eq!((without.code, &without.err), (Some(0), &asked.err), "{words:?}");
+        assert_eq!(without.out.split_whitespace().next(), asked.out.split_whitespace().next(), "{words:?}");
+    }
+    assert!(ran(&["list"]).out.contains("shop"));
+    assert_eq!(ran(&["./list", "--nonsense"]).err, ran(&["ask", "./list", "--nonsense"]).err);
+    let slip = ran(&["sumary", "./list"]);
+    assert!(slip.code == Some(2) && slip.err.contains("a similar subcommand exists: 'summary'"), "{slip:?}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! case is an error, a warning or a counted loss. No ring is ever taken for another one.
 
 use crate::program::{Live, argument, directory, place, run};
-use eventring::layout::extension as ext;
-use eventring::layout::header::{self, FixedHeader};
+use eventring::internal::layout::extension as ext;
+use eventring::internal::layout::header;
+use eventring::internal::layout::header::FixedHeader;
 use eventring::reader::{Reader, ReaderErrorKind, RingSet};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};

@@ -2,7 +2,7 @@
 
 use crate::program;
 use crate::program::{argument, directory, exec_ring, place, run};
-use eventring::layout::header::{BUFFER_WINDOW_START, LAST_SEQNO, NEXT_PAYLOAD_BYTE};
+use eventring::internal::layout::header::{BUFFER_WINDOW_START, LAST_SEQNO, NEXT_PAYLOAD_BYTE};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::{TestCounter, TestEvent};

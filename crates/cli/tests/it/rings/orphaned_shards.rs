@@ -113,7 +113,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
     // This lock is held as another implementation would hold it: with `flock` alone.
     let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
-    locked.write_all_at(&[0; 8], eventring::shm::WRITE_LOCK_OFFSET).unwrap();
+    locked.write_all_at(&[0; 8], eventring::internal::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
     // A process died while it was making this shard, so the next recorder removes the file. (No process can have the
     // process id in its name.)

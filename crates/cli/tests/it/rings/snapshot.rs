@@ -137,8 +137,8 @@ fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
     // The kept snapshot has version 1.0 of the header's extension. The copy has the version that this build uses. All
     // other bytes must be equal.
-    let version = eventring::layout::extension::VERSION_OFFSET;
-    kept[version..version + 8].copy_from_slice(&eventring::layout::extension::VERSION.to_le_bytes());
+    let version = eventring::internal::layout::extension::VERSION_OFFSET;
+    kept[version..version + 8].copy_from_slice(&eventring::internal::layout::extension::VERSION.to_le_bytes());
     assert!(copy == kept, "the bytes differ");
 }
 

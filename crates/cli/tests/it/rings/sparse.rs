@@ -3,9 +3,11 @@
 
 use crate::program;
 use crate::program::{Run, argument, directory, finish, place, run};
-use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size};
-use eventring::layout::header::{FixedHeader, LAST_SEQNO};
-use eventring::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
+use eventring::internal::layout::descriptor::{
+    WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
+};
+use eventring::internal::layout::header::{FixedHeader, LAST_SEQNO};
+use eventring::internal::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
 use eventring::reader::{LostPages, Next, Reader, ReaderErrorKind, RingState, Seek, SnapshotOptions};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::EventType as _;
@@ -104,7 +106,7 @@ fn holes_of_the_file_take_neither_memory_nor_time() {
 
 #[test]
 fn as_a_control_an_ordinary_mapping_fills_what_it_reads() {
-    use eventring::shm::{MapOptions, Mapping, Sections};
+    use eventring::internal::shm::{MapOptions, Mapping, Sections};
     let directory = directory();
     let file = sparse_ring(&place(&directory, "ring"), 16, 1);
     let sections = Sections {

@@ -1,7 +1,8 @@
 //! The file of the present, NAME.now, comes and goes with the rings of its recorder.
 
 use crate::program::{argument, finish, program, run};
-use eventring::now::{NowReader, now_path};
+use eventring::internal::now_path;
+use eventring::now::NowReader;
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::tracing::PerfRecorder;

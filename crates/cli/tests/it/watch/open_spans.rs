@@ -300,7 +300,7 @@ fn late() {
 
 /// Removes the tables of the present, as if an older version had recorded.
 fn without_tables(ring: &Path) {
-    std::fs::remove_file(eventring::now::now_path(ring)).unwrap();
+    std::fs::remove_file(eventring::internal::now_path(ring)).unwrap();
 }
 
 #[test]
@@ -531,7 +531,7 @@ fn spans_that_found_no_room_in_the_tables_are_counted() {
     let opened = run(&["open", argument(&ring)]);
     assert!(opened.out.contains("1 span open") && opened.err.is_empty(), "{opened:?}");
     // As if there had been no room for five spans.
-    let tables = std::fs::File::options().write(true).open(eventring::now::now_path(&ring)).unwrap();
+    let tables = std::fs::File::options().write(true).open(eventring::internal::now_path(&ring)).unwrap();
     tables.write_all_at(&5_u64.to_le_bytes(), 0x30).unwrap();
     let opened = run(&["open", argument(&ring)]);
     assert!(opened.out.contains("1 span open"), "{opened:?}");

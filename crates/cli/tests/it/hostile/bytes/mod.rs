@@ -78,7 +78,7 @@ pub fn ring_events(data: &[u8]) {
 /// Treats the bytes as a message to a server, and as a message of a server.
 #[cfg(not(eventring_mutants))]
 pub fn control(data: &[u8]) {
-    eventring::control::decode_messages(data);
+    eventring::internal::decode_messages(data);
 }
 
 /// Treats the bytes as a list of directives. What a filter prints must parse to the same filter.

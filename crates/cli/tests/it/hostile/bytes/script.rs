@@ -1,11 +1,14 @@
 //! A small valid ring, and changes to it. If only a few bytes of a ring are changed, the ring passes a reader's first
 //! checks, and so reaches the code after these checks.
 
-use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size};
-use eventring::layout::extension as ext;
-use eventring::layout::header::{self, FixedHeader};
-use eventring::layout::limits::HEADER_SECTION_BYTES;
-use eventring::layout::start_table as table;
+use eventring::internal::layout::descriptor::{
+    WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
+};
+use eventring::internal::layout::extension as ext;
+use eventring::internal::layout::header;
+use eventring::internal::layout::header::FixedHeader;
+use eventring::internal::layout::limits::HEADER_SECTION_BYTES;
+use eventring::internal::layout::start_table as table;
 
 const CAPACITY: usize = 64;
 const PAYLOAD_BYTES: usize = 4096;

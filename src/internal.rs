@@ -1,0 +1,43 @@
+//! What this project's own crates and tests need of the recorder. They pin the exact version; nobody else is promised
+//! that any of it stays.
+
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub use crate::control::{
+    directives::check_wish, find::SharedPatience, server::ServedFileContent, wire::decode_messages,
+};
+pub use crate::now::file::{now_path, remove_dead_tables, tables_group};
+#[cfg(feature = "tracing")]
+pub use crate::now::{
+    present::{span_index, whole_thread_ids},
+    saved::save_tables,
+};
+pub use crate::reader::in_memory::{START_BYTES, parts_in_memory};
+#[cfg(feature = "snapshot")]
+pub use crate::reader::snapshot::counted::CountedWriter;
+#[cfg(feature = "macros")]
+pub use crate::schema::of_ring::decode_event;
+pub use crate::schema::{
+    model::MAX_TEXT_BYTES,
+    of_ring::{ext_words, published_schema},
+    places::{FieldPlace, PayloadPlaces},
+    resolution::Resolution,
+    text::schema_text_hash,
+};
+#[cfg(feature = "tracing")]
+pub use crate::tracing::record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};
+
+/// The offsets of the bytes of a ring file.
+pub mod layout {
+    pub use crate::layout::*;
+}
+
+/// Names that users type.
+#[cfg(feature = "tracing")]
+pub mod quoted {
+    pub use crate::quoted::*;
+}
+
+/// What they need of the operating system, and what tests do to ring files.
+pub mod shm {
+    pub use crate::shm::*;
+}
