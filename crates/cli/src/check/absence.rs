@@ -94,7 +94,7 @@ pub(super) fn of_process(pid: u32, inherited: &[CheckedRing]) -> Vec<String> {
         return vec![why];
     }
     let forked_from = |ring: &CheckedRing| {
-        let parent = ring.reader.info().extension.map_or(0, |extension| extension.writer.pid);
+        let parent = ring.ring.info.extension.as_ref().map_or(0, |extension| extension.writer.pid);
         format!(
             "{who} was forked from process {parent}, which records to {}: a forked child records nothing until it makes \
              its own recorder",
