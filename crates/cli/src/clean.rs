@@ -5,7 +5,8 @@ use crate::input::directories::{self, ShardRole, TablesFile};
 use crate::input::ring_report::RingReport;
 use crate::input::state::writer;
 use crate::output::json_line;
-use crate::text::format::{bytes, counted, one_line};
+use crate::text::format::{bytes, counted};
+use crate::text::out::{one_line, stdout};
 use crate::text::paint::{DIM, GOOD};
 use crate::text::table::column_width;
 use eventring::files::{ShmError, ShmErrorKind, StaleFile};
@@ -70,9 +71,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // Without their shard 0 they would be reported as orphans.
     let mut done: Vec<CleanedFile> = files.iter().rev().filter_map(|path| args.clean_file(path)).collect();
     done.reverse();
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
-        json_line(&mut out, &args.answer(directories, &done))?;
+        json_line(&args.answer(directories, &done))?;
     } else {
         args.write(&mut out, &done)?;
         out.flush()?;
@@ -80,8 +81,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let size = bytes(removed.iter().fold(0, |sum, done| sum.saturating_add(done.bytes)));
         let would = if args.dry_run { "would be " } else { "" };
         match removed.len() {
-            0 => anstream::eprintln!("there is nothing to remove"),
-            count => anstream::eprintln!("{} {would}removed, {size}", counted(count as u64, "file", "files")),
+            0 => say!("there is nothing to remove"),
+            count => say!("{} {would}removed, {size}", counted(count as u64, "file", "files")),
         }
     }
     out.flush()?;
@@ -225,7 +226,7 @@ impl Args {
     }
 
     fn write(&self, out: &mut impl Write, all: &[CleanedFile]) -> io::Result<()> {
-        let name = |done: &CleanedFile| one_line(&done.file.to_string_lossy());
+        let name = |done: &CleanedFile| done.file.to_string_lossy().into_owned();
         let width = column_width(all.iter().map(|done| name(done).chars().count()));
         let removed = if self.dry_run { "would remove" } else { "removed" };
         for done in all {

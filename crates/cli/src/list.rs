@@ -8,7 +8,8 @@ use crate::input::history::History;
 use crate::input::ring_report::{RingFacts, RingReport};
 use crate::input::servers::{self, ListedServer, ServerRow, SilentServer};
 use crate::input::state::{Writer, short_word};
-use crate::text::format::{bytes, columns, counted, duration, grouped, one_line};
+use crate::text::format::{bytes, columns, counted, duration, grouped};
+use crate::text::out::stdout;
 use crate::text::paint::{DIM, WARNING};
 use crate::text::table::{column_width, shortened, shortened_end};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingInfo};
@@ -119,7 +120,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             Ok(ring) => found.extend(ring),
             Err(error) => {
                 may_be_more |= error.kind() == ReaderErrorKind::PermissionDenied;
-                anstream::eprintln!("{WARNING}warning:{WARNING:#} {}", one_line(&error.to_string()));
+                say!("{WARNING}warning:{WARNING:#} {}", error);
             }
         }
     }
@@ -134,7 +135,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     // `files` has warned of it. The list may be incomplete.
     may_be_more |= directories.iter().any(is_closed);
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
         let notes = notes.iter().map(|(pid, note)| Note { pid: *pid, note }).collect();
         let listed = Listed { rings: &found, rest: ListedRest { directories: &directories, notes } };
@@ -147,20 +148,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         let who_knows = if may_be_more { ", as far as this user may look" } else { "" };
-        anstream::eprintln!("there are no rings in {}{who_knows}", directories.join(" and "));
+        say!("there are no rings in {}{who_knows}", directories.join(" and "));
     } else {
         table(&mut out, &found)?;
     }
     out.flush()?;
     if !args.json && found.iter().any(|ring| ring.removed_from.is_some()) {
-        anstream::eprintln!(
+        say!(
             "{WARNING}warning:{WARNING:#} files of rings were removed while their programs run ({}); after a crash nothing \
              of such a ring is left",
             held::WHY_REMOVED
         );
     }
     for (pid, note) in notes.iter().filter(|_| !args.json) {
-        anstream::eprintln!("{WARNING}warning:{WARNING:#} process {pid} {}", one_line(note));
+        say!("{WARNING}warning:{WARNING:#} process {pid} {note}");
     }
     Ok(if may_be_more { Exit::PermissionDenied } else { Exit::Done })
 }
@@ -229,7 +230,7 @@ fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
 /// Shows at the rings of servers that do not answer that they do not, and warns of them: they may have more rings.
 fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
     for server in silent {
-        anstream::eprintln!(
+        say!(
             "{WARNING}warning:{WARNING:#} {} does not answer: it may be stopped, and its rings in anonymous memory are \
              not shown",
             server.described()
@@ -245,7 +246,7 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let mut rows: Vec<[String; HEADS.len()]> = found
         .iter()
         .map(|found| {
-            let instance = found.instance_of.as_ref().map(|of| format!("instance of {}", one_line(of)));
+            let instance = found.instance_of.as_ref().map(|of| format!("instance of {of}"));
             let shards = match found.shards {
                 _ if found.is_orphaned => Some("orphaned shard".to_owned()),
                 None | Some(0 | 1) => None,
@@ -256,12 +257,12 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
             let not_made = not_made.map(|count| format!("{} not made", counted(count, "shard", "shards")));
             let more: Vec<String> = instance.into_iter().chain(removed).chain(shards).chain(not_made).collect();
             let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
-            let name = one_line(&found.name) + &more;
+            let name = found.name.clone() + &more;
             let by = found.ring.writer.as_ref().map_or_else(
                 || "–".to_owned(),
                 |writer| {
                     let program = writer.program.as_deref().unwrap_or_default();
-                    one_line(format!("{program} {}", writer.pid).trim())
+                    format!("{program} {}", writer.pid).trim().to_owned()
                 },
             );
             let History { seconds, per_second, fill, .. } = found.ring.history;
@@ -270,10 +271,10 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
                 0.0 => "–".to_owned(),
                 seconds => format!("{} ({:.0} %)", duration(Duration::from_secs_f64(seconds)), fill * 100.0),
             };
-            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |server| one_line(&server.words));
+            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |server| server.words.clone());
             let (recorded, bytes) = (grouped(found.recorded), bytes(found.file_bytes));
             let state = short_word(found.ring.state).1.to_owned();
-            [name, one_line(&found.ring.content_type.name), by, state, recorded, bytes, rate, past, server]
+            [name, found.ring.content_type.name.clone(), by, state, recorded, bytes, rate, past, server]
         })
         .collect();
     rows.insert(0, HEADS.map(str::to_owned));

@@ -11,9 +11,9 @@ use crate::input::history::now_epoch_nanos;
 use crate::input::process;
 use crate::input::state::{StateWord, end_in_words};
 use crate::output::json_line;
-use crate::text::format::{TimeFormat, counted, duration, one_line};
-use crate::text::paint::{DIM, GOOD, WARNING};
-use anstyle::Style;
+use crate::text::format::{TimeFormat, counted, duration};
+use crate::text::out::{one_line, stdout};
+use crate::text::paint::{DIM, GOOD, Style, WARNING};
 use eventring::files::FileId;
 use eventring::reader::{ReaderErrorKind, RingState};
 use eventring_ask::command_line;
@@ -126,9 +126,9 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         answer.problems.push(directory.text.clone());
     }
     let allowed = [directory, system::core_files(process, &answer.rings), system::perf()];
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
-        json_line(&mut out, &answer.checked(&allowed))?;
+        json_line(&answer.checked(&allowed))?;
     } else {
         answer.write(&mut out, &args.name.display().to_string(), &allowed, &time)?;
     }
@@ -224,7 +224,7 @@ impl Answer {
         const NO: (Style, char) = (WARNING, '✗');
         const NOTE: (Style, char) = (DIM, '·');
         let mut line = |(style, mark): (Style, char), label: &str, text: &str| {
-            writeln!(out, "{style}{mark}{style:#} {DIM}{label:<11}{DIM:#} {}", one_line(text))
+            writeln!(out, "{style}{mark}{style:#} {DIM}{label:<11}{DIM:#} {text}")
         };
         let ago = |nanos: u64| {
             let age = Duration::from_nanos(now_epoch_nanos().saturating_sub(nanos));

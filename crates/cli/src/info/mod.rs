@@ -9,7 +9,8 @@ use crate::args::ring_args::RingArgs;
 use crate::input::decoder::Decoder;
 use crate::input::ring_report::RingReport;
 use crate::output::json_line;
-use crate::text::format::{TimeFormat, one_line};
+use crate::text::format::TimeFormat;
+use crate::text::out::stdout;
 use crate::text::paint::WARNING;
 pub(super) use json::Info;
 use std::io::Write as _;
@@ -33,9 +34,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let reader = args.ring.open()?;
     let decoder = Decoder::for_ring(&reader);
     let all = RingReport::new(reader).with_events();
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
-        json_line(&mut out, &Info::new(&decoder, &all))?;
+        json_line(&Info::new(&decoder, &all))?;
     } else {
         text::write(&mut out, &decoder, &all, &TimeFormat::new(args.utc))?;
     }
@@ -46,8 +47,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             exit = Exit::from_lost_pages(lost);
         }
         if let Some(problem) = damage::find(ring) {
-            let name = ring.path().or(ring.name()).map(|path| one_line(&path.to_string_lossy())).unwrap_or_default();
-            anstream::eprintln!(
+            let name = ring.path().or(ring.name()).map(|path| path.to_string_lossy()).unwrap_or_default();
+            say!(
                 "{WARNING}warning:{WARNING:#} the header of the ring {name} is damaged: {problem}; the numbers above may be wrong; \
                  copy the ring again, or record again"
             );

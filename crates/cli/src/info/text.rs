@@ -4,7 +4,7 @@ use crate::input::decoder::Decoder;
 use crate::input::ring_report::RingReport;
 use crate::input::state::{end_in_words, writer};
 use crate::input::survey::{Survey, TypeCounts};
-use crate::text::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
+use crate::text::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, rate};
 use crate::text::paint::{self, BOLD, DIM, WARNING};
 use crate::text::table::column_width;
 use eventring::exec::BlockInfo;
@@ -22,7 +22,7 @@ const BAR: u64 = 24;
 /// Writes the report.
 pub(super) fn write(out: &mut impl Write, decoder: &Decoder, all: &RingReport, clock: &TimeFormat) -> io::Result<()> {
     let RingReport { reader, info, total: survey, shards, .. } = all;
-    let name = reader.path().or(reader.name()).map(|path| one_line(&path.to_string_lossy()));
+    let name = reader.path().or(reader.name()).map(|path| path.to_string_lossy());
     line(out, "ring", &format!("{BOLD}{}{BOLD:#}", name.unwrap_or_default()))?;
     line(out, "state", &state(all, clock))?;
     if let Some(extension) = &info.extension {
@@ -35,7 +35,7 @@ pub(super) fn write(out: &mut impl Write, decoder: &Decoder, all: &RingReport, c
         line(out, "domains", &domains.join(", "))?;
     }
     if let Some(problem) = decoder.problem() {
-        line(out, "", &format!("{WARNING}{}{WARNING:#}", one_line(problem)))?;
+        line(out, "", &format!("{WARNING}{problem}{WARNING:#}"))?;
     }
     if shards.is_empty() {
         line(out, "size", &size(info))?;
@@ -130,7 +130,7 @@ fn created(extension: &ExtensionInfo, clock: &TimeFormat) -> String {
 }
 
 fn content(info: &RingInfo) -> String {
-    let name = one_line(content_name(info));
+    let name = content_name(info);
     format!("{name} {DIM}(content type {}){DIM:#}", info.content_type)
 }
 

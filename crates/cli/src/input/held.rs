@@ -2,7 +2,8 @@
 //! record nothing.
 
 use crate::input::process;
-use crate::text::format::one_line;
+use crate::text::out::one_line;
+
 use eventring::reader::{Reader, RingState};
 use eventring::shm::HeldFile;
 use std::collections::HashSet;

@@ -5,7 +5,8 @@ use super::list::{ListOrder as _, TopList};
 use super::model::TopScreen;
 use super::threads::TopThread;
 use super::view::TopView;
-use crate::text::format::{counted, duration, grouped, one_line, shown_name};
+use crate::text::format::{counted, duration, grouped, shown_name};
+use crate::text::out::one_line;
 use crate::text::table::shortened_end;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -67,7 +68,7 @@ fn table(shown: &[&TopThread], has_several: bool, view: &TopView, title: &str) -
             None => Text::styled(span, DIM),
         }));
         let path = thread.innermost.iter().flat_map(|it| it.path.iter().take(PARENTS_MAX));
-        let path: Vec<String> = path.map(|name| shown_name(name)).collect();
+        let path: Vec<String> = path.map(|name| one_line(&shown_name(name))).collect();
         cells.push(Cell::from(Text::styled(path.join(" < "), DIM)));
         Row::new(cells)
     };
