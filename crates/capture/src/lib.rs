@@ -97,7 +97,7 @@ pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]
 pub use sinks::present::capture_now;
 #[doc(hidden)]
-pub use wall_times::WallTimes;
+pub use wall_times::{SpanTimes, WallTimes};
 
 #[cfg(any(test, feature = "fixtures"))]
 #[doc(hidden)]

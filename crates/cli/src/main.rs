@@ -92,6 +92,7 @@ use eventring::shm;
 use eventring_capture::secret::without_secrets_of;
 use exit::Exit;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use text::paint::ERROR;
@@ -209,7 +210,8 @@ fn report_usage(error: &clap::Error) -> anyhow::Result<Exit> {
         error.print()?;
         return Ok(Exit::Done);
     }
-    anstream::eprint!("{}", without_secrets(&error.render().ansi().to_string()));
+    // Clap has coloured it. The texts in it are this program's own arguments.
+    let _ = write!(text::out::stderr().0, "{}", without_secrets(&error.render().ansi().to_string()));
     Ok(Exit::Usage)
 }
 

@@ -5,7 +5,7 @@ use super::system;
 use crate::input::program::is_numbered;
 use crate::input::{advice, held, process};
 use crate::list::instance_of;
-use crate::text::out::one_line;
+use crate::text::format::one_line;
 
 use eventring::files::{DIRECTORY_VARIABLE, RingDirectories};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};

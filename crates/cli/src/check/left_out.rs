@@ -2,8 +2,7 @@
 
 use super::rings::CheckedRing;
 use crate::input::process;
-use crate::text::format::counted;
-use crate::text::out::one_line;
+use crate::text::format::{counted, one_line};
 use eventring::control::{Process, ProcessState};
 use eventring::now::NowReader;
 use eventring::reader::ExtensionInfo;

@@ -1,7 +1,7 @@
 //! Reading an ELF core file in pieces: the memory of a process, its mapped files, and how it ended.
 
 use crate::exit::{Exit, Failure};
-use crate::text::out::one_line;
+use crate::text::format::one_line;
 
 use eventring::shm::{self, NotAFile};
 use object::elf::{ET_CORE, FileHeader64, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, PT_LOAD, PT_NOTE, ProgramHeader64};

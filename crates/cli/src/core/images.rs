@@ -2,8 +2,7 @@
 
 use super::elf::{CoreFile, MappedFile, Segment};
 use crate::exit::{Exit, Failure};
-use crate::text::format::{bytes, content_name};
-use crate::text::out::one_line;
+use crate::text::format::{bytes, content_name, one_line};
 use eventring::files::MAGIC;
 use eventring::reader::{Reader, START_BYTES, parts_in_memory};
 use eventring::shm::WRITE_LOCK_OFFSET;

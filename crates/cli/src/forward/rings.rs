@@ -2,7 +2,7 @@
 
 use super::ring_room::RingRoom;
 use crate::exit::{Exit, Failure};
-use crate::text::out::one_line;
+use crate::text::format::one_line;
 
 use eventring::files::Shifts;
 use eventring::reader::Descriptor;

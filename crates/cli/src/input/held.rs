@@ -2,7 +2,7 @@
 //! record nothing.
 
 use crate::input::process;
-use crate::text::out::one_line;
+use crate::text::format::one_line;
 
 use eventring::reader::{Reader, RingState};
 use eventring::shm::HeldFile;

@@ -1,6 +1,6 @@
 //! What the system shows of a process: its name, its environment, the files that it has mapped.
 
-use crate::text::out::one_line;
+use crate::text::format::one_line;
 use eventring::files::RingDirectories;
 use eventring::shm::{self, HeldFile, is_own_or_roots};
 use eventring_capture::foreign::MappedFile;

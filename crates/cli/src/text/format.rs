@@ -1,5 +1,6 @@
 //! Output for people: numbers, sizes, times, text that comes from files, and the terminal's width.
 
+pub(crate) use super::out::one_line;
 use eventring::files::content_type_name;
 use eventring::reader::RingInfo;
 pub(crate) use eventring_export::numbers::{counted, grouped};

@@ -1,6 +1,5 @@
 //! Colours. `anstream` removes them if the output is not a terminal.
 
-use anstyle::{AnsiColor, Effects};
 use eventring::schema::perf::CallSiteLevel;
 use std::fmt;
 
@@ -12,22 +11,12 @@ pub(crate) struct Style(Option<u8>);
 /// The first of the marks. They are noncharacters of Unicode, which are for use inside of a program.
 const FIRST_MARK: char = '\u{fdd0}';
 /// The mark for the end of a style.
-pub(crate) const END: char = '\u{fdee}';
+const END: char = '\u{fdee}';
 /// The mark for a line break inside of what is written at once.
 pub(crate) const BREAK: char = '\u{fdef}';
 
-const STYLES: [anstyle::Style; 10] = [
-    AnsiColor::Red.on_default().effects(Effects::BOLD),
-    AnsiColor::Yellow.on_default(),
-    anstyle::Style::new().effects(Effects::DIMMED),
-    anstyle::Style::new().effects(Effects::BOLD),
-    AnsiColor::Cyan.on_default(),
-    AnsiColor::Green.on_default(),
-    AnsiColor::Blue.on_default(),
-    AnsiColor::Magenta.on_default(),
-    AnsiColor::BrightCyan.on_default(),
-    AnsiColor::BrightGreen.on_default(),
-];
+/// The parameters of the escape sequences.
+const STYLES: [&str; 10] = ["1;31", "33", "2", "1", "36", "32", "34", "35", "96", "92"];
 
 pub(crate) const ERROR: Style = Style(Some(0));
 pub(crate) const WARNING: Style = Style(Some(1));
@@ -46,9 +35,9 @@ impl fmt::Display for Style {
     }
 }
 
-/// Returns the style that a mark stands for.
-pub(crate) fn escape(mark: char) -> Option<anstyle::Style> {
-    STYLES.get(u32::from(mark).checked_sub(FIRST_MARK.into())? as usize).copied()
+/// Returns the parameters of the escape sequence that a mark stands for.
+pub(crate) fn escape(mark: char) -> Option<&'static str> {
+    if mark == END { Some("0") } else { STYLES.get(u32::from(mark).checked_sub(FIRST_MARK.into())? as usize).copied() }
 }
 
 /// Returns the number of characters that are seen of a text with styles.

@@ -6,7 +6,7 @@ use super::rings::Rings;
 use super::screen::Screen;
 use super::{Printer, perf};
 use crate::text::format::{TimeFormat, columns, events, grouped, rate, shown_name};
-use crate::text::out::Out;
+use crate::text::out::{Out, stdout};
 use crate::text::paint::{self, BOLD, DIM, PLAIN, Style, WARNING};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
@@ -44,7 +44,7 @@ pub(super) fn to_stdout(rings: &Rings, full: bool, clock: TimeFormat) -> io::Res
         let lines = Lines::on(out, ask_width, rings, full, clock);
         return Ok(Box::new(ScreenLines(lines)));
     }
-    let out = Out(BufWriter::with_capacity(1 << 16, anstream::stdout().lock()));
+    let out = Out(BufWriter::with_capacity(1 << 16, stdout().0.lock()));
     Ok(Box::new(Lines::on(out, ask_width, rings, full, clock)))
 }
 
