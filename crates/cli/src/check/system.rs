@@ -49,7 +49,7 @@ pub(super) fn core_files(pid: Option<u32>, rings: &[CheckedRing]) -> Allowed {
         line.split_whitespace().next().map(ToOwned::to_owned)
     });
     let pattern = shm::read_text("/proc/sys/kernel/core_pattern").unwrap_or_default();
-    let pattern = crate::text::out::one_line(pattern.trim());
+    let pattern = crate::text::format::one_line(pattern.trim());
     let where_to = match pattern.strip_prefix('|') {
         Some(program) => format!("the system gives them to `{program}`"),
         None => format!("the system writes them to `{pattern}`"),

@@ -283,7 +283,7 @@ impl Tool {
                 continue;
             }
             let Some(option) = options.iter().find(|option| option.name == name) else {
-                let name = crate::text::out::one_line(name);
+                let name = crate::text::format::one_line(name);
                 return Err(format!("{name}: there is no such argument; `{}` takes {}", self.verb, self.arguments()));
             };
             let Option_ { name, kind, .. } = *option;

@@ -1,8 +1,9 @@
 //! Output for people: numbers, sizes, times, text that comes from files, and the terminal's width.
 
-pub(crate) use super::out::one_line;
 use eventring::files::content_type_name;
 use eventring::reader::RingInfo;
+/// For what does not go through [`super::out`]: names of files, sentences of JSON, the frames of `top`.
+pub(crate) use eventring_capture::text::one_line;
 pub(crate) use eventring_export::numbers::{counted, grouped};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

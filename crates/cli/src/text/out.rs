@@ -3,6 +3,7 @@
 
 use super::paint::{BREAK, escape};
 use anstream::AutoStream;
+use eventring_capture::text::harms;
 use std::fmt::Arguments;
 use std::io::{self, Write};
 
@@ -63,19 +64,6 @@ impl<W: Write> Write for Out<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
-}
-
-/// Returns true if a terminal does something else with the character than to show it.
-fn harms(c: char) -> bool {
-    // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 change the direction of writing. U+2028 and U+2029
-    // separate lines and paragraphs.
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Returns text from a file or from the system on one line, without characters that harm. This is for what does not go
-/// through [`Out`]: names of files, sentences of JSON, the frames of `top`.
-pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if harms(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Returns what is shown without colours.
