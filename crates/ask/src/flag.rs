@@ -1,5 +1,6 @@
 //! The kinds of red flags, with their thresholds.
 
+use eventring_capture::text::one_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -194,12 +195,8 @@ const EVIDENCE_BYTES: usize = 400;
 /// Returns text from a recording as one line of at most so many bytes, with a mark where it was cut, and without
 /// control characters and marks of the writing direction.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
-    let harms = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let mut out = String::new();
-    for c in text.chars() {
-        let c = if harms(c) { char::REPLACEMENT_CHARACTER } else { c };
+    for c in one_line(text).chars() {
         if out.len() + c.len_utf8() > bytes_max.saturating_sub('…'.len_utf8()) {
             out.push('…');
             break;

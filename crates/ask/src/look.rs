@@ -143,16 +143,16 @@ impl FirstLook {
             })
         };
         let rings = rings.iter().map(ring).collect();
-        collected.names.all.sort_by_key(|stats| Reverse(stats.total_nanos));
+        collected.names.all.sort_by_key(|stats| Reverse(stats.times.total_nanos));
         let name = |stats: &crate::names::NameStats| {
             Row::Name(NameRow {
                 name: cut(&stats.name, WHAT_BYTES),
-                count: stats.count,
+                count: stats.times.count,
                 open: stats.open,
-                total_ns: stats.total_nanos,
-                p50_ns: stats.p50_nanos,
-                p99_ns: stats.p99_nanos,
-                max_ns: stats.max_nanos,
+                total_ns: stats.times.total_nanos,
+                p50_ns: stats.times.p50_nanos,
+                p99_ns: stats.times.p99_nanos,
+                max_ns: stats.times.max_nanos,
             })
         };
         let names = collected.names.all.iter().map(name).collect();

@@ -1,6 +1,7 @@
 //! Whether the durations of a name have become longer, and when: medians of neighbours in time, in bounded memory.
 
 use crate::flag::STEP_NANOS;
+use eventring_capture::numbers::median;
 
 /// The largest number of blocks.
 const BLOCKS_MAX: usize = 64;
@@ -87,11 +88,6 @@ impl Steps {
             && after_nanos >= before_nanos.saturating_add(before_nanos / 2);
         is_step.then(|| Step { before_nanos, after_nanos, at_nanos: self.blocks[k].start_nanos })
     }
-}
-
-fn median(nanos: &mut [u64]) -> u64 {
-    let half = nanos.len() / 2;
-    if nanos.is_empty() { 0 } else { *nanos.select_nth_unstable(half).1 }
 }
 
 #[cfg(test)]

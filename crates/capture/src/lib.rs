@@ -24,6 +24,7 @@
 //! | `received/` | a capture file that grows by batches |
 //! | `recording/` | what a recording is, whether it is a capture or rings |
 //! | `numbers` | numbers for people |
+//! | `text` | what of a text a terminal may get |
 //! | `wall_times` | the durations of many spans, and their percentiles |
 //!
 //! Each folder uses those above it in this table, and none below.
@@ -46,6 +47,8 @@ pub mod recording;
 pub mod secret;
 mod select;
 mod sinks;
+#[doc(hidden)]
+pub mod text;
 mod wall_times;
 
 pub use engine::options::CaptureOptions;
@@ -97,7 +100,7 @@ pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]
 pub use sinks::present::capture_now;
 #[doc(hidden)]
-pub use wall_times::WallTimes;
+pub use wall_times::{SpanTimes, WallTimes};
 
 #[cfg(any(test, feature = "fixtures"))]
 #[doc(hidden)]

@@ -1,4 +1,11 @@
-//! Numbers for people.
+//! Numbers for people, and medians.
+
+/// Returns the median of numbers, the greater of two; 0 of none.
+#[must_use]
+pub fn median(numbers: &mut [u64]) -> u64 {
+    let half = numbers.len() / 2;
+    if numbers.is_empty() { 0 } else { *numbers.select_nth_unstable(half).1 }
+}
 
 /// Groups digits: `1,234,567`.
 #[must_use]

@@ -8,11 +8,36 @@ const IN_LONG: u32 = u32::MAX;
 pub struct WallTimes {
     short: Vec<u32>,
     long: Vec<u64>,
+    total_nanos: u64,
+    max_nanos: u64,
+}
+
+/// The statistics of spans that were seen from their creation to their close, as those of one name. All are exact, and
+/// times are nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SpanTimes {
+    /// The number of spans.
+    pub count: u64,
+    /// The sum of the durations.
+    pub total_nanos: u64,
+    /// The median of the durations.
+    pub p50_nanos: u64,
+    /// The duration that 90 % of the spans did not exceed.
+    pub p90_nanos: u64,
+    /// The duration that 99 % of the spans did not exceed.
+    pub p99_nanos: u64,
+    /// The duration that 99.9 % of the spans did not exceed.
+    pub p999_nanos: u64,
+    /// The longest duration.
+    pub max_nanos: u64,
 }
 
 impl WallTimes {
     /// Adds a duration in nanoseconds. Returns the bytes that it takes.
     pub fn add(&mut self, nanos: u64) -> u64 {
+        self.total_nanos = self.total_nanos.saturating_add(nanos);
+        self.max_nanos = self.max_nanos.max(nanos);
         match u32::try_from(nanos) {
             Ok(short) if short != IN_LONG => {
                 self.short.push(short);
@@ -29,6 +54,14 @@ impl WallTimes {
     /// Returns the smallest duration that `per_mille` thousandths of the durations do not exceed.
     pub fn percentile(&mut self, per_mille: usize) -> u64 {
         percentile(&mut self.short, &mut self.long, per_mille)
+    }
+
+    /// Returns the statistics.
+    pub fn statistics(&mut self) -> SpanTimes {
+        // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
+        let [p999_nanos, p99_nanos, p90_nanos, p50_nanos] = [999, 990, 900, 500].map(|part| self.percentile(part));
+        let (count, total_nanos, max_nanos) = (self.count() as u64, self.total_nanos, self.max_nanos);
+        SpanTimes { count, total_nanos, p50_nanos, p90_nanos, p99_nanos, p999_nanos, max_nanos }
     }
 
     /// Returns how many durations are longer than this one.
@@ -105,6 +138,8 @@ mod tests {
         [u64::MAX, 1 << 32, u64::from(u32::MAX)].into_iter().for_each(|nanos| assert_eq!(wall_times.add(nanos), 12));
         let percentiles = [990, 900, 500, 1000, 980].map(|per_mille| wall_times.percentile(per_mille));
         assert_eq!(percentiles, [1 << 32, 90, 50, u64::MAX, u64::from(u32::MAX)]);
+        let SpanTimes { count, total_nanos, max_nanos, p90_nanos, p999_nanos, .. } = wall_times.statistics();
+        assert_eq!((count, total_nanos, max_nanos, p90_nanos, p999_nanos), (100, u64::MAX, u64::MAX, 90, u64::MAX));
         assert_eq!(
             [0, 96, 97, u64::from(u32::MAX), u64::MAX].map(|nanos| wall_times.longer_than(nanos)),
             [100, 4, 3, 2, 0]

@@ -97,14 +97,14 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
     }
     if args.json {
         written.not_archived += u64::from(failed.is_some());
-        json_line(&mut anstream::stdout(), &written)?;
+        json_line(&written)?;
     } else {
         let range = match (written.first, written.last) {
             (Some(first), Some(last)) => format!(", {} to {}", grouped(first), grouped(last)),
             _ => String::new(),
         };
         let blocks = counted(written.blocks, "block", "blocks");
-        anstream::eprintln!("{DIM}{blocks}{range}, {} written to {name}{DIM:#}", bytes(written.bytes));
+        say!("{DIM}{blocks}{range}, {} written to {name}{DIM:#}", bytes(written.bytes));
     }
     let exit = input.report(&args.input.names, events.problems());
     failed.map_or(Ok(exit), |error| Err(error.into()))

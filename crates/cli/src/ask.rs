@@ -2,6 +2,7 @@
 
 use super::exit::Exit;
 use crate::text::format::TimeFormat;
+use crate::text::out::stdout;
 use eventring_ask::BUDGET_MIN_BYTES;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ pub(super) fn run(args: &AskArgs) -> anyhow::Result<Exit> {
         true => look.to_json(budget),
         false => look.to_markdown(budget, |nanos| clock.date_and_time(nanos)),
     };
-    let mut out = anstream::stdout();
+    let mut out = stdout();
     out.write_all(answer.as_bytes())?;
     out.flush()?;
     Ok(saved.report(&args.names, look.problems(), &[]))

@@ -2,9 +2,11 @@
 
 use super::exit::{Exit, Failure};
 use crate::input::directories::{self, ShardRole, TablesFile};
+use crate::input::ring_report::RingReport;
 use crate::input::state::writer;
 use crate::output::json_line;
 use crate::text::format::{bytes, counted, one_line};
+use crate::text::out::stdout;
 use crate::text::paint::{DIM, GOOD};
 use crate::text::table::column_width;
 use eventring::files::{ShmError, ShmErrorKind, StaleFile};
@@ -69,9 +71,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     // Without their shard 0 they would be reported as orphans.
     let mut done: Vec<CleanedFile> = files.iter().rev().filter_map(|path| args.clean_file(path)).collect();
     done.reverse();
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
-        json_line(&mut out, &args.answer(directories, &done))?;
+        json_line(&args.answer(directories, &done))?;
     } else {
         args.write(&mut out, &done)?;
         out.flush()?;
@@ -79,8 +81,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let size = bytes(removed.iter().fold(0, |sum, done| sum.saturating_add(done.bytes)));
         let would = if args.dry_run { "would be " } else { "" };
         match removed.len() {
-            0 => anstream::eprintln!("there is nothing to remove"),
-            count => anstream::eprintln!("{} {would}removed, {size}", counted(count as u64, "file", "files")),
+            0 => say!("there is nothing to remove"),
+            count => say!("{} {would}removed, {size}", counted(count as u64, "file", "files")),
         }
     }
     out.flush()?;
@@ -180,21 +182,20 @@ impl Args {
                 Err(error) => done(false, problem(&error)),
             };
         }
-        let reader = match Reader::options().header_only().open(path) {
-            Ok(reader) => reader,
+        let ring = match Reader::options().header_only().open(path) {
+            Ok(reader) => RingReport::new(reader),
             Err(error) if matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) => return None,
             Err(error) => return done(false, Reason::Problem(error.to_string())),
         };
-        let (role, own_state) = (directories::shard_role(path, &reader.info()), reader.state());
         // Shards are removed if and only if their shard 0 is removed. So the state of shard 0 decides.
-        let state = if let ShardRole::Shard(of_shard0) = role { of_shard0 } else { own_state };
-        let why = match (state, own_state) {
-            (_, RingState::Live) => Err(Reason::Live(writer(&reader).map(|(pid, _)| pid))),
+        let state = if let ShardRole::Shard(of_shard0) = ring.role { of_shard0 } else { ring.state };
+        let why = match (state, ring.state) {
+            (_, RingState::Live) => Err(Reason::Live(writer(&ring.reader).map(|(pid, _)| pid))),
             (RingState::Saved, _) => Err(Reason::Snapshot),
-            (RingState::Ended | RingState::WriterDied, _) if role == ShardRole::Orphan => Ok(Reason::Orphaned),
+            (RingState::Ended | RingState::WriterDied, _) if ring.role == ShardRole::Orphan => Ok(Reason::Orphaned),
             (RingState::WriterDied, _) => Ok(Reason::WriterDied),
             // Writers of other implementations leave their rings without a wish to keep them.
-            (RingState::Ended, _) if self.ended || reader.info().extension.is_none() => Ok(Reason::Ended),
+            (RingState::Ended, _) if self.ended || ring.info.extension.is_none() => Ok(Reason::Ended),
             (RingState::Ended, _) => Err(Reason::Kept),
             _ => Err(Reason::Unknown),
         };
@@ -202,13 +203,13 @@ impl Args {
             Ok(why) => why,
             // If the rings of a recorder are not removed, the report has one entry for all of them: that of shard 0.
             // The other shards have none.
-            Err(_) if matches!(role, ShardRole::Shard(_)) => return None,
+            Err(_) if matches!(ring.role, ShardRole::Shard(_)) => return None,
             Err(why) => return done(false, why),
         };
         match StaleFile::lock_own(path) {
             // Another ring has been created under this path since the file was opened. Nothing was decided about the
             // new ring, so it stays.
-            Ok(Some(_)) if reader.was_replaced() => None,
+            Ok(Some(_)) if ring.reader.was_replaced() => None,
             Ok(Some(stale)) => {
                 self.remove(stale);
                 done(true, why)
@@ -225,7 +226,7 @@ impl Args {
     }
 
     fn write(&self, out: &mut impl Write, all: &[CleanedFile]) -> io::Result<()> {
-        let name = |done: &CleanedFile| one_line(&done.file.to_string_lossy());
+        let name = |done: &CleanedFile| done.file.to_string_lossy().into_owned();
         let width = column_width(all.iter().map(|done| name(done).chars().count()));
         let removed = if self.dry_run { "would remove" } else { "removed" };
         for done in all {

@@ -6,7 +6,7 @@ use crate::args::saved::SavedArgs;
 use crate::input::saved::{Saved, output_stem, stdout_twice};
 use crate::output::formats::{Format, FormatParser, export, export_files};
 use crate::output::{directory, json_line};
-use crate::text::format::{counted, one_line};
+use crate::text::format::counted;
 use crate::text::losses::MissingEvents;
 use clap::ValueEnum as _;
 use eventring::internal::CountedWriter;
@@ -177,7 +177,7 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     if args.json {
         let (file, problems) = (output.to_string_lossy(), &*summary.problems);
         let exported = Exported { file, counts: summary, lost_payloads: summary.lost_payloads(), problems };
-        return Ok(json_line(&mut anstream::stdout(), &exported)?);
+        return Ok(json_line(&exported)?);
     }
     let mut parts = vec![counted(summary.spans, "span", "spans")];
     // A trace of threads has a slice for each time that a thread was in a span, as for each poll of a future.
@@ -194,10 +194,10 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     ];
     let counts = counts.iter().filter(|(count, ..)| *count > 0);
     parts.extend(counts.map(|(count, one, many)| counted(*count, one, many)));
-    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
-    anstream::eprintln!("{} written to {to}", parts.join(", "));
+    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
+    say!("{} written to {to}", parts.join(", "));
     if let Some(words) = MissingEvents::from(summary).in_words("; the trace shows where") {
-        anstream::eprintln!("{words}");
+        say!("{words}");
     }
     Ok(())
 }

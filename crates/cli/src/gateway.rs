@@ -6,6 +6,7 @@ use super::output::json_line;
 use crate::args::ring_args::RingArgs;
 use crate::text::format::{counted, grouped};
 use crate::text::losses::report_problem;
+use crate::text::out::stdout;
 use crate::text::paint::{DIM, WARNING};
 use eventring_exec::{BlockArchive, Blocks, Start, Wanted};
 use eventring_gateway::Gateway;
@@ -80,10 +81,10 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
     let gateway = args.linger.into_iter().fold(gateway, Gateway::linger);
     let address = gateway.local_address()?;
     if args.json {
-        json_line(&mut anstream::stdout(), &Listening { listening: address.to_string() })?;
-        anstream::stdout().flush()?;
+        json_line(&Listening { listening: address.to_string() })?;
+        stdout().flush()?;
     } else {
-        anstream::eprintln!("listening at ws://{address}");
+        say!("listening at ws://{address}");
     }
     let stats =
         gateway.serve(&mut blocks, || interrupt.came()).map_err(|error| Failure::io("cannot serve clients", &error))?;
@@ -93,13 +94,13 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
         return Err(super::blocks::input::refused(args.ring.name(), error).into());
     }
     if args.json {
-        json_line(&mut anstream::stdout(), &stats)?;
+        json_line(&stats)?;
         return Ok(Exit::Done);
     }
     let clients = counted(stats.clients, "client", "clients");
-    anstream::eprintln!("{DIM}{clients}, {} news of blocks{DIM:#}", grouped(stats.news));
+    say!("{DIM}{clients}, {} news of blocks{DIM:#}", grouped(stats.news));
     if stats.lost > 0 {
-        anstream::eprintln!("{WARNING}slow clients lost {} news{WARNING:#}", grouped(stats.lost));
+        say!("{WARNING}slow clients lost {} news{WARNING:#}", grouped(stats.lost));
     }
     Ok(Exit::Done)
 }

@@ -5,15 +5,16 @@ use crate::args::limit::LimitArgs;
 use crate::input::directories::{self, ShardRole, is_unfinished};
 use crate::input::held;
 use crate::input::history::History;
+use crate::input::ring_report::{RingFacts, RingReport};
 use crate::input::servers::{self, ListedServer, ServerRow, SilentServer};
-use crate::input::state::{ContentType, EndTimes, StateWord, Writer, short_word};
-use crate::text::format::{bytes, columns, content_name, counted, duration, grouped, one_line};
+use crate::input::state::{Writer, short_word};
+use crate::text::format::{bytes, columns, counted, duration, grouped};
+use crate::text::out::stdout;
 use crate::text::paint::{DIM, WARNING};
 use crate::text::table::{column_width, shortened, shortened_end};
-use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingEnd, RingState, shard_path};
-use eventring::tracing::CatalogLosses;
+use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingInfo};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::io::{self, Write};
 use std::iter;
 use std::ops::Range;
@@ -45,16 +46,10 @@ struct ListedRing {
     name: String,
     /// The name that the program asked for, if it got another.
     instance_of: Option<String>,
-    /// Null in anonymous memory.
-    #[serde(serialize_with = "lossy")]
-    file: Option<PathBuf>,
     /// The path from which the file was removed while the program runs.
-    #[serde(serialize_with = "lossy")]
-    removed_from: Option<PathBuf>,
-    #[serde(with = "StateWord")]
-    state: RingState,
-    content_type: ContentType,
-    writer: Option<Writer>,
+    removed_from: Option<String>,
+    #[serde(flatten)]
+    ring: RingFacts,
     /// Events recorded since the ring was created.
     recorded: u64,
     file_bytes: u64,
@@ -64,13 +59,8 @@ struct ListedRing {
     /// True for a shard whose shard 0 is gone.
     #[serde(rename = "orphaned")]
     is_orphaned: bool,
-    #[serde(flatten)]
-    history: History,
     /// The server of the program; null if there is none, or if it refuses this user.
     server: Option<ServerRow>,
-    /// The end of the recording; for a recorder, that of all shards together.
-    #[serde(flatten)]
-    end: EndTimes,
 }
 
 /// What `list --json` prints.
@@ -95,30 +85,27 @@ struct Note<'a> {
     note: &'a str,
 }
 
-fn lossy<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
-}
-
 impl ListedRing {
-    /// Returns what the ring itself says, for a ring without a file.
-    fn new(name: String, reader: &Reader) -> Self {
-        let info = reader.info();
-        let state = reader.state();
+    fn new(name: String, ring: &RingReport) -> Self {
+        // All seqnos that were handed out, except those that were given up.
+        let recorded = |info: &RingInfo| {
+            let given_up = info.extension.as_ref().map_or(0, |it| it.refused_claims.saturating_add(it.lapped_claims));
+            info.last_seqno.saturating_sub(given_up)
+        };
+        let file_bytes = |ring: &Reader| match ring.path().and_then(|path| path.metadata().ok()) {
+            Some(metadata) => metadata.len(),
+            None => ring.info().geometry.file_bytes(),
+        };
         Self {
             instance_of: instance_of(&name).map(str::to_owned),
             name,
-            file: None,
-            removed_from: None,
-            state,
-            end: reader.end().into(),
-            content_type: ContentType { code: info.content_type, name: content_name(&info).to_owned() },
-            writer: Writer::of(reader),
-            shards: Some(reader.shard_count()).filter(|count| *count > 0),
-            shards_not_made: CatalogLosses::read(reader).shards,
-            is_orphaned: false,
-            recorded: recorded(reader),
-            file_bytes: info.geometry.file_bytes(),
-            history: History::read(reader, state == RingState::Live),
+            removed_from: ring.removed_from().map(|path| path.to_string_lossy().into_owned()),
+            ring: ring.facts(),
+            shards: Some(ring.reader.shard_count()).filter(|count| *count > 0),
+            shards_not_made: ring.not_made,
+            is_orphaned: ring.role == ShardRole::Orphan,
+            recorded: ring.sum(recorded),
+            file_bytes: ring.readers().map(file_bytes).fold(0, u64::saturating_add),
             server: None,
         }
     }
@@ -133,7 +120,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             Ok(ring) => found.extend(ring),
             Err(error) => {
                 may_be_more |= error.kind() == ReaderErrorKind::PermissionDenied;
-                anstream::eprintln!("{WARNING}warning:{WARNING:#} {}", one_line(&error.to_string()));
+                say!("{WARNING}warning:{WARNING:#} {}", error);
             }
         }
     }
@@ -148,33 +135,33 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     // `files` has warned of it. The list may be incomplete.
     may_be_more |= directories.iter().any(is_closed);
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
         let notes = notes.iter().map(|(pid, note)| Note { pid: *pid, note }).collect();
         let listed = Listed { rings: &found, rest: ListedRest { directories: &directories, notes } };
         // Rings without a file are those of one process.
         let id = |ring: &&ListedRing| {
-            let pid = ring.writer.as_ref().map_or_else(|| "null".to_owned(), |writer| writer.pid.to_string());
-            format!("{pid}:{}", ring.file.as_ref().map_or(ring.name.as_str().into(), |file| file.to_string_lossy()))
+            let pid = ring.ring.writer.as_ref().map_or_else(|| "null".to_owned(), |writer| writer.pid.to_string());
+            format!("{pid}:{}", ring.ring.file.as_ref().unwrap_or(&ring.name))
         };
         args.limit.write(&mut out, &listed.rest, "rings", listed.rings, id)?;
     } else if found.is_empty() {
         let directories: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
         let who_knows = if may_be_more { ", as far as this user may look" } else { "" };
-        anstream::eprintln!("there are no rings in {}{who_knows}", directories.join(" and "));
+        say!("there are no rings in {}{who_knows}", directories.join(" and "));
     } else {
         table(&mut out, &found)?;
     }
     out.flush()?;
     if !args.json && found.iter().any(|ring| ring.removed_from.is_some()) {
-        anstream::eprintln!(
+        say!(
             "{WARNING}warning:{WARNING:#} files of rings were removed while their programs run ({}); after a crash nothing \
              of such a ring is left",
             held::WHY_REMOVED
         );
     }
     for (pid, note) in notes.iter().filter(|_| !args.json) {
-        anstream::eprintln!("{WARNING}warning:{WARNING:#} process {pid} {}", one_line(note));
+        say!("{WARNING}warning:{WARNING:#} process {pid} {note}");
     }
     Ok(if may_be_more { Exit::PermissionDenied } else { Exit::Done })
 }
@@ -196,56 +183,19 @@ fn list_ring(path: &Path) -> Result<Option<ListedRing>, ReaderError> {
     if !metadata.is_file() || is_unfinished(path, &metadata) {
         return Ok(None);
     }
-    match Reader::options().header_only().open(path) {
-        Ok(reader) => Ok(of_file(path, metadata.len(), reader)),
-        Err(error) if matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn of_file(path: &Path, file_bytes: u64, reader: Reader) -> Option<ListedRing> {
-    let role = directories::shard_role(path, &reader.info());
-    let mut found = ListedRing {
-        file: Some(path.to_path_buf()),
-        shards: None,
-        file_bytes,
-        ..ListedRing::new(path.file_name()?.to_string_lossy().into_owned(), &reader)
+    let ring = match Reader::options().header_only().open(path) {
+        Ok(reader) => RingReport::new(reader),
+        Err(error) if matches!(error.kind(), ReaderErrorKind::NotARing | ReaderErrorKind::NotFound) => return Ok(None),
+        Err(error) => return Err(error),
     };
-    match role {
-        ShardRole::Shard(_) => return None,
-        // The shard's file has disappeared since it was opened. The recorder is removing all of its rings now, so the
-        // shard is not listed.
-        ShardRole::Orphan if !path.exists() => return None,
-        ShardRole::Orphan => found.is_orphaned = true,
-        ShardRole::First => {
-            let count = reader.shard_count();
-            found.shards = Some(count).filter(|count| *count > 0);
-            let mut shards = vec![reader];
-            // Shards are made in the order of their numbers, so the loop ends at the first shard that is missing or
-            // damaged.
-            for index in 1..count {
-                let file = shard_path(path, index);
-                let Ok(shard) = Reader::options().header_only().open(&file) else { break };
-                let ShardRole::Shard(_) = directories::shard_role(&file, &shard.info()) else { break };
-                // The sum must not overflow, because a damaged header can hold any number.
-                found.recorded = found.recorded.saturating_add(recorded(&shard));
-                let bytes = shard.path().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
-                found.file_bytes = found.file_bytes.saturating_add(bytes);
-                shards.push(shard);
-            }
-            found.end = shards.iter().filter_map(Reader::end).reduce(RingEnd::and).into();
-            found.history = History::read_shards(&shards, found.state == RingState::Live);
-        }
-    }
-    Some(found)
-}
-
-/// Returns the number of recorded events: all seqnos that were handed out, except those that were given up.
-fn recorded(reader: &Reader) -> u64 {
-    let info = reader.info();
-    let given_up =
-        info.extension.map_or(0, |extension| extension.refused_claims.saturating_add(extension.lapped_claims));
-    info.last_seqno.saturating_sub(given_up)
+    let is_listed = match ring.role {
+        ShardRole::Shard(_) => false,
+        // If the shard's file has disappeared since it was opened, the recorder is removing all of its rings now.
+        ShardRole::Orphan => path.exists(),
+        ShardRole::First => true,
+    };
+    let name = path.file_name().filter(|_| is_listed).map(|name| name.to_string_lossy().into_owned());
+    Ok(name.map(|name| ListedRing::new(name, &ring.with_shards())))
 }
 
 /// Adds the servers to the rings that they serve, and the rings in anonymous memory.
@@ -253,25 +203,18 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
     for server in servers {
         let shown = Some(server.row());
         for ring in found.iter_mut() {
-            if ring.file.as_deref().is_some_and(|file| server.has(file)) {
+            if ring.ring.file.as_deref().is_some_and(|file| server.has(Path::new(file))) {
                 ring.server.clone_from(&shown);
             }
         }
         for file in server.anonymous() {
             let Ok(descriptor) = server.process.import(file) else { continue };
             let Ok(reader) = Reader::options().open_fd(&descriptor) else { continue };
-            found.push(ListedRing {
-                writer: Some(Writer {
-                    pid: server.process.pid(),
-                    alive: Some(true),
-                    program: Some(server.process.program().to_owned()),
-                })
-                .filter(|writer| writer.pid != 0),
-                file_bytes: std::fs::File::from(descriptor).metadata().map_or(0, |found| found.len()),
-                history: History::read(&reader, true),
-                server: shown.clone(),
-                ..ListedRing::new(format!("{}/{}", server.process.short_name(), file.name()), &reader)
-            });
+            let name = format!("{}/{}", server.process.short_name(), file.name());
+            let mut listed = ListedRing { server: shown.clone(), ..ListedRing::new(name, &RingReport::new(reader)) };
+            let (pid, program) = (server.process.pid(), Some(server.process.program().to_owned()));
+            listed.ring.writer = (pid != 0).then_some(Writer { pid, alive: Some(true), program });
+            found.push(listed);
         }
     }
 }
@@ -279,21 +222,21 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
 /// Adds the rings whose files were removed from these directories while their programs run.
 fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
     let is_meant = |path: &Path| path.parent().is_some_and(|parent| directories.iter().any(|it| it == parent));
-    for held::RemovedRing { name, was_at, reader } in held::removed_rings(None, is_meant) {
-        found.push(ListedRing { removed_from: Some(was_at), ..ListedRing::new(name, &reader) });
+    for held::RemovedRing { name, reader, .. } in held::removed_rings(None, is_meant) {
+        found.push(ListedRing::new(name, &RingReport::new(reader)));
     }
 }
 
 /// Shows at the rings of servers that do not answer that they do not, and warns of them: they may have more rings.
 fn add_silent(found: &mut [ListedRing], silent: &[SilentServer]) {
     for server in silent {
-        anstream::eprintln!(
+        say!(
             "{WARNING}warning:{WARNING:#} {} does not answer: it may be stopped, and its rings in anonymous memory are \
              not shown",
             server.described()
         );
         let rings = found.iter_mut().filter(|ring| {
-            ring.server.is_none() && ring.writer.as_ref().is_some_and(|it| Some(it.pid) == server.pid())
+            ring.server.is_none() && ring.ring.writer.as_ref().is_some_and(|it| Some(it.pid) == server.pid())
         });
         rings.for_each(|ring| ring.server = Some(server.row()));
     }
@@ -303,7 +246,7 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
     let mut rows: Vec<[String; HEADS.len()]> = found
         .iter()
         .map(|found| {
-            let instance = found.instance_of.as_ref().map(|of| format!("instance of {}", one_line(of)));
+            let instance = found.instance_of.as_ref().map(|of| format!("instance of {of}"));
             let shards = match found.shards {
                 _ if found.is_orphaned => Some("orphaned shard".to_owned()),
                 None | Some(0 | 1) => None,
@@ -314,30 +257,30 @@ fn table(out: &mut impl Write, found: &[ListedRing]) -> io::Result<()> {
             let not_made = not_made.map(|count| format!("{} not made", counted(count, "shard", "shards")));
             let more: Vec<String> = instance.into_iter().chain(removed).chain(shards).chain(not_made).collect();
             let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
-            let name = one_line(&found.name) + &more;
-            let by = found.writer.as_ref().map_or_else(
+            let name = found.name.clone() + &more;
+            let by = found.ring.writer.as_ref().map_or_else(
                 || "–".to_owned(),
                 |writer| {
                     let program = writer.program.as_deref().unwrap_or_default();
-                    one_line(format!("{program} {}", writer.pid).trim())
+                    format!("{program} {}", writer.pid).trim().to_owned()
                 },
             );
-            let History { seconds, per_second, fill, .. } = found.history;
+            let History { seconds, per_second, fill, .. } = found.ring.history;
             let rate = if per_second > 0.0 { format!("{}/s", grouped(per_second as u64)) } else { "–".to_owned() };
             let past = match seconds {
                 0.0 => "–".to_owned(),
                 seconds => format!("{} ({:.0} %)", duration(Duration::from_secs_f64(seconds)), fill * 100.0),
             };
-            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |server| one_line(&server.words));
+            let server = found.server.as_ref().map_or_else(|| "–".to_owned(), |server| server.words.clone());
             let (recorded, bytes) = (grouped(found.recorded), bytes(found.file_bytes));
-            let state = short_word(found.state).1.to_owned();
-            [name, one_line(&found.content_type.name), by, state, recorded, bytes, rate, past, server]
+            let state = short_word(found.ring.state).1.to_owned();
+            [name, found.ring.content_type.name.clone(), by, state, recorded, bytes, rate, past, server]
         })
         .collect();
     rows.insert(0, HEADS.map(str::to_owned));
     let widths = fitted_widths(&rows, columns(&io::stdout()));
     for (row, found) in rows.iter().zip(iter::once(None).chain(found.iter().map(Some))) {
-        let style = found.map_or(DIM, |found| short_word(found.state).0);
+        let style = found.map_or(DIM, |found| short_word(found.ring.state).0);
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0) {
             let cell = if column == WRITER { shortened(cell, width) } else { shortened_end(cell, width) };

@@ -17,6 +17,10 @@
     allow(dead_code, reason = "only the verbs that are left out need it")
 )]
 
+// Its macro is for the modules below.
+#[macro_use]
+mod text;
+
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 mod archive;
 mod args;
@@ -73,7 +77,6 @@ mod report;
 mod snapshot;
 mod summary;
 mod tasks;
-mod text;
 mod top;
 mod verbs;
 #[cfg_attr(not(feature = "view"), path = "left_out/view.rs")]
@@ -90,8 +93,10 @@ use eventring::schema::SchemaModel;
 use eventring_capture::secret::without_secrets_of;
 use exit::Exit;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use text::paint::ERROR;
 
 /// Shows event rings: shared-memory files that programs record events into
 ///
@@ -145,7 +150,8 @@ fn report_usage(error: &clap::Error) -> anyhow::Result<Exit> {
         error.print()?;
         return Ok(Exit::Done);
     }
-    anstream::eprint!("{}", without_secrets(&error.render().ansi().to_string()));
+    // Clap has coloured it. The texts in it are this program's own arguments.
+    let _ = write!(text::out::stderr().0, "{}", without_secrets(&error.render().ansi().to_string()));
     Ok(Exit::Usage)
 }
 
@@ -174,12 +180,7 @@ fn main() -> ExitCode {
     let exit = done.map_err(input::advice::on).unwrap_or_else(|error| {
         let exit = Exit::from_error(&error);
         if exit != Exit::Done {
-            anstream::eprintln!(
-                "{}error:{:#} {}",
-                text::paint::ERROR,
-                text::paint::ERROR,
-                text::format::one_line(&without_secrets(&error.to_string()))
-            );
+            say!("{ERROR}error:{ERROR:#} {}", without_secrets(&error.to_string()));
         }
         exit
     });

@@ -82,10 +82,10 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
         report_problem(args.json, &text);
     }
     if args.json {
-        json_line(&mut anstream::stdout(), &done)?;
+        json_line(&done)?;
     } else {
         let rounds = counted(done.rounds, "round", "rounds");
-        anstream::eprintln!("{DIM}{} in {rounds}, {:.1} s{DIM:#}", events(done.recorded), done.seconds);
+        say!("{DIM}{} in {rounds}, {:.1} s{DIM:#}", events(done.recorded), done.seconds);
     }
     Ok(input.report(&args.input.names, events_read.problems()))
 }

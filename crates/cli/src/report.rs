@@ -6,7 +6,7 @@ use super::output::{self, json_line};
 use crate::args::saved::PartArgs;
 use crate::input::measured::captures;
 use crate::input::saved::{Saved, output_stem, stdout_twice};
-use crate::text::format::{counted, grouped, one_line};
+use crate::text::format::{counted, grouped};
 use crate::text::losses::MissingEvents;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::reader::Reader;
@@ -258,10 +258,10 @@ fn tell<'a>(args: &ReportArgs, output: &Path, sides: &'a [Vec<PathBuf>], page: &
         };
         let captures = page.captures.iter().zip(sides).map(of_capture).collect();
         let reported = Reported { file: output.to_string_lossy(), bytes: page.html.len(), captures };
-        return Ok(json_line(&mut anstream::stdout(), &reported)?);
+        return Ok(json_line(&reported)?);
     }
-    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
-    anstream::eprintln!("a page of {} bytes written to {to}", grouped(page.html.len() as u64));
+    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
+    say!("a page of {} bytes written to {to}", grouped(page.html.len() as u64));
     for (capture, names) in page.captures.iter().zip(sides) {
         capture.missing.warn_of_numbers(&names[0]);
     }

@@ -90,14 +90,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let last = reader.info().last_seqno;
     if let Some(from) = args.from.filter(|from| summary.events == 0 && *from > last) {
-        anstream::eprintln!(
+        say!(
             "{WARNING}warning:{WARNING:#} the snapshot is empty: --from is {}, and the last sequence number of the ring is {}",
             grouped(from),
             grouped(last)
         );
     }
     if args.json {
-        output::json_line(&mut anstream::stdout(), &Saved::new(&output, &summary))?;
+        output::json_line(&Saved::new(&output, &summary))?;
     } else {
         report(&output, &summary);
     }
@@ -211,18 +211,18 @@ impl<'a> Saved<'a> {
 }
 
 fn report(output: &Path, summary: &SnapshotSummary) {
-    let to = if output::is_stdout(output) { "stdout".into() } else { one_line(&output.to_string_lossy()) };
+    let to = if output::is_stdout(output) { "stdout".into() } else { output.to_string_lossy() };
     let [snapshot, image] = [summary.snapshot_bytes, summary.image_bytes].map(bytes);
-    anstream::eprintln!("{} in {snapshot} ({image} of ring image) written to {to}", events(summary.events));
+    say!("{} in {snapshot} ({image} of ring image) written to {to}", events(summary.events));
     if summary.being_written > 0 {
-        anstream::eprintln!(
+        say!(
             "{WARNING}{} still being written and not in the snapshot{WARNING:#}",
             counted(summary.being_written, "event was", "events were")
         );
     }
     let gone = summary.lost - summary.being_written;
     if gone > 0 {
-        anstream::eprintln!(
+        say!(
             "{WARNING}{} of the sequence numbers {} to {} {} not in the ring any more{WARNING:#}{}",
             grouped(gone),
             grouped(summary.first_seqno),

@@ -5,8 +5,9 @@ use crate::args::limit::{self, LimitArgs};
 use crate::args::saved::SavedArgs;
 use crate::input::saved::Saved;
 use crate::input::state::end_in_words;
-use crate::text::format::{TimeFormat, bytes, columns, counted, grouped, one_line, rate, shown_name};
+use crate::text::format::{TimeFormat, bytes, columns, counted, grouped, rate, shown_name};
 use crate::text::losses::{MissingEvents, removed_in_words};
+use crate::text::out::stdout;
 use crate::text::paint::{DIM, PLAIN, WARNING};
 use crate::text::table::NumberTable;
 use eventring_capture::EndReason;
@@ -47,10 +48,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     saved.reading.end();
     let summary = summary?;
     let chain = chain(&saved);
-    let mut out = anstream::stdout();
+    let mut out = stdout();
     if args.json {
         let answer = SummaryAnswer { summary: &summary, chain: chain.as_ref().map(ChainSummary::figures) };
-        args.limit.write_whole(&mut out, &answer, "spans", limit::full_name)?;
+        args.limit.write_whole(&answer, "spans", limit::full_name)?;
     } else {
         write(&mut out, &summary, &saved)?;
         if let Some(chain) = &chain {
@@ -83,9 +84,10 @@ fn chain(saved: &Saved) -> Option<ChainSummary> {
 
 fn write_chain(out: &mut impl Write, chain: &ChainSummary) -> io::Result<()> {
     let per_second = |number: u64| chain.per_second(number).map_or("–".to_owned(), rate);
+    writeln!(out)?;
     writeln!(
         out,
-        "\n{}, {}, {} gas; {} transactions and {} gas a second",
+        "{}, {}, {} gas; {} transactions and {} gas a second",
         counted(chain.blocks, "block", "blocks"),
         counted(chain.transactions, "transaction", "transactions"),
         grouped(chain.gas_used),
@@ -177,7 +179,7 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
     for program in summary.programs.iter().filter(|program| program.state == ProgramState::Died) {
         let name = if program.name.is_empty() { "the program" } else { &program.name };
         let end = program.end.map_or_else(String::new, |end| end_in_words(end, &time));
-        writeln!(out, "{WARNING}{} {end}{WARNING:#}", one_line(name))?;
+        writeln!(out, "{WARNING}{name} {end}{WARNING:#}")?;
     }
     if let Some(words) = MissingEvents::from(summary).in_words("") {
         writeln!(out, "{words}")?;

@@ -2,7 +2,8 @@
 
 use super::exit::Exit;
 use crate::args::limit::LimitArgs;
-use crate::text::format::{TimeFormat, counted, one_line, shown_name};
+use crate::text::format::{TimeFormat, counted, shown_name};
+use crate::text::out::stdout;
 use crate::text::paint::{BOLD, DIM, WARNING};
 use eventring_capture::CaptureErrorKind;
 use eventring_capture::numbers::time;
@@ -45,11 +46,11 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         CaptureErrorKind::Damaged if saved.capture.is_truncated() => Exit::Truncated.failure(error.to_string()).into(),
         _ => anyhow::Error::from(error),
     })?;
-    let mut out = anstream::stdout();
+    let mut out = stdout();
     if args.json {
         // Programs of several captures may have spans with the same number.
         let id = |span: &Value| format!("{}:{}", span["id"], span["start_ns"]);
-        args.limit.write_whole(&mut out, &answer, "spans", id)?;
+        args.limit.write_whole(&answer, "spans", id)?;
     } else {
         write(&mut out, &answer)?;
     }
@@ -64,7 +65,7 @@ fn write(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
     let (spans, median) = (counted(answer.count, "span", "spans"), time(answer.median_nanos));
     writeln!(out, "{DIM}of {spans}, of which half take {median} or less{DIM:#}")?;
     for found in &answer.difference {
-        let (what, slow, normal, p) = (one_line(&found.what), found.slow, found.normal, found.p);
+        let (what, slow, normal, p) = (&found.what, found.slow, found.normal, found.p);
         writeln!(out, "{BOLD}{what}{BOLD:#}: {slow:.0} % of the slow ones, {normal:.0} % of the others (p {p:.0e})")?;
     }
     for missing in &answer.missing {
@@ -78,7 +79,7 @@ fn write_span(out: &mut impl Write, span: &WhySpan) -> io::Result<()> {
     let took = time(span.nanos);
     write!(out, "{BOLD}{}{BOLD:#} took {took}: ", shown_name(&span.name))?;
     match &span.cause {
-        Some(cause) => writeln!(out, "{WARNING}{}{WARNING:#}: {}", cause.kind.name(), one_line(&cause.evidence))?,
+        Some(cause) => writeln!(out, "{WARNING}{}{WARNING:#}: {}", cause.kind.name(), cause.evidence)?,
         None => writeln!(out, "not slow, or nothing stands out")?,
     }
     let mut parts: Vec<(Part, f64)> = Part::ALL.map(|part| (part, span.shares.percent(part))).to_vec();

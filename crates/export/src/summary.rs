@@ -12,7 +12,7 @@ use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
     replay_capture,
 };
-use eventring_capture::{CaptureError, CaptureFile, WallTimes};
+use eventring_capture::{CaptureError, CaptureFile, SpanTimes, WallTimes};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -379,27 +379,17 @@ impl SpanCounter {
 
     /// Returns the group of the span, and the counter of bytes.
     fn group_of(&mut self, span: &Span) -> (&mut SpanGroup, &mut u64) {
-        let call_site = span.call_site.as_ref().filter(|call_site| call_site.is_known);
-        let known = call_site.and_then(|call_site| self.by_call_site.get(call_site)).copied();
-        let index = known.unwrap_or_else(|| self.find(span));
-        (&mut self.groups[index], &mut self.kept_bytes)
-    }
-
-    /// Finds the group by its name. Makes it if it does not exist yet.
-    fn find(&mut self, span: &Span) -> usize {
-        let call_site = span.call_site.as_ref();
-        let key = (span.name(), call_site.map(|call_site| call_site.target.clone()).unwrap_or_default());
-        let name_bytes = (key.0.len() + key.1.len()) as u64;
-        let groups = &mut self.groups;
-        let index = *self.by_name.entry(key).or_insert_with(|| {
-            self.kept_bytes += GROUP_BYTES + name_bytes;
-            groups.push(SpanGroup::default());
-            groups.len() - 1
+        let index = self.by_call_site.of_span(span, || {
+            let target = span.call_site.as_ref().map(|call_site| call_site.target.clone());
+            let key = (span.name(), target.unwrap_or_default());
+            let name_bytes = (key.0.len() + key.1.len()) as u64;
+            *self.by_name.entry(key).or_insert_with(|| {
+                self.kept_bytes += GROUP_BYTES + name_bytes;
+                self.groups.push(SpanGroup::default());
+                self.groups.len() - 1
+            })
         });
-        if let Some(call_site) = call_site.filter(|call_site| call_site.is_known) {
-            self.by_call_site.insert(call_site, index);
-        }
-        index
+        (&mut self.groups[index], &mut self.kept_bytes)
     }
 }
 
@@ -417,12 +407,9 @@ impl SpanGroup {
     /// Adds a closed span. Returns the bytes that it takes.
     fn add(&mut self, wall: u64, self_nanos: u64, busy: u64, idle: u64) -> u64 {
         let summary = &mut self.summary;
-        summary.count += 1;
-        summary.total_nanos = summary.total_nanos.saturating_add(wall);
         summary.self_nanos = summary.self_nanos.saturating_add(self_nanos);
         summary.busy_nanos = summary.busy_nanos.saturating_add(busy);
         summary.idle_nanos = summary.idle_nanos.saturating_add(idle);
-        summary.max_nanos = summary.max_nanos.max(wall);
         self.wall_times.add(wall)
     }
 
@@ -430,15 +417,14 @@ impl SpanGroup {
         if let Some(counted) = &mut self.summary.instructions {
             counted.is_entered_again |= self.has_polls_inside;
         }
-        let SpanSummary { count, open, end_lost, incomplete, .. } = self.summary;
+        let block_medians = self.wall_times.block_medians(BLOCKS);
+        let SpanTimes { count, total_nanos, p50_nanos, p90_nanos, p99_nanos, p999_nanos, max_nanos, .. } =
+            self.wall_times.statistics();
+        let SpanSummary { open, end_lost, incomplete, .. } = self.summary;
         if self.scopes > 0 && self.scopes == count + open + end_lost + incomplete {
             self.summary.kind = SpanKind::Scope;
         }
-        let block_medians = self.wall_times.block_medians(BLOCKS);
-        // Finding a percentile puts the smaller durations before it. This makes finding smaller percentiles cheaper.
-        let [p999_nanos, p99_nanos, p90_nanos, p50_nanos] =
-            [999, 990, 900, 500].map(|per_mille| self.wall_times.percentile(per_mille));
-        let percentiles = SpanSummary { p50_nanos, p90_nanos, p99_nanos, p999_nanos, ..self.summary };
-        (SpanSummary { name, target, block_medians, ..percentiles }, self.wall_times)
+        let counted = SpanSummary { count, total_nanos, p50_nanos, p90_nanos, p99_nanos, p999_nanos, ..self.summary };
+        (SpanSummary { name, target, max_nanos, block_medians, ..counted }, self.wall_times)
     }
 }

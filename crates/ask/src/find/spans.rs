@@ -48,17 +48,20 @@ pub(crate) fn find(capture: &CaptureFile, collected: &Collected, flags: &mut Vec
 /// Returns the flag of spans that are open far too long, or far too many.
 fn open(stats: &NameStats) -> Option<Flag> {
     let (age_nanos, id, start_nanos) = stats.oldest;
-    let of_closed =
-        format!("{} closed, the longest after {}", counted(stats.count, "is", "are"), time(stats.max_nanos));
+    let of_closed = format!(
+        "{} closed, the longest after {}",
+        counted(stats.times.count, "is", "are"),
+        time(stats.times.max_nanos)
+    );
     let opened = counted(stats.open, "is open", "are open");
-    if stats.open >= OPEN_SPANS && stats.open > stats.count {
+    if stats.open >= OPEN_SPANS && stats.open > stats.times.count {
         return Some(
             Flag::new(FlagKind::OpenSpans, &stats.name, stats.open, format!("{opened}, {of_closed}")).count(stats.open),
         );
     }
-    let limit_nanos = stats.max_nanos.saturating_mul(HUNG_TIMES).max(HUNG_NANOS);
+    let limit_nanos = stats.times.max_nanos.saturating_mul(HUNG_TIMES).max(HUNG_NANOS);
     // A task that waits for its next work is as it should be.
-    (stats.count >= CLOSED_MIN && !stats.are_tasks && age_nanos >= limit_nanos).then(|| {
+    (stats.times.count >= CLOSED_MIN && !stats.are_tasks && age_nanos >= limit_nanos).then(|| {
         let evidence = format!("{opened}, the oldest for {}; {of_closed}", time(age_nanos));
         Flag::new(FlagKind::HungSpan, &stats.name, age_nanos, evidence).count(stats.open).at(start_nanos).id(id)
     })
@@ -66,20 +69,20 @@ fn open(stats: &NameStats) -> Option<Flag> {
 
 /// Returns the flag of a name of which some spans took far longer than others.
 fn slow_spans(stats: &NameStats) -> Option<Flag> {
-    let usual_nanos = stats.p90_nanos;
+    let usual_nanos = stats.times.p90_nanos;
     let limit_nanos = usual_nanos.saturating_mul(SLOW_TIMES).max(SLOW_NANOS);
-    (stats.count >= SPANS_MIN && stats.max_nanos >= limit_nanos).then(|| {
+    (stats.times.count >= SPANS_MIN && stats.times.max_nanos >= limit_nanos).then(|| {
         let slow = stats.longer_than(limit_nanos).max(1);
         let evidence = format!(
             "{} longer than {}, the longest {}; 90 % of {} took at most {}",
             counted(slow, "took", "took"),
             time(limit_nanos),
-            time(stats.max_nanos),
-            grouped(stats.count),
+            time(stats.times.max_nanos),
+            grouped(stats.times.count),
             time(usual_nanos)
         );
-        let (id, start_nanos) = stats.longest;
-        let flag = Flag::new(FlagKind::SlowSpan, &stats.name, stats.max_nanos, evidence);
+        let (_, id, start_nanos) = stats.longest;
+        let flag = Flag::new(FlagKind::SlowSpan, &stats.name, stats.times.max_nanos, evidence);
         Flag { is_of_spans: !stats.are_tasks, ..flag.count(slow).at(start_nanos).id(id) }
     })
 }

@@ -1,6 +1,6 @@
 //! Facts that follow from the description of a call site or thread, found by the address of the description.
 
-use eventring::tracing::IdMap;
+use eventring::tracing::{CallSite, IdMap, Span};
 use std::sync::Arc;
 
 /// One fact for each description. The descriptions are kept, so no other description comes to the same address.
@@ -28,6 +28,21 @@ impl<D, F> PerDescription<D, F> {
     /// Adds the fact about a description, or replaces it.
     pub fn insert(&mut self, description: &Arc<D>, fact: F) {
         self.facts.insert(address(description), (description.clone(), fact));
+    }
+}
+
+impl<F: Copy> PerDescription<CallSite, F> {
+    /// Returns the fact about a span's call site. `find` finds it for a call site that is new, and for each span whose
+    /// call site is not known.
+    pub fn of_span(&mut self, span: &Span, find: impl FnOnce() -> F) -> F {
+        let site = span.call_site.as_ref().filter(|site| site.is_known);
+        site.and_then(|site| self.get(site)).copied().unwrap_or_else(|| {
+            let fact = find();
+            if let Some(site) = site {
+                self.insert(site, fact);
+            }
+            fact
+        })
     }
 }
 

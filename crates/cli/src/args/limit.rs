@@ -81,7 +81,6 @@ impl LimitArgs {
     /// As those of [`Self::write`].
     pub(crate) fn write_whole(
         &self,
-        out: &mut impl Write,
         answer: &impl Serialize,
         key: &str,
         id: impl Fn(&Value) -> String,
@@ -89,10 +88,10 @@ impl LimitArgs {
         if self.is_given() {
             let mut answer = serde_json::to_value(answer)?;
             if let Some(Value::Array(list)) = answer.as_object_mut().and_then(|answer| answer.remove(key)) {
-                return self.write(out, &answer, key, list, id);
+                return self.write(&mut std::io::stdout().lock(), &answer, key, list, id);
             }
         }
-        Ok(json_line(out, answer)?)
+        Ok(json_line(answer)?)
     }
 }
 

@@ -79,7 +79,7 @@ impl Input {
             let (header, bundles) = (file.header(), file.bundles().len());
             let events: u64 = file.bundles().map(|bundle| bundle.event_count).fold(0, u64::saturating_add);
             let (bundles, events) = (counted(bundles as u64, "bundle", "bundles"), crate::text::format::events(events));
-            anstream::eprintln!("{DIM}{header}: {bundles} with {events}{DIM:#}");
+            say!("{DIM}{header}: {bundles} with {events}{DIM:#}");
         }
     }
 

@@ -10,6 +10,7 @@ use super::output::check_reader;
 use crate::args::amounts::parse_duration;
 use crate::args::limit::LineLimitArgs;
 use crate::text::format::counted;
+use crate::text::out::stdout;
 use crate::text::paint::{DIM, WARNING};
 use eventring::schema::exec::{Address, Bytes32};
 use eventring_exec::{
@@ -126,9 +127,9 @@ pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
     } else {
         let (all, incomplete) = (shown.written, shown.incomplete);
         let cut = if shown.is_over() { " (there may be more)" } else { "" };
-        anstream::eprintln!("{DIM}{}{cut}{DIM:#}", counted(all, "block", "blocks"));
+        say!("{DIM}{}{cut}{DIM:#}", counted(all, "block", "blocks"));
         if incomplete > 0 {
-            anstream::eprintln!("{WARNING}{} not complete{WARNING:#}", counted(incomplete, "is", "are"));
+            say!("{WARNING}{} not complete{WARNING:#}", counted(incomplete, "is", "are"));
         }
     }
     if let Some(error) = blocks.refused() {
@@ -174,7 +175,7 @@ impl BlocksArgs {
         shown: &mut Shown<'_>,
         told: &mut Told,
     ) -> anyhow::Result<Blocks> {
-        let mut out = anstream::stdout();
+        let mut out = stdout();
         // A live ring is left at its present end, both times.
         let end = match input {
             Input::Ring(ring) => ring.info().last_seqno,
@@ -213,7 +214,7 @@ impl BlocksArgs {
         shown: &mut Shown<'_>,
         told: &mut Told,
     ) -> anyhow::Result<Blocks> {
-        let mut out = anstream::stdout();
+        let mut out = stdout();
         let mut blocks = self.blocks(input, self.wanted())?.follow_restarts();
         let mut pending = PendingBlocks::new(self.min_stage);
         while !interrupt.came() && !shown.is_over() {

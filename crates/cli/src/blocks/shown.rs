@@ -39,7 +39,7 @@ impl<'a> Shown<'a> {
     pub(super) fn end(&self, is_live: bool) -> anyhow::Result<()> {
         if self.part.is_asked_for {
             let end = self.part.end(is_live && self.is_over(), "no block has this id")?;
-            json_line(&mut anstream::stdout(), &end)?;
+            json_line(&end)?;
         }
         Ok(())
     }

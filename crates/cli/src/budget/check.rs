@@ -2,7 +2,7 @@
 
 use super::file::Budget;
 use super::{CapturedFigures, USUAL_MEASURES};
-use crate::text::format::{counted, grouped, one_line};
+use crate::text::format::{counted, grouped};
 use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::text::table::NumberTable;
 use eventring_export::numbers::signed;
@@ -150,7 +150,7 @@ pub(super) fn write(
         let change = row.change().map_or_else(String::new, |change| signed(change, grouped));
         let (measure, budget) = (row.measure().unwrap_or_default(), row.budget.map(|budget| budget.number));
         let result = row.result.name().into();
-        table.row([one_line(row.span), measure.into(), number(budget), number(row.found), change, result], style);
+        table.row([row.span.to_owned(), measure.into(), number(budget), number(row.found), change, result], style);
     }
     table.write(out, columns)?;
     let count = |is_it: &dyn Fn(&CheckedBudget<'_>) -> bool| rows.iter().filter(|row| is_it(row)).count() as u64;

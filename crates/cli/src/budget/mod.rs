@@ -13,7 +13,8 @@ use super::output;
 use super::summary::not_counted;
 use crate::args::limit::LimitArgs;
 use crate::input::measured::Measured;
-use crate::text::format::{counted, one_line};
+use crate::text::format::counted;
+use crate::text::out::{stderr, stdout};
 use crate::text::paint::WARNING;
 pub(super) use check::CheckedBudgets;
 use check::{BudgetResult, CheckedBudget};
@@ -132,12 +133,12 @@ fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
         (true, true) => return Err(crate::input::saved::stdout_twice().into()),
         (true, false) => {
             let id = |row: &Value| [&row["span"], &row["measure"]].map(|it| it.as_str().unwrap_or_default()).join(" ");
-            args.limit.write_whole(&mut anstream::stdout(), &CheckedBudgets::new(&checked), "budgets", id)?;
+            args.limit.write_whole(&CheckedBudgets::new(&checked), "budgets", id)?;
         }
-        (false, true) => check::write(&mut anstream::stderr(), &checked, &captured, None)?,
+        (false, true) => check::write(&mut stderr(), &checked, &captured, None)?,
         (false, false) => {
             let columns = crate::text::format::columns(&std::io::stdout());
-            check::write(&mut anstream::stdout(), &checked, &captured, columns)?;
+            check::write(&mut stdout(), &checked, &captured, columns)?;
         }
     }
     args.input.write_bmf(&measured, &captured.spans)?;
@@ -183,11 +184,11 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
     write_file(&args.input.budgets, &text, &measured)?;
     args.input.write_bmf(&measured, &captured.spans)?;
     for name in &updated.removed {
-        anstream::eprintln!("removed: {}, which the capture does not have", one_line(name));
+        say!("removed: {}, which the capture does not have", name);
     }
     warn_of_not_counted(&captured);
     let spans = counted(updated.written as u64, "span", "spans");
-    anstream::eprintln!("{spans} written to {}", args.input.budgets.display());
+    say!("{spans} written to {}", args.input.budgets.display());
     Ok(Exit::Done)
 }
 
@@ -195,9 +196,9 @@ fn update(args: &UpdateArgs) -> anyhow::Result<Exit> {
 fn warn_of_not_counted(captured: &CapturedFigures) {
     for (name, number) in &captured.not_counted {
         let spans = counted(*number, "span", "spans");
-        anstream::eprintln!(
+        say!(
             "{WARNING}warning:{WARNING:#} {}: {spans} not counted: open at the end, never entered, or not seen whole",
-            one_line(name)
+            name
         );
     }
 }
@@ -277,7 +278,7 @@ impl BudgetInput {
             figures.iter().map(|(name, figures)| (name.clone(), of_span(figures).into())).collect();
         let text = format!("{:#}\n", Value::from(all));
         if output::is_stdout(path) {
-            return Ok(anstream::stdout().write_all(text.as_bytes())?);
+            return Ok(stdout().write_all(text.as_bytes())?);
         }
         write_file(path, &text, measured)
     }

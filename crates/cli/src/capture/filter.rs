@@ -141,6 +141,6 @@ pub(crate) fn report_filtered(kept: u64, filtered: u64) {
     match (kept, filtered) {
         (_, 0) => {}
         (0, _) => report_problem(false, &format!("the filter has left out everything: {}", events(filtered))),
-        _ => anstream::eprintln!("{DIM}{} more {} left out by the filter{DIM:#}", events(filtered), were(filtered)),
+        _ => say!("{DIM}{} more {} left out by the filter{DIM:#}", events(filtered), were(filtered)),
     }
 }

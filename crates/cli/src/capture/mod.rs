@@ -201,7 +201,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             capture.reason = "now";
         }
         let signal = rings.program.as_mut().and_then(Program::signal);
-        json_line(&mut anstream::stdout(), &CaptureAnswer { capture, signal })?;
+        json_line(&CaptureAnswer { capture, signal })?;
     } else {
         let instead = is_of_now.then_some("what was recorded until now");
         capture_result::print(&summary, instead, rings.program.as_mut(), &output);
@@ -269,7 +269,7 @@ fn enable(args: &Args, rings: &AwaitedRings) -> anyhow::Result<anyhow::Result<Op
     match args.process.enable(rings.names()) {
         // The program runs already. What it records without the wish is captured.
         Err(error) if rings.program.is_some() => {
-            anstream::eprintln!("{WARNING}warning:{WARNING:#} nothing was switched on, the capture goes on: {error}");
+            say!("{WARNING}warning:{WARNING:#} nothing was switched on, the capture goes on: {error}");
             Ok(Err(error))
         }
         enabled => enabled.map(Ok),

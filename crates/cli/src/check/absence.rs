@@ -6,6 +6,7 @@ use crate::input::program::is_numbered;
 use crate::input::{advice, held, process};
 use crate::list::instance_of;
 use crate::text::format::one_line;
+
 use eventring::files::{DIRECTORY_VARIABLE, RingDirectories};
 use eventring::internal::shm::is_own_or_roots;
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
@@ -94,7 +95,7 @@ pub(super) fn of_process(pid: u32, inherited: &[CheckedRing]) -> Vec<String> {
         return vec![why];
     }
     let forked_from = |ring: &CheckedRing| {
-        let parent = ring.reader.info().extension.map_or(0, |extension| extension.writer.pid);
+        let parent = ring.ring.info.extension.as_ref().map_or(0, |extension| extension.writer.pid);
         format!(
             "{who} was forked from process {parent}, which records to {}: a forked child records nothing until it makes \
              its own recorder",

@@ -4,9 +4,8 @@ use super::rings::CheckedRing;
 use crate::input::process;
 use crate::text::format::{counted, one_line};
 use eventring::control::{Process, ProcessState};
-use eventring::files::CONTENT_TYPE_PERF;
 use eventring::now::NowReader;
-use eventring::tracing::CatalogLosses;
+use eventring::reader::ExtensionInfo;
 use std::time::Duration;
 
 /// The time that a server has for its answer.
@@ -102,25 +101,20 @@ impl LeftOut {
 
     /// Returns true if nothing of this ring is recorded now.
     pub(super) fn is_all_of(&self, ring: &CheckedRing) -> bool {
-        match ring.reader.info().content_type {
-            CONTENT_TYPE_PERF => self.has_no_spans,
-            _ => self.has_no_typed_events,
-        }
+        if ring.is_perf() { self.has_no_spans } else { self.has_no_typed_events }
     }
 }
 
 /// Returns what the ring's own header counts as not recorded.
 pub(super) fn by_ring(ring: &CheckedRing) -> Vec<String> {
-    let headers = || ring.survey.readers(&ring.reader).filter_map(|shard| shard.info().extension);
-    let sum =
-        |of: fn(&eventring::reader::ExtensionInfo) -> u64| headers().map(|it| of(&it)).fold(0, u64::saturating_add);
-    let names = CatalogLosses::read(&ring.reader);
+    let CheckedRing { ring, name, .. } = ring;
+    let sum = |of: fn(&ExtensionInfo) -> u64| ring.sum(|shard| shard.extension.as_ref().map_or(0, of));
     let tables = NowReader::open_beside(&ring.reader).ok().flatten().map(|now| now.untabled()).unwrap_or_default();
     let counts = [
         (sum(|it| it.foreign_events), "event of another schema", "events of another schema"),
         (sum(|it| it.record_errors), "event that could not be recorded", "events that could not be recorded"),
         (sum(|it| it.table_overflows), "name without room in the tables", "names without room in the tables"),
-        (names.shards, "shard that could not be made", "shards that could not be made: threads share the others"),
+        (ring.not_made, "shard that could not be made", "shards that could not be made: threads share the others"),
         (
             tables.spans,
             "span without a cell in the tables of the present",
@@ -131,5 +125,5 @@ pub(super) fn by_ring(ring: &CheckedRing) -> Vec<String> {
         (tables.locks, "lock or wait without such a cell", "locks and waits without such a cell"),
     ];
     let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
-    counts.map(|(count, one, many)| format!("{} ({})", counted(count, one, many), ring.name)).collect()
+    counts.map(|(count, one, many)| format!("{} ({})", counted(count, one, many), name)).collect()
 }

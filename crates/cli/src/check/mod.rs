@@ -7,14 +7,14 @@ mod system;
 
 use super::exit::Exit;
 use crate::args::amounts::parse_duration;
-use crate::input::history::{History, now_epoch_nanos};
+use crate::input::history::now_epoch_nanos;
 use crate::input::process;
 use crate::input::state::{StateWord, end_in_words};
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, counted, duration, one_line};
-use crate::text::paint::{DIM, GOOD, WARNING};
-use anstyle::Style;
-use eventring::files::{CONTENT_TYPE_PERF, FileId};
+use crate::text::out::stdout;
+use crate::text::paint::{DIM, GOOD, Style, WARNING};
+use eventring::files::FileId;
 use eventring::reader::{ReaderErrorKind, RingState};
 use eventring_ask::command_line;
 use eventring_capture::foreign::MappedFile;
@@ -126,9 +126,9 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         answer.problems.push(directory.text.clone());
     }
     let allowed = [directory, system::core_files(process, &answer.rings), system::perf()];
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
-        json_line(&mut out, &answer.checked(&allowed))?;
+        json_line(&answer.checked(&allowed))?;
     } else {
         answer.write(&mut out, &args.name.display().to_string(), &allowed, &time)?;
     }
@@ -143,11 +143,10 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
 impl Answer {
     fn look_at_rings(&mut self, within: Option<Duration>, time: &TimeFormat) {
         let now = now_epoch_nanos();
-        let is_perf = |ring: &CheckedRing| ring.reader.info().content_type == CONTENT_TYPE_PERF;
         let writers: BTreeSet<u32> = self.rings.iter().filter_map(|ring| ring.writer).collect();
         let mut left_out = LeftOut::default();
         for pid in writers {
-            let has_spans = self.rings.iter().any(|ring| ring.writer == Some(pid) && is_perf(ring));
+            let has_spans = self.rings.iter().any(|ring| ring.writer == Some(pid) && ring.is_perf());
             let by_process = left_out::by_process(pid, has_spans);
             left_out.sentences.extend(by_process.sentences);
             left_out.everything.extend(by_process.everything);
@@ -157,7 +156,7 @@ impl Answer {
         self.left_out = left_out.sentences.clone();
         for ring in &self.rings {
             self.left_out.extend(left_out::by_ring(ring));
-            let last = ring.survey.total.times.filter(|_| ring.has_events()).map(|times| times.1);
+            let last = ring.ring.total.times.filter(|_| ring.has_events()).map(|times| times.1);
             self.last_event_epoch_nanos = self.last_event_epoch_nanos.max(last);
             let is_late =
                 within.zip(last).is_some_and(|(within, last)| u128::from(now.saturating_sub(last)) > within.as_nanos());
@@ -167,10 +166,10 @@ impl Answer {
             }
             if ring.is_recorded() && !left_out.is_all_of(ring) && !is_late {
                 self.is_recording = true;
-                let created = ring.reader.info().extension.map(|extension| extension.created_epoch_nanos);
+                let created = ring.ring.info.extension.as_ref().map(|extension| extension.created_epoch_nanos);
                 self.since_epoch_nanos = self.since_epoch_nanos.into_iter().chain(created).min();
-                let history: History = ring.survey.history(&ring.reader);
-                if let Some(words) = history.in_words(Some(&ring.reader))
+                let history = ring.ring.history();
+                if let Some(words) = history.in_words(Some(&ring.ring.reader))
                     && self.past.as_ref().is_none_or(|(seconds, _)| history.seconds < *seconds)
                 {
                     self.past = Some((history.seconds, words));
@@ -183,7 +182,7 @@ impl Answer {
 
     /// Looks for processes that have the rings mapped and do not write them.
     fn look_for_readers(&mut self) {
-        let shards = self.rings.iter().flat_map(|ring| ring.survey.readers(&ring.reader));
+        let shards = self.rings.iter().flat_map(|ring| ring.ring.readers());
         let files: HashSet<FileId> = shards.map(eventring::reader::Reader::file_id).collect();
         if files.is_empty() {
             return;
@@ -204,7 +203,7 @@ impl Answer {
 
     fn checked<'a>(&'a self, [directory, core_files, perf]: &'a [Allowed; 3]) -> Checked<'a> {
         let time = |nanos: u64| Some(jiff::Timestamp::from_nanosecond(nanos.into()).ok()?.to_string());
-        let ring = |ring: &'a CheckedRing| RingRow { name: &ring.name, state: ring.reader.state(), pid: ring.writer };
+        let ring = |ring: &'a CheckedRing| RingRow { name: &ring.name, state: ring.ring.state, pid: ring.writer };
         Checked {
             recording: self.is_recording,
             since: self.since_epoch_nanos.and_then(time),
@@ -225,7 +224,7 @@ impl Answer {
         const NO: (Style, char) = (WARNING, '✗');
         const NOTE: (Style, char) = (DIM, '·');
         let mut line = |(style, mark): (Style, char), label: &str, text: &str| {
-            writeln!(out, "{style}{mark}{style:#} {DIM}{label:<11}{DIM:#} {}", one_line(text))
+            writeln!(out, "{style}{mark}{style:#} {DIM}{label:<11}{DIM:#} {text}")
         };
         let ago = |nanos: u64| {
             let age = Duration::from_nanos(now_epoch_nanos().saturating_sub(nanos));
@@ -272,15 +271,15 @@ impl Answer {
 
 /// Returns why nothing is recorded in the ring, or what is wrong with it.
 fn problem(ring: &CheckedRing, time: &TimeFormat) -> Option<String> {
-    let (name, reader) = (&ring.name, &ring.reader);
-    let end = || ring.survey.total.end(reader).map(|end| end_in_words(end, time)).unwrap_or_default();
-    match reader.state() {
+    let name = &ring.name;
+    let end = || ring.ring.end().map(|end| end_in_words(end, time)).unwrap_or_default();
+    match ring.ring.state {
         RingState::Live if ring.is_recorded() => {
-            let was_at = ring.removed_from.as_ref()?.display();
+            let was_at = ring.ring.removed_from()?.display();
             let why = crate::input::held::WHY_REMOVED;
             Some(format!("the file {was_at} was removed while its program runs ({why}): after a crash nothing is left"))
         }
-        RingState::Live if reader.info().content_type == CONTENT_TYPE_PERF => Some(format!(
+        RingState::Live if ring.is_perf() => Some(format!(
             "nothing was recorded in {name} yet: the program has made no span or log record that its filter lets through, \
              or its subscriber or layer is not installed where they are made (a scoped subscriber of another library takes \
              them), or recording is switched off"

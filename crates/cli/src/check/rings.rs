@@ -1,8 +1,8 @@
 //! The rings of a name or of a process.
 
-use crate::info::shards::ShardedSurvey;
 use crate::input::directories::is_first_shard;
 use crate::input::holder::holder;
+use crate::input::ring_report::RingReport;
 use crate::input::{process, processes};
 use crate::watch::perf::is_description;
 use eventring::files::CONTENT_TYPE_PERF;
@@ -14,37 +14,32 @@ use std::path::{Path, PathBuf};
 /// A ring, or a recorder with its shards.
 pub(super) struct CheckedRing {
     pub name: String,
-    pub reader: Reader,
+    pub ring: RingReport,
     /// The process that writes it, as this process counts, if it lives.
     pub writer: Option<u32>,
-    /// True if no directory has the file: it is in anonymous memory, or was removed.
-    pub is_nameless: bool,
-    /// The path from which the file was removed.
-    pub removed_from: Option<PathBuf>,
-    pub survey: ShardedSurvey,
 }
 
 impl CheckedRing {
     fn new(name: String, reader: Reader, was_at: Option<PathBuf>) -> Self {
-        let writer = holder(&reader);
-        let was_at = was_at.or_else(|| reader.was_at().map(Path::to_path_buf));
-        let is_nameless = was_at.is_some() || reader.path().is_none();
-        let removed_from = was_at.filter(|path| !path.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"));
-        let survey = ShardedSurvey::read(&reader);
-        Self { name, reader, writer, is_nameless, removed_from, survey }
+        let (writer, mut ring) = (holder(&reader), RingReport::new(reader).with_events());
+        ring.was_at = was_at.or(ring.was_at);
+        Self { name, ring, writer }
     }
 
     /// Returns true if something was recorded since the ring was made. Descriptions of threads and call sites do not
     /// count: they are recorded also if a filter leaves out everything.
     pub(super) fn has_events(&self) -> bool {
-        let is_perf = self.reader.info().content_type == CONTENT_TYPE_PERF;
-        let total = &self.survey.total;
-        total.lost > 0 || total.by_type.keys().any(|code| !(is_perf && is_description(*code)))
+        let total = &self.ring.total;
+        total.lost > 0 || total.by_type.keys().any(|code| !(self.is_perf() && is_description(*code)))
+    }
+
+    pub(super) fn is_perf(&self) -> bool {
+        self.ring.info.content_type == CONTENT_TYPE_PERF
     }
 
     /// Returns true if its writer lives, whether that is seen here or not.
     pub(super) fn is_live(&self) -> bool {
-        self.reader.state() == RingState::Live
+        self.ring.state == RingState::Live
     }
 
     /// Returns true if something was recorded since the ring was made, and its writer lives.
@@ -72,9 +67,11 @@ pub(super) fn of_process(pid: u32) -> (Vec<CheckedRing>, Vec<CheckedRing>) {
     let written: HashSet<_> = mapped.iter().filter(|mapped| mapped.is_written).map(|mapped| mapped.file).collect();
     let (mut own, mut inherited, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     for (name, path, was_at) in process::rings_of(pid) {
-        let Some(ring) = open(name, &path, was_at).filter(|ring| seen.insert(ring.reader.file_id())) else { continue };
-        let by = ring.reader.info().extension.map(|extension| extension.writer);
-        let is_own = by.is_none_or(|by| by.is_process(pid)) && written.contains(&ring.reader.file_id());
+        let Some(ring) = open(name, &path, was_at).filter(|ring| seen.insert(ring.ring.reader.file_id())) else {
+            continue;
+        };
+        let by = ring.ring.reader.info().extension.map(|extension| extension.writer);
+        let is_own = by.is_none_or(|by| by.is_process(pid)) && written.contains(&ring.ring.reader.file_id());
         if is_own { &mut own } else { &mut inherited }.push(ring);
     }
     (own, inherited)

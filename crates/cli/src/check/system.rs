@@ -72,9 +72,9 @@ pub(super) fn core_files(pid: Option<u32>, rings: &[CheckedRing]) -> Allowed {
         return no(format!("{where_to}; this user may not see which memory they hold"));
     };
     let huge = huge_page_mounts();
-    let needs = |ring: &CheckedRing| match ring.reader.path() {
+    let needs = |ring: &CheckedRing| match ring.ring.reader.path() {
         Some(path) if huge.iter().any(|mount| path.starts_with(mount)) => 1 << 6,
-        _ if ring.is_nameless => 1 << 1,
+        path if path.is_none() || ring.ring.was_at.is_some() => 1 << 1,
         _ => 1 << 3,
     };
     let left_out: Vec<&str> =

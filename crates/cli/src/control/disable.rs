@@ -31,7 +31,7 @@ pub(crate) fn run(args: &DisableArgs) -> anyhow::Result<Exit> {
         if count > 0 {
             let clients: Vec<String> = before.iter().filter(|wish| !left.contains(wish)).map(client).collect();
             let wishes = counted(count, "wish", "wishes");
-            anstream::eprintln!("{}: {wishes} for {directive} ended, of {}", described(process), clients.join(", "));
+            say!("{}: {wishes} for {directive} ended, of {}", described(process), clients.join(", "));
         }
         ended += count;
         of_others.extend(left.iter().map(|wish| format!("{} in {}", client(wish), described(process))));

@@ -48,8 +48,8 @@ pub(crate) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
             _ => "until Ctrl-C".to_owned(),
         };
         match is_limited {
-            false => anstream::eprintln!("{} records {} {until}", described(process), args.directive),
-            true => anstream::eprintln!("the wish for {} lives {until}", args.directive),
+            false => say!("{} records {} {until}", described(process), args.directive),
+            true => say!("the wish for {} lives {until}", args.directive),
         }
     }
     if time != WishTime::Connection {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
     }
     while !interrupt.came() {
         if processes.iter().all(Process::is_gone) {
-            anstream::eprintln!("the program has ended, or its server");
+            say!("the program has ended, or its server");
             break;
         }
         std::thread::sleep(PAUSE);

@@ -3,7 +3,8 @@
 use super::{Target, described};
 use crate::exit::Exit;
 use crate::output::json_line;
-use crate::text::format::{TimeFormat, one_line};
+use crate::text::format::TimeFormat;
+use crate::text::out::stdout;
 use crate::text::paint::DIM;
 use eventring::control::{ClientWish, Domain, Process, ProcessState};
 use schemars::JsonSchema;
@@ -22,7 +23,7 @@ pub(crate) struct LevelsArgs {
 
 pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
     let processes = args.target.find()?;
-    let mut out = anstream::stdout().lock();
+    let mut out = stdout();
     if args.json {
         let [process] = &processes[..] else {
             let programs: Vec<String> = processes.iter().map(described).collect();
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &LevelsArgs) -> anyhow::Result<Exit> {
                 programs.join(", ")
             ));
         };
-        json_line(&mut out, &Levels::new(process, &process.state()?))?;
+        json_line(&Levels::new(process, &process.state()?))?;
         return Ok(Exit::Done);
     }
     for process in &processes {
@@ -100,14 +101,14 @@ impl<'a> Levels<'a> {
 }
 
 fn show(out: &mut impl std::io::Write, state: &ProcessState) -> std::io::Result<()> {
-    let or_nothing = |text: &str| if text.is_empty() { "–".to_owned() } else { one_line(text) };
+    let or_nothing = |text: &str| if text.is_empty() { "–".to_owned() } else { text.to_owned() };
     writeln!(out, "  {DIM}configured{DIM:#}  {}", or_nothing(&state.configured))?;
     writeln!(out, "  {DIM}in force{DIM:#}    {}", or_nothing(&state.effective))?;
     let times = TimeFormat::new(false);
     for wish in &state.wishes {
         let until = wish.until_epoch_nanos.map_or_else(String::new, |nanos| format!(" until {}", times.moment(nanos)));
         let by = if wish.pid == 0 { "another namespace".to_owned() } else { format!("process {}", wish.pid) };
-        writeln!(out, "  {DIM}wish{DIM:#}        {} by {by}{until}", one_line(&wish.directive))?;
+        writeln!(out, "  {DIM}wish{DIM:#}        {} by {by}{until}", wish.directive)?;
     }
     for domain in &state.domains {
         let word = match (domain.is_enabled, domain.is_forbidden) {
@@ -115,7 +116,7 @@ fn show(out: &mut impl std::io::Write, state: &ProcessState) -> std::io::Result<
             (false, false) => "off",
             (false, true) => "off, forbidden",
         };
-        writeln!(out, "  {DIM}domain{DIM:#}      {} {word}", one_line(&domain.name))?;
+        writeln!(out, "  {DIM}domain{DIM:#}      {} {word}", domain.name)?;
     }
     Ok(())
 }

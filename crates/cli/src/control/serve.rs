@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
 /// Starts the server, and says that clients can connect.
 fn start(args: &ServeArgs, builder: ServerBuilder) -> anyhow::Result<Server> {
     let server = builder.start()?;
-    anstream::eprintln!("{} is served at {} until Ctrl-C", args.file.display(), server.address());
+    say!("{} is served at {} until Ctrl-C", args.file.display(), server.address());
     Ok(server)
 }
 

@@ -106,9 +106,9 @@ pub(super) fn run(args: &CoreArgs) -> anyhow::Result<Exit> {
             not_in_core: images.not_in_core.iter().chain(&images.cut_off).collect(),
             cut: core.cut_bytes > 0,
         };
-        json_line(&mut anstream::stdout(), &taken)?;
+        json_line(&taken)?;
     } else {
-        anstream::eprintln!("{}", crash.in_words());
+        say!("{}", crash.in_words());
         capture_result::print(&summary, Some("what the core file holds"), None, &args.output);
         open::run(&OpenArgs::of_capture(args.output.clone()))?;
     }
@@ -163,7 +163,7 @@ fn nothing_found(args: &CoreArgs, core: &CoreFile, images: &Images) -> Failure {
     let shown = args.core.display();
     if core.cut_bytes > 0 {
         let message = format!("{shown} holds no ring: {}", cut_in_words(core, images));
-        return Exit::Truncated.failure(one_line(&message));
+        return Exit::Truncated.failure(message);
     }
     let why = match (images.not_in_core.as_slice(), images.problems.as_slice()) {
         ([], []) => {
@@ -174,7 +174,7 @@ fn nothing_found(args: &CoreArgs, core: &CoreFile, images: &Images) -> Failure {
             format!("{} {} left out of it: {REMEDY}", paths.join(", "), if paths.len() == 1 { "was" } else { "were" })
         }
     };
-    Exit::NotFound.failure(one_line(&format!("{shown} holds no ring: {why}")))
+    Exit::NotFound.failure(format!("{shown} holds no ring: {why}"))
 }
 
 /// How the program ended.

@@ -13,6 +13,7 @@ use crate::args::limit::{self, LimitArgs};
 use crate::input::measured::Measured;
 use crate::text::format;
 use crate::text::losses::report_problem;
+use crate::text::out::stdout;
 use eventring_report::compare::{ChangeLimit, Comparison};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -87,9 +88,9 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     comparison.has_different_filters = a.filters != b.filters;
     let results = comparison.check_limits(&args.fail_if, args.significant);
     let results = results.map_err(|error| Exit::Usage.failure(error.to_string()))?;
-    let mut out = anstream::stdout();
+    let mut out = stdout();
     if args.json {
-        args.limit.write_whole(&mut out, &comparison.answer(&results), "spans", limit::full_name)?;
+        args.limit.write_whole(&comparison.answer(&results), "spans", limit::full_name)?;
     } else {
         text::write(&mut out, &comparison, &results, args.times, format::columns(&std::io::stdout()))?;
     }

@@ -1,6 +1,7 @@
 //! Tests of the tables for people.
 
 use super::text;
+use crate::text::out;
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
 use eventring_report::compare::{ChangeLimit, Comparison, LimitResults};
 
@@ -30,9 +31,7 @@ fn shown(a: Vec<SpanSummary>, b: Vec<SpanSummary>, limits: &[&str], with_times: 
     let limits: Vec<ChangeLimit> = limits.iter().map(|limit| limit.parse().unwrap()).collect();
     let results = comparison.check_limits(&limits, false).unwrap();
     let columns = 80;
-    let mut out = Vec::new();
-    text::write(&mut out, &comparison, &results, with_times, Some(columns)).unwrap();
-    let text = anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string();
+    let text = out::shown(|out| text::write(out, &comparison, &results, with_times, Some(columns)));
     for line in text.lines().filter(|line| !line.starts_with("failed")) {
         assert!(line.chars().count() <= columns, "{} columns: {line}", line.chars().count());
     }
@@ -86,9 +85,9 @@ fn a_side_that_saw_no_span_whole_is_not_called_new_or_gone_and_losses_stand_belo
     let a = of(505_045, vec![request(), not_whole("customer", 0, 16), whole("task"), whole("old")]);
     let b = of(1, vec![request(), whole("customer"), not_whole("task", 2, 0), whole("fresh")]);
     let comparison = Comparison::new(&a, &b, 0.01);
-    let mut out = Vec::new();
-    text::write(&mut out, &comparison, &LimitResults::default(), false, Some(80)).unwrap();
-    insta::assert_snapshot!(anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string());
+    insta::assert_snapshot!(out::shown(|out| {
+        text::write(out, &comparison, &LimitResults::default(), false, Some(80))
+    }));
     let json = serde_json::to_value(comparison.answer(&LimitResults::default())).unwrap();
     let customer = json["spans"].as_array().unwrap().iter().find(|span| span["name"] == "customer").unwrap();
     assert!(customer["a"].is_null() && customer["not_whole"] == serde_json::json!({ "a": 16, "b": 0 }), "{customer}");

@@ -1,10 +1,9 @@
 //! The comparison for people.
 
 use crate::summary::time;
-use crate::text::format::{grouped, one_line, shown_name};
-use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
+use crate::text::format::{grouped, shown_name};
+use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, Style, WARNING};
 use crate::text::table::{NumberTable, shortened_name};
-use anstyle::Style;
 use eventring_export::numbers::{percent_change, signed};
 use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, LimitResults, Measure};
 use std::io::{self, Write};
@@ -26,7 +25,7 @@ pub(super) fn write(
         }
         table.write(out, columns)?;
         if let Some(note) = comparison.exactness_note() {
-            writeln!(out, "{DIM}{}{DIM:#}", one_line(&note))?;
+            writeln!(out, "{DIM}{note}{DIM:#}")?;
         }
         match with_times {
             true => writeln!(out)?,
@@ -51,13 +50,13 @@ pub(super) fn write(
         }
     }
     if let Some(note) = comparison.not_whole_note() {
-        writeln!(out, "{WARNING}{}{WARNING:#}", one_line(&note))?;
+        writeln!(out, "{WARNING}{note}{WARNING:#}")?;
     }
     for exceeded in &results.exceeded {
-        writeln!(out, "{ERROR}failed:{ERROR:#} {}", one_line(&failure(exceeded)))?;
+        writeln!(out, "{ERROR}failed:{ERROR:#} {}", failure(exceeded))?;
     }
     for incomplete in &results.incomplete {
-        writeln!(out, "{ERROR}incomplete:{ERROR:#} {}", one_line(&incomplete.to_string()))?;
+        writeln!(out, "{ERROR}incomplete:{ERROR:#} {incomplete}")?;
     }
     Ok(())
 }

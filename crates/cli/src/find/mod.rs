@@ -11,7 +11,7 @@ use crate::args::limit::{LineLimitArgs, Part};
 use crate::args::selection::Time;
 use crate::input::fields::{KnownFields, check_fields};
 use crate::output::json_line;
-use crate::text::format::{TimeFormat, counted, grouped, one_line};
+use crate::text::format::{TimeFormat, counted, grouped};
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring_capture::{BlockTest, CaptureFile};
@@ -19,7 +19,6 @@ use eventring_live::Condition;
 use gaps::{Gap, Gaps};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// One in so many bytes of a budget is for the last line.
@@ -124,12 +123,10 @@ pub(super) fn run(args: &FindArgs) -> anyhow::Result<Exit> {
     }
     found.gaps.finish();
     if let Some(why) = found.unknown_field.as_ref().filter(|_| !found.is_field_known) {
-        anstream::eprintln!("{WARNING}warning:{WARNING:#} {why}");
+        say!("{WARNING}warning:{WARNING:#} {why}");
     }
     if args.json {
-        let mut out = io::stdout().lock();
-        json_line(&mut out, &found.last_line(end_bytes)?)?;
-        out.flush()?;
+        json_line(&found.last_line(end_bytes)?)?;
     } else {
         found.print(&TimeFormat::new(args.utc));
     }
@@ -209,11 +206,11 @@ impl SearchCounts {
     fn print(&self, clock: &TimeFormat) {
         let gaps = self.gaps.in_words(clock);
         for gap in gaps.iter().take(GAPS_SHOWN) {
-            anstream::eprintln!("{WARNING}gap:{WARNING:#} {}", one_line(gap));
+            say!("{WARNING}gap:{WARNING:#} {gap}");
         }
         if gaps.len() > GAPS_SHOWN {
             let more = grouped((gaps.len() - GAPS_SHOWN) as u64);
-            anstream::eprintln!("{WARNING}gap:{WARNING:#} {more} more; --json has all");
+            say!("{WARNING}gap:{WARNING:#} {more} more; --json has all");
         }
         let hidden = match gaps.len() {
             0 => "no gap could hide a hit".to_owned(),
@@ -224,7 +221,7 @@ impl SearchCounts {
             true => "; that the other blocks have none is what they say, and was not checked (--scan reads them)",
             false => "",
         };
-        anstream::eprintln!(
+        say!(
             "{DIM}──{DIM:#} {}{}, {} of {} read in {}, {hidden}{believed}",
             counted(self.part.taken, "hit", "hits"),
             if self.is_cut { " (there may be more)" } else { "" },

@@ -4,7 +4,7 @@ use crate::args::amounts::{parse_file_bytes, parse_file_time};
 use crate::exit::{Exit, Failure};
 use crate::input::LOOK_PAUSE;
 use crate::interrupt::Interrupt;
-use crate::text::format::one_line;
+
 use crate::without_secrets;
 use eventring::internal::shm;
 use eventring_capture::CaptureError;
@@ -72,9 +72,7 @@ impl BrokerArgs {
 
     /// Reads the certificates for a collector, and returns its address with them.
     pub(super) fn with_certificates(&self, mut endpoint: OtlpEndpoint) -> anyhow::Result<OtlpEndpoint> {
-        let named = |file: &Path, error: OtlpError| {
-            Exit::Usage.failure(format!("{}: {error}", one_line(&file.to_string_lossy())))
-        };
+        let named = |file: &Path, error: OtlpError| Exit::Usage.failure(format!("{}: {error}", file.display()));
         if let Some(file) = &self.tls_ca {
             let certificates = read(file)?;
             endpoint = endpoint.root_certificates(certificates.as_bytes()).map_err(|error| named(file, error))?;

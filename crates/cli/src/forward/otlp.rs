@@ -9,7 +9,7 @@ use crate::input::awaited::AwaitedRings;
 use crate::input::reading::spinner;
 use crate::interrupt::Interrupt;
 use crate::output::json_line;
-use crate::text::format::{counted, one_line};
+use crate::text::format::counted;
 use crate::text::losses::report_problem;
 use crate::text::paint::{DIM, WARNING};
 use eventring::reader::Reader;
@@ -79,7 +79,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         let is_to_end = interrupt.came();
         if is_to_end && problem.is_some() {
             bar.suspend(|| {
-                anstream::eprintln!(
+                say!(
                     "{DIM}ends when the collector has taken the rest, or after {patience:?}; Ctrl-C again ends at once{DIM:#}"
                 );
             });
@@ -96,7 +96,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         let problem = format!(
             "the collector did not take everything; the last problem: {}; check the address, and that a collector \
              which takes OTLP over HTTP is there",
-            one_line(error)
+            error
         );
         report_problem(true, &problem);
     }
@@ -149,13 +149,13 @@ pub(crate) struct Sent<'a> {
 
 fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result<()> {
     if args.json {
-        return Ok(json_line(&mut anstream::stdout(), &Sent { to, summary })?);
+        return Ok(json_line(&Sent { to, summary })?);
     }
-    anstream::eprintln!(
+    say!(
         "{} and {} sent to {}",
         counted(summary.spans, "span", "spans"),
         counted(summary.log_records, "log record", "log records"),
-        one_line(to)
+        to
     );
     let lost = summary.lost.saturating_sub(summary.overwritten_before);
     let problems = [
@@ -179,7 +179,7 @@ fn report(args: &ForwardArgs, to: &str, summary: &OtlpSummary) -> anyhow::Result
         (summary.unsent, ["span or log record could not be sent", "spans and log records could not be sent"]),
     ];
     for (count, [one, many]) in problems.into_iter().filter(|(count, _)| *count > 0) {
-        anstream::eprintln!("{WARNING}{}{WARNING:#}", counted(count, one, many));
+        say!("{WARNING}{}{WARNING:#}", counted(count, one, many));
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ impl Problems {
     pub(super) fn note(&mut self, bar: &ProgressBar, problem: Option<&str>) {
         let Some(problem) = problem else {
             if self.is_reported {
-                bar.suspend(|| anstream::eprintln!("{DIM}{} is back{DIM:#}", self.other));
+                bar.suspend(|| say!("{DIM}{} is back{DIM:#}", self.other));
             }
             *self = Self::with(self.other);
             return;
@@ -130,19 +130,19 @@ impl ForwardersProgress {
             let mut total = ForwardProgress::default();
             each().for_each(|sent| total.add(sent));
             let forwarded = Forwarded { total, stream, rings: whole.chain(others).collect() };
-            return Ok(json_line(&mut anstream::stdout(), &forwarded)?);
+            return Ok(json_line(&forwarded)?);
         }
         let (batches, bytes) = (batches(sum(|sent| sent.batches)), bytes(sum(|sent| sent.bytes)));
-        anstream::eprintln!("{} in {batches} ({bytes}) sent to the stream {stream}", events(all));
+        say!("{} in {batches} ({bytes}) sent to the stream {stream}", events(all));
         report_filtered(all, sum(|sent| sent.filtered));
         if lost > 0 {
-            anstream::eprintln!(
+            say!(
                 "{WARNING}{} lost before being sent; the batches say which{WARNING:#}",
                 counted(lost, "event was", "events were")
             );
         }
         if before > 0 {
-            anstream::eprintln!("{DIM}{} had been overwritten before the forwarder began{DIM:#}", events(before));
+            say!("{DIM}{} had been overwritten before the forwarder began{DIM:#}", events(before));
         }
         Ok(())
     }

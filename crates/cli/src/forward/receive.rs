@@ -189,10 +189,10 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             bytes: state.bytes,
             have_all_ended: state.have_all_ended,
         };
-        json_line(&mut anstream::stdout(), &received)?;
+        json_line(&received)?;
     } else {
         let rings = counted(stats.rings.len() as u64, "ring", "rings");
-        anstream::eprintln!(
+        say!(
             "{} of {rings} ({}) in {}",
             events(stats.events()),
             bytes(state.bytes),
@@ -203,16 +203,16 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             }
         );
         if let Some(words) = MissingEvents::of_capture(&stats).in_words("; the capture says which") {
-            anstream::eprintln!("{words}");
+            say!("{words}");
         }
         if state.refused > 0 {
-            anstream::eprintln!(
+            say!(
                 "{WARNING}{} left out; the stream still has them{WARNING:#}",
                 counted(state.refused, "message was", "messages were")
             );
         }
         if without_room > 0 {
-            anstream::eprintln!(
+            say!(
                 "{WARNING}{} not made (--rings): there was no room; the capture has their events{WARNING:#}",
                 counted(without_room, "ring was", "rings were")
             );

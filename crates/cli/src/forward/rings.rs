@@ -3,6 +3,7 @@
 use super::ring_space::RingSpace;
 use crate::exit::{Exit, Failure};
 use crate::text::format::one_line;
+
 use eventring::files::Shifts;
 use eventring::internal::ReplayedRecorder;
 use eventring::reader::Descriptor;

@@ -2,6 +2,7 @@
 
 use crate::input::program::Program;
 use crate::interrupt::Interrupt;
+use crate::text::out::stderr;
 use rustix::process::Signal;
 use signal_hook::consts::SIGINT;
 use std::cell::Cell;
@@ -36,7 +37,7 @@ impl RunSignals {
                 }
             };
             // The terminal may be closed.
-            let _ = writeln!(anstream::stderr(), "interrupted: {done}; a second signal kills it");
+            let _ = writeln!(stderr(), "interrupted: {done}; a second signal kills it");
         }
         self.came()
     }

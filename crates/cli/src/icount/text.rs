@@ -3,7 +3,8 @@
 use super::count::InstructionCount;
 use crate::output::json_line;
 use crate::summary::instructions;
-use crate::text::format::{columns, counted, one_line};
+use crate::text::format::{columns, counted};
+use crate::text::out::stdout;
 use crate::text::paint::{DIM, WARNING};
 use eventring_export::full_name;
 use schemars::JsonSchema;
@@ -54,33 +55,33 @@ pub(super) fn print_json(count: &InstructionCount) -> io::Result<()> {
         lost: count.lost,
         not_counted: count.not_counted,
     };
-    json_line(&mut anstream::stdout(), &all)
+    json_line(&all)
 }
 
 /// Says on stderr what makes the counts no result.
 pub(super) fn warn(count: &InstructionCount, code: i32) {
     if count.lost > 0 {
         let events = counted(count.lost, "event was", "events were");
-        anstream::eprintln!(
+        say!(
             "{WARNING}warning:{WARNING:#} {events} lost, so the counts are too low; give the program larger rings: \
              init(\"name:256MiB\"), or EVENTRING_PERF=name:256MiB if it calls try_init_from_env()"
         );
     }
     if code != 0 {
-        anstream::eprintln!("{WARNING}warning:{WARNING:#} the program has ended with exit code {code}");
+        say!("{WARNING}warning:{WARNING:#} the program has ended with exit code {code}");
     }
 }
 
 pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::Result<()> {
     let table = instructions(&count.spans.iter().map(|(span, counted)| (span, counted)).collect::<Vec<_>>());
-    let mut out = anstream::stdout();
+    let mut out = stdout();
     table.write(&mut out, columns(&io::stdout()))?;
     let total = counted(count.total, "instruction", "instructions");
     writeln!(out, "{DIM}the whole run, with recording: {total}{DIM:#}")?;
     let inexact = count.spans.iter().filter(|(_, counted)| !counted.is_exact());
     let inexact: Vec<String> = inexact.map(|(span, _)| full_name(&span.name, &span.target)).collect();
     if !inexact.is_empty() {
-        let names = one_line(&inexact.join(", "));
+        let names = inexact.join(", ");
         writeln!(
             out,
             "{WARNING}not exact: {names}: entered several times, as spans of futures are, or with such spans inside: the next run counts others{WARNING:#}"
@@ -94,7 +95,7 @@ pub(super) fn print_table(count: &InstructionCount, kept: Option<&Path>) -> io::
         )?;
     }
     if let Some(kept) = kept {
-        writeln!(out, "{DIM}the capture is in {}{DIM:#}", one_line(&kept.to_string_lossy()))?;
+        writeln!(out, "{DIM}the capture is in {}{DIM:#}", kept.display())?;
     }
     out.flush()
 }

@@ -1,13 +1,10 @@
 //! The report of `info` as JSON.
 
-use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
-use super::survey::{Survey, TypeCounts};
 use crate::input::decoder::Decoder;
-use crate::input::history::History;
-use crate::input::state::{ContentType, EndTimes, StateWord, Writer};
-use crate::text::format::content_name;
+use crate::input::ring_report::{RingFacts, RingReport, ShardReport};
+use crate::input::survey::{Survey, TypeCounts};
 use eventring::files::{BLOCK_TABLE_ENTRIES, MAGIC};
-use eventring::reader::{ExtensionInfo, Reader, RingState};
+use eventring::reader::{ExtensionInfo, Reader};
 use eventring::schema::Hex;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,18 +15,18 @@ use std::collections::BTreeMap;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Info<'a> {
     #[serde(flatten)]
-    ring: RingReport<'a>,
+    ring: RingRow<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    shards: Option<Vec<ShardReport<'a>>>,
+    shards: Option<Vec<ShardRow<'a>>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum ShardReport<'a> {
+enum ShardRow<'a> {
     /// A shard.
     Opened {
         #[serde(flatten)]
-        ring: Box<RingReport<'a>>,
+        ring: Box<RingRow<'a>>,
         index: u32,
     },
     /// A shard that could not be opened.
@@ -38,13 +35,10 @@ enum ShardReport<'a> {
 
 /// A ring.
 #[derive(Serialize, JsonSchema)]
-struct RingReport<'a> {
-    /// Null in anonymous memory.
-    file: Option<Cow<'a, str>>,
-    #[serde(with = "StateWord")]
-    state: RingState,
+struct RingRow<'a> {
+    #[serde(flatten)]
+    ring: RingFacts,
     magic: Cow<'static, str>,
-    content_type: ContentType,
     schema_hash: String,
     domains: Vec<&'a str>,
     descriptor_capacity: u64,
@@ -53,15 +47,10 @@ struct RingReport<'a> {
     last_seqno: u64,
     next_payload_byte: u64,
     buffer_window_start: u64,
-    writer: Option<Writer>,
     events: Events<'a>,
-    #[serde(flatten)]
-    history: History,
     block_table: Option<BlockTable>,
     /// Null in files of other writers.
     extension: Option<Extension>,
-    #[serde(flatten)]
-    end: EndTimes,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -138,39 +127,37 @@ struct Counters {
 }
 
 impl<'a> Info<'a> {
-    pub(super) fn new(reader: &'a Reader, decoder: &'a Decoder, all: &'a ShardedSurvey) -> Self {
-        let mut ring = RingReport::new(reader, decoder, &all.total, all.history(reader));
+    pub(super) fn new(decoder: &'a Decoder, all: &'a RingReport) -> Self {
+        let mut ring = RingRow::new(&all.reader, decoder, &all.total, all.facts());
         let is_sharded = !all.shards.is_empty();
         if let Some(shards) = ring.extension.as_mut().and_then(|extension| extension.shards.as_mut()) {
             shards.not_made = is_sharded.then_some(all.not_made);
         }
-        let shards = is_sharded.then(|| all.shards.iter().map(|shard| ShardReport::new(shard, decoder)).collect());
+        let shards = is_sharded.then(|| all.shards.iter().map(|shard| ShardRow::new(shard, decoder)).collect());
         Self { ring, shards }
     }
 }
 
-impl<'a> ShardReport<'a> {
-    fn new(shard: &'a SurveyedShard, decoder: &'a Decoder) -> Self {
+impl<'a> ShardRow<'a> {
+    fn new(shard: &'a ShardReport, decoder: &'a Decoder) -> Self {
         let index = shard.index;
         match &shard.content {
-            ShardContent::Opened { reader, survey } => {
-                let history = History::read(reader, reader.state() == RingState::Live);
-                Self::Opened { ring: Box::new(RingReport::new(reader, decoder, survey, history)), index }
+            Ok((reader, survey)) => {
+                let row = RingRow::new(reader, decoder, survey, RingFacts::of(reader, survey));
+                Self::Opened { ring: Box::new(row), index }
             }
-            ShardContent::Unreadable(problem) => Self::Unreadable { problem, index },
+            Err(problem) => Self::Unreadable { problem, index },
         }
     }
 }
 
-impl<'a> RingReport<'a> {
-    fn new(reader: &'a Reader, decoder: &'a Decoder, survey: &'a Survey, history: History) -> Self {
+impl<'a> RingRow<'a> {
+    fn new(reader: &'a Reader, decoder: &'a Decoder, survey: &'a Survey, ring: RingFacts) -> Self {
         let info = reader.info();
         let of_type = |(code, counts): (&u16, &'a TypeCounts)| (*code, OfType { name: decoder.name(*code), counts });
         Self {
-            file: reader.path().map(|path| path.to_string_lossy()),
-            state: reader.state(),
+            ring,
             magic: String::from_utf8_lossy(&MAGIC),
-            content_type: ContentType { code: info.content_type, name: content_name(&info).to_owned() },
             schema_hash: Hex(&info.schema_hash).to_string(),
             domains: decoder.domains().collect(),
             descriptor_capacity: info.geometry.descriptor_capacity(),
@@ -179,14 +166,12 @@ impl<'a> RingReport<'a> {
             last_seqno: info.last_seqno,
             next_payload_byte: info.next_payload_byte,
             buffer_window_start: info.buffer_window_start,
-            writer: Writer::of(reader),
             events: Events {
                 counts: survey,
                 first_ts_ns: survey.times.map(|times| times.0),
                 last_ts_ns: survey.times.map(|times| times.1),
                 by_type: survey.by_type.iter().map(of_type).collect(),
             },
-            history,
             block_table: reader.blocks().map(|blocks| BlockTable {
                 used: blocks.len(),
                 capacity: BLOCK_TABLE_ENTRIES,
@@ -198,7 +183,6 @@ impl<'a> RingReport<'a> {
                 }),
             }),
             extension: info.extension.as_ref().map(Extension::new),
-            end: survey.end(reader).into(),
         }
     }
 }

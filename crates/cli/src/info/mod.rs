@@ -2,18 +2,17 @@
 
 mod damage;
 mod json;
-pub(super) mod shards;
-pub(super) mod survey;
 mod text;
 
 use super::exit::Exit;
 use crate::args::ring_args::RingArgs;
 use crate::input::decoder::Decoder;
+use crate::input::ring_report::RingReport;
 use crate::output::json_line;
-use crate::text::format::{TimeFormat, one_line};
+use crate::text::format::TimeFormat;
+use crate::text::out::stdout;
 use crate::text::paint::WARNING;
 pub(super) use json::Info;
-use shards::ShardedSurvey;
 use std::io::Write as _;
 
 /// Show the properties of a ring or a snapshot, its writer, and the number of events of each type
@@ -34,22 +33,22 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let reader = args.ring.open()?;
     let decoder = Decoder::for_ring(&reader);
-    let all = ShardedSurvey::read(&reader);
-    let mut out = anstream::stdout().lock();
+    let all = RingReport::new(reader).with_events();
+    let mut out = stdout();
     if args.json {
-        json_line(&mut out, &Info::new(&reader, &decoder, &all))?;
+        json_line(&Info::new(&decoder, &all))?;
     } else {
-        text::write(&mut out, &reader, &decoder, &all, &TimeFormat::new(args.utc))?;
+        text::write(&mut out, &decoder, &all, &TimeFormat::new(args.utc))?;
     }
     out.flush()?;
     let mut exit = Exit::Done;
-    for ring in all.readers(&reader) {
+    for ring in all.readers() {
         if let Some(lost) = ring.lost_pages() {
             exit = Exit::from_lost_pages(lost);
         }
         if let Some(problem) = damage::find(ring) {
-            let name = ring.path().or(ring.name()).map(|path| one_line(&path.to_string_lossy())).unwrap_or_default();
-            anstream::eprintln!(
+            let name = ring.path().or(ring.name()).map(|path| path.to_string_lossy()).unwrap_or_default();
+            say!(
                 "{WARNING}warning:{WARNING:#} the header of the ring {name} is damaged: {problem}; the numbers above may be wrong; \
                  copy the ring again, or record again"
             );

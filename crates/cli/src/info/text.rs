@@ -1,15 +1,15 @@
 //! The report of `info` for people.
 
-use super::shards::{ShardContent, ShardedSurvey, SurveyedShard};
-use super::survey::{Survey, TypeCounts};
 use crate::input::decoder::Decoder;
+use crate::input::ring_report::RingReport;
 use crate::input::state::{end_in_words, writer};
-use crate::text::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, one_line, rate};
+use crate::input::survey::{Survey, TypeCounts};
+use crate::text::format::{TimeFormat, bytes, content_name, counted, duration, events, grouped, rate};
 use crate::text::paint::{self, BOLD, DIM, WARNING};
 use crate::text::table::column_width;
 use eventring::exec::BlockInfo;
 use eventring::files::BLOCK_TABLE_ENTRIES;
-use eventring::reader::{ExtensionInfo, Reader, RingInfo, RingState};
+use eventring::reader::{ExtensionInfo, RingInfo, RingState};
 use eventring::schema::Hex;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -20,36 +20,29 @@ const LABEL: usize = 12;
 const BAR: u64 = 24;
 
 /// Writes the report.
-pub(super) fn write(
-    out: &mut impl Write,
-    reader: &Reader,
-    decoder: &Decoder,
-    all: &ShardedSurvey,
-    clock: &TimeFormat,
-) -> io::Result<()> {
-    let ShardedSurvey { total: survey, shards, .. } = all;
-    let info = reader.info();
-    let name = reader.path().or(reader.name()).map(|path| one_line(&path.to_string_lossy()));
+pub(super) fn write(out: &mut impl Write, decoder: &Decoder, all: &RingReport, clock: &TimeFormat) -> io::Result<()> {
+    let RingReport { reader, info, total: survey, shards, .. } = all;
+    let name = reader.path().or(reader.name()).map(|path| path.to_string_lossy());
     line(out, "ring", &format!("{BOLD}{}{BOLD:#}", name.unwrap_or_default()))?;
-    line(out, "state", &state(reader, survey, clock))?;
+    line(out, "state", &state(all, clock))?;
     if let Some(extension) = &info.extension {
         line(out, "created", &created(extension, clock))?;
     }
-    line(out, "content", &content(&info))?;
+    line(out, "content", &content(info))?;
     line(out, "schema", &format!("{DIM}{}{DIM:#}", Hex(&info.schema_hash)))?;
     let domains: Vec<&str> = decoder.domains().collect();
     if !domains.is_empty() {
         line(out, "domains", &domains.join(", "))?;
     }
     if let Some(problem) = decoder.problem() {
-        line(out, "", &format!("{WARNING}{}{WARNING:#}", one_line(problem)))?;
+        line(out, "", &format!("{WARNING}{problem}{WARNING:#}"))?;
     }
     if shards.is_empty() {
-        line(out, "size", &size(&info))?;
+        line(out, "size", &size(info))?;
         let (next, window) = (bytes(info.next_payload_byte), bytes(info.buffer_window_start));
         line(out, "payload", &format!("{next} handed out, window starts at {window}"))?;
     } else {
-        line(out, "size", &size_of_shards(all, &info))?;
+        line(out, "size", &size_of_shards(all))?;
     }
     if let Some(free) = info.extension.as_ref().map(|extension| extension.reduced_free_bytes).filter(|free| *free > 0) {
         line(out, "", &format!("smaller than by default, because {} were free", bytes(free)))?;
@@ -57,16 +50,15 @@ pub(super) fn write(
     if let Some(extension) = &info.extension {
         more(out, extension, all)?;
     }
-    let absent = match all.absent() as u64 {
+    let absent = match shards.iter().filter(|shard| shard.content.is_err()).count() as u64 {
         0 => String::new(),
         absent => format!("; {WARNING}those of {} not here{WARNING:#}", counted(absent, "shard are", "shards are")),
     };
-    line(out, "events", &format!("{}{absent}", what_is_there(survey, &info, !shards.is_empty())))?;
+    line(out, "events", &format!("{}{absent}", what_is_there(survey, info, !shards.is_empty())))?;
     if let Some(times) = survey.times {
         line(out, "time", &span(times, survey.count, clock))?;
     }
-    let live = Some(reader).filter(|reader| reader.state() == RingState::Live);
-    if let Some(past) = all.history(reader).in_words(live) {
+    if let Some(past) = all.history().in_words(Some(reader).filter(|_| all.state == RingState::Live)) {
         line(out, "past", &past)?;
     }
     if let Some(blocks) = reader.blocks() {
@@ -87,23 +79,23 @@ fn line(out: &mut impl Write, label: &str, text: &str) -> io::Result<()> {
     writeln!(out, "{DIM}{label:<LABEL$}{DIM:#}{text}")
 }
 
-fn state(reader: &Reader, survey: &Survey, clock: &TimeFormat) -> String {
-    let by = match writer(reader) {
+fn state(ring: &RingReport, clock: &TimeFormat) -> String {
+    let by = match writer(&ring.reader) {
         None => String::new(),
         Some((pid, _)) => {
-            let program = reader.info().extension.map(|extension| extension.writer.program_name).unwrap_or_default();
+            let program = ring.info.extension.as_ref().map_or("", |extension| &extension.writer.program_name);
             if program.is_empty() { format!("pid {pid}") } else { format!("{program} (pid {pid})") }
         }
     };
     let by_or = |other: &str| if by.is_empty() { other.to_owned() } else { by.clone() };
-    match reader.state() {
+    match ring.state {
         RingState::Live => format!("{}live{:#}, written by {}", paint::GOOD, paint::GOOD, by_or("an unknown process")),
         RingState::Ended => format!("ended by its writer, {}", by_or("which is unknown")),
         RingState::WriterDied => {
-            let when = survey.end(reader).map(|end| format!(": it {}", end_in_words(end, clock))).unwrap_or_default();
+            let when = ring.end().map(|end| format!(": it {}", end_in_words(end, clock))).unwrap_or_default();
             format!("{WARNING}left behind{WARNING:#} by {}, which is dead{when}", by_or("its writer"))
         }
-        RingState::Saved => snapshot(reader, &by, clock),
+        RingState::Saved => snapshot(&ring.info, &by, clock),
         RingState::Truncated => format!("{WARNING}truncated{WARNING:#} while it was read"),
         RingState::NoMemory => format!("{WARNING}not read{WARNING:#} as a whole: there was no memory for a page of it"),
         RingState::Unreadable => format!("{WARNING}not read{WARNING:#} as a whole: an I/O error"),
@@ -114,14 +106,14 @@ fn state(reader: &Reader, survey: &Survey, clock: &TimeFormat) -> String {
 }
 
 /// Says of what a snapshot is, by whom, and when it was taken.
-fn snapshot(reader: &Reader, by: &str, clock: &TimeFormat) -> String {
+fn snapshot(info: &RingInfo, by: &str, clock: &TimeFormat) -> String {
     let by = if by.is_empty() { String::new() } else { format!(" of a ring of {by}") };
-    let Some(extension) = reader.info().extension else { return format!("snapshot{by}") };
+    let Some(extension) = &info.extension else { return format!("snapshot{by}") };
     let taken = match extension.snapshot_epoch_nanos {
         0 => String::new(),
         nanos => format!(", taken on {}", clock.date_and_time(nanos)),
     };
-    let ExtensionInfo { shard_index: index, shard_count: shards, .. } = extension;
+    let ExtensionInfo { shard_index: index, shard_count: shards, .. } = *extension;
     match (index, shards) {
         (0, 0 | 1) => format!("snapshot{by}{taken}"),
         (0, _) => format!(
@@ -138,7 +130,7 @@ fn created(extension: &ExtensionInfo, clock: &TimeFormat) -> String {
 }
 
 fn content(info: &RingInfo) -> String {
-    let name = one_line(content_name(info));
+    let name = content_name(info);
     format!("{name} {DIM}(content type {}){DIM:#}", info.content_type)
 }
 
@@ -161,20 +153,15 @@ fn sections(info: &RingInfo) -> String {
 
 /// Returns the size of a recorder as text. The text shows the sizes of shard 0. The other shards have the same sizes,
 /// but no context area.
-fn size_of_shards(all: &ShardedSurvey, info: &RingInfo) -> String {
-    let readers = || all.shards.iter().filter_map(SurveyedShard::reader);
-    let file_bytes = readers().fold(0, |sum: u64, shard| sum.saturating_add(shard.info().geometry.file_bytes()));
-    let shards = counted(readers().count() as u64, "shard", "shards");
-    format!("{shards} of {}; {} in all", sections(info), bytes(file_bytes))
+fn size_of_shards(all: &RingReport) -> String {
+    let shards = counted(all.readers().count() as u64, "shard", "shards");
+    format!("{shards} of {}; {} in all", sections(&all.info), bytes(all.sum(|shard| shard.geometry.file_bytes())))
 }
 
 /// Writes the lines about the clock, the shards and the counters. All of these are in the extension of the ring's
 /// header. The counters are sums over the shards that could be opened.
-fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &ShardedSurvey) -> io::Result<()> {
-    let others = all.shards.iter().skip(1).filter_map(SurveyedShard::reader).filter_map(|shard| shard.info().extension);
-    let extensions: Vec<ExtensionInfo> = others.chain([extension.clone()]).collect();
-    let count =
-        |of: fn(&ExtensionInfo) -> u64| extensions.iter().fold(0, |sum: u64, shard| sum.saturating_add(of(shard)));
+fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &RingReport) -> io::Result<()> {
+    let count = |of: fn(&ExtensionInfo) -> u64| all.sum(|shard| shard.extension.as_ref().map_or(0, of));
     let clock = match extension.clock.kind {
         1 => "CLOCK_REALTIME".to_owned(),
         2 => format!("tick counter at {}Hz", rate(extension.clock.ticks_per_second as f64)),
@@ -275,7 +262,7 @@ fn span((first, last): (u64, u64), count: u64, clock: &TimeFormat) -> String {
     format!("{} + {}{per_second}", clock.date_and_time(first), duration(span))
 }
 
-fn table_of_shards(out: &mut impl Write, all: &ShardedSurvey) -> io::Result<()> {
+fn table_of_shards(out: &mut impl Write, all: &RingReport) -> io::Result<()> {
     let row = |out: &mut dyn Write, shard: &str, survey: &Survey, numbers: &str| {
         let Survey { count, lost, expired_payloads, .. } = survey;
         let counts = [*count, *lost, *expired_payloads].map(grouped);
@@ -285,14 +272,14 @@ fn table_of_shards(out: &mut impl Write, all: &ShardedSurvey) -> io::Result<()> 
     writeln!(out, "{DIM}{:>5}  {:>13}  {:>13}  {:>10}  NUMBERS{DIM:#}", "SHARD", "EVENTS", "GONE", "EXPIRED")?;
     for shard in &all.shards {
         match &shard.content {
-            ShardContent::Opened { survey, .. } => {
+            Ok((_, survey)) => {
                 let numbers = match survey.count {
                     0 => "–".to_owned(),
                     _ => format!("{} to {}", grouped(survey.oldest_seqno), grouped(survey.newest_seqno)),
                 };
                 row(out, &shard.index.to_string(), survey, &numbers)?;
             }
-            ShardContent::Unreadable(why) => writeln!(out, "{:>5}  {WARNING}{why}{WARNING:#}", shard.index)?,
+            Err(why) => writeln!(out, "{:>5}  {WARNING}{why}{WARNING:#}", shard.index)?,
         }
     }
     write!(out, "{DIM}")?;

@@ -3,7 +3,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::input::{directories, processes};
-use crate::text::format::one_line;
+
 use crate::text::paint::WARNING;
 use eventring::files::{ByteCount, CONTENT_TYPE_PERF, RingDirectories, content_type_name};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
@@ -43,7 +43,7 @@ pub(crate) fn warn_of_shard(name: &Path, reader: &Reader) {
         Some(recorder) => format!("name {recorder} to read all shards"),
         None => "name shard 0 to read all shards".to_owned(),
     };
-    anstream::eprintln!(
+    say!(
         "{WARNING}warning:{WARNING:#} {shown} is only shard {index} of a recorder; the names of spans, call sites and threads are in shard 0; \
          {recorder}"
     );
@@ -51,10 +51,8 @@ pub(crate) fn warn_of_shard(name: &Path, reader: &Reader) {
 
 /// Warns on stderr that a server belongs to another user. `process` is its process in words.
 pub(crate) fn warn_of_stranger(name: &str, process: &str) {
-    anstream::eprintln!(
-        "{WARNING}warning:{WARNING:#} {} is served by {}: its program, its rings and their names are what that user says",
-        one_line(name),
-        one_line(process)
+    say!(
+        "{WARNING}warning:{WARNING:#} {name} is served by {process}: its program, its rings and their names are what that user says"
     );
 }
 

@@ -414,7 +414,7 @@ impl AwaitedRings {
     /// Prints on stderr which rings are awaited, if the wait has lasted for at least a second.
     pub(crate) fn say_what_is_awaited(&mut self) {
         if let Some(line) = self.awaited_line() {
-            anstream::eprintln!("{line}");
+            say!("{line}");
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<Path
                     };
                     return Err(Failure::io(what, &error).and(remedy));
                 }
-                anstream::eprintln!("{WARNING}warning:{WARNING:#} {what}: {error}");
+                say!("{WARNING}warning:{WARNING:#} {what}: {error}");
             }
         }
     }

@@ -93,7 +93,7 @@ pub(crate) fn check_fields(condition: &Condition, rings: &[KnownFields]) -> Resu
         if !rings.iter().any(|ring| ring.may_grow) {
             return Err(message);
         }
-        anstream::eprintln!("{WARNING}warning:{WARNING:#} so far, {message}");
+        say!("{WARNING}warning:{WARNING:#} so far, {message}");
     }
     Ok(())
 }

@@ -21,8 +21,6 @@ const WHY_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct RemovedRing {
     /// The name by which it can be read: `pid:N/RING`.
     pub name: String,
-    /// The path that it had.
-    pub was_at: PathBuf,
     pub reader: Reader,
 }
 
@@ -86,7 +84,7 @@ pub(crate) fn removed_rings(pid: Option<u32>, is_meant: impl Fn(&Path) -> bool) 
             let is_writer = reader.info().extension.is_some_and(|extension| extension.writer.is_process(file.pid));
             // A forked child that outlives its parent has the files open that the parent has removed at its end.
             let is_it = reader.was_at() == Some(&file.was_at) && reader.state() == RingState::Live;
-            is_it.then(|| (inode(&file), !is_writer, RemovedRing { name, was_at: file.was_at, reader }))
+            is_it.then(|| (inode(&file), !is_writer, RemovedRing { name, reader }))
         })
         .collect();
     // A forked child has the rings of its parent open, too. The parent stands for both.

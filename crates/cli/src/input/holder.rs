@@ -7,7 +7,7 @@
 
 use super::process;
 use crate::exit::{Exit, Failure};
-use crate::text::format::one_line;
+
 use eventring::reader::{Reader, RingState};
 use eventring_capture::foreign::MappedFile;
 use std::os::unix::fs::MetadataExt as _;
@@ -40,7 +40,7 @@ pub(crate) fn known_holder(ring: &Reader) -> Result<Option<u32>, Failure> {
                 "{}: it is not known which process here writes it: the one that it names is in another pid namespace, or \
                  is not the writer, or this user may not look into it; run eventring as root outside of the container, \
                  or in the same container as the program",
-                one_line(&name)
+                name
             ))
         }
         found => Ok(found),

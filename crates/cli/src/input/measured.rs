@@ -42,7 +42,7 @@ impl Measured {
             measured.exit = measured.exit.or(saved.report(&names, &summary.problems, &summary.payload_losses));
             let warn = |what: String| {
                 let name = names[0].display();
-                anstream::eprintln!("{WARNING}warning:{WARNING:#} {name}: {what}");
+                say!("{WARNING}warning:{WARNING:#} {name}: {what}");
             };
             measured.filters.insert(Vec::from_iter(saved.capture.filters()).join("; "));
             MissingEvents::from(&summary).warn_of_numbers(&names[0]);

@@ -26,10 +26,12 @@ pub(crate) mod processes;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod program;
 pub(crate) mod reading;
+pub(crate) mod ring_report;
 pub(crate) mod saved;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod servers;
 pub(crate) mod state;
+pub(crate) mod survey;
 pub(crate) mod unseen;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod wished;

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::input::directories::{self, ShardRole};
-use crate::text::format::one_line;
+
 use eventring::files::RingDirectories;
 use eventring::reader::Reader;
 use eventring_live::NamePattern;
@@ -49,7 +49,7 @@ pub(crate) fn one_ring(name: &Path) -> Result<Cow<'_, Path>, Failure> {
     if let [_] = found[..] {
         return Ok(found.remove(0).into());
     }
-    let names: Vec<String> = found.iter().take(NAMES_MAX).map(|ring| one_line(&ring.to_string_lossy())).collect();
+    let names: Vec<String> = found.iter().take(NAMES_MAX).map(|ring| ring.display().to_string()).collect();
     let more = if found.len() > NAMES_MAX { ", …" } else { "" };
     Exit::Usage.fail(format!(
         "{} fits {} rings, expected one: {}{more}; name one of them",

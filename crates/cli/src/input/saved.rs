@@ -171,8 +171,8 @@ impl Saved {
             return Ok(());
         }
         self.capture.select(&Selection::new())?;
-        anstream::eprintln!("{DIM}the window of time has no event; what was open in it:{DIM:#}");
-        open::lines_at(&self.capture, window.end_epoch_nanos())?.iter().for_each(|line| anstream::eprintln!("{line}"));
+        say!("{DIM}the window of time has no event; what was open in it:{DIM:#}");
+        open::lines_at(&self.capture, window.end_epoch_nanos())?.iter().for_each(|line| say!("{line}"));
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl Saved {
             Ok(summary) => (&summary.problems[..], &summary.payload_losses[..], MissingEvents::from(summary)),
             Err(_) => (self.capture.problems(), &[][..], MissingEvents::default()),
         };
-        missing.in_words("").iter().for_each(|words| anstream::eprintln!("{words}"));
+        missing.in_words("").iter().for_each(|words| say!("{words}"));
         report_removed(self.capture.end().map_or(0, |end| end.stats.removed()));
         match self.report(names, problems, payload_losses) {
             Exit::Done if is_strict && missing.is_loss() => Exit::Lost.failure(error.to_string()).into(),

@@ -87,7 +87,7 @@ impl SilentServer {
 
     /// Returns the process in words, for a warning.
     pub(crate) fn described(&self) -> String {
-        crate::text::format::one_line(&format!("the process that serves at {}", self.address))
+        format!("the process that serves at {}", self.address)
     }
 }
 

@@ -1,8 +1,7 @@
 //! The state of a ring in words, and its writer.
 
 use crate::text::format::TimeFormat;
-use crate::text::paint::{DIM, GOOD, WARNING};
-use anstyle::Style;
+use crate::text::paint::{DIM, GOOD, Style, WARNING};
 use eventring::reader::{Reader, RingEnd, RingState};
 use schemars::JsonSchema;
 use serde::Serialize;

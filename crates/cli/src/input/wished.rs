@@ -1,7 +1,6 @@
 //! What this program has switched on in running programs, for itself or for another verb.
 
 use crate::exit::{Exit, Failure};
-use crate::text::format::one_line;
 use eventring::control::{ControlError, Process, WishTime};
 use eventring::internal::check_wish;
 use eventring::tracing::TargetFilter;
@@ -49,12 +48,12 @@ pub(crate) fn check_directives(directives: &str) -> Result<(), Failure> {
 pub(crate) fn wish(process: &Process, directive: &str, time: WishTime) -> Result<bool, ControlError> {
     let note = process.wish(directive, time)?;
     if !note.is_empty() {
-        anstream::eprintln!("{}: {}", described(process), one_line(&note));
+        say!("{}: {}", described(process), note);
     }
     Ok(!note.is_empty())
 }
 
 /// Returns the process in words: its program and its number, and its user if this is a stranger.
 pub(crate) fn described(process: &Process) -> String {
-    one_line(&format!("{} ({})", process.program(), process.in_words()))
+    format!("{} ({})", process.program(), process.in_words())
 }

@@ -15,6 +15,7 @@ use crate::input::processes::ProcessArgs;
 use crate::input::{advice, saved};
 use crate::text::format::{TimeFormat, columns, terminal_size};
 use crate::text::losses::report_problem;
+use crate::text::out::{Out, stdout};
 use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::now::NowReader;
@@ -228,14 +229,14 @@ fn may_be_of_age(span: &OpenSpan<'_>, min_age_nanos: u64) -> bool {
 /// Where the open spans are shown.
 struct OpenOutput<'a> {
     args: &'a OpenArgs,
-    out: AutoStream<Stdout>,
+    out: Out<AutoStream<Stdout>>,
     time: TimeFormat,
     is_first: bool,
 }
 
 impl<'a> OpenOutput<'a> {
     fn new(args: &'a OpenArgs) -> Self {
-        Self { args, out: anstream::stdout(), time: TimeFormat::new(args.utc), is_first: true }
+        Self { args, out: stdout(), time: TimeFormat::new(args.utc), is_first: true }
     }
 
     fn show_now(&mut self, live: &Live) -> anyhow::Result<()> {

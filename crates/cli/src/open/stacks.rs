@@ -1,6 +1,5 @@
 //! Where the threads of open spans are: of programs that run, at this moment; of captures, in their last samples.
 
-use crate::text::format::one_line;
 use crate::text::paint::DIM;
 use crate::text::table::shortened_end;
 use crate::watch::perf::thread_label;
@@ -78,11 +77,10 @@ impl ThreadStacks {
         for (_, thread) in all.iter().filter(|(number, _)| !inner.contains(number)) {
             let frames = self.of(span, thread).unwrap_or_default();
             if all.len() > 1 && !frames.is_empty() {
-                lines.push(line(format!("{}:", one_line(&thread_label(thread)))));
+                lines.push(line(format!("{}:", thread_label(thread))));
             }
-            let of_frame = |frame: &Frame| {
-                line(format!("at {}{}", one_line(&frame.name), if frame.is_kernel { " (kernel)" } else { "" }))
-            };
+            let of_frame =
+                |frame: &Frame| line(format!("at {}{}", frame.name, if frame.is_kernel { " (kernel)" } else { "" }));
             lines.extend(frames.iter().take(FRAMES_MAX).map(of_frame));
         }
         lines

@@ -3,7 +3,7 @@
 use super::stacks::ThreadStacks;
 use super::tree::{OpenNode, OpenTree};
 use crate::input::state::end_in_words;
-use crate::text::format::{TimeFormat, bytes, counted, duration, grouped, one_line, rate, shown_name};
+use crate::text::format::{TimeFormat, bytes, counted, duration, grouped, rate, shown_name};
 use crate::text::paint::{BOLD, DIM, PLAIN, WARNING};
 use crate::text::table::shortened_end;
 use crate::watch::perf::{field_value, thread_label};
@@ -281,8 +281,8 @@ fn hide(hidden: &mut Option<Hidden>, node: &OpenNode, tree: &OpenTree<'_>) {
 pub(crate) fn program_name(program: &RecordedProgram) -> String {
     let name = if program.name.is_empty() { "unknown program" } else { &program.name };
     match program.pid {
-        0 => one_line(name),
-        pid => format!("{} (pid {pid})", one_line(name)),
+        0 => name.to_owned(),
+        pid => format!("{name} (pid {pid})"),
     }
 }
 
@@ -303,7 +303,7 @@ pub(crate) fn threads(span: &OpenSpan<'_>, width: usize) -> Option<String> {
     let threads = span.threads();
     let (last, others) = threads.split_last()?;
     let others = if others.is_empty() { String::new() } else { format!(" +{}", grouped(others.len() as u64)) };
-    let name = shortened_end(&one_line(&thread_label(last)), width.saturating_sub(others.len()));
+    let name = shortened_end(&thread_label(last), width.saturating_sub(others.len()));
     Some(name + &others)
 }
 
@@ -329,5 +329,5 @@ fn fields(span: &OpenSpan<'_>) -> String {
     if !text.is_empty() {
         text.push('}');
     }
-    one_line(&text)
+    text
 }

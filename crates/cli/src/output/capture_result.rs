@@ -3,7 +3,7 @@
 use crate::input::program::Program;
 use crate::input::state::EndTimes;
 use crate::output::is_stdout;
-use crate::text::format::{bytes, counted, duration, events, grouped, one_line, were};
+use crate::text::format::{bytes, counted, duration, events, grouped, were};
 use crate::text::losses::{NEVER_OPENED, report_payload_losses, report_problem, report_table_losses, sum};
 use crate::text::paint::{DIM, WARNING};
 use eventring::reader::GapCause;
@@ -214,10 +214,10 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
         [file] => file.to_string_lossy().into_owned(),
         [first, .., last] => format!("{} files, {} to {}", summary.files.len(), first.display(), last.display()),
     };
-    let to = one_line(&to);
+
     let mut program = program;
     let writers_ended = writers_ended(summary, program.as_deref_mut());
-    anstream::eprintln!(
+    say!(
         "{} from {} in {} written to {to}{DIM} ({}){DIM:#}",
         events(summary.stats.events()),
         rings(summary.rings.len()),
@@ -237,10 +237,10 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
         let removed = summary.stats.removed();
         let files = u64::from(summary.removed_files);
         let (in_files, are) = (counted(files, "file", "files"), were(files));
-        anstream::eprintln!("{DIM}{} more {} in {in_files} that {are} removed{DIM:#}", events(removed), were(removed));
+        say!("{DIM}{} more {} in {in_files} that {are} removed{DIM:#}", events(removed), were(removed));
     }
     if summary.lower_level_events > 0 {
-        anstream::eprintln!(
+        say!(
             "{DIM}{} {} compressed less than --compression says, to be copied before being overwritten{DIM:#}",
             events(summary.lower_level_events),
             were(summary.lower_level_events)
@@ -249,10 +249,7 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
     let left_out = sum(&summary.stats, |ring| ring.unread);
     if summary.reason == EndReason::Size && left_out > 0 {
         let were = were(left_out);
-        anstream::eprintln!(
-            "{WARNING}{} more {were} in the rings and did not fit the size{WARNING:#}",
-            events(left_out)
-        );
+        say!("{WARNING}{} more {were} in the rings and did not fit the size{WARNING:#}", events(left_out));
     }
     for (cause, what) in [
         (GapCause::OverwrittenBefore, "overwritten before the capture began: larger rings hold more"),
@@ -265,7 +262,7 @@ pub(crate) fn print(summary: &CaptureSummary, instead: Option<&str>, program: Op
         let (style, verb) =
             if cause == GapCause::OverwrittenBefore { (DIM, "had been") } else { (WARNING, were(count)) };
         if count > 0 {
-            anstream::eprintln!("{style}{} {verb} {what}{style:#}", events(count));
+            say!("{style}{} {verb} {what}{style:#}", events(count));
         }
     }
     let rings = summary.rings.iter().zip(&summary.stats.rings);

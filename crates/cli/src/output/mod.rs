@@ -17,10 +17,12 @@ pub(crate) fn is_stdout(output: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| output == Path::new(name))
 }
 
-/// Writes a document of JSON on a line.
-pub(crate) fn json_line(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, document)?;
-    out.write_all(b"\n")
+/// Writes a document of JSON on a line of stdout.
+pub(crate) fn json_line(document: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, document)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 /// Checks whether `output` can be written, and opens it if it is a pipe or a device. Another check comes later, when

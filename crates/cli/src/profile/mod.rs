@@ -163,7 +163,7 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
             && !program.has_ended()
         {
             let id = program.id();
-            anstream::eprintln!("{WARNING}warning:{WARNING:#} the program {id} goes on, and is not looked at");
+            say!("{WARNING}warning:{WARNING:#} the program {id} goes on, and is not looked at");
         }
     })?;
     let signal = rings.program.as_mut().and_then(Program::signal).map(killed);
@@ -188,7 +188,7 @@ pub(super) fn run(args: &ProfileArgs) -> anyhow::Result<Exit> {
     }
     if rings.opened.is_empty() {
         let hint = "no ring of the program was found; if it has one, name it: `eventring profile RING …`";
-        anstream::eprintln!("{DIM}{hint}{DIM:#}");
+        say!("{DIM}{hint}{DIM:#}");
     }
     match code {
         Some(code) if code != 0 => std::process::exit(code),

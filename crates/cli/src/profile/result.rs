@@ -60,7 +60,7 @@ pub(super) struct Said<'a> {
 pub(super) fn print_missing(missing: &[Missing]) {
     if !missing.is_empty() {
         let parts: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        anstream::eprintln!("{WARNING}warning:{WARNING:#} not recorded: {}", parts.join("; and "));
+        say!("{WARNING}warning:{WARNING:#} not recorded: {}", parts.join("; and "));
     }
 }
 
@@ -86,14 +86,14 @@ impl Said<'_> {
             clock_error_ns: self.profile.clock_error_nanos,
             missing: missing.map(|it| MissingRow { what: it.what, why: &it.why, remedy: it.remedy }).collect(),
         };
-        Ok(json_line(&mut anstream::stdout(), &profiled)?)
+        Ok(json_line(&profiled)?)
     }
 
     /// Prints the result on stderr.
     pub(super) fn print(&self, program: Option<&mut Program>) {
         capture_result::print(self.captured, self.ended, program, self.output);
         let profile = self.profile;
-        anstream::eprintln!(
+        say!(
             "{DIM}{}: {}, {}, {}, {}; times are exact to {} ns{DIM:#}",
             counted(profile.threads, "thread", "threads"),
             counted(profile.switches, "switch", "switches"),
@@ -104,7 +104,7 @@ impl Said<'_> {
         );
         if profile.kernel_lost > 0 {
             let lost = counted(profile.kernel_lost, "record", "records");
-            anstream::eprintln!("{WARNING}the kernel had no room for {lost}{WARNING:#}");
+            say!("{WARNING}the kernel had no room for {lost}{WARNING:#}");
         }
     }
 }

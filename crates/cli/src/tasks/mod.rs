@@ -4,6 +4,7 @@ mod text;
 
 use super::exit::Exit;
 use crate::args::limit::{self, LimitArgs};
+use crate::text::out::stdout;
 use eventring_tasks::{Order, Question, tasks};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -65,9 +66,9 @@ pub(super) fn run(args: &TasksArgs) -> anyhow::Result<Exit> {
         let found = answer.deadlocks.iter().flatten().chain(&answer.futurelocks);
         answer.tasks.retain(|task| found.clone().any(|id| *id == task.id));
     }
-    let mut out = anstream::stdout();
+    let mut out = stdout();
     if args.json {
-        args.limit.write_whole(&mut out, &answer, "tasks", limit::id)?;
+        args.limit.write_whole(&answer, "tasks", limit::id)?;
     } else {
         text::write(&mut out, &answer, args.max.unwrap_or(ROWS), args.deadlocks)?;
     }

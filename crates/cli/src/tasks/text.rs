@@ -1,9 +1,8 @@
 //! Tasks for people.
 
-use crate::text::format::{columns, counted, duration, one_line, shown_name};
-use crate::text::paint::{BOLD, DIM, ERROR, WARNING};
+use crate::text::format::{columns, counted, duration, shown_name};
+use crate::text::paint::{BOLD, DIM, ERROR, PLAIN, WARNING};
 use crate::text::table::NumberTable;
-use anstyle::Style;
 use eventring_tasks::{Answer, TaskState, TaskView};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -87,7 +86,7 @@ fn table(tasks: &[TaskView]) -> NumberTable<8> {
             TaskState::Running => BOLD,
             TaskState::Unknown => DIM,
             state if state.is_over() => DIM,
-            _ => Style::new(),
+            _ => PLAIN,
         };
         let cells = [
             shown_name(&task.name),
@@ -107,10 +106,10 @@ fn table(tasks: &[TaskView]) -> NumberTable<8> {
 /// Returns where a task waits, who has woken it, and where it was spawned.
 fn note(task: &TaskView) -> String {
     let mut parts = Vec::new();
-    parts.extend(task.span.as_ref().map(|span| format!("in {}", one_line(span))));
+    parts.extend(task.span.as_ref().map(|span| format!("in {span}")));
     parts.extend(task.woken_by.as_ref().map(|by| format!("woken by {} ({})", shown_name(&by.name), by.id)));
     if !task.spawned_at.is_empty() {
-        parts.push(one_line(&task.spawned_at));
+        parts.push(task.spawned_at.clone());
     }
     parts.join(", ")
 }

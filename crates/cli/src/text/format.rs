@@ -2,6 +2,8 @@
 
 use eventring::files::content_type_name;
 use eventring::reader::RingInfo;
+/// For what does not go through [`super::out`]: names of files, sentences of JSON, the frames of `top`.
+pub(crate) use eventring_capture::text::one_line;
 pub(crate) use eventring_export::numbers::{counted, grouped};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -121,21 +123,9 @@ impl TimeFormat {
     }
 }
 
-/// Makes text from a file or from the system safe for a terminal. The result is one line, without control characters
-/// or marks of the writing direction.
-pub(crate) fn one_line(text: &str) -> String {
-    // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 change the direction of writing. U+2028 and U+2029
-    // separate lines and paragraphs.
-    let harms = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if harms(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
-/// Returns a name safe for a terminal, as [`one_line`] does. The empty name is shown as `""`: an empty cell would say
-/// that there is none.
+/// Returns a name. The empty name is shown as `""`: an empty cell would say that there is none.
 pub(crate) fn shown_name(name: &str) -> String {
-    if name.is_empty() { "\"\"".to_owned() } else { one_line(name) }
+    if name.is_empty() { "\"\"" } else { name }.to_owned()
 }
 
 /// Returns the width in columns if `out` is a terminal.

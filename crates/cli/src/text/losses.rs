@@ -1,6 +1,6 @@
 //! Problems and losses of rings and captures, as all verbs report them.
 
-use crate::text::format::{counted, events, grouped, one_line, were};
+use crate::text::format::{counted, events, grouped, were};
 use crate::text::paint::{DIM, ERROR, WARNING};
 use crate::text::table::shortened_name;
 use eventring::reader::GapCause;
@@ -51,7 +51,7 @@ impl MissingEvents {
             _ => (", so the numbers are too small", format!("{WARNING}warning:{WARNING:#} ")),
         };
         if let Some(words) = self.in_words(more) {
-            anstream::eprintln!("{warning}{}: {words}", capture.display());
+            say!("{warning}{}: {words}", capture.display());
         }
     }
 }
@@ -72,13 +72,13 @@ impl From<&Summary> for MissingEvents {
 
 /// Prints a problem on stderr: as an error if it decides the exit code, and otherwise as a warning.
 pub(crate) fn report_problem(is_error: bool, problem: &str) {
-    anstream::eprintln!("{}", problem_line(is_error, problem));
+    say!("{}", problem_line(is_error, problem));
 }
 
 /// Returns the line that [`report_problem`] prints.
 pub(crate) fn problem_line(is_error: bool, problem: &str) -> String {
     let (style, kind) = if is_error { (ERROR, "error:") } else { (WARNING, "warning:") };
-    format!("{style}{kind}{style:#} {}", one_line(&crate::without_secrets(problem)))
+    format!("{style}{kind}{style:#} {}", crate::without_secrets(problem))
 }
 
 /// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too
@@ -94,11 +94,11 @@ pub(crate) fn report_payload_losses<'n>(rings: impl Iterator<Item = (&'n str, [u
     {
         let counts = rings.clone().map(|(name, counts)| (name, counts[kind])).filter(|(_, count)| *count > 0);
         let by_ring: Vec<String> =
-            counts.clone().map(|(name, count)| format!("{} in {}", grouped(count), one_line(name))).collect();
+            counts.clone().map(|(name, count)| format!("{} in {name}", grouped(count))).collect();
         let remedy = [": larger rings hold more", ": the ring is damaged", ""][kind];
         if !by_ring.is_empty() {
             let count = counted(counts.map(|(_, count)| count).fold(0, u64::saturating_add), one, many);
-            anstream::eprintln!("{WARNING}{count} payload, {what} ({}){remedy}{WARNING:#}", by_ring.join(", "));
+            say!("{WARNING}{count} payload, {what} ({}){remedy}{WARNING:#}", by_ring.join(", "));
         }
     }
 }
@@ -110,7 +110,7 @@ pub(crate) fn report_table_losses(stats: &CaptureStats) {
         let count = sum(stats, |ring| ring.table_losses[kind]);
         if count > 0 {
             let [one, many] = what;
-            anstream::eprintln!("{WARNING}{}{WARNING:#}", counted(count, one, many));
+            say!("{WARNING}{}{WARNING:#}", counted(count, one, many));
         }
     }
 }
@@ -118,7 +118,7 @@ pub(crate) fn report_table_losses(stats: &CaptureStats) {
 /// Says on stderr how many events were in files that a rotated capture has removed.
 pub(crate) fn report_removed(count: u64) {
     if count > 0 {
-        anstream::eprintln!("{DIM}{}{DIM:#}", removed_in_words(count));
+        say!("{DIM}{}{DIM:#}", removed_in_words(count));
     }
 }
 
@@ -137,19 +137,15 @@ pub(crate) fn report_filter(name: &Path, capture: &CaptureFile) {
         None if filters.is_empty() => return,
         None => "nobody has counted what was left out".to_owned(),
     };
-    let by = if filters.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", one_line(&shortened_name(&filters.join("; "))))
-    };
-    anstream::eprintln!("{DIM}{}: the capture was filtered{by}: {left_out}{DIM:#}", name.display());
+    let by = if filters.is_empty() { String::new() } else { format!(" ({})", shortened_name(&filters.join("; "))) };
+    say!("{DIM}{}: the capture was filtered{by}: {left_out}{DIM:#}", name.display());
 }
 
 /// Prints on stderr how many of the lost events were in rings that are not there.
 pub(crate) fn report_never_opened(stats: &CaptureStats) {
     let count = stats.missing_by(GapCause::NeverOpened);
     if count > 0 {
-        anstream::eprintln!("{WARNING}{} {} {NEVER_OPENED}{WARNING:#}", events(count), were(count));
+        say!("{WARNING}{} {} {NEVER_OPENED}{WARNING:#}", events(count), were(count));
     }
 }
 

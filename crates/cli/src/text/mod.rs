@@ -1,5 +1,8 @@
 //! What people see: numbers, tables, colours, and problems.
 
+#[macro_use]
+pub(crate) mod out;
+
 pub(crate) mod format;
 pub(crate) mod losses;
 pub(crate) mod paint;

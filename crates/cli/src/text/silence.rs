@@ -31,7 +31,7 @@ impl Silence {
     /// only if it differs from the one before.
     pub(crate) fn say(&mut self, notice: impl FnOnce() -> String) {
         if let Some(line) = self.line(notice) {
-            anstream::eprintln!("{line}");
+            say!("{line}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Tables for people: the first column is text, the others are numbers. A row may end with a note.
 
-use crate::text::paint::{BOLD, DIM};
-use anstyle::Style;
+use crate::text::paint::{BOLD, DIM, Style};
 use std::io::{self, Write};
 
 /// The fewest columns that the text of a row keeps.
@@ -122,10 +121,8 @@ mod tests {
         let mut table = NumberTable::new(["span", "self", "idle", "max"]).leaving_out(&[2, 1]);
         table.row(["shop::orders::place", "3 ms", "2 ms", "5 ms"].map(str::to_owned), PLAIN);
         let last_line = |columns: Option<usize>| {
-            let mut out = Vec::new();
-            table.write(&mut out, columns).unwrap();
-            let text = anstream::adapter::strip_bytes(&out).into_vec();
-            String::from_utf8(text).unwrap().lines().last().unwrap().to_owned()
+            let text = crate::text::out::shown(|out| table.write(out, columns));
+            text.lines().last().unwrap().to_owned()
         };
         assert_eq!(last_line(None), "shop::orders::place  3 ms  2 ms  5 ms");
         assert_eq!(last_line(Some(37)), "shop::orders::place  3 ms  2 ms  5 ms");

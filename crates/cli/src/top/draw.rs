@@ -162,7 +162,7 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     let rows = shown.iter().map(|row| {
         // A wide table has a column of targets.
         let name = if is_wide { row.key.name.as_str().into() } else { shared.shown(&row.key.name, &row.key.target) };
-        let mut cells = vec![Cell::from(shown_name(&name))];
+        let mut cells = vec![Cell::from(one_line(&shown_name(&name)))];
         if is_wide {
             cells.push(Cell::from(Text::styled(one_line(&row.key.target), DIM)));
         }
@@ -181,7 +181,7 @@ fn typed(screen: &TopScreen, area: Rect, buf: &mut Buffer) {
     let shared = SharedNames::of(screen.events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     let row = |event: &TopEvent| {
         let bytes = format!("{}/s", bytes(event.bytes_per_second as u64));
-        let name = shown_name(&shared.shown(&event.name, &event.content));
+        let name = one_line(&shown_name(&shared.shown(&event.name, &event.content)));
         Row::new([Cell::from(name), right(low_rate(event.per_second)), right(bytes)])
     };
     let widths = [Constraint::Fill(1), Constraint::Length(10), Constraint::Length(14)];
@@ -214,7 +214,7 @@ fn window_words(screen: &TopScreen, window: usize) -> String {
 }
 
 fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) {
-    let name = shown_name(&full_name(&detail.key.name, &detail.key.target));
+    let name = one_line(&shown_name(&full_name(&detail.key.name, &detail.key.target)));
     let [head, table] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     Line::styled(name, BOLD).render(head, buf);
     let rows = detail.windows.iter().enumerate().map(|(window, of_window)| {
@@ -255,7 +255,8 @@ fn open_lines(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView) -> Vec<[
     let open = spans.all().map(|span| (span.name.as_str(), span.target.as_str()));
     let rows = screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str()));
     let shared = SharedNames::of(open.chain(rows));
-    let line = |span: &TopOpen| [age(span), thread(span), shown_name(&shared.shown(&span.name, &span.target))];
+    let line =
+        |span: &TopOpen| [age(span), thread(span), one_line(&shown_name(&shared.shown(&span.name, &span.target)))];
     let perhaps = if view.shows_perhaps { &spans.first_perhaps[..] } else { &[] };
     let mut lines: Vec<[String; 3]> = spans.first.iter().chain(perhaps).map(line).collect();
     if spans.perhaps > 0 && !view.shows_perhaps {

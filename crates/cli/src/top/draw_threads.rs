@@ -67,7 +67,7 @@ fn table(shown: &[&TopThread], has_several: bool, view: &TopView, title: &str) -
             None => Text::styled(span, DIM),
         }));
         let path = thread.innermost.iter().flat_map(|it| it.path.iter().take(PARENTS_MAX));
-        let path: Vec<String> = path.map(|name| shown_name(name)).collect();
+        let path: Vec<String> = path.map(|name| one_line(&shown_name(name))).collect();
         cells.push(Cell::from(Text::styled(path.join(" < "), DIM)));
         Row::new(cells)
     };

@@ -42,6 +42,7 @@ use crate::args::selection::Time;
 use crate::input::processes::ProcessArgs;
 use crate::input::saved;
 use crate::text::format::columns;
+use crate::text::out::stdout;
 use eventring_live::{Live, LiveOptions, LiveProgress};
 use kernel::TopKernel;
 use model::{TopExtra, TopScreen};
@@ -183,9 +184,9 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
     }
     let view = TopView::default();
     let screen = watched.screen(args, &view);
-    let mut out = anstream::stdout();
+    let mut out = stdout();
     if args.json {
-        args.limit.write_whole(&mut out, &TopAnswer::from(&screen), "open", limit::id)?;
+        args.limit.write_whole(&TopAnswer::from(&screen), "open", limit::id)?;
         return Ok(out.flush()?);
     }
     let size = columns(&io::stdout()).zip(rows());

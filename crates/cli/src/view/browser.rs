@@ -34,7 +34,7 @@ pub(super) fn open(url: &str) -> Result<Option<NamedTempFile>, Failure> {
     // Ctrl-C in this terminal does not end a browser that was started from here.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let warn = |what: &str| anstream::eprintln!("{WARNING}warning:{WARNING:#} {what}; open the address above yourself");
+    let warn = |what: &str| say!("{WARNING}warning:{WARNING:#} {what}; open the address above yourself");
     match command.spawn() {
         Ok(mut child) => {
             _ = std::thread::spawn(move || {

@@ -18,6 +18,7 @@ use crate::args::saved::SavedArgs;
 use crate::output::json_line;
 use crate::text::format::grouped;
 use crate::text::losses::MissingEvents;
+use crate::text::out::stdout;
 use eventring_export::{Names, View};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,7 +86,7 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     if !args.json {
         // The page is there before the trace is.
-        writeln!(anstream::stdout(), "{url}")?;
+        writeln!(stdout(), "{url}")?;
     }
     let _page = if args.no_browser { None } else { browser::open(&url)? };
     // The capture is converted on a thread of its own, so that a signal is noticed meanwhile. The thread ends with the
@@ -108,7 +109,7 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     }
     reading.end();
     if exit.is_none() {
-        anstream::eprintln!("ended before the capture was converted; nothing was shown");
+        say!("ended before the capture was converted; nothing was shown");
     }
     Ok(exit.unwrap_or(Exit::Done))
 }
@@ -116,13 +117,13 @@ pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
 /// Prints what the capture has lost, and where the trace is to be seen.
 fn tell(args: &ViewArgs, url: &str, ui: &str, trace: &ShownTrace) -> anyhow::Result<()> {
     if let Some(words) = MissingEvents::from(&trace.summary).in_words("; the trace shows where") {
-        anstream::eprintln!("{words}");
+        say!("{words}");
     }
     if args.json {
-        json_line(&mut anstream::stdout(), &Shown { url, ui, trace_bytes: trace.bytes })?;
+        json_line(&Shown { url, ui, trace_bytes: trace.bytes })?;
     } else {
         let bytes = grouped(trace.bytes);
-        anstream::eprintln!(
+        say!(
             "the trace ({bytes} bytes) is shown at this address, by the Perfetto UI of {ui}, until its page is closed or you \
              press Ctrl-C"
         );

@@ -82,7 +82,7 @@ fn warn(kept: u64, events: u64, from: u64, too_large: Option<(u64, u64)>) {
     let size = too_large.map_or_else(String::new, |(trace_bytes, bytes_max)| {
         format!(" (a trace of {}, more than {})", bytes(trace_bytes), bytes(bytes_max))
     });
-    anstream::eprintln!(
+    say!(
         "{WARNING}warning:{WARNING:#} the capture is too large for a browser{size}: of its {} events, the last {} are \
          shown, from {time} on; choose another part by --from, --to, --around, --span or --min-duration, or show \
          everything by --max-events 0",

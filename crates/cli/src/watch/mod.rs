@@ -26,7 +26,7 @@ use crate::input::processes::ProcessArgs;
 use crate::input::saved;
 use crate::input::unseen::SeenNames;
 use crate::output::json_line;
-use crate::text::format::{TimeFormat, grouped, one_line};
+use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
@@ -111,7 +111,7 @@ impl Args {
     fn printer<'l>(&self, rings: &Rings, part: &'l mut Part) -> io::Result<Box<dyn Printer + 'l>> {
         for ring in rings.iter() {
             if let Some(problem) = ring.decoder.problem() {
-                anstream::eprintln!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
+                say!("{WARNING}warning:{WARNING:#} payloads are shown as hex: {problem}");
             }
         }
         if self.json {
@@ -139,7 +139,7 @@ impl Args {
     fn end(&self, part: Part, is_early: bool) -> anyhow::Result<()> {
         if self.json && part.is_asked_for {
             let end = part.end(is_early, "no line has this id")?;
-            json_line(&mut io::stdout(), &WatchLine::Cut(end))?;
+            json_line(&WatchLine::Cut(end))?;
         }
         Ok(())
     }
@@ -189,13 +189,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
     let patterns = FollowedPatterns::new(&args.names).knowing(&names);
     if names != args.names && !args.quiet {
-        let rings: Vec<String> = names.iter().map(|name| one_line(&name.display().to_string())).collect();
+        let rings: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
         let later = if patterns.is_empty() {
             "that the program makes later are not shown"
         } else {
             "that fit later are shown, too"
         };
-        anstream::eprintln!("reading {}; rings {later}", rings.join(", "));
+        say!("reading {}; rings {later}", rings.join(", "));
     }
     if args.reopen {
         ProcessArgs::check_lasting(&names)?;
@@ -232,7 +232,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let Some((are_others, new)) = rings.wait_for_next(&interrupt, &mut silence)? else { break };
         if !args.quiet {
             let what = if are_others { "another ring fits" } else { "the ring was made anew" };
-            anstream::eprintln!("── {what} ──");
+            say!("── {what} ──");
         }
         for ring in new.filter(|_| !are_others) {
             printer.reopened(ring)?;

@@ -10,7 +10,7 @@ use crate::input::patterns::FollowedPatterns;
 use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
 use crate::output::check_reader;
-use crate::text::format::one_line;
+
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;
 use eventring::reader::{Gap, PayloadRead, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek};
@@ -208,8 +208,8 @@ impl Rings {
     /// be added.
     fn take_new(&mut self) {
         for error in &self.set.shard_errors()[self.shown_shard_errors..] {
-            let why = one_line(&error.error.to_string());
-            anstream::eprintln!("{WARNING}warning:{WARNING:#} shard {} is left out: {why}", error.shard);
+            let why = &error.error;
+            say!("{WARNING}warning:{WARNING:#} shard {} is left out: {why}", error.shard);
         }
         self.shown_shard_errors = self.set.shard_errors().len();
         while let Some(ring) = self.set.rings().get(self.rings.len()) {

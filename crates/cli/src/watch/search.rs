@@ -7,7 +7,8 @@ use super::ring::Ring;
 use super::rings::Rings;
 use super::{Printer, text};
 use crate::args::limit::Part;
-use crate::text::format::{TimeFormat, one_line};
+use crate::text::format::TimeFormat;
+use crate::text::out::stdout;
 use crate::text::paint::DIM;
 use eventring::reader::{Descriptor, PayloadRead, RingItem};
 use eventring::schema::EventType as _;
@@ -58,7 +59,7 @@ pub(crate) fn search(
         return Ok(Searched { hits: part.taken - hits_before, ..found });
     }
     let found = search_with(capture, condition, part.left(), is_stopped, |rings| {
-        writeln!(anstream::stdout(), "{DIM}── {} ──{DIM:#}", one_line(file))?;
+        writeln!(stdout(), "{DIM}── {file} ──{DIM:#}")?;
         text::to_stdout(rings, style.is_full, TimeFormat::new(style.is_utc))
     })?;
     part.taken += found.hits;

@@ -3,7 +3,7 @@
 use super::rings::Rings;
 use crate::input::state::end_in_words;
 use crate::text::format::{TimeFormat, columns, duration, events, grouped};
-use crate::text::paint::{DIM, PLAIN, WARNING};
+use crate::text::paint::{BREAK, DIM, PLAIN, WARNING, seen_chars};
 use eventring::reader::{Gap, GapCause, PayloadRead, RingEnd, RingState};
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -117,7 +117,7 @@ impl WatchSummary {
     pub(super) fn print(&self, rings: &Rings) {
         if self.reason == Some(STOPPED) && std::io::stderr().is_terminal() {
             // After Ctrl-C, the terminal shows `^C`. This line break makes the summary begin on a new line.
-            anstream::eprintln!();
+            say!();
         }
         let mut parts = vec![format!("{} shown", events(self.shown))];
         let counts = [
@@ -147,7 +147,7 @@ impl WatchSummary {
         }
         parts.push(duration(self.since.elapsed()));
         let end = format!("{DIM}· {}{DIM:#}", self.reason.map_or_else(|| end(rings), str::to_owned));
-        anstream::eprintln!("{DIM}──{DIM:#} {}", lines(&parts, &end, columns(&std::io::stderr())));
+        say!("{DIM}──{DIM:#} {}", lines(&parts, &end, columns(&std::io::stderr())));
     }
 }
 
@@ -186,17 +186,16 @@ const INDENT: usize = 3;
 /// Joins the parts with commas, adds `end`, and breaks the text into lines that fit a terminal of this width. The
 /// first line leaves room for a prefix of [`INDENT`] characters. The other lines are indented by as many blanks.
 fn lines(parts: &[String], end: &str, width: Option<usize>) -> String {
-    let shown = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
     let last = parts.len().saturating_sub(1);
     let pieces =
         parts.iter().enumerate().map(|(index, part)| if index < last { format!("{part},") } else { part.clone() });
     let mut out = String::new();
     let mut column = INDENT;
     for piece in pieces.chain([end.to_owned()]) {
-        let piece_width = shown(&piece);
+        let piece_width = seen_chars(&piece);
         if column > INDENT {
             if width.is_some_and(|width| column + 1 + piece_width > width) {
-                out.push('\n');
+                out.push(BREAK);
                 out.push_str(&" ".repeat(INDENT));
                 column = INDENT;
             } else {
@@ -213,12 +212,14 @@ fn lines(parts: &[String], end: &str, width: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::out;
+    use std::io::Write as _;
 
     #[test]
     fn a_summary_takes_as_many_lines_as_the_terminal_is_narrow() {
         let parts = ["3 events shown".to_owned(), format!("{WARNING}1,234 lost{WARNING:#}"), "1.2 s".to_owned()];
         let end = format!("{DIM}· its program died; the ring is left{DIM:#}");
-        let shown = |width| anstream::adapter::strip_str(&lines(&parts, &end, width)).to_string();
+        let shown = |width| out::shown(|out| write!(out, "{}", lines(&parts, &end, width)));
         let whole = "3 events shown, 1,234 lost, 1.2 s · its program died; the ring is left";
         assert_eq!(shown(None), whole);
         assert_eq!(shown(Some(INDENT + whole.chars().count())), whole);

@@ -5,9 +5,9 @@ use super::ring::Ring;
 use super::rings::Rings;
 use super::screen::Screen;
 use super::{Printer, perf};
-use crate::text::format::{TimeFormat, columns, events, grouped, one_line, rate, shown_name};
-use crate::text::paint::{self, BOLD, DIM, PLAIN, WARNING};
-use anstyle::Style;
+use crate::text::format::{TimeFormat, columns, events, grouped, rate, shown_name};
+use crate::text::out::{Out, stdout};
+use crate::text::paint::{self, BOLD, DIM, PLAIN, Style, WARNING};
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{ExecEvent, FlowTags};
 use eventring::schema::perf::flags;
@@ -40,21 +40,21 @@ pub(super) struct Lines<O: Write> {
 pub(super) fn to_stdout(rings: &Rings, full: bool, clock: TimeFormat) -> io::Result<Box<dyn Printer>> {
     let ask_width: fn() -> Option<usize> = if full { || None } else { || columns(&io::stdout()) };
     if io::stdout().is_terminal() && !rings.are_captured() {
-        let out = BufWriter::with_capacity(1 << 13, Screen::start()?);
+        let out = Out(BufWriter::with_capacity(1 << 13, Screen::start()?));
         let lines = Lines::on(out, ask_width, rings, full, clock);
         return Ok(Box::new(ScreenLines(lines)));
     }
-    let out = BufWriter::with_capacity(1 << 16, anstream::stdout().lock());
+    let out = Out(BufWriter::with_capacity(1 << 16, stdout().0.lock()));
     Ok(Box::new(Lines::on(out, ask_width, rings, full, clock)))
 }
 
 /// Lines on a terminal that may be too slow.
-struct ScreenLines(Lines<BufWriter<Screen>>);
+struct ScreenLines(Lines<Out<BufWriter<Screen>>>);
 
 impl ScreenLines {
     /// Says how much was left out, if the terminal takes events again.
     fn say_left_out(&mut self) -> io::Result<()> {
-        let left_out = self.0.out.get_mut().takes_again();
+        let left_out = self.0.out.0.get_mut().takes_again();
         self.say(left_out)
     }
 
@@ -71,19 +71,19 @@ impl ScreenLines {
 impl Drop for ScreenLines {
     fn drop(&mut self) {
         // The terminal may have taken nothing until the end.
-        let left_out = self.0.out.get_mut().take_left_out();
+        let left_out = self.0.out.0.get_mut().take_left_out();
         let _ = self.say(left_out);
     }
 }
 
 impl Printer for ScreenLines {
     fn is_full(&self) -> bool {
-        self.0.out.get_ref().is_full()
+        self.0.out.0.get_ref().is_full()
     }
 
     fn leaves_out(&mut self) -> io::Result<bool> {
         self.say_left_out()?;
-        Ok(self.0.out.get_mut().leaves_out())
+        Ok(self.0.out.0.get_mut().leaves_out())
     }
 
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
@@ -118,7 +118,7 @@ impl<O: Write> Lines<O> {
     fn say_before(&mut self) -> io::Result<()> {
         let of = match self.before.as_slice() {
             [] => return Ok(()),
-            [(label, _)] if self.columns.ring.is_some() => format!(" of {}", one_line(label)),
+            [(label, _)] if self.columns.ring.is_some() => format!(" of {label}"),
             [_] => String::new(),
             several => format!(" of {} rings", several.len()),
         };
@@ -163,10 +163,10 @@ impl<O: Write> Lines<O> {
         let time = self.clock.time(event.record_epoch_nanos);
         line.push(DIM, format!("{}  ", time.get(..columns.time()).unwrap_or(&time)));
         if let Some(width) = columns.ring {
-            let label = one_line(&ring.label);
+            let label = &ring.label;
             // If a path does not fit, only its last part is shown: the file name distinguishes the rings.
             let label =
-                if label.chars().count() > width { label.rsplit('/').next().unwrap_or_default() } else { &label };
+                if label.chars().count() > width { label.rsplit('/').next().unwrap_or_default() } else { label };
             let label: String = label.chars().take(width).collect();
             line.push(DIM, format!("{label:<width$}  "));
         }
@@ -175,7 +175,7 @@ impl<O: Write> Lines<O> {
             line.push(PLAIN, format!("{seqno:>0$}  ", fit(width, &seqno)));
         }
         let known = ring.decoder.name(event.event_type);
-        let name = known.map_or_else(|| format!("type {}", event.event_type), one_line);
+        let name = known.map_or_else(|| format!("type {}", event.event_type), str::to_owned);
         line.push(paint::event_type(event.event_type, known), format!("{name:<0$}  ", fit(&mut columns.event, &name)));
         if let Some(width) = &mut columns.block {
             let [block, txn] = tags.map_or([""; 2], |tags| [&tags.block, &tags.txn]);
@@ -185,7 +185,7 @@ impl<O: Write> Lines<O> {
             line.push(DIM, format!("{:>4}  ", tags.map_or("", |tags| &tags.account)));
         }
         if let Some(width) = columns.thread {
-            let thread = record.map(|record| one_line(&perf::thread_label(&record.thread))).unwrap_or_default();
+            let thread = record.map(|record| perf::thread_label(&record.thread)).unwrap_or_default();
             let thread: String = thread.chars().take(width).collect();
             line.push(DIM, format!("{thread:<width$}  "));
         }
@@ -243,17 +243,17 @@ impl<O: Write> Lines<O> {
             self.line.push(DIM, format!("span={span} "));
         }
         if let Some(site) = site.filter(|site| !site.target.is_empty()) {
-            self.line.push(DIM, format!("{} ", one_line(&site.target)));
+            self.line.push(DIM, format!("{} ", site.target));
         }
     }
 
     fn fields(&mut self, fields: &[(&str, Value<'_>)]) {
         let (message, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == "message");
         if let Some((_, Value::Text(text))) = message.first() {
-            self.line.push(PLAIN, format!("{} ", one_line(text)));
+            self.line.push(PLAIN, format!("{text} "));
         }
         for (name, value) in others {
-            self.line.push(DIM, format!("{}=", one_line(name)));
+            self.line.push(DIM, format!("{name}="));
             self.line.push(PLAIN, format!("{} ", shown(value, self.full)));
         }
     }
@@ -268,7 +268,7 @@ impl<O: Write> Lines<O> {
         };
         for (name, value) in fields {
             let style = if *name == MALFORMED { WARNING } else { PLAIN };
-            self.line.push(DIM, format!("{}=", one_line(name)));
+            self.line.push(DIM, format!("{name}="));
             let value = match value {
                 // Only the outermost struct is shown without braces, so this inner struct gets them.
                 Value::Struct(_) => format!("{{{}}} ", shown(value)),
@@ -364,7 +364,7 @@ impl<O: Write> Printer for Lines<O> {
             return Ok(());
         }
         self.say_before()?;
-        let of = if self.columns.ring.is_some() { format!(" of {}", one_line(&ring.label)) } else { String::new() };
+        let of = if self.columns.ring.is_some() { format!(" of {}", ring.label) } else { String::new() };
         let (first, last) = (gap.first_seqno, gap.first_seqno.saturating_add(gap.count.saturating_sub(1)));
         let is_one = gap.count == 1;
         if gap.cause == GapCause::NeverOpened {

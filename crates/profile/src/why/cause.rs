@@ -3,7 +3,7 @@
 use super::collect::{Collected, CollectedSpan};
 use super::shares::{Part, Shares, divide};
 use crate::line::syscalls::WaitsFor;
-use eventring_capture::numbers::time;
+use eventring_capture::numbers::{median, time};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -109,11 +109,11 @@ impl Usual {
         let child = |(name, mut nanos): (String, Vec<u64>)| {
             // Spans without the child took no time for it.
             nanos.resize(count.max(nanos.len()), 0);
-            (name, median(nanos))
+            (name, median(&mut nanos))
         };
         Self {
-            nanos: median(all),
-            parts: parts.into_iter().map(|(part, nanos)| (part, median(nanos))).collect(),
+            nanos: median(&mut all),
+            parts: parts.into_iter().map(|(part, mut nanos)| (part, median(&mut nanos))).collect(),
             children: children.into_iter().map(child).collect(),
         }
     }
@@ -121,11 +121,6 @@ impl Usual {
     fn part(&self, part: Part) -> u64 {
         self.parts.get(&part).copied().unwrap_or(0)
     }
-}
-
-fn median(mut nanos: Vec<u64>) -> u64 {
-    nanos.sort_unstable();
-    nanos.get(nanos.len() / 2).copied().unwrap_or(0)
 }
 
 /// Returns why a span was slow.

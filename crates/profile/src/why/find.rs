@@ -3,7 +3,7 @@
 use super::Question;
 use eventring::tracing::{CallSite, Span};
 use eventring_capture::recording::{OverSpan, PerDescription, ReplayConsumer, ReplayState, SpanParts};
-use eventring_capture::{CaptureError, CaptureErrorKind, WallTimes};
+use eventring_capture::{CaptureError, CaptureErrorKind, SpanTimes, WallTimes};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
@@ -45,19 +45,16 @@ impl SubjectSpans {
 /// The spans of one name.
 #[derive(Default)]
 struct Named {
-    count: u64,
     slowest: BinaryHeap<Reverse<SubjectSpan>>,
     sample: Vec<SubjectSpan>,
     random: u64,
     lengths: WallTimes,
-    /// At the end: the lengths that half and nine tenths do not exceed.
-    median_nanos: u64,
-    usual_nanos: u64,
+    /// At the end.
+    times: SpanTimes,
 }
 
 impl Named {
     fn add(&mut self, span: SubjectSpan, slow_max: usize) {
-        self.count += 1;
         self.lengths.add(span.nanos);
         self.slowest.push(Reverse(span));
         if self.slowest.len() > slow_max {
@@ -72,26 +69,22 @@ impl Named {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let at = (self.random % self.count) as usize;
+        let at = (self.random % self.lengths.count() as u64) as usize;
         if let Some(place) = self.sample.get_mut(at) {
             *place = span;
         }
     }
 
-    fn end(&mut self) {
-        [self.usual_nanos, self.median_nanos] = [900, 500].map(|part| self.lengths.percentile(part));
-    }
-
     fn limit_nanos(&self) -> u64 {
         // Slow spans are few, or nobody would call them slow: nine in ten are what is usual.
-        let (median, usual) = (self.median_nanos, self.usual_nanos);
+        let (median, usual) = (self.times.p50_nanos, self.times.p90_nanos);
         let excess = (3 * usual.saturating_sub(median)).max(median).max(EXCESS_MIN_NANOS);
         median.saturating_add(excess)
     }
 
     /// Returns what the slow spans have taken beyond the median.
     fn excess_nanos(&self) -> u64 {
-        let (median, limit) = (self.median_nanos, self.limit_nanos());
+        let (median, limit) = (self.times.p50_nanos, self.limit_nanos());
         let slow = self.slowest.iter().filter(|Reverse(span)| span.nanos > limit);
         slow.map(|Reverse(span)| span.nanos.saturating_sub(median)).fold(0, u64::saturating_add)
     }
@@ -128,24 +121,16 @@ impl Finder {
 
     /// Returns the index of a span's name; `None` if the name is not wanted.
     fn name_of(&mut self, span: &Span) -> Option<usize> {
-        let call_site = span.call_site.as_ref().filter(|site| site.is_known);
-        if let Some(known) = call_site.and_then(|site| self.by_call_site.get(site)) {
-            return *known;
-        }
-        let name = full_name(span);
-        let is_wanted = self.wanted.as_ref().is_none_or(|wanted| *wanted == span.name() || *wanted == name);
-        let at = is_wanted.then(|| {
-            let next = self.named.len();
-            let at = *self.names.entry(name).or_insert(next);
-            if at == next {
-                self.named.push(Named::default());
-            }
-            at
-        });
-        if let Some(site) = call_site {
-            self.by_call_site.insert(site, at);
-        }
-        at
+        self.by_call_site.of_span(span, || {
+            let name = full_name(span);
+            let is_wanted = self.wanted.as_ref().is_none_or(|wanted| *wanted == span.name() || *wanted == name);
+            is_wanted.then(|| {
+                *self.names.entry(name).or_insert_with(|| {
+                    self.named.push(Named::default());
+                    self.named.len() - 1
+                })
+            })
+        })
     }
 
     /// Returns the spans of the wanted name.
@@ -153,7 +138,7 @@ impl Finder {
     /// # Errors
     /// There is no such span.
     pub(super) fn finish(mut self, question: &Question) -> Result<SubjectSpans, CaptureError> {
-        self.named.iter_mut().for_each(Named::end);
+        self.named.iter_mut().for_each(|named| named.times = named.lengths.statistics());
         let none = |message: String| CaptureError::new(CaptureErrorKind::BadOptions, message);
         let name = match (self.asked.values().next(), self.id) {
             (Some(_), Some(id)) if self.asked.len() > 1 => {
@@ -171,7 +156,7 @@ impl Finder {
             (None, None) => {
                 let worst = self.names.iter().max_by_key(|(_, at)| {
                     let named = &self.named[**at];
-                    (named.excess_nanos(), named.count)
+                    (named.excess_nanos(), named.times.count)
                 });
                 let Some((name, _)) = worst else {
                     let message = match &self.wanted {
@@ -186,7 +171,7 @@ impl Finder {
             }
         };
         let named = self.names.get(&name).map(|at| std::mem::take(&mut self.named[*at])).unwrap_or_default();
-        let (median_nanos, limit_nanos) = (named.median_nanos, named.limit_nanos());
+        let (SpanTimes { count, p50_nanos: median_nanos, .. }, limit_nanos) = (named.times, named.limit_nanos());
         let mut slow: Vec<SubjectSpan> = named.slowest.into_iter().map(|Reverse(span)| span).collect();
         slow.sort_unstable_by(|a, b| b.cmp(a));
         let mut asked = question.slowest.max(1).min(slow.len());
@@ -200,7 +185,7 @@ impl Finder {
             slow.into_iter().enumerate().filter(|(at, span)| kept(*at, span)).map(|(_, span)| span).collect();
         let normal = named.sample.into_iter().filter(|span| span.nanos <= limit_nanos && !slow.contains(span));
         let normal = normal.take(self.normal_max).collect();
-        Ok(SubjectSpans { slow, normal, asked, count: named.count, median_nanos, limit_nanos })
+        Ok(SubjectSpans { slow, normal, asked, count, median_nanos, limit_nanos })
     }
 }
 

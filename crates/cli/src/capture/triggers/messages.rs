@@ -10,9 +10,9 @@ use crate::input::state::end_between;
 use crate::input::unseen::SeenNames;
 use crate::output::capture_result::reason;
 use crate::output::json_line;
-use crate::text::format::{bytes, counted, duration, events, grouped, one_line};
+use crate::text::format::{bytes, counted, duration, events, grouped};
 use crate::text::losses::{problem_line, report_problem};
-use crate::text::paint::{DIM, WARNING};
+use crate::text::paint::{BREAK, DIM, WARNING};
 use eventring::reader::GapCause;
 use eventring_capture::{CaptureSummary, EndReason};
 use schemars::JsonSchema;
@@ -47,7 +47,7 @@ impl Watch<'_> {
         match told {
             WriterMessage::Written(file) => {
                 self.judge.policy.count_bytes(file.cut.bytes);
-                let what = one_line(&file.shot.what);
+                let what = &file.shot.what;
                 let what = match file.shot.end {
                     // Nobody knows the time of a death better.
                     Some(end) => format!("{what} {}", end_between(end, |nanos| self.times.time(nanos))),
@@ -60,7 +60,7 @@ impl Watch<'_> {
                     bytes(file.cut.bytes)
                 );
                 if let Some(shortfall) = file.shortfall() {
-                    line += &format!("\n{WARNING}  {shortfall}{WARNING:#}");
+                    line += &format!("{BREAK}{WARNING}  {shortfall}{WARNING:#}");
                 }
                 self.screen.say(line);
                 self.files.push(*file);
@@ -158,7 +158,7 @@ impl Watch<'_> {
             commands: self.args.triggers.exec.as_ref().map(|_| &self.actions),
             problems: of_capture.iter().chain(&self.problems).chain(&left_out).collect(),
         };
-        Ok(json_line(&mut anstream::stdout(), &watched)?)
+        Ok(json_line(&watched)?)
     }
 
     /// Prints the result on stderr. `summary` is `None` if the capture has failed.
@@ -173,7 +173,7 @@ impl Watch<'_> {
                 false => format!("{} seen", events(state.events())),
             };
             let has_seen_death = ends().any(|end| end.has_died);
-            anstream::eprintln!(
+            say!(
                 "{} fired, {} debounced, {} suppressed; {seen} in {}{DIM} ({}){DIM:#}",
                 counts.fired,
                 counts.debounced,
@@ -199,7 +199,7 @@ impl Watch<'_> {
         if untested > 0 && !self.args.json {
             let have = counted(untested, "event has", "events have");
             let message = "lost the payload on which a condition depends: whether they fulfil it is not known";
-            anstream::eprintln!("{WARNING}{have} {message}{WARNING:#}");
+            say!("{WARNING}{have} {message}{WARNING:#}");
         }
         let unseen = self.unseen().saturating_sub(untested);
         if unseen > 0 && !self.args.json {
@@ -208,7 +208,7 @@ impl Watch<'_> {
                 _ => "overwritten before the watch read them, or not read any more at its end",
             };
             let unseen = counted(unseen, "event was", "events were");
-            anstream::eprintln!("{WARNING}{unseen} {why}: what they would have fulfilled is not known{WARNING:#}");
+            say!("{WARNING}{unseen} {why}: what they would have fulfilled is not known{WARNING:#}");
         }
     }
 }

@@ -78,7 +78,7 @@ fn show_all(show: &Receiver<Shown>) {
     let bar = spinner();
     for shown in show {
         match shown {
-            Shown::Line(line) => bar.suspend(|| anstream::eprintln!("{line}")),
+            Shown::Line(line) => bar.suspend(|| say!("{line}")),
             Shown::Progress(text) => {
                 bar.set_message(text);
                 bar.tick();

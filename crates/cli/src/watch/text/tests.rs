@@ -84,7 +84,8 @@ fn open(paths: &[PathBuf]) -> Rings {
 /// times, each 1,234 ns after the one before.
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let rings = open(paths);
-    let mut lines = Lines::on(anstream::StripStream::new(Vec::new()), ask_width, &rings, full, TimeFormat::new(true));
+    let mut lines =
+        Lines::on(Out(anstream::StripStream::new(Vec::new())), ask_width, &rings, full, TimeFormat::new(true));
     let mut nanos = START;
     for ring in rings.iter() {
         let mut cursor = ring.reader.as_ref().unwrap().cursor();
@@ -101,7 +102,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
             lines.event(ring, &Descriptor { record_epoch_nanos: nanos, ..event }, payload).unwrap();
         }
     }
-    let shown = String::from_utf8(lines.out.into_inner()).unwrap();
+    let shown = String::from_utf8(lines.out.0.into_inner()).unwrap();
     if let Some(width) = ask_width() {
         assert!(shown.lines().all(|line| line.chars().count() <= width), "{shown}");
     }
@@ -167,7 +168,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
     }
     let place = Place::new();
     let rings = open(&[place.perf()]);
-    let out = anstream::StripStream::new(Vec::new());
+    let out = Out(anstream::StripStream::new(Vec::new()));
     let mut lines = Lines::on(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
     let event = Descriptor { record_epoch_nanos: START, seqno: 1, ..Descriptor::default() };
     for width in [120, 119, 80] {
@@ -175,7 +176,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
         lines.flush(&rings).unwrap();
         lines.event(rings.get(0), &event, PayloadRead::Valid(&[])).unwrap();
     }
-    let shown = String::from_utf8(lines.out.into_inner()).unwrap();
+    let shown = String::from_utf8(lines.out.0.into_inner()).unwrap();
     let headings: Vec<&str> = shown.lines().filter(|line| line.starts_with("TIME")).collect();
     // A slightly narrower terminal has the same columns.
     insta::assert_snapshot!(headings.join("\n"), @r"
@@ -198,10 +199,10 @@ fn the_narrowest_terminals_are_no_problem() {
 fn a_gap_without_seqnos_is_no_problem() {
     let place = Place::new();
     let rings = open(&[place.perf()]);
-    let out = anstream::StripStream::new(Vec::new());
+    let out = Out(anstream::StripStream::new(Vec::new()));
     let mut lines = Lines::on(out, || None, &rings, false, TimeFormat::new(true));
     for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened, GapCause::Damaged] {
         lines.gap(rings.iter().next().unwrap(), Gap { first_seqno: 7, count: 0, cause }).unwrap();
     }
-    assert_eq!(String::from_utf8(lines.out.into_inner()).unwrap().lines().count(), 4);
+    assert_eq!(String::from_utf8(lines.out.0.into_inner()).unwrap().lines().count(), 4);
 }

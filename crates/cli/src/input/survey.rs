@@ -39,9 +39,9 @@ pub(crate) struct TypeCounts {
 }
 
 impl Survey {
-    /// Returns the end of the recording of `reader`, which was surveyed.
-    pub(crate) fn end(&self, reader: &Reader) -> Option<RingEnd> {
-        Some(reader.end()?.seen_at(self.times.map_or(0, |times| times.1)))
+    /// Adds the newest event to an end, as a sign of life.
+    pub(crate) fn seen_until(&self, end: RingEnd) -> RingEnd {
+        end.seen_at(self.times.map_or(0, |times| times.1))
     }
 
     /// Reads every event that the ring holds now, from the oldest to the newest. Events that a live writer overwrites

@@ -1,0 +1,103 @@
+//! The way to a terminal: what people see goes through it, so that no text from a file, a ring or another process gives
+//! orders to the terminal.
+
+use super::paint::{BREAK, escape};
+use anstream::AutoStream;
+use eventring_capture::text::harms;
+use std::fmt::Arguments;
+use std::io::{self, Write};
+
+/// An output for people. What is written to it by `write!` or `writeln!` is a line, or a part of one. Control characters
+/// in it, and marks of the writing direction, do not get through; a style of [`super::paint`] does, and [`BREAK`]. The
+/// most that a text can do is to paint itself.
+pub(crate) struct Out<W>(pub(crate) W);
+
+/// Returns stdout.
+#[expect(clippy::disallowed_methods, reason = "this is the writer")]
+pub(crate) fn stdout() -> Out<AutoStream<io::Stdout>> {
+    Out(anstream::stdout())
+}
+
+/// Returns stderr.
+#[expect(clippy::disallowed_methods, reason = "this is the writer")]
+pub(crate) fn stderr() -> Out<AutoStream<io::Stderr>> {
+    Out(anstream::stderr())
+}
+
+/// Prints a line for people on stderr.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        // Nobody can be told of an error.
+        let _ = writeln!($crate::text::out::stderr(), $($text)*);
+    }};
+}
+
+impl<W: Write> Write for Out<W> {
+    fn write_fmt(&mut self, text: Arguments<'_>) -> io::Result<()> {
+        let text = text.to_string();
+        let (line, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |line| (line, "\n"));
+        let mut safe = String::with_capacity(text.len() + 16);
+        for c in line.chars() {
+            match c {
+                ' '..='~' => safe.push(c),
+                BREAK => safe.push('\n'),
+                _ => match escape(c) {
+                    Some(style) => safe += &format!("\u{1b}[{style}m"),
+                    None => safe.push(if harms(c) { char::REPLACEMENT_CHARACTER } else { c }),
+                },
+            }
+        }
+        safe.push_str(end);
+        self.0.write_all(safe.as_bytes())
+    }
+
+    /// Writes bytes of JSON, which has no escape character.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match bytes.iter().position(|byte| *byte == 0x1b) {
+            None => self.0.write(bytes),
+            Some(0) => self.0.write_all(b"?").map(|()| 1),
+            Some(at) => self.0.write(&bytes[..at]),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Returns what is shown without colours.
+#[cfg(test)]
+pub(crate) fn shown(write: impl FnOnce(&mut Out<anstream::StripStream<Vec<u8>>>) -> io::Result<()>) -> String {
+    let mut out = Out(anstream::StripStream::new(Vec::new()));
+    write(&mut out).unwrap();
+    String::from_utf8(out.0.into_inner()).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::paint::{DIM, ERROR};
+
+    fn written(write: impl FnOnce(&mut Out<Vec<u8>>) -> io::Result<()>) -> String {
+        let mut out = Out(Vec::new());
+        write(&mut out).unwrap();
+        String::from_utf8(out.0).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_cleaned_gives_no_order_to_the_terminal() {
+        let name = "\u{1b}[2J\u{9b}31m\rx\u{202e}\n\u{1b}]0;title\u{7}\nüñ\n";
+        let shown = written(|out| writeln!(out, "{DIM}{name}{DIM:#} {name}"));
+        let safe = "\u{fffd}[2J\u{fffd}31m\u{fffd}x\u{fffd}\u{fffd}\u{fffd}]0;title\u{fffd}\u{fffd}üñ\u{fffd}";
+        assert_eq!(shown, format!("\u{1b}[2m{safe}\u{1b}[0m {safe}\n"));
+        assert_eq!(written(|out| writeln!(&mut &mut *out, "{name}")), format!("{safe}\n"));
+        assert_eq!(written(|out| out.write_all(b"\x1b[2J{}\n")), "?[2J{}\n");
+    }
+
+    #[test]
+    fn styles_and_breaks_are_written_as_a_terminal_wants_them() {
+        let shown = written(|out| writeln!(out, "{ERROR}a{ERROR:#}{BREAK}b"));
+        assert_eq!(shown, "\u{1b}[1;31ma\u{1b}[0m\nb\n");
+    }
+}
