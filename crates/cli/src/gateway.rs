@@ -98,7 +98,7 @@ pub(super) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let clients = counted(stats.clients, "client", "clients");
-    say!("{DIM}{clients}, {} news of blocks{DIM:#}", grouped(stats.news));
+    say!("{DIM}{clients}, {} notifications of blocks{DIM:#}", grouped(stats.notifications));
     if stats.lost > 0 {
         say!("{WARNING}slow clients lost {} news{WARNING:#}", grouped(stats.lost));
     }

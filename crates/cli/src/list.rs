@@ -3,8 +3,8 @@
 use super::exit::Exit;
 use crate::args::limit::LimitArgs;
 use crate::input::directories::{self, ShardRole, is_unfinished};
-use crate::input::held;
 use crate::input::history::History;
+use crate::input::open_files;
 use crate::input::ring_report::{RingFacts, RingReport};
 use crate::input::servers::{self, ListedServer, ServerRow, SilentServer};
 use crate::input::state::{Writer, short_word};
@@ -75,12 +75,12 @@ pub(super) struct Listed<'a> {
 #[derive(Serialize, JsonSchema)]
 struct ListedRest<'a> {
     directories: &'a [PathBuf],
-    notes: Vec<Note<'a>>,
+    notes: Vec<NotRecording<'a>>,
 }
 
 /// What a program says that records nothing.
 #[derive(Serialize, JsonSchema)]
-struct Note<'a> {
+struct NotRecording<'a> {
     pid: u32,
     note: &'a str,
 }
@@ -129,7 +129,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     add_silent(&mut found, &silent);
     add_removed(&mut found, &directories);
     // Notes are of no directory.
-    let notes = if args.directories.is_empty() { held::notes() } else { Vec::new() };
+    let notes = if args.directories.is_empty() { open_files::notes() } else { Vec::new() };
     let is_closed = |directory: &PathBuf| {
         std::fs::read_dir(directory).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
@@ -137,7 +137,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     may_be_more |= directories.iter().any(is_closed);
     let mut out = stdout();
     if args.json {
-        let notes = notes.iter().map(|(pid, note)| Note { pid: *pid, note }).collect();
+        let notes = notes.iter().map(|(pid, note)| NotRecording { pid: *pid, note }).collect();
         let listed = Listed { rings: &found, rest: ListedRest { directories: &directories, notes } };
         // Rings without a file are those of one process.
         let id = |ring: &&ListedRing| {
@@ -157,7 +157,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         say!(
             "{WARNING}warning:{WARNING:#} files of rings were removed while their programs run ({}); after a crash nothing \
              of such a ring is left",
-            held::WHY_REMOVED
+            open_files::WHY_REMOVED
         );
     }
     for (pid, note) in notes.iter().filter(|_| !args.json) {
@@ -222,7 +222,7 @@ fn add_servers(found: &mut Vec<ListedRing>, servers: &[ListedServer]) {
 /// Adds the rings whose files were removed from these directories while their programs run.
 fn add_removed(found: &mut Vec<ListedRing>, directories: &[PathBuf]) {
     let is_meant = |path: &Path| path.parent().is_some_and(|parent| directories.iter().any(|it| it == parent));
-    for held::RemovedRing { name, reader, .. } in held::removed_rings(None, is_meant) {
+    for open_files::RemovedRing { name, reader, .. } in open_files::removed_rings(None, is_meant) {
         found.push(ListedRing::new(name, &RingReport::new(reader)));
     }
 }

@@ -1,6 +1,6 @@
 //! What consensus decides about blocks.
 
-use crate::{Block, Found};
+use crate::{Block, ChainEvent};
 use eventring::schema::exec::{BlockTag, Bytes32};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -160,13 +160,13 @@ impl CommitTracker {
     }
 
     /// Takes what a builder has found. A problem changes nothing.
-    pub fn take(&mut self, found: Found) -> Vec<Update> {
+    pub fn take(&mut self, found: ChainEvent) -> Vec<Update> {
         match found {
-            Found::Block(block) => self.propose(block),
-            Found::Voted(qc) => self.vote(qc.block_tag),
-            Found::Finalized(tag) => self.finalize(tag),
-            Found::Verified(number) => self.verify(number),
-            Found::Problem(_) => Vec::new(),
+            ChainEvent::Block(block) => self.propose(block),
+            ChainEvent::Voted(qc) => self.vote(qc.block_tag),
+            ChainEvent::Finalized(tag) => self.finalize(tag),
+            ChainEvent::Verified(number) => self.verify(number),
+            ChainEvent::Problem(_) => Vec::new(),
         }
     }
 

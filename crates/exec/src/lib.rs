@@ -50,7 +50,7 @@ mod values;
 mod wanted;
 
 pub use blocks::{BlockUpdate, Blocks, NextUpdate, Start};
-pub use builder::{BlockBuilder, Found};
+pub use builder::{BlockBuilder, ChainEvent};
 pub use commit::{CommitState, CommitTracker, Update};
 pub use dialect::{Dialect, UnknownSchema};
 pub use history::{Archived, Archiver, BlockArchive, Bundle, BundleEvents, EventcapFile, EventcapHeader, write_bundle};

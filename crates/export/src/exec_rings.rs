@@ -4,7 +4,7 @@ use eventring::exec::flow_tag;
 use eventring::schema::exec::ExecEvent;
 use eventring_capture::CapturedRing;
 use eventring_capture::recording::{CaptureRecording, EntryContent, RecordingEntry};
-use eventring_exec::{BlockBuilder, Dialect, Found, Wanted};
+use eventring_exec::{BlockBuilder, ChainEvent, Dialect, Wanted};
 
 /// What an event of an open block takes beside its payload, at most.
 const EVENT_BYTES: u64 = 512;
@@ -91,10 +91,10 @@ impl ExecRings {
     }
 
     /// Returns the next thing that was found in a ring.
-    pub fn pop(&mut self, ring: u32) -> Option<Found> {
+    pub fn pop(&mut self, ring: u32) -> Option<ChainEvent> {
         let ring = self.rings.get_mut(ring as usize)?.as_mut()?;
         let found = ring.builder.pop()?;
-        if let Found::Block(block) = &found
+        if let ChainEvent::Block(block) = &found
             && block.start_seqno == ring.open_tag
         {
             (ring.open_tag, ring.open_bytes) = (0, 0);

@@ -1,6 +1,6 @@
 //! One client: requests in, messages out.
 
-use crate::hub::{At, Hub, Seat, room};
+use crate::hub::{At, ClientSlot, Hub, room};
 use crate::line::{Line, PIECE_BYTES, REQUEST_BYTES_MAX};
 use crate::messages::{Lost, NO_ID, failure, notification, success};
 use crate::params::Params;
@@ -18,7 +18,7 @@ use tungstenite::{Error, Message};
 const SUBSCRIPTIONS_MAX: usize = 64;
 /// The number of addresses and topics that all of them compare.
 const WANTED_MAX: usize = 4096;
-/// The number of requests, and of looks at news, until it is another client's turn.
+/// The number of requests, and of looks at notifications, until it is another client's turn.
 const REQUESTS_OF_TURN: usize = 4;
 const STEPS_OF_TURN: usize = 16;
 
@@ -28,7 +28,7 @@ pub(crate) struct Client {
     pub(crate) line: Line,
     subscriptions: Vec<Subscription>,
     next_id: u64,
-    _seat: Seat,
+    _seat: ClientSlot,
 }
 
 /// What comes of a client after its turn.
@@ -44,8 +44,8 @@ pub(crate) enum Turn {
 }
 
 impl Client {
-    pub(crate) fn new(line: Line, seat: Seat) -> Self {
-        Self { line, subscriptions: Vec::new(), next_id: 1, _seat: seat }
+    pub(crate) fn new(line: Line, client_slot: ClientSlot) -> Self {
+        Self { line, subscriptions: Vec::new(), next_id: 1, _seat: client_slot }
     }
 
     /// Does some of what there is to do for the client. Never waits for it.
@@ -103,7 +103,7 @@ impl Client {
     fn step(&mut self, hub: &Arc<Hub>) -> Result<bool, Error> {
         let furthest = self.subscriptions.iter_mut().min_by_key(|subscription| subscription.next);
         let Some(subscription) = furthest else { return Ok(true) };
-        let news = match hub.at(subscription.next) {
+        let next = match hub.at(subscription.next) {
             At::End => return Ok(true),
             At::Lost(lost) => {
                 subscription.pass(lost);
@@ -111,9 +111,9 @@ impl Client {
                 self.line.send(notification(subscription.id, &Lost { lost }), None)?;
                 return Ok(false);
             }
-            At::News(news) => news,
+            At::Notification(next) => next,
         };
-        let Some(message) = subscription.message(&news) else {
+        let Some(message) = subscription.message(&next) else {
             subscription.pass(1);
             return Ok(false);
         };

@@ -14,15 +14,15 @@ pub(crate) enum Answer {
 }
 
 /// Returns the answer to a request. Web pages may connect if their origin is one of these.
-pub(crate) fn answer(heard: &[u8], allowed: &[String]) -> Answer {
+pub(crate) fn answer(received: &[u8], allowed: &[String]) -> Answer {
     const NOT_A_WEBSOCKET: Answer = Answer::Refused(
         "426 Upgrade Required",
         "Here are WebSockets only: connect to ws:// and this address, and send eth_subscribe.",
     );
-    let Some(head) = head_len(heard) else {
+    let Some(head) = head_len(received) else {
         return Answer::Refused("400 Bad Request", "The request has more than 8,192 bytes before its end.");
     };
-    let request = match Request::try_parse(&heard[..head]) {
+    let request = match Request::try_parse(&received[..head]) {
         Ok(Some((_, request))) => request,
         Err(tungstenite::Error::Protocol(_)) => return NOT_A_WEBSOCKET,
         _ => return Answer::Refused("400 Bad Request", "The request is not HTTP/1.1."),
@@ -44,6 +44,6 @@ pub(crate) fn answer(heard: &[u8], allowed: &[String]) -> Answer {
 }
 
 /// Returns the length of a request up to the empty line, if that has come.
-pub(crate) fn head_len(heard: &[u8]) -> Option<usize> {
-    heard.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+pub(crate) fn head_len(received: &[u8]) -> Option<usize> {
+    received.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
 }

@@ -1,22 +1,22 @@
-//! What was told lately, and what all connections share.
+//! The last notifications, and what all connections share.
 
-use crate::news::{Gap, News, Standings, Told, gap_in};
+use crate::notification::{Gap, Notification, Standings, StateChange, gap_in};
 use eventring_exec::{Problem, Update};
 use mio::Waker;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The number of news that are remembered. A client may be so far behind, and can go on where it was.
+/// The number of notifications that are remembered. A client may be so far behind, and can go on where it was.
 const HISTORY_MAX: usize = 1024;
 /// The number of bytes that long messages of all clients may take, beside the buffer that each client has.
 const LONG_BYTES_MAX: usize = 256 << 20;
 
-/// The news, and the counts of all connections.
+/// The notifications, and the counts of all connections.
 #[derive(Debug)]
 pub(crate) struct Hub {
     history: RwLock<History>,
-    /// The place of the next news.
+    /// The place of the next notification.
     end: AtomicU64,
     wakers: Vec<Waker>,
     has_ended: AtomicBool,
@@ -27,17 +27,17 @@ pub(crate) struct Hub {
 
 #[derive(Debug, Default)]
 struct History {
-    /// The place of the first one in `news`.
+    /// The place of the first one in `notification`.
     first: u64,
-    news: VecDeque<Arc<News>>,
+    notification: VecDeque<Arc<Notification>>,
     standings: Standings,
 }
 
 /// What is at a place of the history.
 #[derive(Debug)]
 pub(crate) enum At {
-    News(Arc<News>),
-    /// So many news are not remembered any more.
+    Notification(Arc<Notification>),
+    /// So many notifications are not remembered any more.
     Lost(u64),
     /// Nothing yet.
     End,
@@ -45,14 +45,14 @@ pub(crate) enum At {
 
 /// The right to be a client; there is a number of them.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Hub>);
+pub(crate) struct ClientSlot(Arc<Hub>);
 
 /// The right to keep a long message.
 #[derive(Debug)]
-pub(crate) struct Room(Arc<Hub>, usize);
+pub(crate) struct LongMessageBudget(Arc<Hub>, usize);
 
 impl Hub {
-    /// Makes a hub without news. The wakers wake those who pass news on.
+    /// Makes a hub without notifications. The wakers wake those who pass notifications on.
     pub(crate) fn new(wakers: Vec<Waker>) -> Arc<Self> {
         Arc::new(Self {
             history: RwLock::default(),
@@ -71,11 +71,11 @@ impl Hub {
         if update.is_new
             && let Some(gap) = update.block.as_deref().and_then(gap_in)
         {
-            history.push(News::Gap(gap));
+            history.push(Notification::Gap(gap));
         }
         let place = history.end();
         let earlier = history.standings.learn(&update, place);
-        history.push(News::State(Told { update, earlier }));
+        history.push(Notification::State(StateChange { update, earlier }));
         self.end.store(history.end(), Ordering::Release);
         drop(history);
         self.wake();
@@ -84,13 +84,13 @@ impl Hub {
     /// Passes on that something is wrong outside of any block.
     pub(crate) fn problem(&self, problem: &Problem) {
         let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
-        history.push(News::Gap(Gap::outside(problem)));
+        history.push(Notification::Gap(Gap::outside(problem)));
         self.end.store(history.end(), Ordering::Release);
         drop(history);
         self.wake();
     }
 
-    /// Returns the place of the next news.
+    /// Returns the place of the next notification.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
@@ -101,16 +101,16 @@ impl Hub {
         }
         let history = self.history.read().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = place.checked_sub(history.first) else { return At::Lost(history.first - place) };
-        history.news.get(index as usize).map_or(At::End, |news| At::News(news.clone()))
+        history.notification.get(index as usize).map_or(At::End, |notification| At::Notification(notification.clone()))
     }
 
     /// Returns what is remembered, and the place of the first one.
-    pub(crate) fn history(&self) -> (u64, Vec<Arc<News>>) {
+    pub(crate) fn history(&self) -> (u64, Vec<Arc<Notification>>) {
         let history = self.history.read().unwrap_or_else(PoisonError::into_inner);
-        (history.first, history.news.iter().cloned().collect())
+        (history.first, history.notification.iter().cloned().collect())
     }
 
-    /// Says that no more news will come.
+    /// Says that no more notifications will come.
     pub(crate) fn set_ended(&self) {
         self.has_ended.store(true, Ordering::Release);
         self.wake();
@@ -120,14 +120,14 @@ impl Hub {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Wakes those who pass news on.
+    /// Wakes those who pass notifications on.
     pub(crate) fn wake(&self) {
         // Without it they look after a while.
         self.wakers.iter().for_each(|waker| _ = waker.wake());
     }
 
-    pub(crate) fn lose(&self, news: u64) {
-        self.lost.fetch_add(news, Ordering::Relaxed);
+    pub(crate) fn lose(&self, count: u64) {
+        self.lost.fetch_add(count, Ordering::Relaxed);
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -135,27 +135,27 @@ impl Hub {
     }
 }
 
-/// Returns a seat, unless so many are taken.
-pub(crate) fn seat(hub: &Arc<Hub>, seats_max: usize) -> Option<Seat> {
+/// Returns a slot of a client, unless so many are taken.
+pub(crate) fn client_slot(hub: &Arc<Hub>, seats_max: usize) -> Option<ClientSlot> {
     let taken = hub.clients.fetch_add(1, Ordering::Relaxed);
-    let seat = Seat(hub.clone());
-    (taken < seats_max).then_some(seat)
+    let client_slot = ClientSlot(hub.clone());
+    (taken < seats_max).then_some(client_slot)
 }
 
 /// Returns room for a long message, unless those of all clients take too much already.
-pub(crate) fn room(hub: &Arc<Hub>, bytes: usize) -> Option<Room> {
+pub(crate) fn room(hub: &Arc<Hub>, bytes: usize) -> Option<LongMessageBudget> {
     let taken = hub.long_bytes.fetch_add(bytes, Ordering::Relaxed);
-    let room = Room(hub.clone(), bytes);
+    let room = LongMessageBudget(hub.clone(), bytes);
     (taken.saturating_add(bytes) <= LONG_BYTES_MAX).then_some(room)
 }
 
-impl Drop for Seat {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.0.clients.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Room {
+impl Drop for LongMessageBudget {
     fn drop(&mut self) {
         self.0.long_bytes.fetch_sub(self.1, Ordering::Relaxed);
     }
@@ -163,13 +163,13 @@ impl Drop for Room {
 
 impl History {
     fn end(&self) -> u64 {
-        self.first + self.news.len() as u64
+        self.first + self.notification.len() as u64
     }
 
-    fn push(&mut self, news: News) {
-        self.news.push_back(Arc::new(news));
-        if self.news.len() > HISTORY_MAX {
-            self.news.pop_front();
+    fn push(&mut self, notification: Notification) {
+        self.notification.push_back(Arc::new(notification));
+        if self.notification.len() > HISTORY_MAX {
+            self.notification.pop_front();
             self.first += 1;
         }
     }

@@ -6,23 +6,23 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `door`, `handshake` | connections before they are clients |
+//! | `listener`, `handshake` | connections before they are clients |
 //! | `worker`, `turns` | a thread that serves some of the clients; whose turn it is |
 //! | `client`, `messages` | one client: requests in, JSON-RPC out |
 //! | `line`, `wire` | its connection, for which nothing waits |
-//! | `hub`, `news` | what was told lately |
+//! | `hub`, `notification` | the last notifications |
 //! | `params`, `subscription` | what a client wants to know, and what it is told |
 //! | `render` | headers and logs as Ethereum nodes write them |
 
 #![forbid(unsafe_code)]
 
 mod client;
-mod door;
 mod handshake;
 mod hub;
 mod line;
+mod listener;
 mod messages;
-mod news;
+mod notification;
 mod params;
 mod render;
 mod subscription;
@@ -30,9 +30,9 @@ mod turns;
 mod wire;
 mod worker;
 
-use door::Door;
 use eventring_exec::{BlockUpdate, Blocks, NextUpdate};
 use hub::Hub;
+use listener::Listener;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
@@ -69,9 +69,9 @@ pub struct GatewayStats {
     pub clients: u64,
     /// The clients that were refused: there were too many, or they are web pages of another origin.
     pub refused: u64,
-    /// The news about blocks that were told.
-    pub news: u64,
-    /// The news that clients lost because they were too slow.
+    /// The notifications about blocks.
+    pub notifications: u64,
+    /// The notifications that clients lost because they were too slow.
     pub lost: u64,
 }
 
@@ -122,7 +122,7 @@ impl Gateway {
         let wakers = polls.iter().map(|poll| Waker::new(poll.registry(), worker::WAKE)).collect::<io::Result<_>>()?;
         let hub = &Hub::new(wakers);
         let door_poll = Poll::new()?;
-        let (mut news, origins) = (0, &self.origins);
+        let (mut notifications, origins) = (0, &self.origins);
         let (clients, refused) = std::thread::scope(|scope| {
             let mut senders = Vec::new();
             for poll in polls {
@@ -130,7 +130,7 @@ impl Gateway {
                 senders.push(sender);
                 scope.spawn(move || worker::run(poll, &arrivals, hub));
             }
-            let door = Door::new(self.listener, door_poll, hub, origins, senders);
+            let door = Listener::new(self.listener, door_poll, hub, origins, senders);
             let letting_in = scope.spawn(|| door.run());
             while !is_over() {
                 match blocks.next_timeout(PATIENCE) {
@@ -146,11 +146,11 @@ impl Gateway {
                     }
                     NextUpdate::Ended => break,
                 }
-                news += 1;
+                notifications += 1;
             }
             hub.set_ended();
             letting_in.join().unwrap_or_default()
         });
-        Ok(GatewayStats { clients, refused, news, lost: hub.lost() })
+        Ok(GatewayStats { clients, refused, notifications, lost: hub.lost() })
     }
 }

@@ -1,7 +1,7 @@
 //! The connection to a client: messages are written as its socket takes them, and nothing waits for it.
 
-use crate::hub::Room;
-use crate::wire::{Wire, throw_away};
+use crate::hub::LongMessageBudget;
+use crate::wire::{Wire, discard_input};
 use mio::net::TcpStream;
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -41,7 +41,7 @@ pub(crate) struct Line {
 struct Long {
     rest: Bytes,
     is_begun: bool,
-    _room: Option<Room>,
+    _room: Option<LongMessageBudget>,
 }
 
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Line {
     }
 
     /// Writes a message, or as much of it as the socket takes.
-    pub(crate) fn send(&mut self, text: String, room: Option<Room>) -> Result<(), Error> {
+    pub(crate) fn send(&mut self, text: String, room: Option<LongMessageBudget>) -> Result<(), Error> {
         if text.len() > PIECE_BYTES {
             self.long = Some(Long { rest: text.into(), is_begun: false, _room: room });
             return self.flush();
@@ -177,6 +177,6 @@ impl Line {
         }
         // What the client still says is thrown away: the system would reset the connection, and the client would not
         // read why.
-        !closing.is_by_client && throw_away(&mut self.socket.get_mut().stream)
+        !closing.is_by_client && discard_input(&mut self.socket.get_mut().stream)
     }
 }

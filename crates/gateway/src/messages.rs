@@ -18,7 +18,7 @@ fn text(result: &impl Serialize) -> String {
     serde_json::to_string(result).unwrap_or_else(|error| unreachable!("the keys of results are texts: {error}"))
 }
 
-/// What a subscription is told of news that it has lost.
+/// What a subscription is told of notifications that it has lost.
 #[derive(Serialize)]
 pub(crate) struct Lost {
     pub(crate) lost: u64,

@@ -1,6 +1,6 @@
 //! What a subscription tells, one message after the other, as the client takes them.
 
-use crate::news::{Gap, News, Told};
+use crate::notification::{Gap, Notification, StateChange};
 use crate::params::{Kind, Params, Place};
 use crate::render::{self, Header, Number};
 use eventring_exec::{Block, CommitState, Log, Txn};
@@ -83,19 +83,19 @@ impl Subscription {
     pub(crate) fn resume(
         &mut self,
         first: u64,
-        history: &[Arc<News>],
+        history: &[Arc<Notification>],
     ) -> Result<Option<Missing<NotRemembered>>, String> {
         let Some(place) = self.params.resume_from.take() else { return Ok(None) };
         // What the client has seen before that is not known, so whatever was told is taken back.
         self.since = 0;
-        let of_block: Vec<(u64, &Told)> = (first..)
+        let of_block: Vec<(u64, &StateChange)> = (first..)
             .zip(history)
             .filter_map(|(at, news)| match &**news {
-                News::State(told) if place.is_of(told) => Some((at, told)),
+                Notification::State(told) if place.is_of(told) => Some((at, told)),
                 _ => None,
             })
             .collect();
-        let is_seen = |told: &Told| match place.state {
+        let is_seen = |told: &StateChange| match place.state {
             Some(state) => told.update.state == state,
             None => told.update.state != CommitState::Abandoned,
         };
@@ -123,8 +123,8 @@ impl Subscription {
         }
         self.next = first;
         let oldest = history.iter().find_map(|news| match &**news {
-            News::State(told) => Some(Number(told.update.tag.block_number)),
-            News::Gap(_) => None,
+            Notification::State(told) => Some(Number(told.update.tag.block_number)),
+            Notification::Gap(_) => None,
         });
         let reason = "the block of resume_from is not remembered: what follows it may be missing";
         Ok(Some(Missing { gap: NotRemembered { reason, resume_from: Number(place.number), oldest } }))
@@ -136,10 +136,10 @@ impl Subscription {
     }
 
     /// Returns the next message of the news at `next`; `None` after the last one.
-    pub(crate) fn message<'n>(&mut self, news: &'n News) -> Option<Message<'n>> {
+    pub(crate) fn message<'n>(&mut self, news: &'n Notification) -> Option<Message<'n>> {
         let told = match news {
-            News::State(told) => told,
-            News::Gap(gap) => return self.is_first().then_some(Message::Gap(gap)),
+            Notification::State(told) => told,
+            Notification::Gap(gap) => return self.is_first().then_some(Message::Gap(gap)),
         };
         let update = &told.update;
         let block = update.block.as_deref().filter(|_| self.tells(told))?;
@@ -169,7 +169,7 @@ impl Subscription {
 
     /// Returns true if this is told: a block that has come as far as is wanted, once or each time, or the end of one
     /// that was told.
-    fn tells(&self, told: &Told) -> bool {
+    fn tells(&self, told: &StateChange) -> bool {
         let (kind, min_stage, state) = (self.params.kind, self.params.min_stage, told.update.state);
         let Some(block) = &told.update.block else { return false };
         let is_abandoned = state == CommitState::Abandoned;
@@ -186,7 +186,7 @@ impl Subscription {
 }
 
 impl Place {
-    fn is_of(&self, told: &Told) -> bool {
+    fn is_of(&self, told: &StateChange) -> bool {
         let tag = told.update.tag;
         let hash = || told.update.block.as_ref()?.end().map(|end| end.eth_block_hash);
         tag.block_number == self.number && self.id.is_none_or(|id| id == tag.id || Some(id) == hash())

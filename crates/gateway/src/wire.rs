@@ -29,7 +29,7 @@ impl Write for Wire {
 }
 
 /// Reads and forgets what has come. Returns true at the end of the connection.
-pub(crate) fn throw_away(stream: &mut TcpStream) -> bool {
+pub(crate) fn discard_input(stream: &mut TcpStream) -> bool {
     let mut buffer = [0; 4096];
     for _ in 0..64 {
         match stream.read(&mut buffer) {

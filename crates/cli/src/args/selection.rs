@@ -1,7 +1,7 @@
 //! The options that select a part of a capture.
 
 use crate::args::amounts::parse_duration;
-use crate::input::unseen::SeenNames;
+use crate::input::unknown_names::SeenNames;
 use crate::text::format::TimeFormat;
 use crate::text::losses::report_problem;
 use eventring::schema::perf::CallSiteLevel;

@@ -1,8 +1,8 @@
 //! `eventring exec blocks`.
 
 pub(crate) mod input;
+mod problem_log;
 mod shown;
-mod told;
 
 use super::exit::Exit;
 use super::interrupt::Interrupt;
@@ -17,11 +17,11 @@ use eventring_exec::{
     BlockArchive, BlockUpdate, Blocks, CommitState, LastStates, NextUpdate, PendingBlocks, Start, Update, Wanted,
 };
 use input::{Input, InputArgs, refused};
+use problem_log::ProblemLog;
 use shown::Shown;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
-use told::Told;
 
 /// The longest time between two looks at Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -115,7 +115,7 @@ pub(super) fn run(args: &BlocksArgs) -> anyhow::Result<Exit> {
     input.describe(args.json);
     let interrupt = Interrupt::listen()?;
     let mut shown = Shown::new(args.json, &args.addresses, &args.topics, args.limit.part(0));
-    let mut told = Told::new(args.json, args.follow);
+    let mut told = ProblemLog::new(args.json, args.follow);
     let blocks = if args.follow {
         args.follow_blocks(&input, &interrupt, &mut shown, &mut told)?
     } else {
@@ -173,7 +173,7 @@ impl BlocksArgs {
         input: &Input,
         interrupt: &Interrupt,
         shown: &mut Shown<'_>,
-        told: &mut Told,
+        told: &mut ProblemLog,
     ) -> anyhow::Result<Blocks> {
         let mut out = stdout();
         // A live ring is left at its present end, both times.
@@ -212,7 +212,7 @@ impl BlocksArgs {
         input: &Input,
         interrupt: &Interrupt,
         shown: &mut Shown<'_>,
-        told: &mut Told,
+        told: &mut ProblemLog,
     ) -> anyhow::Result<Blocks> {
         let mut out = stdout();
         let mut blocks = self.blocks(input, self.wanted())?.follow_restarts();

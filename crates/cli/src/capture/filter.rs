@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
 use crate::input::decoder::{Decoder, no_such_event};
 use crate::input::fields::{KnownFields, check_fields};
-use crate::input::unseen::SeenNames;
+use crate::input::unknown_names::SeenNames;
 use crate::text::format::{events, were};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;

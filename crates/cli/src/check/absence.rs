@@ -3,7 +3,7 @@
 use super::rings::CheckedRing;
 use super::system;
 use crate::input::program::is_numbered;
-use crate::input::{advice, held, process};
+use crate::input::{advice, open_files, process};
 use crate::list::instance_of;
 use crate::text::format::one_line;
 
@@ -55,7 +55,7 @@ pub(super) fn of_name(name: &Path, error: &ReaderError) -> Vec<String> {
         }));
     }
     reasons.extend(of_others());
-    reasons.extend(held::why_not_made(wanted.as_ref()));
+    reasons.extend(open_files::why_not_made(wanted.as_ref()));
     if reasons.is_empty() {
         let called = process::all().filter(|pid| is_called(*pid, wanted));
         reasons.extend(called.flat_map(|pid| of_process(pid, &[])));
@@ -91,7 +91,7 @@ pub(super) fn of_process(pid: u32, inherited: &[CheckedRing]) -> Vec<String> {
             left => vec![format!("process {pid} has ended; it has left {}: name the ring", left.join(", "))],
         };
     }
-    if let Some(why) = held::why_nothing(pid) {
+    if let Some(why) = open_files::why_nothing(pid) {
         return vec![why];
     }
     let forked_from = |ring: &CheckedRing| {

@@ -276,7 +276,7 @@ fn problem(ring: &CheckedRing, time: &TimeFormat) -> Option<String> {
     match ring.ring.state {
         RingState::Live if ring.is_recorded() => {
             let was_at = ring.ring.removed_from()?.display();
-            let why = crate::input::held::WHY_REMOVED;
+            let why = crate::input::open_files::WHY_REMOVED;
             Some(format!("the file {was_at} was removed while its program runs ({why}): after a crash nothing is left"))
         }
         RingState::Live if ring.is_perf() => Some(format!(

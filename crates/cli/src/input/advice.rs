@@ -115,11 +115,13 @@ pub(crate) fn why_gone(path: &Path) -> String {
         return shards;
     }
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    if let Some(why) = crate::input::held::why_not_made(path) {
+    if let Some(why) = crate::input::open_files::why_not_made(path) {
         return format!("; {why}");
     }
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    if let Some(removed) = crate::input::held::instead_of(path, &RingDirectories::from_environment().for_reading()) {
+    if let Some(removed) =
+        crate::input::open_files::instead_of(path, &RingDirectories::from_environment().for_reading())
+    {
         return removed;
     }
     // One that begins with a dash would be an option.

@@ -4,7 +4,7 @@
 use crate::exit::Exit;
 use crate::input::directories::named_or_usual;
 use crate::input::family::Family;
-use crate::input::held::WhyAwaited;
+use crate::input::open_files::WhyAwaited;
 use crate::input::processes::{FollowedPrograms, is_of_process};
 use crate::input::program::Program;
 use crate::input::{LOOK_PAUSE, advice};

@@ -12,12 +12,12 @@ pub(crate) mod directories;
 )]
 pub(crate) mod family;
 pub(crate) mod fields;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub(crate) mod held;
 pub(crate) mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod holder;
 pub(crate) mod measured;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod open_files;
 pub(crate) mod patterns;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod process;
@@ -32,7 +32,7 @@ pub(crate) mod saved;
 pub(crate) mod servers;
 pub(crate) mod state;
 pub(crate) mod survey;
-pub(crate) mod unseen;
+pub(crate) mod unknown_names;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod wished;
 

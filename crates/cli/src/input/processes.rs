@@ -1,7 +1,7 @@
 //! Processes on the command line: `pid:N`, the path of a socket and `--process` mean all rings of a program.
 
 use crate::exit::{Exit, Failure};
-use crate::input::held;
+use crate::input::open_files;
 use crate::input::patterns::{self, FollowedPatterns};
 use crate::input::wished::{Enabled, enable_in_programs_of};
 use crate::interrupt::Interrupt;
@@ -64,8 +64,8 @@ impl ProcessArgs {
         let mut removed = Vec::new();
         for name in written {
             match programs.add(name) {
-                Err(error) if error.kind() == ControlErrorKind::NoServer && !held::rings_of(name).is_empty() => {
-                    removed.extend(held::rings_of(name));
+                Err(error) if error.kind() == ControlErrorKind::NoServer && !open_files::rings_of(name).is_empty() => {
+                    removed.extend(open_files::rings_of(name));
                 }
                 Err(error) if waits && error.kind() == ControlErrorKind::NoServer => {
                     programs.awaited.push(name.to_owned());
@@ -174,7 +174,7 @@ pub(crate) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             Some(text) => match find(text, None) {
                 Ok(found) => rings.extend(rings_of(&found, Some(text))?),
                 // A program without a server can be read if the files of its rings were removed.
-                Err(error) => match held::rings_of(text) {
+                Err(error) => match open_files::rings_of(text) {
                     removed if removed.is_empty() => return Err(error.into()),
                     removed => rings.extend(removed),
                 },

@@ -1,7 +1,7 @@
 //! The program that a capture starts.
 
 use super::directories::is_first_shard;
-use super::held;
+use super::open_files;
 use crate::exit::{Exit, Failure};
 use crate::input::history::now_epoch_nanos;
 use eventring::internal::remove_dead_tables;
@@ -106,7 +106,7 @@ impl Program {
         let now = Instant::now();
         if self.ended.is_none() && now >= self.next_problem_look {
             self.next_problem_look = now + PROBLEM_INTERVAL;
-            self.problem = held::why_nothing(self.child.id()).or_else(|| self.problem.take());
+            self.problem = open_files::why_nothing(self.child.id()).or_else(|| self.problem.take());
         }
     }
 

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::input::decoder::{Decoder, no_such_event};
 use crate::input::fields::{KnownFields, check_fields};
 use crate::input::reading::ReadingBar;
-use crate::input::unseen::SeenNames;
+use crate::input::unknown_names::SeenNames;
 use crate::input::{advice, processes};
 use crate::open;
 use crate::text::losses::{

@@ -24,7 +24,7 @@ use crate::args::selection::WindowRest;
 use crate::input::patterns::FollowedPatterns;
 use crate::input::processes::ProcessArgs;
 use crate::input::saved;
-use crate::input::unseen::SeenNames;
+use crate::input::unknown_names::SeenNames;
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;

@@ -5,7 +5,7 @@ use super::ring::Ring;
 use super::start::Start;
 use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
-use crate::input::held::WhyAwaited;
+use crate::input::open_files::WhyAwaited;
 use crate::input::patterns::FollowedPatterns;
 use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;

@@ -2,7 +2,7 @@
 
 use super::BlockUpdate;
 use crate::history::BlockArchive;
-use crate::{Block, Found, Problem, Wanted};
+use crate::{Block, ChainEvent, Problem, Wanted};
 use eventring::schema::exec::BlockTag;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Fill {
     /// The highest number that is known to be final.
     last_final: Option<u64>,
     gap: Option<Gap>,
-    held: VecDeque<Found>,
+    held: VecDeque<ChainEvent>,
     /// The messages about damaged files of the archive, each once.
     problems: Vec<String>,
 }
@@ -84,21 +84,21 @@ impl Fill {
     }
 
     /// Takes what was found. Returns it if nothing before it is awaited.
-    pub(super) fn take(&mut self, found: Found, updates: &mut VecDeque<BlockUpdate>) -> Option<Found> {
+    pub(super) fn take(&mut self, found: ChainEvent, updates: &mut VecDeque<BlockUpdate>) -> Option<ChainEvent> {
         if let Some(gap) = &mut self.gap {
-            if let Found::Block(block) = &found {
+            if let ChainEvent::Block(block) = &found {
                 gap.end.get_or_insert(block.number());
             }
             self.held.push_back(found);
             return None;
         }
         let (next, partial, problem) = match &found {
-            Found::Problem(problem) if problem.is_loss() => match self.last_number {
+            ChainEvent::Problem(problem) if problem.is_loss() => match self.last_number {
                 Some(last) => (last.saturating_add(1), None, *problem),
                 // No block has come, so it is not known which ones are missing.
                 None => return Some(found),
             },
-            Found::Block(block) if !block.is_complete => {
+            ChainEvent::Block(block) if !block.is_complete => {
                 match block.problems.iter().find(|problem| problem.is_loss()) {
                     Some(problem) => (block.number(), Some(block.clone()), *problem),
                     None => return self.passed(found),
@@ -111,10 +111,10 @@ impl Fill {
         None
     }
 
-    fn passed(&mut self, found: Found) -> Option<Found> {
+    fn passed(&mut self, found: ChainEvent) -> Option<ChainEvent> {
         match &found {
-            Found::Block(block) => self.last_number = self.last_number.max(Some(block.number())),
-            Found::Finalized(tag) => self.last_final = self.last_final.max(Some(tag.block_number)),
+            ChainEvent::Block(block) => self.last_number = self.last_number.max(Some(block.number())),
+            ChainEvent::Finalized(tag) => self.last_final = self.last_final.max(Some(tag.block_number)),
             _ => {}
         }
         Some(found)
@@ -178,7 +178,7 @@ impl Fill {
         Hole::Ends { unfilled, partial, before }
     }
 
-    pub(super) fn take_held(&mut self) -> VecDeque<Found> {
+    pub(super) fn take_held(&mut self) -> VecDeque<ChainEvent> {
         std::mem::take(&mut self.held)
     }
 

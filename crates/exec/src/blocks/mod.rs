@@ -9,7 +9,9 @@ mod fill;
 mod find;
 
 use crate::history::BlockArchive;
-use crate::{Block, BlockBuilder, CommitTracker, ExecEvents, Found, NextEvent, Problem, UnknownSchema, Update, Wanted};
+use crate::{
+    Block, BlockBuilder, ChainEvent, CommitTracker, ExecEvents, NextEvent, Problem, UnknownSchema, Update, Wanted,
+};
 use eventring::reader::{Reader, Seek};
 use eventring::schema::exec::Bytes32;
 use eventring_capture::CaptureFile;
@@ -284,7 +286,7 @@ impl Blocks {
     }
 
     /// Passes on what was found, unless blocks before it are awaited from the archive.
-    fn take(&mut self, found: Found) {
+    fn take(&mut self, found: ChainEvent) {
         let found = match &mut self.fill {
             Some(fill) => fill.take(found, &mut self.updates),
             None => Some(found),
@@ -295,23 +297,23 @@ impl Blocks {
     }
 
     /// Passes what was found on to the tracker.
-    fn tell(&mut self, found: Found) {
+    fn tell(&mut self, found: ChainEvent) {
         let is_final = self.events.is_archive();
         let updates = match found {
             // The earlier execution may have been cut off, by the end of the node or by a loss.
-            Found::Block(block)
+            ChainEvent::Block(block)
                 if block.is_reexecution
                     && self.tracker.block(block.tag()).is_some_and(|earlier| earlier.is_complete) =>
             {
                 return self.updates.push_back(BlockUpdate::Reexecuted(block));
             }
             // The archive had it before the ring was read.
-            Found::Block(block)
+            ChainEvent::Block(block)
                 if self.fill.is_some() && self.tracker.block(block.tag()).is_some_and(|known| known.is_complete) =>
             {
                 return;
             }
-            Found::Block(block) => {
+            ChainEvent::Block(block) => {
                 let tag = block.tag();
                 let mut updates = self.tracker.propose(block);
                 if is_final {
@@ -319,7 +321,7 @@ impl Blocks {
                 }
                 updates
             }
-            Found::Problem(problem) => return self.updates.push_back(BlockUpdate::Problem(problem)),
+            ChainEvent::Problem(problem) => return self.updates.push_back(BlockUpdate::Problem(problem)),
             found => self.tracker.take(found),
         };
         self.updates.extend(updates.into_iter().map(BlockUpdate::Changed));
@@ -333,15 +335,15 @@ impl Blocks {
             Hole::Waits => {}
             Hole::Block { block, partial } => {
                 if let Some(partial) = partial {
-                    self.tell(Found::Block(partial));
+                    self.tell(ChainEvent::Block(partial));
                 }
                 let tag = block.tag();
                 self.settle(block.number());
                 let is_known = self.tracker.block(tag).is_some_and(|known| known.is_complete);
                 if !is_known {
-                    self.tell(Found::Block(block));
+                    self.tell(ChainEvent::Block(block));
                 }
-                self.tell(Found::Finalized(tag));
+                self.tell(ChainEvent::Finalized(tag));
             }
             Hole::Skips { unfilled, partial, before } => self.tell_unfilled(Some(unfilled), partial, before),
             Hole::Ends { unfilled, partial, before } => {
@@ -355,8 +357,8 @@ impl Blocks {
     /// Tells what the archive does not have, and what the ring has of it.
     fn tell_unfilled(&mut self, unfilled: Option<Problem>, partial: Option<Arc<Block>>, before: u64) {
         self.settle(before);
-        let partial = partial.map(Found::Block);
-        unfilled.map(Found::Problem).into_iter().chain(partial).for_each(|found| self.tell(found));
+        let partial = partial.map(ChainEvent::Block);
+        unfilled.map(ChainEvent::Problem).into_iter().chain(partial).for_each(|found| self.tell(found));
     }
 
     /// Tells that blocks below this number are final, if the archive says so: the news of consensus may be among what
@@ -364,7 +366,7 @@ impl Blocks {
     fn settle(&mut self, before: u64) {
         let Some(fill) = &mut self.fill else { return };
         for tag in fill.finals_before(before) {
-            self.tell(Found::Finalized(tag));
+            self.tell(ChainEvent::Finalized(tag));
         }
     }
 }

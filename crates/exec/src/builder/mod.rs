@@ -31,7 +31,7 @@ const BYTES_MAX: usize = 256 << 20;
 /// Something that a [`BlockBuilder`] has found in the events.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
-pub enum Found {
+pub enum ChainEvent {
     /// A block whose execution has ended, or of which no more events will come.
     Block(Arc<Block>),
     /// A quorum certificate: the block has been voted for.
@@ -44,14 +44,14 @@ pub enum Found {
     Problem(Problem),
 }
 
-/// Puts blocks together from execution events. It does no input or output: events go in, [`Found`] comes out.
+/// Puts blocks together from execution events. It does no input or output: events go in, [`ChainEvent`] comes out.
 ///
 /// Whatever comes in, nothing panics, and no block is called complete that is not. The memory is bounded: one block is
 /// open at a time, and it may take [`Self::bytes_max`].
 ///
 /// ```
 /// use eventring::reader::{Next, Seek};
-/// use eventring_exec::{BlockBuilder, Found, Wanted};
+/// use eventring_exec::{BlockBuilder, ChainEvent, Wanted};
 /// # use eventring::exec::BlockScope;
 /// # use eventring::recorder::{ContentDescription, Recorder};
 /// # use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
@@ -71,7 +71,7 @@ pub enum Found {
 ///         Next::NotReady => break,
 ///     }
 ///     while let Some(found) = builder.pop() {
-///         if let Found::Block(block) = found {
+///         if let ChainEvent::Block(block) = found {
 ///             assert!(block.is_complete && block.end().is_some_and(|end| end.gas_used == 17));
 ///         }
 ///     }
@@ -84,7 +84,7 @@ pub struct BlockBuilder {
     wanted: Wanted,
     bytes_max: usize,
     open: Option<OpenBlock>,
-    found: VecDeque<Found>,
+    found: VecDeque<ChainEvent>,
     /// Memory for payloads of earlier schemas.
     scratch: Vec<u8>,
     /// The seqno of the next event, or 0 before the first.
@@ -128,7 +128,7 @@ impl BlockBuilder {
     }
 
     /// Returns the next thing that was found, in the order of the events.
-    pub fn pop(&mut self) -> Option<Found> {
+    pub fn pop(&mut self) -> Option<ChainEvent> {
         self.found.pop_front()
     }
 
@@ -200,7 +200,7 @@ impl BlockBuilder {
     fn report(&mut self, problem: Problem) {
         match &mut self.open {
             Some(open) => open.report(problem),
-            None => self.found.push_back(Found::Problem(problem)),
+            None => self.found.push_back(ChainEvent::Problem(problem)),
         }
     }
 
@@ -210,7 +210,7 @@ impl BlockBuilder {
         let problem = Problem::Duplicate { seqno };
         match &mut self.open {
             Some(open) => open.remark(problem),
-            None => self.found.push_back(Found::Problem(problem)),
+            None => self.found.push_back(ChainEvent::Problem(problem)),
         }
     }
 
@@ -255,17 +255,17 @@ impl BlockBuilder {
         let decoded = match payload {
             PayloadRead::Valid(bytes) => self.dialect.decode(event.event_type, kind, bytes, &mut self.scratch),
             PayloadRead::Expired => {
-                return self.found.push_back(Found::Problem(Problem::Expired { seqno: event.seqno }));
+                return self.found.push_back(ChainEvent::Problem(Problem::Expired { seqno: event.seqno }));
             }
             PayloadRead::Malformed => {
-                return self.found.push_back(Found::Problem(Problem::Malformed { seqno: event.seqno }));
+                return self.found.push_back(ChainEvent::Problem(Problem::Malformed { seqno: event.seqno }));
             }
         };
         self.found.push_back(match decoded {
-            Ok(ExecPayload::BlockQc(qc)) => Found::Voted(qc),
-            Ok(ExecPayload::BlockFinalized(tag)) => Found::Finalized(tag),
-            Ok(ExecPayload::BlockVerified(verified)) => Found::Verified(verified.block_number),
-            _ => Found::Problem(Problem::Malformed { seqno: event.seqno }),
+            Ok(ExecPayload::BlockQc(qc)) => ChainEvent::Voted(qc),
+            Ok(ExecPayload::BlockFinalized(tag)) => ChainEvent::Finalized(tag),
+            Ok(ExecPayload::BlockVerified(verified)) => ChainEvent::Verified(verified.block_number),
+            _ => ChainEvent::Problem(Problem::Malformed { seqno: event.seqno }),
         });
     }
 
@@ -314,7 +314,7 @@ impl BlockBuilder {
     }
 
     fn deliver(&mut self, open: OpenBlock) {
-        self.found.push_back(Found::Block(Arc::new(open.finish())));
+        self.found.push_back(ChainEvent::Block(Arc::new(open.finish())));
     }
 }
 

@@ -6,7 +6,7 @@ mod rules;
 use crate::{Event, events, kept};
 use eventring::reader::{Gap, GapCause, PayloadRead};
 use eventring::schema::exec::ExecEvent;
-use eventring_exec::{Block, BlockBuilder, Dialect, Found, Outcome, Problem, Wanted};
+use eventring_exec::{Block, BlockBuilder, ChainEvent, Dialect, Outcome, Problem, Wanted};
 use eventring_stress::chain::Made;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ enum Input {
     Restart,
 }
 
-fn build(inputs: &[Input], wanted: Wanted) -> Vec<Found> {
+fn build(inputs: &[Input], wanted: Wanted) -> Vec<ChainEvent> {
     let mut builder = BlockBuilder::new(Dialect::TODAY, wanted);
     let mut found = Vec::new();
     for input in inputs {
@@ -63,8 +63,8 @@ fn build(inputs: &[Input], wanted: Wanted) -> Vec<Found> {
     found
 }
 
-fn blocks(found: &[Found]) -> Vec<Arc<Block>> {
-    let block = |found: &Found| if let Found::Block(block) = found { Some(block.clone()) } else { None };
+fn blocks(found: &[ChainEvent]) -> Vec<Arc<Block>> {
+    let block = |found: &ChainEvent| if let ChainEvent::Block(block) = found { Some(block.clone()) } else { None };
     found.iter().filter_map(block).collect()
 }
 
@@ -88,8 +88,8 @@ fn content(block: &Block) -> Block {
 }
 
 /// Returns the names of what is wrong.
-fn kinds(found: &[Found]) -> BTreeSet<&'static str> {
-    let outside = found.iter().filter_map(|found| if let Found::Problem(it) = found { Some(*it) } else { None });
+fn kinds(found: &[ChainEvent]) -> BTreeSet<&'static str> {
+    let outside = found.iter().filter_map(|found| if let ChainEvent::Problem(it) = found { Some(*it) } else { None });
     let inside = blocks(found).into_iter().flat_map(|block| block.problems.clone());
     outside.chain(inside).map(|problem| problem.kind()).collect()
 }
@@ -312,7 +312,7 @@ fn a_block_that_says_it_has_more_than_there_can_be_takes_no_more_memory_than_it_
     for (event, payload) in &original {
         builder.push(event, || PayloadRead::Valid(payload));
     }
-    let found: Vec<Found> = std::iter::from_fn(|| builder.pop()).collect();
+    let found: Vec<ChainEvent> = std::iter::from_fn(|| builder.pop()).collect();
     assert!(kinds(&found).contains("too_large") && blocks(&found).iter().all(|block| !block.is_complete));
 }
 

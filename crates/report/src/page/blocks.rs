@@ -4,7 +4,7 @@ use super::block_bars::{BlockBar, BlockBars};
 use super::charts;
 use super::figures::CaptureFigures;
 use eventring_capture::recording::{CaptureRecording, RecordingEntry};
-use eventring_exec::{ChainSummary, Found, Wanted};
+use eventring_exec::{ChainEvent, ChainSummary, Wanted};
 use eventring_export::exec_rings::ExecRings;
 use eventring_export::numbers::{counted, grouped, time};
 use std::fmt::Write as _;
@@ -47,7 +47,7 @@ impl BlockFigures {
 
     fn add_found(&mut self, ring: u32) {
         while let Some(found) = self.rings.pop(ring) {
-            if let Found::Block(block) = found {
+            if let ChainEvent::Block(block) = found {
                 self.summary.add(&block);
                 self.bars.add(&block);
             }

@@ -7,7 +7,7 @@ use super::watch::{ActionCounts, Watch};
 use super::writer::WriterMessage;
 use crate::input::history::{History, by_recorder};
 use crate::input::state::end_between;
-use crate::input::unseen::SeenNames;
+use crate::input::unknown_names::SeenNames;
 use crate::output::capture_result::reason;
 use crate::output::json_line;
 use crate::text::format::{bytes, counted, duration, events, grouped};

@@ -6,7 +6,7 @@ use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::EventType;
 use eventring::schema::exec::{Bytes32, ExecEvent, TxnHeader, U256};
 use eventring_exec::alloy::{self, ConversionError};
-use eventring_exec::{Block, BlockBuilder, Dialect, Found, Outcome, Txn, Wanted};
+use eventring_exec::{Block, BlockBuilder, ChainEvent, Dialect, Outcome, Txn, Wanted};
 
 /// Converts everything. Returns the first error.
 fn convert(block: &Block, txn: &Txn) -> Result<(), ConversionError> {
@@ -154,6 +154,6 @@ fn first_error_of_kept(change: impl Fn(&Descriptor, &mut [u8])) -> String {
     }
     builder.end();
     let mut found = std::iter::from_fn(|| builder.pop());
-    let block = found.find_map(|found| if let Found::Block(block) = found { Some(block) } else { None }).unwrap();
+    let block = found.find_map(|found| if let ChainEvent::Block(block) = found { Some(block) } else { None }).unwrap();
     alloy::envelope(&block.transactions[0]).unwrap_err().to_string()
 }

@@ -3,7 +3,7 @@
 use super::{Input, blocks, build, content, original, renumber};
 use eventring::reader::{Gap, GapCause};
 use eventring::schema::exec::ExecEvent;
-use eventring_exec::{AccountAccess, Block, Found, Part, Problem, Wanted};
+use eventring_exec::{AccountAccess, Block, ChainEvent, Part, Problem, Wanted};
 use std::collections::BTreeSet;
 
 /// Returns the events of the first block.
@@ -100,14 +100,14 @@ fn the_past_and_seqnos_that_writers_gave_up_are_no_loss_and_an_event_between_the
     let problems = |before: &[Input]| {
         let found = build(&[before, &moved].concat(), Wanted::ALL);
         assert!(blocks(&found)[0].is_complete);
-        found.into_iter().filter(|found| matches!(found, Found::Problem(_))).collect::<Vec<_>>()
+        found.into_iter().filter(|found| matches!(found, ChainEvent::Problem(_))).collect::<Vec<_>>()
     };
     let past = gap(1, start.seqno - 1, GapCause::OverwrittenBefore);
     assert_eq!(problems(std::slice::from_ref(&past)), []);
     assert_eq!(problems(&[gap(1, start.seqno - 1, GapCause::GivenUp)]), []);
     // The past is only what lies before all that is read.
     let later = [gap(1, 50, GapCause::OverwrittenBefore), gap(51, start.seqno - 51, GapCause::OverwrittenBefore)];
-    let lost = |first_seqno, count| Found::Problem(Problem::Gap { first_seqno, count });
+    let lost = |first_seqno, count| ChainEvent::Problem(Problem::Gap { first_seqno, count });
     assert_eq!(problems(&later), [lost(51, start.seqno - 51)]);
     // Seqnos 51 to 60 are in no gap, and no event of them came.
     let between = [gap(1, 50, GapCause::OverwrittenBefore), gap(61, start.seqno - 61, GapCause::GivenUp)];
@@ -199,7 +199,7 @@ fn a_payload_that_ends_early_and_a_start_that_is_not_its_own_are_malformed() {
         cut[at] = Input::Event((*event, payload[..payload.len() - 1].to_vec()));
         let found = build(&cut, Wanted::ALL);
         let malformed = Problem::Malformed { seqno: event.seqno };
-        let is_told = found.contains(&Found::Problem(malformed))
+        let is_told = found.contains(&ChainEvent::Problem(malformed))
             || blocks(&found).iter().any(|block| !block.is_complete && block.problems.contains(&malformed));
         assert!(is_told, "event {at} of type {}: {found:?}", event.event_type);
     }
@@ -231,7 +231,7 @@ fn an_event_that_the_node_could_not_record_is_told_in_blocks_and_outside() {
     let payload = [[2, 0], dropped_type.to_le_bytes()].concat();
     let error = Input::Event((error, [payload, vec![0; 12]].concat()));
     let told = |seqno| Problem::RecordError { seqno, txn: Some(2), dropped_type };
-    assert_eq!(build(std::slice::from_ref(&error), Wanted::ALL), [Found::Problem(told(start.seqno))]);
+    assert_eq!(build(std::slice::from_ref(&error), Wanted::ALL), [ChainEvent::Problem(told(start.seqno))]);
     // The error stands for an event that was not recorded; here it is one more, so that nothing else is missing.
     inputs.insert(2, error);
     renumber(&mut inputs);
@@ -254,7 +254,7 @@ fn events_of_a_block_without_its_start_are_told_once_for_each_block() {
     let told: Vec<u64> = build(&without, Wanted::ALL)
         .into_iter()
         .filter_map(|found| match found {
-            Found::Problem(Problem::NoStart { block_seqno, .. }) => Some(block_seqno),
+            ChainEvent::Problem(Problem::NoStart { block_seqno, .. }) => Some(block_seqno),
             _ => None,
         })
         .collect();

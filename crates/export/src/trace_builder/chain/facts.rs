@@ -7,7 +7,7 @@ use crate::trace_writer::Alert;
 use eventring::reader::Descriptor;
 use eventring::schema::exec::{BlockTag, Bytes32};
 use eventring_exec::{
-    Block, CommitState, Found, Outcome, PROBLEMS_MAX, Problem, Txn, reject_reason, txn_reject_reason,
+    Block, ChainEvent, CommitState, Outcome, PROBLEMS_MAX, Problem, Txn, reject_reason, txn_reject_reason,
 };
 use std::fmt::Display;
 
@@ -177,20 +177,20 @@ pub(super) fn alert_of_txn(txn: &Txn) -> Option<Alert> {
 }
 
 /// Returns the name and the arguments of what consensus says of a block.
-pub(super) fn of_consensus(found: &Found, event: &Descriptor) -> Option<(String, Args)> {
+pub(super) fn of_consensus(found: &ChainEvent, event: &Descriptor) -> Option<(String, Args)> {
     let mut args = Args::one("seqno", ArgValue::Uint(event.seqno));
     let (state, number) = match found {
-        Found::Voted(qc) => {
+        ChainEvent::Voted(qc) => {
             args.push("id", text(qc.block_tag.id));
             args.push("round", ArgValue::Uint(qc.round));
             args.push("epoch", ArgValue::Uint(qc.epoch));
             (CommitState::Voted, qc.block_tag.block_number)
         }
-        Found::Finalized(tag) => {
+        ChainEvent::Finalized(tag) => {
             args.push("id", text(tag.id));
             (CommitState::Finalized, tag.block_number)
         }
-        Found::Verified(number) => (CommitState::Verified, *number),
+        ChainEvent::Verified(number) => (CommitState::Verified, *number),
         _ => return None,
     };
     args.push("number", ArgValue::Uint(number));

@@ -22,7 +22,7 @@ use eventring::exec::flow_tag;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::exec::ExecEvent;
 use eventring_capture::recording::RecordingEntry;
-use eventring_exec::{Block, Found, Problem};
+use eventring_exec::{Block, ChainEvent, Problem};
 use std::io;
 
 impl TraceBuilder<'_> {
@@ -73,7 +73,7 @@ impl TraceBuilder<'_> {
         self.chains.rings.end();
         for ring in 0..self.chains.rings.len() {
             while let Some(found) = self.chains.rings.pop(ring) {
-                if let Found::Block(block) = found {
+                if let ChainEvent::Block(block) = found {
                     self.draw_over(ring, &block, true)?;
                 }
             }
@@ -132,8 +132,8 @@ impl TraceBuilder<'_> {
         let mut is_right = true;
         while let Some(found) = self.chains.rings.pop(ring) {
             match found {
-                Found::Block(block) => self.draw_over(ring, &block, false)?,
-                Found::Problem(
+                ChainEvent::Block(block) => self.draw_over(ring, &block, false)?,
+                ChainEvent::Problem(
                     Problem::Expired { seqno: of }
                     | Problem::Malformed { seqno: of }
                     | Problem::Duplicate { seqno: of },

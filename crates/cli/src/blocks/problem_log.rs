@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The problems that were found.
-pub(super) struct Told {
+pub(super) struct ProblemLog {
     is_json: bool,
     /// True if problems are told as they come.
     is_live: bool,
@@ -28,7 +28,7 @@ struct Kind {
     told: Option<Instant>,
 }
 
-impl Told {
+impl ProblemLog {
     pub(super) fn new(is_json: bool, is_live: bool) -> Self {
         Self { is_json, is_live, kinds: BTreeMap::new(), has_losses: false, files: 0 }
     }

@@ -2,9 +2,9 @@
 
 use crate::client::Client;
 use crate::handshake::{Answer, REQUEST_BYTES_MAX, answer, head_len};
-use crate::hub::{Hub, seat};
+use crate::hub::{Hub, client_slot};
 use crate::line::Line;
-use crate::wire::throw_away;
+use crate::wire::discard_input;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use std::collections::BTreeMap;
@@ -17,37 +17,37 @@ use std::time::{Duration, Instant};
 /// The number of clients at a time. Further ones are refused.
 const CLIENTS_MAX: usize = 1000;
 /// The number of connections that have not asked yet. If there are more, the oldest one is closed.
-const KNOCKS_MAX: usize = 512;
+const PENDING_MAX: usize = 512;
 /// The time from the connection to the end of the request.
-const KNOCK_LIMIT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time that a connection has to read why it is refused.
-const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of connections that are accepted until those that are there are looked at.
 const ACCEPTED_OF_TURN: usize = 64;
 const TICK: Duration = Duration::from_millis(50);
 const LISTENER: Token = Token(0);
 
 /// A listener, and the connections that have not asked yet, by their tokens.
-pub(crate) struct Door<'a> {
+pub(crate) struct Listener<'a> {
     pub(crate) listener: TcpListener,
     pub(crate) poll: Poll,
     pub(crate) hub: &'a Arc<Hub>,
     /// The origins of web pages that may connect.
     pub(crate) origins: &'a [String],
     pub(crate) workers: Vec<Sender<Client>>,
-    knocks: BTreeMap<usize, Knock>,
+    pending: BTreeMap<usize, Pending>,
     clients: u64,
     refused: u64,
 }
 
-struct Knock {
+struct Pending {
     stream: TcpStream,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     until: Instant,
     is_refused: bool,
 }
 
-impl<'a> Door<'a> {
+impl<'a> Listener<'a> {
     pub(crate) fn new(
         listener: TcpListener,
         poll: Poll,
@@ -55,7 +55,7 @@ impl<'a> Door<'a> {
         origins: &'a [String],
         workers: Vec<Sender<Client>>,
     ) -> Self {
-        Self { listener, poll, hub, origins, workers, knocks: BTreeMap::new(), clients: 0, refused: 0 }
+        Self { listener, poll, hub, origins, workers, pending: BTreeMap::new(), clients: 0, refused: 0 }
     }
 
     /// Lets clients in until the hub has ended. Returns how many came, and how many were refused.
@@ -78,105 +78,111 @@ impl<'a> Door<'a> {
             }
             for _ in 0..ACCEPTED_OF_TURN {
                 match self.listener.accept() {
-                    Ok((stream, _)) => self.knocked(next_token, stream),
+                    Ok((stream, _)) => self.accepted(next_token, stream),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
                         can_accept = false;
                         break;
                     }
                     // There may be no file descriptors left.
                     Err(_) => {
-                        self.knocks.pop_first();
+                        self.pending.pop_first();
                         break;
                     }
                 }
                 next_token += 1;
             }
             let now = Instant::now();
-            self.knocks.retain(|_, knock| now < knock.until);
+            self.pending.retain(|_, pending| now < pending.until);
         }
         (self.clients, self.refused)
     }
 
-    fn knocked(&mut self, token: usize, mut stream: TcpStream) {
-        if self.knocks.len() >= KNOCKS_MAX {
-            self.knocks.pop_first();
+    fn accepted(&mut self, token: usize, mut stream: TcpStream) {
+        if self.pending.len() >= PENDING_MAX {
+            self.pending.pop_first();
         }
         let _ = stream.set_nodelay(true);
         if self.poll.registry().register(&mut stream, Token(token), Interest::READABLE).is_ok() {
-            let until = Instant::now() + KNOCK_LIMIT;
-            self.knocks.insert(token, Knock { stream, heard: Vec::new(), until, is_refused: false });
+            let until = Instant::now() + REQUEST_TIMEOUT;
+            self.pending.insert(token, Pending { stream, received: Vec::new(), until, is_refused: false });
             self.hear(token);
         }
     }
 
     /// Reads what a connection says, and answers when that is a whole request.
     fn hear(&mut self, token: usize) {
-        let Some(mut knock) = self.knocks.remove(&token) else { return };
-        if knock.is_refused {
-            if !throw_away(&mut knock.stream) {
-                self.knocks.insert(token, knock);
+        let Some(mut pending) = self.pending.remove(&token) else { return };
+        if pending.is_refused {
+            if !discard_input(&mut pending.stream) {
+                self.pending.insert(token, pending);
             }
             return;
         }
         let mut buffer = [0; 4096];
         let is_at_end = loop {
             // The end of the request may be in two pieces.
-            let looked_at = knock.heard.len().saturating_sub(3);
-            match knock.stream.read(&mut buffer) {
+            let looked_at = pending.received.len().saturating_sub(3);
+            match pending.stream.read(&mut buffer) {
                 Ok(0) => return,
-                Ok(count) => knock.heard.extend_from_slice(&buffer[..count]),
+                Ok(count) => pending.received.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return,
             }
-            if knock.heard.len() > REQUEST_BYTES_MAX || head_len(&knock.heard[looked_at..]).is_some() {
+            if pending.received.len() > REQUEST_BYTES_MAX || head_len(&pending.received[looked_at..]).is_some() {
                 break true;
             }
         };
         // A request begins with the name of its method.
-        if knock.heard.first().is_some_and(|first| !first.is_ascii_uppercase()) {
+        if pending.received.first().is_some_and(|first| !first.is_ascii_uppercase()) {
             return;
         }
         if !is_at_end {
-            self.knocks.insert(token, knock);
+            self.pending.insert(token, pending);
             return;
         }
-        match answer(&knock.heard, self.origins) {
-            Answer::Accepted(response) => self.let_in(token, knock, &response),
-            Answer::Refused(status, why) => self.refuse(token, knock, status, why),
+        match answer(&pending.received, self.origins) {
+            Answer::Accepted(response) => self.upgrade(token, pending, &response),
+            Answer::Refused(status, why) => self.refuse(token, pending, status, why),
         }
     }
 
-    fn let_in(&mut self, token: usize, mut knock: Knock, response: &[u8]) {
-        let Some(seat) = seat(self.hub, CLIENTS_MAX) else {
-            return self.refuse(token, knock, "503 Service Unavailable", "There are 1,000 clients already: try later.");
+    fn upgrade(&mut self, token: usize, mut pending: Pending, response: &[u8]) {
+        let Some(client_slot) = client_slot(self.hub, CLIENTS_MAX) else {
+            return self.refuse(
+                token,
+                pending,
+                "503 Service Unavailable",
+                "There are 1,000 clients already: try later.",
+            );
         };
         // A new connection takes so few bytes at once.
-        if self.poll.registry().deregister(&mut knock.stream).is_err() || knock.stream.write_all(response).is_err() {
+        if self.poll.registry().deregister(&mut pending.stream).is_err() || pending.stream.write_all(response).is_err()
+        {
             return;
         }
-        let head = head_len(&knock.heard).unwrap_or(knock.heard.len());
-        let line = Line::new(knock.stream, knock.heard.split_off(head));
+        let head = head_len(&pending.received).unwrap_or(pending.received.len());
+        let line = Line::new(pending.stream, pending.received.split_off(head));
         if let Some(worker) = self.workers.get(self.clients as usize % self.workers.len().max(1))
-            && worker.send(Client::new(line, seat)).is_ok()
+            && worker.send(Client::new(line, client_slot)).is_ok()
         {
             self.clients += 1;
             self.hub.wake();
         }
     }
 
-    fn refuse(&mut self, token: usize, mut knock: Knock, status: &str, why: &str) {
+    fn refuse(&mut self, token: usize, mut pending: Pending, status: &str, why: &str) {
         self.refused += u64::from(!status.starts_with('4') || status.starts_with("403"));
         let answer = format!(
             "HTTP/1.1 {status}\r\nUpgrade: websocket\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{why}\n",
             why.len() + 1
         );
-        let _ = knock.stream.write_all(answer.as_bytes());
-        let _ = knock.stream.shutdown(Shutdown::Write);
+        let _ = pending.stream.write_all(answer.as_bytes());
+        let _ = pending.stream.shutdown(Shutdown::Write);
         // It is closed when the other side has read that, or soon.
-        (knock.is_refused, knock.until) = (true, Instant::now() + REFUSAL_LIMIT);
-        if !throw_away(&mut knock.stream) {
-            self.knocks.insert(token, knock);
+        (pending.is_refused, pending.until) = (true, Instant::now() + REFUSAL_TIMEOUT);
+        if !discard_input(&mut pending.stream) {
+            self.pending.insert(token, pending);
         }
     }
 }

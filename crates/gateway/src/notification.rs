@@ -9,18 +9,18 @@ use std::collections::{HashMap, VecDeque};
 /// The number of blocks of which it is remembered what was told.
 const STANDINGS_MAX: usize = 4096;
 
-/// News for clients.
+/// A notification for clients.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum Notification {
     /// A block has come to another state.
-    State(Told),
+    State(StateChange),
     /// Events are missing.
     Gap(Gap),
 }
 
 /// A block that has come to another state, and what was told of it before.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct StateChange {
     pub(crate) update: Update,
     pub(crate) earlier: Standing,
 }
