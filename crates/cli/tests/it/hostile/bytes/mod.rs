@@ -398,7 +398,7 @@ pub fn exec_blocks(data: &[u8]) {
     use eventring::reader::{Descriptor, Gap, GapCause};
     use eventring::schema::EventType as _;
     use eventring::schema::exec::ExecEvent;
-    use eventring_exec::{BlockBuilder, CommitTracker, Dialect, Found, Wanted, json};
+    use eventring_exec::{BlockBuilder, CommitTracker, Dialect, ChainEvent, Wanted, json};
     let Some(([kind, wanted], mut rest)) = data.split_first_chunk::<2>() else { return };
     let of_august = |start: [u8; 4], end: [u8; 2]| {
         let mut hash = [0; 32];
@@ -447,14 +447,14 @@ pub fn exec_blocks(data: &[u8]) {
         }
         while let Some(found) = builder.pop() {
             let updates = match found {
-                Found::Block(block) => {
+                ChainEvent::Block(block) => {
                     assert!(block.is_complete || !block.problems.is_empty());
                     let _ = json::block(&block, None);
                     tracker.propose(block)
                 }
-                Found::Voted(qc) => tracker.vote(qc.block_tag),
-                Found::Finalized(tag) => tracker.finalize(tag),
-                Found::Verified(number) => tracker.verify(number),
+                ChainEvent::Voted(qc) => tracker.vote(qc.block_tag),
+                ChainEvent::Finalized(tag) => tracker.finalize(tag),
+                ChainEvent::Verified(number) => tracker.verify(number),
                 _ => Vec::new(),
             };
             assert!(updates.len() <= 64);
