@@ -1,11 +1,8 @@
 //! Whatever a forked child tries, it records nothing into its parent's ring. When it ends, it removes no file of the
 //! ring.
 
-use eventring::reader::{Next, Reader, RingState, Seek};
-use eventring::recorder::{ContentDescription, Recorder, RecorderError};
-use eventring_stress::alone;
-use eventring_stress::forked;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::recorder::RecorderError;
 
 fn recorder_at(path: &Path) -> Result<Recorder, RecorderError> {
     let description = ContentDescription::new(300, "THINGS");

@@ -1,10 +1,8 @@
 //! Modes of files and directories. These tests have a test program of their own, because the umask is the same for
 //! all threads of a process.
 
-use eventring_stress::alone;
-use std::fs;
+use crate::fixtures::*;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use eventring::shm::{CreateOptions, RingDirectories, RingName, ShmError, ShmErrorKind, create};
 

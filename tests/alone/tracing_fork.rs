@@ -1,15 +1,9 @@
 //! The parent of a forked child has a subscriber. Whatever the child does, it records nothing into its parent's
 //! rings. When it has made rings of its own, parent and child record side by side.
 
+use crate::fixtures::*;
 use eventring::scope;
-use eventring::tracing::{
-    Counter, Marker, PERF, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, SpanTree, TargetFilter, trigger,
-    trigger_on_panic, try_init_with,
-};
-use eventring_stress::alone;
-use eventring_stress::forked;
-use eventring_stress::reference;
-use std::path::{Path, PathBuf};
+use eventring::tracing::{Counter, Marker, PerfRecorderBuilder, trigger, trigger_on_panic, try_init_with};
 use tracing::field::Empty;
 
 static OPEN: Counter = Counter::new("open");

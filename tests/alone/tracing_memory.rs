@@ -3,16 +3,12 @@
 //! that the allocator hands out.
 
 use crate::allocator::heap_bytes;
-use crate::spans::small;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::alone;
-use std::sync::{Arc, Barrier, OnceLock};
+use crate::fixtures::*;
 use tracing::callsite::Identifier;
 use tracing::field::FieldSet;
 use tracing::metadata::Kind;
 use tracing::subscriber::Interest;
-use tracing::{Callsite, Dispatch, Level, Metadata, Span};
+use tracing::{Callsite, Level, Metadata, Span};
 use tracing_subscriber::prelude::*;
 
 fn recorder() -> PerfRecorder {

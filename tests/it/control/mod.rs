@@ -3,8 +3,7 @@ mod hostile;
 mod hostile_wishes;
 mod imports;
 
-use eventring::recorder::{ContentDescription, Recorder};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
 
 fn anonymous(name: &str) -> Recorder {
     let description = ContentDescription::new(300, name);

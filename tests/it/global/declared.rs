@@ -1,11 +1,9 @@
 //! A program declares a global recorder for typed events of its own content type.
 
+use crate::fixtures::*;
 use crate::read_back::events;
 use eventring::global::{EXEC, GlobalRecorder, InitErrorKind};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, SchemaModel, Utf8};
-use eventring::{record, recordv};
 
 static ORDERS: GlobalRecorder = GlobalRecorder::new("orders");
 

@@ -1,13 +1,7 @@
 //! Every program in `examples/` does what its comments say.
 
-use eventring::reader::{Next, Reader, Seek};
-use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber, SpanTree};
-use eventring_stress::{child, forked, test_name};
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::tracing::PerfItem;
 
 /// Returns the path of an example's program.
 fn program(name: &str) -> PathBuf {
@@ -281,10 +275,7 @@ fn host(part: &str) {
 
 #[test]
 fn a_program_that_unloads_the_plugin_goes_on_and_ends_in_good_order() {
-    if let Some(part) = child::part() {
-        return host(&part);
-    }
-    let test = test_name!("a_program_that_unloads_the_plugin_goes_on_and_ends_in_good_order");
+    let test = plays!(|part| host(&part));
     let plugin = built("libplugin.so", "plugin");
     let end = |part: &str, server: &str, keep: &str| {
         let directory = directory();

@@ -1,11 +1,7 @@
 //! Somebody truncates the file of a live ring while a reader has it open. The pages beyond the file's new end read as
 //! zeros. The reader never returns these zeros as a recorded payload.
 
-use eventring::reader::{Next, PayloadRead, Reader};
-use eventring::recorder::{ContentDescription, Recorder};
-use std::fs::File;
-use std::path::PathBuf;
-use tempfile::TempDir;
+use crate::fixtures::*;
 
 const PAYLOAD: [u8; 64] = [0xaa; 64];
 

@@ -2,13 +2,9 @@
 //! reader, and after it has gone. The writer does not use this crate. It follows the algorithm of the original C
 //! implementation (the published C event system whose ring format is `RING01`), by the facts in `docs/FORMAT.md`.
 
-use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring::schema::test::TestEvent;
-use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::time::Duration;
 
 /// A writer of the published format. It uses only the standard library and `flock`.
 struct Writer {

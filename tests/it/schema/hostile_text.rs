@@ -1,7 +1,7 @@
 //! Readers trust nothing in the schema text of a ring file. Parsing a text gives a schema or an error. Decoding a
 //! payload with this schema gives a value.
 
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring::schema::{EventType, MAX_TEXT_BYTES, SchemaModel, SchemaTextErrorKind as Kind};
 use proptest::prelude::*;
 

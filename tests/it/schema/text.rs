@@ -1,6 +1,6 @@
 //! Schema text and schema hashes: the form in which people and other programs get a schema.
 
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{

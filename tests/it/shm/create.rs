@@ -1,16 +1,14 @@
 //! Creating, owning, replacing and removing ring files.
 
-use std::fs::{self, File};
+use crate::fixtures::*;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
 
 use eventring::shm::{
     CreateOptions, HugePageWarning, Liveness, LockState, MemfdOptions, OpenOptions, OwnedRingFile, RingDirectories,
     RingFile, RingLocation, RingName, ShmError, ShmErrorKind, create, create_memfd, lock_state, writer_liveness,
 };
 use rustix::fs::{FlockOperation, flock};
-use tempfile::TempDir;
 
 const BYTES: u64 = 64 << 10;
 

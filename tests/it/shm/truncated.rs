@@ -1,8 +1,6 @@
 //! A file that is truncated while it is mapped.
 
-use eventring_stress::child;
-use eventring_stress::test_name;
-use std::fs::File;
+use crate::fixtures::*;
 use std::os::unix::process::ExitStatusExt;
 use std::ptr::NonNull;
 
@@ -123,8 +121,7 @@ extern "C" fn leave_with_42(_: libc::c_int) {
 
 #[test]
 fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
-    let test = test_name!("a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before");
-    if let Some(part) = child::part() {
+    let test = plays!(|part| {
         // Nobody needs a core dump of a test.
         rustix::process::setrlimit(
             rustix::process::Resource::Core,
@@ -156,7 +153,7 @@ fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
             fault_elsewhere();
         }
         std::process::exit(7);
-    }
+    });
     for (part, code, signal) in [
         ("fault", None, Some(libc::SIGBUS)),
         ("fault, default", None, Some(libc::SIGBUS)),
@@ -167,7 +164,7 @@ fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
         ("sent, own handler", Some(42), None),
         ("opted out", None, Some(libc::SIGBUS)),
     ] {
-        let status = child::Talk::with(child::play(test, part, "".as_ref())).end();
+        let status = Talk::start(test, part, "".as_ref()).end();
         assert_eq!((status.code(), status.signal()), (code, signal), "{part}");
     }
 }

@@ -1,14 +1,11 @@
 //! A recorder makes shards, and removes them before a reader looks for shards again. The reader still reads the events
 //! of these shards, or counts them exactly.
 
-use eventring::reader::{Gap, GapCause, RingState, SetRing};
-use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, PerfSource, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::reader::SetRing;
+use eventring::tracing::{PerfItem, PerfSource};
 use std::process::ExitStatus;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 fn recorder(place: &Path, keep: bool) -> PerfRecorder {
     let builder = PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).shards(8);
@@ -122,7 +119,7 @@ fn record_and(end: fn() -> !) -> ! {
 /// Runs the program of `test` to its end, while a reader has the program's ring open but does not read. Returns the
 /// reader, how many seqnos each of the three later shards has handed out, and how the program ended.
 fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
-    let mut talk = Talk::with(play(test, "program", place));
+    let mut talk = Talk::start(test, "program", place);
     assert_eq!(talk.hear(), "recording");
     let reader = PerfReader::open(place).unwrap();
     drop(talk.child.stdin.take());
@@ -130,16 +127,12 @@ fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
     (reader, handed_out, talk.end())
 }
 
-const EXIT: &str = test_name!("an_exiting_program_leaves_the_counts_of_unseen_shards");
-
 #[test]
 fn an_exiting_program_leaves_the_counts_of_unseen_shards() {
-    if part().is_some() {
-        record_and(|| std::process::exit(0));
-    }
+    let test = plays!(record_and(|| std::process::exit(0)));
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("ring");
-    let (mut reader, handed_out, status) = left_by(EXIT, &place);
+    let (mut reader, handed_out, status) = left_by(test, &place);
     assert!(status.success());
     assert!(!place.exists());
     let (records, gaps) = read_to_the_end(&mut reader);
@@ -147,16 +140,12 @@ fn an_exiting_program_leaves_the_counts_of_unseen_shards() {
     assert_eq!((records.len(), reader.state()), (1, RingState::Ended));
 }
 
-const KILL: &str = test_name!("unseen_shards_of_a_killed_program_are_read");
-
 #[test]
 fn unseen_shards_of_a_killed_program_are_read() {
-    if part().is_some() {
-        record_and(|| std::process::abort());
-    }
+    let test = plays!(record_and(|| std::process::abort()));
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("ring");
-    let (mut reader, handed_out, status) = left_by(KILL, &place);
+    let (mut reader, handed_out, status) = left_by(test, &place);
     assert!(!status.success());
     let (records, gaps) = read_to_the_end(&mut reader);
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));

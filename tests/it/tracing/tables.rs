@@ -1,8 +1,8 @@
 //! What the events of tasks change in the tables of the present, through the subscriber and the layer.
 
+use crate::fixtures::*;
 use eventring::now::NowReader;
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use tracing::{Dispatch, Level, dispatcher, event, info_span};
+use tracing::{Level, dispatcher, event};
 use tracing_subscriber::prelude::*;
 
 const TARGET: &str = "eventring::task";

@@ -1,10 +1,7 @@
 //! Captures whose spans have counts of instructions that the test chooses.
 
-use crate::program::{argument, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfExt};
 
 /// A span that is called several times, inside the spans before it.
 #[derive(Clone, Copy)]

@@ -1,13 +1,11 @@
 //! Captures with everything that exports show: fields and payloads of all types, hostile names, losses.
 
-use crate::program::run;
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
+use eventring::PayloadField;
+use eventring::schema::encode_array;
 use eventring::schema::exec::{Address, U256};
-use eventring::schema::{Utf8, encode_array};
-use eventring::tracing::{Counter, Marker, PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType, PayloadField};
-use std::path::Path;
-use tracing::{Dispatch, field, info, info_span, warn};
+use eventring::tracing::{Counter, Marker};
+use tracing::field;
 
 #[derive(PayloadField, Clone, Copy, Debug, PartialEq)]
 #[repr(i16)]

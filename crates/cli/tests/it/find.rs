@@ -1,13 +1,10 @@
 //! `eventring find` finds events in many captures, reads few of their blocks, and says which losses could hide a hit.
 
-use crate::program::{Run, argument, directory, place, run};
+use crate::fixtures::*;
 use crate::shop::Shop;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView};
-use eventring::tracing::{Catalog, PerfRecorder, RecorderSubscriber};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfExt, ThreadView};
+use eventring::tracing::Catalog;
 use eventring_capture::fixtures::{CaptureFixture, text};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// The number of captures.
 const FILES: u64 = 6;

@@ -16,6 +16,7 @@ mod counted;
 mod every_kind;
 mod export;
 mod find;
+mod fixtures;
 mod forward;
 mod gateway;
 mod gateway_latency;

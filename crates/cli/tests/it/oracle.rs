@@ -1,9 +1,8 @@
 //! The program beside a reader in Python that was written from the pages alone (`tests/oracle`).
 
 use crate::consumers;
-use crate::program::{argument, directory, run};
+use crate::fixtures::*;
 use crate::random_program;
-use std::path::PathBuf;
 
 /// The number of random programs, or what EVENTRING_ORACLE says.
 const PROGRAMS: u64 = 60;

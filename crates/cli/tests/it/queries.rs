@@ -1,10 +1,7 @@
 //! Queries of documents, and a recording to which they have answers.
 
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::{Map, Value};
-use std::path::Path;
-use std::time::Duration;
-use tracing::{error, info, info_span};
+use crate::fixtures::*;
+use serde_json::Map;
 
 /// The number of requests that are closed. One of them is slow.
 pub const REQUESTS: u64 = 12;

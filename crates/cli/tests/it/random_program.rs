@@ -1,12 +1,8 @@
 //! Programs that record random trees of spans, with what is in them, on several threads.
 
-use crate::program::argument;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType, record};
+use crate::fixtures::*;
 use eventring_stress::random::Random;
-use std::path::Path;
-use tracing::{Dispatch, debug, info, info_span, warn};
+use tracing::debug;
 
 #[derive(EventPayload, Clone, Copy)]
 struct Order {

@@ -1,21 +1,12 @@
 //! Pipes, devices, links and directories in the place of each file that a verb reads or writes: nothing waits for
 //! another process, and nothing is written where another user wants it.
 
-use crate::program::{KEPT, argument, directory, exec_ring, place, program, run};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 use eventring_stress::users;
 use rustix::fs::{CWD, FileType, mknodat};
-use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, lchown, symlink};
-use std::path::Path;
-use std::process::Stdio;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use std::sync::atomic::AtomicUsize;
 
 /// The time after which a run hangs. None of these runs has anything to wait for.
 const HANGS_AFTER: Duration = Duration::from_secs(60);

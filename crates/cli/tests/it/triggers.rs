@@ -1,15 +1,10 @@
 //! Watches with `eventring capture --on`, and programs to watch.
 
-use crate::program::{Live, PROGRAM, Run, argument, run};
+use crate::fixtures::*;
 use eventring::tracing::try_init;
-use eventring_capture::{CaptureFile, CapturedContent, CapturedRecord};
-use eventring_stress::child::{place, play, say};
-use serde_json::Value;
+use eventring_capture::{CapturedContent, CapturedRecord};
+use eventring_stress::child::place;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
-use tracing::{info, info_span};
 
 pub const SLOW_SPANS: u64 = 20;
 pub const LIMIT: Duration = Duration::from_millis(20);

@@ -1,12 +1,10 @@
 //! `eventring why`: spans with planted faults of six kinds, beside what the scheduler would say of them.
 
-use crate::program::{argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::{EventPayload, EventType as _, Utf8};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
+use eventring::schema::EventPayload;
 use eventring_profile::schema::{OffState, Sched, Session, SwitchedIn, SwitchedOut, ThreadName, Woken};
-use std::time::{Duration, Instant, SystemTime};
-use tracing::{Span, info_span};
+use std::time::SystemTime;
+use tracing::Span;
 
 const FAULTS: [&str; 6] = ["lock", "processor", "child", "io", "computing", "executor"];
 /// The shortest time of a fault.

@@ -9,8 +9,8 @@ mod random;
 mod refusals;
 mod sketch;
 
-use eventring::reader::{Next, PayloadRead, Reader, ReaderError, ReaderOptions, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
+use eventring::reader::{ReaderError, ReaderOptions};
 use eventring::schema::{EventPayload, EventType, PayloadField, Utf8, schema_text_hash};
 
 #[derive(PayloadField, Clone, Copy, Debug, Default, PartialEq)]

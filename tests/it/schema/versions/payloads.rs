@@ -1,8 +1,9 @@
 //! What is read from rings of other versions.
 
 use super::*;
+use crate::fixtures::*;
 use crate::read_back::events;
-use eventring::reader::{EventBatch, RingSet, SnapshotOptions};
+use eventring::reader::EventBatch;
 use eventring::schema::{DecodeErrorKind, Value};
 use std::ops::ControlFlow;
 

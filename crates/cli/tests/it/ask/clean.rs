@@ -1,10 +1,8 @@
 //! Recordings without faults have no flags.
 
 use super::{Random, recorded, usual};
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use eventring_tokio::spawn_named;
-use serde_json::Value;
-use tracing::{error, info, info_span};
 
 /// How often a recording is made again: a machine that stops the program for a while makes a span truly slow.
 const TRIES: usize = 4;

@@ -2,10 +2,8 @@
 
 use super::{Random, recorded, usual};
 use crate::blocks::live::node;
-use crate::program::{Run, argument, directory, place, run};
+use crate::fixtures::*;
 use eventring_stress::chain::Made;
-use serde_json::Value;
-use tracing::info_span;
 
 #[test]
 fn the_pages_of_a_list_are_the_list_and_stay_within_their_budget() {

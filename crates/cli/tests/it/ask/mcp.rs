@@ -2,10 +2,7 @@
 
 use super::{Random, recorded, usual};
 use crate::consumers::script;
-use crate::program::{KEPT, PROGRAM, argument, directory, place, program, run};
-use serde_json::Value;
-use std::io::Write as _;
-use std::process::Stdio;
+use crate::fixtures::*;
 
 /// Records spans of these names.
 macro_rules! spans {

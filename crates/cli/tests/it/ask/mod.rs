@@ -7,12 +7,9 @@ mod mcp;
 mod planted;
 pub mod schemas;
 
-use crate::program::{argument, place};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 use eventring_stress::random::Random;
-use std::path::PathBuf;
-use std::time::Duration;
-use tracing::{Span, info_span};
+use tracing::Span;
 
 /// The places at which faults are planted: names of spans.
 const PLACES: [&str; 3] = ["load_cart", "parse_row", "send_mail"];

@@ -2,11 +2,8 @@
 
 use super::faults::{FAULTS, look, on_look};
 use super::{PLACES, Random, recorded, usual};
-use crate::program::{PROGRAM, argument, directory, place, run};
-use serde_json::Value;
+use crate::fixtures::*;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::process::Command;
 use std::rc::Rc;
 
 /// The number of recordings with a fault.

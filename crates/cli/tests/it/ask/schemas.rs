@@ -2,8 +2,7 @@
 
 use super::{Random, recorded, usual};
 use crate::consumers::{read, script};
-use crate::program::{KEPT, argument, directory, place, run};
-use serde_json::{Value, json};
+use crate::fixtures::*;
 use std::fmt::Write as _;
 
 /// Checks that answers of verbs fit their schemas, and that wrong ones do not. Tests of verbs that need more than a

@@ -3,10 +3,8 @@
 pub mod forged;
 pub mod place;
 
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use std::net::TcpListener;
 
 /// A broker with JetStream. It is killed when this value is dropped.
 pub struct Broker {

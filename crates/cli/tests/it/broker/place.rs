@@ -1,11 +1,7 @@
 //! A directory with a broker, and the verbs that talk to it.
 
 use super::Broker;
-use crate::program::{PROGRAM, Run, run};
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::fixtures::*;
 
 /// A directory, and a broker that stores its streams there.
 pub struct Place {

@@ -1,14 +1,9 @@
 //! A capture begins with the tables of the present: what was open before the ring's window is known by its name and
 //! fields, also if the capture was killed and at any time; and it is only said to be open if nothing can have ended it.
 
-use crate::program::{self, Live, argument, directory, now_nanos, run};
-use eventring::reader::Reader;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_capture::{CaptureFile, NextRing, RollingCapture, RollingOptions};
-use serde_json::Value;
-use std::path::Path;
-use std::time::Duration;
-use tracing::info_span;
+use crate::fixtures::*;
+use crate::program::now_nanos;
+use eventring_capture::{NextRing, RollingCapture, RollingOptions};
 
 const TEXT: &str = "a text for which a cell of the tables has no room";
 

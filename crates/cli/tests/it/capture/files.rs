@@ -1,14 +1,8 @@
 //! `eventring capture`, `export` and `summary`: how a capture ends, how it rotates its files, and which message each
 //! bad input gets.
 
-use crate::program;
-use crate::program::{Run, finish, number, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring::schema::perf::{PerfEvent, PerfExt};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::schema::perf::PerfExt;
 
 struct Place(tempfile::TempDir);
 

@@ -1,7 +1,7 @@
 //! A capture that a filter has left events out of says so, in every verb that reads it.
 
 use crate::every_kind;
-use crate::program::run;
+use crate::fixtures::*;
 
 /// Captures `shop` with these options, and returns the file.
 fn captured(dir: &std::path::Path, name: &str, options: &[&str]) -> String {

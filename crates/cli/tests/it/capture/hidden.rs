@@ -1,10 +1,7 @@
 //! A command that selects or finds nothing says what could hide it: damage, losses, filters.
 
 use crate::every_kind;
-use crate::program::{Run, argument, run};
-use eventring_capture::CaptureFile;
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Options that select nothing, whatever the capture.
 const NOTHING: [[&str; 2]; 5] =

@@ -1,12 +1,7 @@
 //! Several captures on the command line of `export`, `summary` and `watch` become one.
 
 use crate::broker::forged;
-use crate::program;
-
-use crate::program::{argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
+use crate::fixtures::*;
 
 /// Records spans into a ring of this name, and captures it.
 fn capture(directory: &tempfile::TempDir, name: &str, spans: u64) -> String {

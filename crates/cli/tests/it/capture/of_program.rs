@@ -1,19 +1,10 @@
 //! `eventring capture RINGS -- PROGRAM` and `--wait`. Some of the rings are never made, and some stay because
 //! EVENTRING_KEEP is set.
 
-use crate::program;
-use crate::program::{Live, PROGRAM, Run, argument, directory, finish, run};
-use eventring::reader::{Reader, RingState};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, try_init};
-use eventring_stress::child::{part, place, play};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::io::BufRead as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::reader::RingState;
+use eventring::tracing::try_init;
+use eventring_stress::child::place;
 
 const EVENTS: u64 = 50;
 
@@ -202,13 +193,9 @@ fn a_ring_of_another_name_is_reported_and_removed() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-const PARTLY: &str = test_name!("existing_rings_are_captured_although_another_is_missing");
-
 #[test]
 fn existing_rings_are_captured_although_another_is_missing() {
-    if let Some(part) = part() {
-        brief_program(&part);
-    }
+    let test = plays!(|part| brief_program(&part));
     for other_first in [false, true] {
         let directory = directory();
         let (place, other) = (program::place(&directory, "ring"), program::place(&directory, "other"));
@@ -216,7 +203,7 @@ fn existing_rings_are_captured_although_another_is_missing() {
         let mut names = [argument(&place), argument(&other)];
         names.sort_by_key(|name| name.ends_with("other") != other_first);
         let arguments = ["capture", names[0], names[1], "-o", argument(&file), "--json"];
-        let ended = finish(capturing(PARTLY, "brief", &place, &arguments));
+        let ended = finish(capturing(test, "brief", &place, &arguments));
         assert_eq!(ended.code, Some(3), "{ended:?}");
         let why = format!("has ended with exit code 7, and the ring {} was not made by it; ", other.display());
         assert!(ended.err.contains(&why), "{ended:?}");

@@ -2,20 +2,11 @@
 //! when the program was killed, in the middle of its work. The time of a death is an interval that contains it: whoever
 //! looks later knows only the last event and that the program is dead now; whoever watched knows more.
 
-use crate::program;
-use crate::program::{Live, argument, directory, run};
+use crate::fixtures::*;
 use crate::triggers::{checked, count, open_spans, result, watch_before};
 use eventring::tracing::try_init;
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::process::Child;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tracing::{info, info_span};
+use eventring_stress::child::place;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const THREADS: u64 = 4;
 /// The number of spans in each other that a thread may be in.
@@ -102,13 +93,9 @@ impl Truth {
     }
 }
 
-const KILLED: &str = test_name!("the_file_of_a_death_lists_exactly_the_spans_that_were_open");
-
 #[test]
 fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
-    if part().is_some() {
-        work();
-    }
+    let test = plays!(work());
     let mut open = 0;
     for round in 0..5_u64 {
         let directory = directory();
@@ -116,11 +103,10 @@ fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
         let truth = ring.with_extension("truth");
         std::fs::write(&truth, vec![0; (THREADS * DEPTH * SLOT_BYTES) as usize]).unwrap();
         let live = watch_before(&ring, &["--on", "death", "--after", "100ms", "-o", argument(&names)]);
-        let mut talk = Talk::with(play(KILLED, "works", &ring));
+        let mut talk = Talk::start(test, "works", &ring);
         assert_eq!(talk.hear(), "works");
         std::thread::sleep(Duration::from_millis(100 + 37 * round));
-        talk.child.kill().unwrap();
-        talk.child.wait().unwrap();
+        talk.kill();
         let result = result(&live.end());
         assert_eq!(count(&result, "fired"), 1, "{result:#}");
         // A thread that is killed between the claim and the commit of an event leaves a seqno without one.
@@ -179,16 +165,12 @@ fn span<'v>(spans: &'v Value, name: &str) -> &'v Value {
     spans.as_array().unwrap().iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {spans}"))
 }
 
-const LATER: &str = test_name!("who_looks_after_a_death_states_an_interval_that_contains_it");
-
 #[test]
 fn who_looks_after_a_death_states_an_interval_that_contains_it() {
-    if part().is_some() {
-        idle();
-    }
+    let test = plays!(idle());
     let directory = directory();
     let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let mut talk = Talk::with(play(LATER, "idle", &ring));
+    let mut talk = Talk::start(test, "idle", &ring);
     let opened: u64 = talk.hear().parse().unwrap();
     std::thread::sleep(IDLE);
     let killed = kill(&mut talk.child);
@@ -229,18 +211,13 @@ fn who_looks_after_a_death_states_an_interval_that_contains_it() {
     assert!(watched.err.contains("its program died between "), "{watched:?}");
 }
 
-const ATTACHED: &str =
-    test_name!("a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last_event");
-
 #[test]
 fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last_event() {
-    if part().is_some() {
-        idle();
-    }
+    let test = plays!(idle());
     let directory = directory();
     let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
     let live = Live::start(&["capture", argument(&ring), "--wait", "-o", argument(&file), "--json"]);
-    let mut talk = Talk::with(play(ATTACHED, "idle", &ring));
+    let mut talk = Talk::start(test, "idle", &ring);
     let opened: u64 = talk.hear().parse().unwrap();
     std::thread::sleep(IDLE);
     let killed = kill(&mut talk.child);
@@ -260,18 +237,14 @@ fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last
     assert_eq!((interval(of_process, killed), &of_process["state"]), (told, &"died".into()));
 }
 
-const TRIGGERS: &str = test_name!("a_death_is_not_dated_before_a_trigger_that_came_before_it");
-
 #[test]
 fn a_death_is_not_dated_before_a_trigger_that_came_before_it() {
-    if part().is_some() {
-        idle();
-    }
+    let test = plays!(idle());
     let directory = directory();
     let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
     let old = "span=connection open>500ms";
     let live = watch_before(&ring, &["--on", old, "--on", "death", "--after", "0", "-o", argument(&names)]);
-    let mut talk = Talk::with(play(TRIGGERS, "idle", &ring));
+    let mut talk = Talk::start(test, "idle", &ring);
     talk.hear();
     std::thread::sleep(IDLE);
     let killed = kill(&mut talk.child);

@@ -1,19 +1,11 @@
 //! The end of a watch: everything that was recorded before it counts, files that wait are announced, and a second
 //! interrupt leaves them out. Options with which a watch could do nothing are refused before it begins.
 
-use crate::program;
-use crate::program::{Live, argument, directory, place, run};
+use crate::fixtures::*;
 use crate::triggers;
 use crate::triggers::{count, manifest_path, wait_for};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
-use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-use tracing::info_span;
+use std::io::{PipeReader, PipeWriter};
 
 fn recorder(ring: &Path) -> PerfRecorder {
     PerfRecorder::builder().config(ring).shifts(18, 24).prefault(false).build().unwrap()

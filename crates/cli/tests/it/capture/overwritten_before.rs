@@ -1,12 +1,8 @@
 //! Events that a ring had overwritten before its capture began are the past, and no loss of the capture: every verb
 //! says both numbers in one sentence, and `--strict` is only about the second.
 
-use crate::program::{Live, argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::perf::{PerfEvent, PerfExt};
-use serde_json::Value;
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::schema::perf::PerfExt;
 
 const MORE_THAN_A_LAP: u64 = 10_000;
 

@@ -2,15 +2,9 @@
 //! recording have lost their payload, and `--strict` counts them as losses. A span that has lost its fields does not
 //! look like a span without fields.
 
-use crate::program;
-use crate::program::{argument, number, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::recordv;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 pub(super) const SPANS: u64 = 4000;
 /// The size of each payload in bytes. The payload buffer holds far fewer such payloads than the ring has descriptors.

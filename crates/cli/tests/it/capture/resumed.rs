@@ -1,10 +1,7 @@
 //! Days without an operator: files begin anew, the oldest go, and a capture that was killed goes on.
 
-use crate::program::{Run, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedContent};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::fixtures::*;
+use eventring_capture::CapturedContent;
 
 fn recorder(path: &Path) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);

@@ -1,16 +1,7 @@
 //! The options of `export` and `summary` that select a part of a capture.
 
-use crate::program::{Run, argument, directory, place, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::alone;
-use serde_json::Value;
-use std::path::Path;
-use std::process::Stdio;
+use crate::fixtures::*;
 use std::thread::sleep;
-use std::time::Duration;
 
 #[derive(eventring::EventType, Clone, Copy)]
 #[event(content_type = 300, name = "INSIDE")]

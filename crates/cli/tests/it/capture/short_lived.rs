@@ -1,16 +1,9 @@
 //! Programs that end before a reader has read all their events. The events that the capture or the watch has missed
 //! are counted exactly.
 
-use crate::program;
-use crate::program::{Live, argument, directory, number, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring_stress::child::place;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 fn log(recorder: &PerfRecorder, events: u64) {
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
@@ -59,7 +52,7 @@ fn program() -> ! {
 /// a signal stops `look` while the program makes its new shards and exits. Returns how many seqnos each shard has
 /// handed out, and what `look` has printed.
 fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stopped: bool) -> (Vec<u64>, program::Run) {
-    let mut talk = Talk::with(play(test, "program", place));
+    let mut talk = Talk::start(test, "program", place);
     assert_eq!(talk.hear(), "recording");
     let live = Live::start(look);
     is_there();
@@ -83,13 +76,9 @@ fn wait_until(is: impl Fn() -> bool) {
     }
 }
 
-const CAPTURED: &str = test_name!("events_that_a_late_capture_misses_are_counted_exactly");
-
 #[test]
 fn events_that_a_late_capture_misses_are_counted_exactly() {
-    if part().is_some() {
-        program();
-    }
+    let test = plays!(program());
     let directory = directory();
     let place = program::place(&directory, "ring");
     let file = program::place(&directory, "t.evc");
@@ -97,7 +86,7 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
     // The capture writes its first bytes when it has opened the ring. So a file of more than 500 bytes shows that the
     // ring is open.
     let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
-    let (handed_out, ended) = look_at(CAPTURED, &place, &arguments, is_there, true);
+    let (handed_out, ended) = look_at(test, &place, &arguments, is_there, true);
     assert_eq!(ended.code, Some(16), "{ended:?}");
     let captured: Value = serde_json::from_str(&ended.out).unwrap();
     let missed: u64 = handed_out[1..].iter().sum();
@@ -118,20 +107,16 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
     assert_eq!(losses, handed_out[1..]);
 }
 
-const WATCHED: &str = test_name!("events_that_a_late_watch_misses_are_counted_exactly");
-
 #[test]
 fn events_that_a_late_watch_misses_are_counted_exactly() {
-    if part().is_some() {
-        program();
-    }
+    let test = plays!(program());
     let directory = directory();
     let place = program::place(&directory, "ring");
     let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
     // In this time the watch opens shard 0. Then it is stopped, so it misses the shards that the program makes
     // afterwards.
     let is_there = || std::thread::sleep(Duration::from_millis(300));
-    let (handed_out, ended) = look_at(WATCHED, &place, &out, is_there, true);
+    let (handed_out, ended) = look_at(test, &place, &out, is_there, true);
     let missed: u64 = handed_out[1..].iter().sum();
     assert_eq!(ended.code, Some(16), "{}", ended.err);
     let lines = ended.json_lines();
@@ -142,20 +127,16 @@ fn events_that_a_late_watch_misses_are_counted_exactly() {
     assert!(!ended.err.contains("died"), "{}", ended.err);
 }
 
-const COUNTED: &str = test_name!("a_capture_that_looks_on_accounts_for_everything_whatever_it_was_in_time_for");
-
 #[test]
 fn a_capture_that_looks_on_accounts_for_everything_whatever_it_was_in_time_for() {
-    if part().is_some() {
-        program();
-    }
+    let test = plays!(program());
     for _ in 0..5 {
         let directory = directory();
         let place = program::place(&directory, "ring");
         let file = program::place(&directory, "t.evc");
         let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
         let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
-        let (handed_out, ended) = look_at(COUNTED, &place, &arguments, is_there, false);
+        let (handed_out, ended) = look_at(test, &place, &arguments, is_there, false);
         let captured = ended.json();
         let accounted = number(&captured["events"]) + number(&captured["lost"]) + number(&captured["given_up"]);
         assert_eq!(accounted, handed_out.iter().sum::<u64>(), "{captured}");

@@ -1,16 +1,11 @@
 //! The spans around an event are known after their close, as long as a span inside of them is open: a request ends, and
 //! the job that it has started fails later. All verbs with conditions agree.
 
-use crate::program::{argument, directory, finish, place, run};
+use crate::fixtures::*;
 use crate::triggers::{count, result, watching};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber, try_init};
-use eventring_stress::child::{part, place as place_of_ring};
-use eventring_stress::test_name;
-use std::path::Path;
-use std::time::Duration;
-use tracing::{Dispatch, error, info_span};
+use eventring::tracing::try_init;
+use eventring_stress::child::place as place_of_ring;
 
-const JOBS: &str = test_name!("a_job_that_fails_after_its_request_has_ended_is_found_by_the_request");
 const OF_REQUEST: &str = "span=request level>=ERROR";
 const FAILED: [&str; 2] = ["job failed", "step failed"];
 
@@ -40,16 +35,16 @@ fn texts(of: &Path, options: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_job_that_fails_after_its_request_has_ended_is_found_by_the_request() {
-    if part().is_some() {
+    let test = plays!({
         let _recording = try_init(format!("{}:17:23", place_of_ring().display())).unwrap();
         record_jobs();
         std::process::exit(0);
-    }
+    });
     let directory = directory();
     let captured = |name: &str, options: &[&str]| {
         let file = place(&directory, &format!("{name}.evc"));
         let options = [options, &["-o", argument(&file)]].concat();
-        (finish(watching(JOBS, "jobs", &place(&directory, "ring"), &options)), file)
+        (finish(watching(test, "jobs", &place(&directory, "ring"), &options)), file)
     };
     let (_, file) = captured("all", &[]);
     assert_eq!(texts(&file, &["--where", OF_REQUEST]), FAILED);

@@ -1,14 +1,10 @@
 //! Captures that were killed, or whose disk was full: the files that they have written are readable. And a capture
 //! takes little memory, whatever the size of the ring.
 
-use crate::program::{Live, finish, memory_of, program};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedContent};
+use crate::fixtures::*;
+use crate::program::memory_of;
+use eventring_capture::CapturedContent;
 use eventring_stress::mounted;
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 fn recorder_at(ring: &Path, payload_shift: u32) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "THINGS"));

@@ -1,18 +1,14 @@
 //! A program says that now is the moment to look at its past: it calls `trigger`, or it panics. Both record a log
 //! record named `TRIGGER` in the current span.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{
-    PERF, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter, trigger,
-    trigger_on_panic, try_init_with,
+    PERF, PerfContent, PerfReader, RecorderLayer, TargetFilter, trigger, trigger_on_panic, try_init_with,
 };
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
+use eventring_stress::child::place;
 use eventring_stress::reference;
-use eventring_stress::test_name;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use tracing::Dispatch;
+use std::sync::atomic::AtomicU64;
 use tracing_subscriber::prelude::*;
 
 fn recorder(place: &Path) -> PerfRecorder {
@@ -86,8 +82,7 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 
 #[test]
 fn panics_and_calls_are_triggers_that_a_watcher_sees() {
-    let test = test_name!("panics_and_calls_are_triggers_that_a_watcher_sees");
-    if part().is_some() {
+    let test = plays!({
         // The line of each trigger is the line of the call.
         std::panic::set_hook(Box::new(|_| {
             CALLS.fetch_add(1, Ordering::Relaxed);
@@ -114,11 +109,10 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
         tracing::info_span!("call").in_scope(|| trigger("by hand"));
         say(CALLS.load(Ordering::Relaxed));
         wait_for_parent();
-        return;
-    }
+    });
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = directory.path().join("app");
-    let mut child = Talk::with(play(test, "program", &place));
+    let mut child = Talk::start(test, "program", &place);
     // Each of the four panics has called the hook that was there before.
     assert_eq!(child.hear(), "4");
     let found = triggers(&mut PerfReader::open(&place).unwrap());

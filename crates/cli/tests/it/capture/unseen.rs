@@ -1,8 +1,6 @@
 //! Names that nothing had are said at the end.
 
-use crate::program::{Live, PROGRAM, argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Records a request with a query in it, on a thread of a name.
 fn record(ring: &Path) {

@@ -2,9 +2,7 @@
 //! payload.
 
 use super::payloads_that_were_lost::{SPANS, TEXT_BYTES, grouped, recorded};
-use crate::program::{self, Run, argument, number, run};
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Returns the number of events of these types whose payload the ring has lost.
 fn lost(ring: &Path, names: &[&str]) -> u64 {

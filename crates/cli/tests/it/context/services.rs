@@ -1,14 +1,11 @@
 //! The two services of ours. One has a subscriber of its own, the other a layer.
 
+use crate::fixtures::*;
+use eventring::tracing::RecorderLayer;
 use eventring::tracing::context;
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::child;
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use tracing::{Dispatch, info_span};
+use std::io::BufRead;
+use std::net::TcpListener;
 use tracing_subscriber::prelude::*;
 
 const THREADS: usize = 4;

@@ -1,20 +1,14 @@
 //! The places of servers: paths that are taken by something else, that other users cannot reach, or where a process is
 //! stopped, or never answers.
 
-use crate::program;
+use crate::fixtures::*;
 use eventring::control::{ControlErrorKind, Process, Server, ServerAddress, environment_error};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
 use eventring_stress::users;
-use eventring_stress::{alone, test_name};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Plays the program: it makes a ring, and says why it has no server.
 fn program() {
@@ -34,11 +28,7 @@ fn start(test: &str, address: &str, directory: &Path) -> (Talk, String) {
 
 #[test]
 fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_can_say_why() {
-    const NAME: &str =
-        test_name!("a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_can_say_why");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("file"), "precious").unwrap();
@@ -49,7 +39,7 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
     drop(dead);
     symlink(at("dead"), at("link_to_a_socket")).unwrap();
     for name in ["file", "link", "dangling", "directory", "link_to_a_socket"] {
-        let (mut talk, said) = start(NAME, at(name).to_str().unwrap(), directory.path());
+        let (mut talk, said) = start(test, at(name).to_str().unwrap(), directory.path());
         assert!(said.starts_with("Exists: "), "{name}: {said}");
         assert!(said.contains("that is no socket; name another path"), "{said}");
         assert!(talk.end().success());
@@ -62,7 +52,7 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
     let run = program::run(&["serve", program::KEPT, "--socket", at("file").to_str().unwrap()]);
     assert_eq!(run.code, Some(14), "{run:?}");
     // A server that has a place says nothing.
-    let (mut talk, said) = start(NAME, at("free").to_str().unwrap(), directory.path());
+    let (mut talk, said) = start(test, at("free").to_str().unwrap(), directory.path());
     assert_eq!(said, "served");
     assert!(talk.end().success());
     assert!(!at("free").exists());
@@ -71,22 +61,19 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
 #[test]
 fn a_socket_that_somebody_else_has_put_in_the_place_stays() {
     alone!();
-    const NAME: &str = test_name!("a_socket_that_somebody_else_has_put_in_the_place_stays");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
     // Somebody else was there before, and lives.
     let theirs = UnixListener::bind(&socket).unwrap();
-    let (mut talk, said) = start(NAME, socket.to_str().unwrap(), directory.path());
+    let (mut talk, said) = start(test, socket.to_str().unwrap(), directory.path());
     assert!(said.starts_with("Io: ") && said.contains("make the socket"), "{said}");
     assert!(talk.end().success());
     assert!(socket.exists());
     drop(theirs);
     std::fs::remove_file(&socket).unwrap();
     // Somebody else comes while the server lives.
-    let (mut talk, said) = start(NAME, socket.to_str().unwrap(), directory.path());
+    let (mut talk, said) = start(test, socket.to_str().unwrap(), directory.path());
     assert_eq!(said, "served");
     std::fs::remove_file(&socket).unwrap();
     let _theirs = UnixListener::bind(&socket).unwrap();
@@ -145,14 +132,13 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
 
 #[test]
 fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
-    const NAME: &str = test_name!("names_of_processes_and_of_their_rings_mean_what_messages_say");
-    if child::part().is_some() {
+    let test = plays!({
         let _with_a_file = program::exec_ring(&child::place().join("orders"));
         let _another = Recorder::builder(ContentDescription::new(301, "OTHER")).anonymous().shifts(16, 27).build();
-        return program();
-    }
+        program();
+    });
     let directory = program::directory();
-    let (talk, said) = start(NAME, "1", directory.path());
+    let (talk, said) = start(test, "1", directory.path());
     assert_eq!(said, "served");
     let pid = talk.child.id();
     let run = |arguments: &[&str]| {
@@ -178,12 +164,9 @@ fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
 
 #[test]
 fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
-    const NAME: &str = test_name!("a_stopped_process_does_not_answer_and_delays_the_list_only_shortly");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
-    let programs = [(); 3].map(|()| start(NAME, "1", directory.path()));
+    let programs = [(); 3].map(|()| start(test, "1", directory.path()));
     let signal = |signal| {
         for (talk, said) in &programs {
             assert_eq!(said, "served");
@@ -223,12 +206,9 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
 
 #[test]
 fn a_socket_is_made_only_where_a_ring_would_be_made() {
-    const NAME: &str = test_name!("a_socket_is_made_only_where_a_ring_would_be_made");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let base = program::directory();
-    let said_in = |directory: &Path| start(NAME, "1", directory).1;
+    let said_in = |directory: &Path| start(test, "1", directory).1;
     let rings = base.path().join("deep/rings");
     assert_eq!(said_in(&rings), "served");
     assert_eq!(rings.metadata().unwrap().permissions().mode() & 0o777, 0o750);

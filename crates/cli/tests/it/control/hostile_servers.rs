@@ -1,26 +1,18 @@
 //! Servers that lie to their clients: lists and answers without an end, names that are paths, process ids of others,
 //! descriptors that are no rings. Each client ends within a bounded time, with a message, and with bounded memory.
 
-use crate::program;
-use crate::program::Run;
+use crate::fixtures::*;
 use eventring::control::{Process, Server, ServerAddress};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::CaptureFile;
-use eventring_stress::alone;
 use eventring_stress::users;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType,
 };
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use std::io::IoSlice;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
 
 /// The kinds of messages, as docs/CONTROL.md names them.
 mod kind {

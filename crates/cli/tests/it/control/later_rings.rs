@@ -1,13 +1,6 @@
 //! Programs of which all rings are read: also those that they make later, and of programs that are not there yet.
 
-use crate::program;
-use crate::program::{Live, argument, directory, place};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::test_name;
-use std::path::Path;
-use std::time::Duration;
+use crate::fixtures::*;
 
 fn anonymous(content_type: u16, name: &str) -> Recorder {
     let description = ContentDescription::new(content_type, name);
@@ -38,10 +31,7 @@ fn served(test: &str, address: &str, directory: &Path) -> Talk {
 
 #[test]
 fn a_capture_of_a_program_takes_the_rings_that_it_makes_later() {
-    const NAME: &str = test_name!("a_capture_of_a_program_takes_the_rings_that_it_makes_later");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = directory();
     let socket = place(&directory, "control");
     let abstract_name = format!("@later-{}", std::process::id());
@@ -52,7 +42,7 @@ fn a_capture_of_a_program_takes_the_rings_that_it_makes_later() {
         // The capture waits for the program, or begins when its first ring is there.
         let waiting = waits.then(|| capture(&["--wait"]));
         std::thread::sleep(Duration::from_millis(100));
-        let mut program = served(NAME, address, directory.path());
+        let mut program = served(test, address, directory.path());
         let capture = waiting.unwrap_or_else(|| capture(&[]));
         assert_eq!(program.hear(), "recorded");
         std::thread::sleep(Duration::from_millis(500));
@@ -67,10 +57,7 @@ fn a_capture_of_a_program_takes_the_rings_that_it_makes_later() {
 
 #[test]
 fn a_watch_waits_for_a_program_that_is_not_there_yet() {
-    const NAME: &str = test_name!("a_watch_waits_for_a_program_that_is_not_there_yet");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = directory();
     let name = format!("@awaited-{}", std::process::id());
     let mut watch = Live::start(&["watch", &name, "--reopen", "--from", "oldest", "--count", "1", "--json", "--quiet"]);
@@ -88,7 +75,7 @@ fn a_watch_waits_for_a_program_that_is_not_there_yet() {
     ]);
     std::thread::sleep(Duration::from_millis(300));
     assert!(watch.child.try_wait().unwrap().is_none() && by_option.child.try_wait().unwrap().is_none());
-    let _program = served(NAME, &name, directory.path());
+    let _program = served(test, &name, directory.path());
     assert_eq!(watch.json_line()["seqno"], 1);
     assert_eq!(by_option.json_line()["seqno"], 1);
     assert_eq!((watch.end().code, by_option.end().code), (Some(0), Some(0)));

@@ -1,13 +1,7 @@
 //! `eventring serve`: a recording that is served, and one that is recorded once more while clients read.
 
-use crate::program;
-use crate::program::{KEPT, argument, directory, place, program};
-use eventring::reader::{Descriptor, Next, Reader, ReaderErrorKind, Seek};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::{alone, real_data};
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use eventring::reader::{Descriptor, Next, ReaderErrorKind, Seek};
 
 /// The recordings: a real block, if it is present, and invented ones.
 fn recordings() -> Vec<PathBuf> {

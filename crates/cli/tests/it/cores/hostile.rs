@@ -1,11 +1,8 @@
 //! Files that are no core files, and core files whose bytes were changed.
 
 use super::crash;
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring_stress::random::Random;
-use std::fs;
-use std::os::unix::fs::FileExt as _;
-use std::time::Instant;
 
 /// The number of changed files.
 const MUTANTS: u64 = 150;

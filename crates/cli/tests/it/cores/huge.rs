@@ -1,10 +1,9 @@
 //! Core files of programs whose rings are on huge pages.
 
 use super::{check, crash};
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring_stress::huge_pages::HugePages;
 use eventring_stress::missing;
-use serde_json::Value;
 
 /// The pages of three rings.
 const PAGES: u64 = 20;

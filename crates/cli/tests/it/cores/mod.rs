@@ -4,18 +4,13 @@ mod gdb;
 mod hostile;
 mod huge;
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::{skipped, test_name};
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
-use serde_json::Value;
+use eventring_stress::child::place;
+use eventring_stress::skipped;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::os::unix::process::CommandExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
 
 const TEST: &str = test_name!("a_core_file_holds_exactly_what_the_program_has_told");
 

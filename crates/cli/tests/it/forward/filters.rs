@@ -2,15 +2,9 @@
 
 use crate::broker::place::{Place, lines};
 use crate::every_kind;
-use crate::program::{Live, PROGRAM, program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use tracing::{Dispatch, Span, dispatcher, info_span};
+use crate::fixtures::*;
+use std::sync::atomic::Ordering::Relaxed;
+use tracing::{Span, dispatcher};
 
 /// Returns the spans of a capture with their ids, and the root of each.
 fn spans_and_roots(capture: &str) -> (Vec<Value>, BTreeMap<u64, u64>) {

@@ -6,15 +6,11 @@
 use crate::broker;
 use crate::broker::Broker;
 use crate::consumers;
-use crate::program;
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedContent, CapturedPayload};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use eventring_capture::{CapturedContent, CapturedPayload};
+use std::process::ExitStatus;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The number of events that a thread of the program records.
 const EVENTS: u64 = 60_000;

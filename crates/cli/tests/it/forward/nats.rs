@@ -4,13 +4,7 @@
 use crate::broker::place::{Place, lines, publish};
 use crate::consumers;
 use crate::every_kind;
-use crate::program;
-use crate::program::{PROGRAM, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::real_data;
-use serde_json::Value;
-use std::path::Path;
-use std::process::Stdio;
+use crate::fixtures::*;
 
 fn recorder(path: &str) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);

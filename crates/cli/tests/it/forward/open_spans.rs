@@ -1,13 +1,7 @@
 //! The file of a receiver shows what was open before the ring's window, also if its forwarder dies.
 
 use crate::broker::place::Place;
-use crate::program::{program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
-use tracing::info_span;
+use crate::fixtures::*;
 
 /// Makes a recorder that ends with the dispatcher.
 fn records(ring: &str, (descriptors, payload): (u32, u32), shards: usize) -> tracing::Dispatch {

@@ -2,15 +2,9 @@
 
 use crate::broker::forged;
 use crate::broker::place::{Place, publish};
-use crate::program;
-use crate::program::{program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedRecord};
+use crate::fixtures::*;
+use eventring_capture::CapturedRecord;
 use eventring_stress::mounted;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 #[test]
 fn a_stream_without_messages_is_received_and_is_idle() {

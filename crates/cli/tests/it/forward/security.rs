@@ -3,10 +3,7 @@
 use crate::broker;
 use crate::broker::Broker;
 use crate::certificates::Certificates;
-use crate::program;
-use crate::program::run;
-use eventring::recorder::{ContentDescription, Recorder};
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Returns the path of a file of keys, which are only for tests.
 fn key(name: &str) -> String {

@@ -1,13 +1,7 @@
 //! A forwarder says at once what is wrong, and loses no event that is still in a ring.
 
 use crate::broker::place::{Place, publish};
-use crate::program;
-use crate::program::{Live, Run, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use rustix::process::{Pid, Signal, kill_process};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
 
 fn recorder(path: &str) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);

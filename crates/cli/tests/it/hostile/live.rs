@@ -1,13 +1,10 @@
 //! A live ring whose file somebody overwrites with random bytes, truncates, or replaces while readers use it.
 
+use crate::fixtures::*;
 use crate::hostile::bytes as hostile;
-use eventring::reader::{Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
+use eventring::reader::{Next, Seek};
+use eventring_stress::child::place;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 const RING_BYTES: u64 = (2 << 20) + (64 << 15) + (2 << 20);
 
@@ -63,8 +60,7 @@ fn peak_kib() -> u64 {
 
 #[test]
 fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_time_and_memory() {
-    const TEST: &str =
-        test_name!("readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_time_and_memory");
+    let test = test_name!();
     match part().as_deref() {
         Some("scribbler") => return scribble(&place()),
         // The reader runs in a child process of its own, so that the measured memory peak is only the reader's.
@@ -100,9 +96,9 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
     for i in 0..40_000u64 {
         recorder.record((2 + i % 20) as u16, [i; 4], &i.to_le_bytes()[..(i % 9) as usize]);
     }
-    let mut reader = Talk::with(play(TEST, "reader", &path));
+    let mut reader = Talk::start(test, "reader", &path);
     assert_eq!(reader.hear(), "attached");
-    let mut scribbler = Talk::with(play(TEST, "scribbler", &path));
+    let mut scribbler = Talk::start(test, "scribbler", &path);
     assert_eq!(scribbler.hear(), "scribbling");
     let printed = reader.hear();
     assert!(reader.end().success());

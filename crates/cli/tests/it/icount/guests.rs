@@ -1,24 +1,15 @@
 //! Programs under QEMU that these tests play themselves: tasks that move between the threads of tokio's runtime, and
 //! forks. Without QEMU these tests say that they skip.
 
-use crate::program::{Run, argument, directory, finish, place, program, run};
+use crate::fixtures::*;
 use crate::qemu;
-use eventring_stress::child::{part, play};
 use eventring_stress::forked;
-use eventring_stress::test_name;
-use rustix::process::Signal;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::hint::black_box;
-use std::path::Path;
 use std::pin::pin;
-use std::process::Command;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::ThreadId;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
-use tracing::{Instrument as _, info_span};
 
 /// The turns of the loop in each poll of a task. They differ, so a poll that is left out or counted twice is noticed.
 const TURNS: [u64; 4] = [10_000, 23_000, 31_000, 47_000];
@@ -117,7 +108,7 @@ fn spans_of_guest(test: &str, file: &Path) -> Option<Vec<Value>> {
 
 #[test]
 fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
-    if part().is_some() {
+    let test = plays!({
         let _recording = eventring::tracing::init("forks");
         let spans = |who| (0..10).for_each(|_| info_span!("work", who).in_scope(|| _ = black_box(work(1000))));
         spans("parent");
@@ -126,11 +117,10 @@ fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
             7
         });
         assert_eq!(code, 7);
-        return spans("parent");
-    }
+        spans("parent");
+    });
     let directory = directory();
     let file = place(&directory, "forks.evc");
-    let test = test_name!("a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu");
     let Some(spans) = spans_of_guest(test, &file) else { return };
     assert_eq!(spans.len(), 20, "{spans:?}");
     assert!(
@@ -151,16 +141,15 @@ fn icount_of_guest(test: &str, file: &Path) -> Option<Run> {
 
 #[test]
 fn counts_without_the_events_that_were_lost_are_no_result() {
-    if part().is_some() {
+    let test = plays!({
         // Nobody reads the ring until the first events are gone.
         let reader = rustix::process::getppid().unwrap();
         rustix::process::kill_process(reader, Signal::STOP).unwrap();
         let _recording = eventring::tracing::init("lossy:15:21");
         (0..20_000).for_each(|_| info_span!("work").in_scope(|| ()));
-        return rustix::process::kill_process(reader, Signal::CONT).unwrap();
-    }
+        rustix::process::kill_process(reader, Signal::CONT).unwrap();
+    });
     let directory = directory();
-    let test = test_name!("counts_without_the_events_that_were_lost_are_no_result");
     let Some(counted) = icount_of_guest(test, &place(&directory, "lossy.evc")) else { return };
     let json: Value = serde_json::from_str(&counted.out).unwrap_or_else(|_| panic!("{counted:?}"));
     assert!(json["exact"] == false && json["lost"].as_u64() > Some(0), "{json}");
@@ -169,13 +158,12 @@ fn counts_without_the_events_that_were_lost_are_no_result() {
 
 #[test]
 fn the_exit_code_of_the_program_is_that_of_icount_which_says_so() {
-    if part().is_some() {
+    let test = plays!({
         let _recording = eventring::tracing::init("fails");
         info_span!("work").in_scope(|| _ = black_box(work(1000)));
         std::process::exit(7);
-    }
+    });
     let directory = directory();
-    let test = test_name!("the_exit_code_of_the_program_is_that_of_icount_which_says_so");
     let Some(counted) = icount_of_guest(test, &place(&directory, "fails.evc")) else { return };
     assert!(counted.code == Some(7) && counted.out.contains("\"work\""), "{counted:?}");
     assert!(counted.err.contains("the program has ended with exit code 7"), "{counted:?}");
@@ -183,13 +171,9 @@ fn the_exit_code_of_the_program_is_that_of_icount_which_says_so() {
 
 #[test]
 fn the_span_of_a_task_counts_its_polls_on_all_threads() {
-    if part().is_some() {
-        return record();
-    }
+    let test = plays!(record());
     let directory = directory();
-    let counted = |name: &str| {
-        spans_of_guest(test_name!("the_span_of_a_task_counts_its_polls_on_all_threads"), &place(&directory, name))
-    };
+    let counted = |name: &str| spans_of_guest(test, &place(&directory, name));
     let Some(spans) = counted("first.evc") else { return };
     let of = |name: &str, field: &str, value: u64| {
         let is_it = |span: &&Value| span["name"] == name && span["fields"][field] == value;
@@ -234,7 +218,7 @@ fn the_span_of_a_task_counts_its_polls_on_all_threads() {
 #[test]
 fn scopes_count_what_spans_count_and_the_span_around_them_has_the_rest() {
     const SIZES: [u64; 3] = [10_000, 20_000, 40_000];
-    if part().is_some() {
+    let test = plays!({
         let _recording = eventring::tracing::init("scoped");
         let scoped = |turns| {
             let _scope = eventring::scope!("scope", turns);
@@ -255,13 +239,10 @@ fn scopes_count_what_spans_count_and_the_span_around_them_has_the_rest() {
             black_box(work(SIZES[1]));
         };
         around();
-        return around();
-    }
+        around();
+    });
     let directory = directory();
-    let counted = |name: &str| {
-        let test = test_name!("scopes_count_what_spans_count_and_the_span_around_them_has_the_rest");
-        spans_of_guest(test, &place(&directory, name))
-    };
+    let counted = |name: &str| spans_of_guest(test, &place(&directory, name));
     let Some(spans) = counted("first.evc") else { return };
     let number = |span: &Value, field: &str| span[field].as_u64().unwrap_or_else(|| panic!("{field}: {span}"));
     let of = |spans: &[Value], name: &str, turns: u64| {

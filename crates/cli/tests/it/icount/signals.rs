@@ -1,15 +1,9 @@
 //! `eventring icount` ends its program, and leaves nothing behind: at signals, after its own death, and after a run
 //! that has failed. Without QEMU these tests say that they skip.
 
-use crate::program;
-use crate::program::{argument, directory, finish, place, program};
+use crate::fixtures::*;
 use crate::qemu;
-use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Stdio};
-use std::time::Duration;
-use tempfile::TempDir;
+use std::process::ChildStderr;
 
 /// A run whose program does not end by itself.
 struct EndlessRun {

@@ -1,11 +1,7 @@
 //! `eventring icount`: exact counts of instructions under QEMU. Without QEMU these tests say that they skip.
 
-use crate::program::{PROGRAM, Run, argument, directory, finish, place, program, run};
+use crate::fixtures::*;
 use crate::qemu::{plugin, qemu_major};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 fn example(name: &str) -> PathBuf {
     // `cargo test` builds the examples, unless its options select a single test.

@@ -2,20 +2,10 @@
 //! passes on is what the lines of JSON say: the same spans, trees, times, values.
 
 use crate::consumers;
+use crate::fixtures::*;
 use crate::http;
-use crate::program;
-use crate::program::{argument, run};
 use crate::shop::{Order, Shop};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child;
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::ChildStdout;
 
 const THREADS: u64 = 3;
 const TREES_EACH: u64 = 40;
@@ -283,17 +273,14 @@ fn ordered(all: &Value) -> Vec<Value> {
 
 #[test]
 fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture() {
-    const TEST: &str = test_name!("a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture");
-    if child::part().is_some() {
-        return play(&child::place());
-    }
+    let test = plays!(play(&child::place()));
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path();
     let path = |name: &str| place.join(name);
     let rings = ["spans", "orders", "small"].map(path);
     let rings = rings.each_ref().map(|ring| argument(ring));
     let Some(collector) = Collector::start() else { return };
-    let mut writer = child::Talk::with(child::play(TEST, "writer", place));
+    let mut writer = Talk::start(test, "writer", place);
     assert_eq!(writer.hear(), "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
     let mut forward =

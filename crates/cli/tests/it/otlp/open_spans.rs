@@ -1,20 +1,11 @@
 //! Spans without an end: `forward` sends of each what `export` writes of the same rings, whether a thread was in the
 //! span to the end, or none was, or its close was lost.
 
+use crate::fixtures::*;
 use crate::http::Collector;
-use crate::program::{Live, argument, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::test_name;
 use flate2::read::GzDecoder;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message as _;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::path::Path;
-use std::time::Duration;
 
 /// Spans, by their ids.
 type Spans = BTreeMap<Vec<u8>, Value>;
@@ -111,14 +102,11 @@ fn take_open_end(span: &mut Value) -> u64 {
 
 #[test]
 fn open_spans_that_are_forwarded_are_those_that_are_exported() {
-    const TEST: &str = test_name!("open_spans_that_are_forwarded_are_those_that_are_exported");
-    if let Some(part) = child::part() {
-        return play(&child::place(), part == "lossy");
-    }
+    let test = plays!(|part| play(&child::place(), part == "lossy"));
     for is_lossy in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let ring = directory.path().join("spans");
-        let mut writer = Talk::with(child::play(TEST, if is_lossy { "lossy" } else { "whole" }, directory.path()));
+        let mut writer = Talk::start(test, if is_lossy { "lossy" } else { "whole" }, directory.path());
         assert_eq!(writer.hear(), "ready");
         let collector = Collector::start();
         let to = collector.address();

@@ -1,17 +1,8 @@
 //! Rings that come after the start of a forwarding to a collector, and what is there when the user ends it.
 
+use crate::fixtures::*;
 use crate::http;
-use crate::program;
-use crate::program::{Live, argument};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicUsize;
 
 /// The time for which a test waits.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,13 +42,10 @@ fn program_with_two_rings() {
 
 #[test]
 fn rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_later() {
-    const NAME: &str = test_name!("rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_later");
-    if child::part().is_some() {
-        return program_with_two_rings();
-    }
+    let test = plays!(program_with_two_rings());
     let directory = tempfile::tempdir().unwrap();
     let served = |address: &str| {
-        let mut command = child::play(NAME, "program", directory.path());
+        let mut command = child::play(test, "program", directory.path());
         command.env("EVENTRING_SERVER", address).env("EVENTRING_DIR", directory.path());
         let mut talk = Talk::with(command);
         assert_eq!(talk.hear(), "begun");

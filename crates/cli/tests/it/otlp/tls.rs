@@ -2,19 +2,13 @@
 //! and is a refusal for good.
 
 use crate::certificates::Certificates;
+use crate::fixtures::*;
 use crate::http;
 use crate::http::Collector;
-use crate::program::{argument, run};
-use eventring::recorder::{ContentDescription, Recorder};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-use serde_json::{Value, json};
-use std::net::TcpStream;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Makes a ring with one event, and returns its path.
 fn ring(directory: &Path) -> String {

@@ -1,15 +1,8 @@
 //! Collectors that are away when the programs end, and web servers that are none.
 
+use crate::fixtures::*;
 use crate::http;
-use crate::program;
-use crate::program::{argument, program};
-use eventring::recorder::{ContentDescription, Recorder};
-use serde_json::{Value, json};
-use std::io::Write as _;
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 /// More than the batches that are in memory at a time.
 const EVENTS: u64 = 20_000;

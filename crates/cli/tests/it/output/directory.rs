@@ -1,14 +1,8 @@
 //! Tests of exports that are directories: where they may lead, and what the program never replaces.
 
-use crate::program;
-use crate::program::{KEPT, Run, argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use rustix::process::{Pid, Signal, kill_process};
-use std::fs;
+use crate::fixtures::*;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::Stdio;
 
 /// Exports the kept snapshot to `output`.
 fn export(output: &Path, more: &[&str]) -> Run {

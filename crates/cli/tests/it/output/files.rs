@@ -1,14 +1,8 @@
 //! Tests of `--output` of `snapshot`, `capture` and `export`: where it may lead, and which files the program never
 //! replaces.
 
-use crate::program::{PROGRAM, argument, directory, exec_ring, finish, place, program, run};
-use eventring::recorder::Recorder;
-use eventring::schema::exec::ExecEvent;
-use std::fs;
-use std::io::Read as _;
+use crate::fixtures::*;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
     let recorder = exec_ring(path);

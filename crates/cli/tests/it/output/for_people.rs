@@ -1,9 +1,8 @@
 //! What people read: one number for one thing, names that are seen, and what is open where nothing happens.
 
-use crate::program::run;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt, flags};
+use crate::fixtures::*;
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfExt, flags};
 use eventring_capture::fixtures::CaptureFixture;
-use std::path::{Path, PathBuf};
 
 /// Makes a capture file with what `record` records.
 fn capture(directory: &Path, record: impl FnOnce(&mut CaptureFixture)) -> PathBuf {

@@ -1,12 +1,10 @@
 //! Every verb that writes, on a disk that is full: the exit code is the documented one, and what is on the disk is whole.
 
 use crate::blocks::live::node;
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use crate::special_files::{Ended, Scene, WRITERS};
 use eventring_stress::chain::Made;
 use eventring_stress::mounted::mount_or_skip;
-use std::fs;
-use std::path::Path;
 
 /// The exit code of a full disk.
 const FULL: i32 = 12;

@@ -1,6 +1,6 @@
 //! Tests of the program's help texts.
 
-use crate::program::{finish, program, run};
+use crate::fixtures::*;
 
 /// Returns the verbs that the program lists.
 pub(crate) fn verbs() -> Vec<String> {

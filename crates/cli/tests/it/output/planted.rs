@@ -1,18 +1,9 @@
 //! Somebody has put links, pipes or files in the places where `capture`, `snapshot` and `export` write. The program
 //! neither follows these links nor writes into these files. It also never overwrites a file that it reads.
 
-use crate::program;
-use crate::program::{Live, Run, argument, directory, place, run};
+use crate::fixtures::*;
 use crate::triggers::{manifest_path, watch_before};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_capture::CaptureFile;
-use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// A live ring of two events, and a precious file.
 struct Scene {

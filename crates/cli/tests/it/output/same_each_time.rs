@@ -1,13 +1,10 @@
 //! Every verb gives one answer about one capture, however often it is asked. The seed of a hash map is another one in
 //! each process, so an answer that depends on the order of a hash map differs between runs.
 
-use crate::program::run;
+use crate::fixtures::*;
 use crate::shop::Shop;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt, flags};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfExt, flags};
 use eventring_capture::fixtures::{CaptureFixture, int, text};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// How often each verb is asked. With ten of a kind that could change places, two equal answers are chance once in
 /// millions of runs.

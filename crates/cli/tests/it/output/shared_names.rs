@@ -1,12 +1,7 @@
 //! Names that spans of several modules share, and names that are long.
 
 use crate::counted::{self, called};
-use crate::program::{argument, directory, place, run};
-use eventring::EventType;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::path::Path;
-use tracing::{Dispatch, info, info_span};
+use crate::fixtures::*;
 
 #[test]
 fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_others_are_not() {

@@ -1,10 +1,6 @@
 //! Small things that people read: numbers with their nouns, and bytes that are text.
 
-use crate::program::{argument, directory, place, run};
-use eventring::EventType;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use tracing::{Dispatch, info, info_span};
+use crate::fixtures::*;
 
 #[test]
 fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_it() {

@@ -3,15 +3,9 @@
 use super::profiling;
 use super::roles::{hot_function, own, pin, spawn};
 use crate::consumers;
-use crate::program::{argument, directory, finish, run};
-use eventring_stress::child::{part, place, say};
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use crate::fixtures::*;
+use eventring_stress::child::place;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use tracing::Instrument as _;
 
 /// Plays a part, with a ring, and ends the process.
 fn play(part: &str) -> ! {
@@ -125,17 +119,13 @@ fn folded(file: &Path, weight: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-const HOT: &str = test_name!("samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads");
-
 #[test]
 fn samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let directory = directory();
     let file = directory.path().join("p.evc");
     // Without --resolve: names come from the file of this program, which is still there.
-    let Some(said) = profiled(HOT, "hot", &file, &["--sched", "--stacks", "--syscalls"]) else { return };
+    let Some(said) = profiled(test, "hot", &file, &["--sched", "--stacks", "--syscalls"]) else { return };
     let threads = said.lines().find_map(|line| line.trim().strip_prefix("talk: threads ")).unwrap();
     assert!(threads.trim().parse::<u32>().unwrap() > 1, "the task has stayed on one thread");
     let lines = folded(&file, "cpu");
@@ -197,19 +187,15 @@ fn page_and_trace(file: &Path) {
     assert_eq!(answers["errors"], json!([]));
 }
 
-const PINNED: &str = test_name!("times_of_a_span_are_those_of_the_scheduler");
-
 #[test]
 fn times_of_a_span_are_those_of_the_scheduler() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let directory = directory();
     let mut found = Vec::new();
     // A machine that is busy with other things delays what is compared.
     for round in 0..3 {
         let file = directory.path().join(format!("{round}.evc"));
-        let Some(said) = profiled(PINNED, "pinned", &file, &["--sched"]) else { return };
+        let Some(said) = profiled(test, "pinned", &file, &["--sched"]) else { return };
         let line = said.lines().find_map(|line| line.trim().strip_prefix("talk: schedstat ")).unwrap();
         let numbers: Vec<u64> = line.split_whitespace().map(|number| number.parse().unwrap()).collect();
         let [ran_before, waited_before, _, ran_after, waited_after, _, wall] = numbers[..] else { panic!("{line}") };

@@ -3,13 +3,8 @@
 
 use super::service::{KINDS, serve};
 use super::{profiled, profiling};
-use crate::program::{argument, directory, finish, run};
-use eventring_stress::child::part;
-use eventring_stress::{missing, test_name};
-use serde_json::{Value, json};
-use std::path::Path;
-use std::process::Command;
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring_stress::missing;
 
 /// Each request of the HTTP service with a number that is a multiple of this one is slow.
 const EVERY: u64 = 397;
@@ -105,15 +100,11 @@ fn check(found: &[(String, Value)]) {
     assert!(wrong.len() <= (found.len() / 20).max(1), "{} of {} are wrong: {wrong:#?}", wrong.len(), found.len());
 }
 
-const SERVICE: &str = test_name!("of_planted_faults_nearly_all_have_their_kind_and_shares_add_up");
-
 #[test]
 fn of_planted_faults_nearly_all_have_their_kind_and_shares_add_up() {
-    if let Some(part) = part() {
-        serve(&part);
-    }
+    let test = plays!(|part| serve(&part));
     let (directory, count) = (directory(), faults());
-    let command = serving(SERVICE, &directory, &format!("serve 1 {count}"));
+    let command = serving(test, &directory, &format!("serve 1 {count}"));
     let Some(asked) = Asked::profile(directory, &command) else { return };
     let fault_of = |request: &Value| request["fields"]["fault"].as_str().map(str::to_owned);
     let planted = asked.requests.iter().filter_map(|request| Some((fault_of(request)?, asked.why_this(request))));
@@ -122,20 +113,16 @@ fn of_planted_faults_nearly_all_have_their_kind_and_shares_add_up() {
     check(&planted);
 }
 
-const CLEAN: &str = test_name!("in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have");
-
 /// Some requests take longer than others on any machine that is shared. The service has measured each of them itself,
 /// and says how long it took, and how long its thread had a processor. No other request may have a cause.
 #[test]
 fn in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have() {
-    if let Some(part) = part() {
-        serve(&part);
-    }
+    let test = plays!(|part| serve(&part));
     let (mut false_alarms, mut slow, mut all) = (Vec::new(), 0, 0);
     let runs = number("EVENTRING_CLEAN", 3) as u64;
     for seed in 1..=runs {
         let directory = directory();
-        let command = serving(CLEAN, &directory, &format!("serve {seed} 0"));
+        let command = serving(test, &directory, &format!("serve {seed} 0"));
         let Some(asked) = Asked::profile(directory, &command) else { return };
         let of = |id: &Value, field: &str| {
             let wanted = id.to_string();

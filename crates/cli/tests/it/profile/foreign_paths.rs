@@ -2,13 +2,8 @@
 //! its place.
 
 use super::roles::play;
-use crate::program::{Run, argument, directory, program_in, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
-use std::io::Read as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use crate::program::program_in;
 
 /// The longest time that a look at a program may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,18 +44,14 @@ fn replaced(test: &str, part: &str, directory: &Path) -> Talk {
     talk
 }
 
-const REPLACED: &str = test_name!("a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_names");
-
 #[test]
 fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_names() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !eventring_stress::users::can_be_played() {
         return;
     }
     let directory = directory();
-    let mut talk = replaced(REPLACED, "replaced", directory.path());
+    let mut talk = replaced(test, "replaced", directory.path());
     let (ring, file) = (directory.path().join("ring"), directory.path().join("p.evc"));
     let process = format!("pid:{}", talk.child.id());
     let checked = ends(directory.path(), &["check", &process]);
@@ -77,7 +68,7 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
 
     // Without names in it, a capture names files, which may be anything by now.
     let (bare, again) = (directory.path().join("bare.evc"), crate::program::directory());
-    let mut talk = replaced(REPLACED, "replaced", again.path());
+    let mut talk = replaced(test, "replaced", again.path());
     let process = format!("pid:{}", talk.child.id());
     let profiled = ends(directory.path(), &["profile", &process, "-o", argument(&bare), "--stacks", "-d", "300ms"]);
     assert!(profiled.code == Some(0) && talk.end().success(), "{profiled:?}");

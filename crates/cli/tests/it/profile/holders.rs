@@ -1,26 +1,17 @@
 //! Which process is looked at: the one that writes the ring, whatever number the ring names.
 
 use super::roles::play;
-use crate::program::{argument, directory, finish, program_in, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
+use crate::fixtures::*;
+use crate::program::program_in;
 use eventring_stress::users::can_be_played;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 /// The places in a ring's header of the number and the start of its writer (`docs/FORMAT.md`).
 const WRITER_PID: u64 = 0x110;
 const WRITER_START_TICKS: u64 = 0x118;
 
-const NAMESPACE: &str = test_name!("a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here");
-
 #[test]
 fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     match Command::new("unshare").args(namespace).arg("true").status() {
         Ok(status) if status.success() => {}
@@ -28,7 +19,7 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
     }
     let directory = directory();
     let (ring, file) = (directory.path().join("hung"), directory.path().join("p.evc"));
-    let played = child::play(NAMESPACE, "hang", &ring);
+    let played = child::play(test, "hang", &ring);
     let mut command = Command::new("unshare");
     command.args(namespace).arg(played.get_program()).args(played.get_args());
     command.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -103,19 +94,15 @@ impl Drop for Stranger {
     }
 }
 
-const FORGED: &str = test_name!("a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone");
-
 #[test]
 fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !can_be_played() {
         return;
     }
     let directory = directory();
     let (ring, file) = (directory.path().join("hung"), directory.path().join("p.evc"));
-    let mut talk = Talk::with(child::play(FORGED, "hang", &ring));
+    let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
     let stranger = Stranger::start();
     stranger.forge(&ring, true);
@@ -129,19 +116,14 @@ fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
     assert!(talk.end().success());
 }
 
-const REUSED: &str = test_name!("a_later_process_of_the_number_of_a_dead_writer_is_left_alone");
-
 #[test]
 fn a_later_process_of_the_number_of_a_dead_writer_is_left_alone() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let directory = directory();
     let (ring, file) = (directory.path().join("dead"), directory.path().join("p.evc"));
-    let mut talk = Talk::with(child::play(REUSED, "waits", &ring));
+    let mut talk = Talk::start(test, "waits", &ring);
     talk.hear();
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     let later = Stranger::start();
     later.forge(&ring, false);
     let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "300ms"]);

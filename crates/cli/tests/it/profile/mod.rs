@@ -14,11 +14,7 @@ mod sched;
 mod service;
 mod stacks;
 
-use crate::program::{PROGRAM, Run, argument, directory, finish, run};
-use eventring_stress::child::play;
-use serde_json::Value;
-use std::path::Path;
-use std::process::Command;
+use crate::fixtures::*;
 
 /// A profile of this executable while it played a part.
 struct Profiled {

@@ -1,25 +1,18 @@
 //! Stacks of open spans, and captures with triggers that have what the kernel says.
 
 use super::roles::play;
-use crate::program::{argument, directory, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_stress::users::can_be_played;
-use serde_json::Value;
-
-const HUNG: &str = test_name!("an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_switches");
 
 #[test]
 fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_switches() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !can_be_played() {
         return;
     }
     let directory = directory();
     let place = directory.path().join("hung");
-    let mut talk = Talk::with(child::play(HUNG, "hang", &place));
+    let mut talk = Talk::start(test, "hang", &place);
     talk.hear();
     let span_of = |answer: &Value, name: &str| {
         let spans = answer["spans"].as_array().unwrap();

@@ -1,14 +1,13 @@
 //! What the profiled process does.
 
+use crate::fixtures::*;
 use eventring::recorder::Clock;
-use eventring_stress::child::{place, say, wait_for_parent};
+use eventring_stress::child::place;
 use eventring_stress::random::Random;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 use std::hint::black_box;
-use std::io::{Read as _, Write as _};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, Instant};
 
 /// The number of times that the two threads hand over.
 pub const HANDOVERS: u32 = 100;

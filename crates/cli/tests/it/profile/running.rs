@@ -1,13 +1,8 @@
 //! The rings of programs that nobody names, and profiles that end before their program.
 
 use super::roles::play;
-use crate::program::{Live, PROGRAM, Run, argument, directory, finish, place, program_in, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
-use rustix::process::{Pid, Signal, kill_process};
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use crate::program::program_in;
 
 pub const FAMILY: &str =
     test_name!("without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_removed");
@@ -51,16 +46,12 @@ fn without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_
     assert_eq!((left(elsewhere.path()), left(rings.path())), (0, 1), "rings were left: {ended:?}");
 }
 
-const QUICK: &str = test_name!("a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie");
-
 #[test]
 fn a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let rings = directory();
     let file = rings.path().join("p.evc");
-    let ended = profiled(QUICK, "quick", &place(&rings, "quick"), rings.path(), &file);
+    let ended = profiled(test, "quick", &place(&rings, "quick"), rings.path(), &file);
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert_eq!(std::fs::read_dir(rings.path()).unwrap().count(), 1, "rings were left: {ended:?}");
     let without = rings.path().join("none.evc");
@@ -77,7 +68,7 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
         play(&part);
     }
     let directory = directory();
-    let mut talk = Talk::with(child::play(HALF_MADE, "half made", &place(&directory, "shards")));
+    let mut talk = Talk::start(HALF_MADE, "half made", &place(&directory, "shards"));
     assert_eq!(talk.hear(), "ready");
     let file = directory.path().join("p.evc");
     let process = format!("pid:{}", talk.child.id());
@@ -97,7 +88,7 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
 fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
     let directory = directory();
     let (ring, file) = (place(&directory, "shards"), directory.path().join("p.evc"));
-    let mut talk = Talk::with(child::play(HALF_MADE, "half made", &ring));
+    let mut talk = Talk::start(HALF_MADE, "half made", &ring);
     talk.hear();
     let shard = ring.with_extension("1");
     let events = |names: &[&Path]| {
@@ -112,15 +103,11 @@ fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
     assert!(talk.end().success());
 }
 
-const RUNNING: &str = test_name!("a_running_program_is_profiled_with_its_ring_until_the_time_is_over");
-
 #[test]
 fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let directory = directory();
-    let mut talk = Talk::with(child::play(RUNNING, "waits", &place(&directory, "waits")));
+    let mut talk = Talk::start(test, "waits", &place(&directory, "waits"));
     assert_eq!(talk.hear(), "ready");
     let file = directory.path().join("p.evc");
     let process = format!("pid:{}", talk.child.id());
@@ -203,20 +190,16 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     assert!(ended.code == Some(6) && ended.err.contains("no span has ended"), "{ended:?}");
 }
 
-const BESIDE: &str = test_name!("top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded");
-
 #[test]
 fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !eventring_stress::users::can_be_played() {
         return;
     }
     let directory = directory();
     let (ring, file) = (place(&directory, "hung"), directory.path().join("p.evc"));
     let sched = directory.path().join("hung-sched");
-    let mut talk = Talk::with(child::play(BESIDE, "hang", &ring));
+    let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
     let blocked = |answer: &serde_json::Value| {
         let late = answer["names"].as_array().unwrap().iter().find(|row| row["name"] == "late").cloned();

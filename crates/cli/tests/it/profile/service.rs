@@ -1,18 +1,15 @@
 //! A small service with planted faults: one executor of one thread, which handles requests one after the other.
 
+use crate::fixtures::*;
 use eventring_stress::child::place;
 use eventring_stress::random::Random;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs::File;
 use std::hint::black_box;
-use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Barrier, Mutex};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 use tracing::field::Empty;
-use tracing::{Instrument as _, info_span};
 
 /// The kinds of faults. Two of them have several forms.
 pub const KINDS: [&str; 6] = ["lock", "processor", "child", "executor", "blocking", "computing"];

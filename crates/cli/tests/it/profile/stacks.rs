@@ -2,18 +2,13 @@
 
 use super::profile;
 use super::roles::play;
-use eventring_stress::child::part;
-use eventring_stress::test_name;
-use std::collections::{HashMap, HashSet};
-
-const HOT: &str = test_name!("a_hot_function_has_nearly_all_samples_of_its_thread");
+use crate::fixtures::*;
+use std::collections::HashSet;
 
 #[test]
 fn a_hot_function_has_nearly_all_samples_of_its_thread() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    let Some(profiled) = profile(HOT, "hot", &["--stacks", "--resolve"]) else { return };
+    let test = plays!(|part| play(&part));
+    let Some(profiled) = profile(test, "hot", &["--stacks", "--resolve"]) else { return };
     let named = profiled.of("THREAD_SEEN").find(|(_, seen)| seen["name"] == "hot").map(|(_, seen)| seen);
     let thread = &named.expect("the thread has a name")["thread_id"];
     let hot: HashSet<u64> = profiled

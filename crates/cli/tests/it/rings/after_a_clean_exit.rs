@@ -2,11 +2,8 @@
 //! this cause, and tells the user how to keep the ring. In arguments of `eventring`, event types may be named as in
 //! the ring or as in the program's source.
 
-use crate::program;
-use crate::program::{argument, finish, place, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
 
 fn ring(path: &std::path::Path) -> Recorder {
     let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path).prefault(false);

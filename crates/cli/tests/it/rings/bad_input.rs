@@ -1,15 +1,10 @@
 //! Bad input gives one clear line and a documented exit code. Nothing panics.
 
-use crate::program;
-use crate::program::{Run, argument, directory, finish, program};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring::schema::test::TestEvent;
 use eventring_stress::mounted::mount_or_skip;
 use std::fmt::Write as _;
-use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 
 /// A table that shows, for each run of the program, its arguments, exit code and error message. Texts that differ
 /// each time, such as process ids, are replaced.

@@ -1,12 +1,7 @@
 //! `watch`, `info`, `capture` and `export` name blocks whose BLOCK_START was overwritten, by the ring's block table.
 
-use crate::program::{argument, directory, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventPayload as _;
-use eventring::schema::EventType as _;
-use eventring::schema::exec::{BlockEnd, BlockQc, BlockStart, BlockTag, Bytes32, ExecEvent};
-use serde_json::{Value, json};
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::schema::exec::{BlockEnd, BlockQc, BlockStart, BlockTag, Bytes32};
 
 const CAPACITY: u64 = 1 << 15;
 

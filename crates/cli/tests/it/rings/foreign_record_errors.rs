@@ -1,10 +1,7 @@
 //! Events of type 1 in a ring with an unknown schema. If the payload is a well-formed RECORD_ERROR, it is shown as
 //! one. Any other payload is shown as bytes, because the unknown schema may use type 1 for something else.
 
-use crate::program;
-use crate::program::{argument, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use serde_json::{Value, json};
+use crate::fixtures::*;
 
 #[test]
 fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole() {

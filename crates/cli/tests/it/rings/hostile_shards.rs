@@ -1,17 +1,12 @@
 //! An attacker has put ring files beside each other, exchanged them, or truncated one while a program reads it. Each
 //! case is an error, a warning or a counted loss. No ring is ever taken for another one.
 
-use crate::program::{Live, argument, directory, place, run};
+use crate::fixtures::*;
 use eventring::layout::extension as ext;
 use eventring::layout::header::{self, FixedHeader};
-use eventring::reader::{Reader, ReaderErrorKind, RingSet};
-use eventring::schema::EventType as _;
-use eventring::schema::perf::{PerfEvent, PerfExt};
-use eventring_capture::{CaptureFile, EndReason};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::time::Duration;
+use eventring::reader::{ReaderErrorKind, RingSet};
+use eventring::schema::perf::PerfExt;
+use eventring_capture::EndReason;
 
 const CAPACITY: u64 = 64;
 const PAYLOAD_BYTES: u64 = 4096;

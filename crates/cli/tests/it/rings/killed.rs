@@ -3,15 +3,10 @@
 //! the exported traces.
 
 use crate::consumers;
-use crate::program::{argument, number, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use crate::fixtures::*;
+use eventring_stress::child::place;
 use std::sync::Barrier;
 
-const TEST: &str = test_name!("every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open");
 const THREADS: u64 = 5;
 const SHARDS: usize = 3;
 /// The number of steps that a thread performs between two reports to the parent.
@@ -53,20 +48,17 @@ fn victim() {
 
 #[test]
 fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open() {
-    if part().is_some() {
-        return victim();
-    }
+    let test = plays!(victim());
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
-    let mut talk = Talk::with(play(TEST, "victim", &ring));
+    let mut talk = Talk::start(test, "victim", &ring);
     let mut reported: BTreeMap<u64, u64> = BTreeMap::new();
     while reported.len() < THREADS as usize || reported.values().any(|steps| *steps < 400) {
         let line = talk.hear();
         let (thread, steps) = line.split_once(' ').unwrap();
         reported.insert(thread.parse().unwrap(), steps.parse().unwrap());
     }
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     assert!(reported.values().any(|steps| *steps < STEPS_MAX), "it was killed too late: {reported:?}");
 
     let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();

@@ -1,13 +1,10 @@
 //! Records of the `log` crate come through tracing-log. A log record is recorded in the current span, with the target,
 //! module, file and line that the program gave it. Filters compare this target.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring::schema::perf::CallSiteLevel;
-use eventring::tracing::{PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
-use eventring_stress::alone;
+use eventring::tracing::{PerfContent, PerfReader, RecorderLayer, TargetFilter};
 use eventring_stress::reference;
-use std::path::Path;
-use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 
 /// The source line of the first record.

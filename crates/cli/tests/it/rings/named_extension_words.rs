@@ -1,13 +1,11 @@
 //! A program gives names to its extension words. Scopes, filters and seeks take these names. The output of `watch` and
 //! `export` shows them.
 
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use eventring::global::GlobalRecorder;
-use eventring::reader::{EventFilter, Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::{ArrayView, RecordErrorView, Utf8};
-use eventring::{EventPayload, EventType, ext_scope, record, recordv};
-use serde_json::{Value, json};
+use eventring::reader::{EventFilter, Next, Seek};
+use eventring::schema::{ArrayView, RecordErrorView};
+use eventring::{ext_scope, recordv};
 
 #[derive(EventPayload, Clone, Copy, Debug, PartialEq)]
 struct Order {

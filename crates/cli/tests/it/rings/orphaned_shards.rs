@@ -1,15 +1,8 @@
 //! A recorder with many threads crashes and leaves its shards. The next recorder of that name has fewer threads. The
 //! tests check what happens to the shards that are left over.
 
-use crate::program;
-use crate::program::{argument, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use crate::fixtures::*;
+use eventring_stress::child::place;
 use std::sync::Barrier;
 
 /// The number of shards that a recorder may have. The tests record on as many threads at the same time.
@@ -45,29 +38,25 @@ fn record(threads: usize, keep: bool) {
 
 /// Starts a child process that plays `part` of `test`. Waits until the child's recorder has `shards` shards.
 fn recording(test: &str, part: &str, ring: &Path, shards: usize) -> Talk {
-    let mut talk = Talk::with(play(test, part, ring));
+    let mut talk = Talk::start(test, part, ring);
     assert_eq!(talk.hear(), shards.to_string());
     talk
 }
 
-/// Plays the child's part and returns true if this process is a child. The name of the part tells how many threads
-/// record, and whether the rings are kept.
-fn plays() -> bool {
-    let part = part();
-    match part.as_deref() {
-        Some("many") => record(MANY, false),
-        Some("many that are kept") => record(MANY, true),
-        Some("few") => record(1, false),
+/// Plays the child's part, whose name tells how many threads record, and whether the rings are kept.
+fn plays(part: &str) {
+    match part {
+        "many" => record(MANY, false),
+        "many that are kept" => record(MANY, true),
+        "few" => record(1, false),
         _ => {}
     }
-    part.is_some()
 }
 
 /// Starts a process that makes a recorder with many shards at `ring`. Kills the process, so that the files stay.
 fn crash(test: &str, ring: &Path) {
     let mut many = recording(test, "many", ring, MANY);
-    many.child.kill().unwrap();
-    many.child.wait().unwrap();
+    many.kill();
 }
 
 /// Makes a ring that this process owns and that is no shard.
@@ -89,13 +78,10 @@ fn shard(ring: &Path, suffix: &str) -> PathBuf {
 
 #[test]
 fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_else() {
-    const TEST: &str = test_name!("the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_else");
-    if plays() {
-        return;
-    }
+    let test = plays!(|part| plays(&part));
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
-    crash(TEST, &ring);
+    crash(test, &ring);
     assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
     // None of these files is a left-over shard, so all of them must stay:
     // - `.2`: a dead ring of another kind;
@@ -121,7 +107,7 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     std::fs::write(&unfinished, "").unwrap();
     let left = ["shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
 
-    let mut few = recording(TEST, "few", &ring, 1);
+    let mut few = recording(test, "few", &ring, 1);
     let of_both = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop.now", "shop2.1"];
     assert_eq!(names(directory.path()), of_both);
     assert!(few.end().success());
@@ -136,13 +122,10 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
 
 #[test]
 fn shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_hand() {
-    const TEST: &str = test_name!("shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_hand");
-    if plays() {
-        return;
-    }
+    let test = plays!(|part| plays(&part));
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
-    let mut many = recording(TEST, "many", &ring, MANY);
+    let mut many = recording(test, "many", &ring, MANY);
     std::fs::remove_file(&ring).unwrap();
     let next = plain(&ring);
     assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
@@ -170,14 +153,10 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_count_to_it() {
-    const TEST: &str =
-        test_name!("shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_count_to_it");
-    if plays() {
-        return;
-    }
+    let test = plays!(|part| plays(&part));
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
-    crash(TEST, &ring);
+    crash(test, &ring);
     // This is the control: while shard 0 exists, the other shards are not listed as orphans.
     let listed = run(&["list", "--json", argument(directory.path())]).json();
     assert_eq!(listed["rings"].as_array().unwrap().len(), 1, "{listed:#}");
@@ -189,7 +168,7 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     for index in 1..MANY {
         std::fs::rename(shard(&ring, &format!(".{index}")), shard(&crashed, &format!(".{index}"))).unwrap();
     }
-    let mut few = recording(TEST, "few", &ring, 1);
+    let mut few = recording(test, "few", &ring, 1);
     std::fs::rename(shard(&crashed, ".1"), shard(&ring, ".1")).unwrap();
     std::fs::rename(shard(&crashed, ".2"), shard(&ring, ".2")).unwrap();
     let listed = run(&["list", "--json", argument(directory.path())]).json();
@@ -216,18 +195,15 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
 
 #[test]
 fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
-    const TEST: &str = test_name!("clean_removes_what_dead_programs_left_and_says_why_the_rest_stays");
-    if plays() {
-        return;
-    }
+    let test = plays!(|part| plays(&part));
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let at = |name: &str| directory.path().join(name);
-    crash(TEST, &at("dead"));
-    crash(TEST, &at("gone"));
+    crash(test, &at("dead"));
+    crash(test, &at("gone"));
     std::fs::remove_file(at("gone")).unwrap();
-    let mut kept = recording(TEST, "many that are kept", &at("kept"), MANY);
+    let mut kept = recording(test, "many that are kept", &at("kept"), MANY);
     assert!(kept.end().success());
-    let mut live = recording(TEST, "many", &at("live"), MANY);
+    let mut live = recording(test, "many", &at("live"), MANY);
     std::fs::write(at("letter"), "no ring").unwrap();
     std::fs::write(at("empty.~4194305"), "").unwrap();
     std::fs::copy(program::KEPT, at("saved.zst")).unwrap();
@@ -288,13 +264,10 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
 
 #[test]
 fn clean_leaves_the_rings_of_other_users() {
-    const TEST: &str = test_name!("clean_leaves_the_rings_of_other_users");
-    if plays() {
-        return;
-    }
+    let test = plays!(|part| plays(&part));
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let ring = directory.path().join("shop");
-    crash(TEST, &ring);
+    crash(test, &ring);
     if let Err(error) = std::os::unix::fs::chown(shard(&ring, ".1"), Some(4711), None) {
         return eventring_stress::missing(format_args!("only root can give files away: {error}"));
     }

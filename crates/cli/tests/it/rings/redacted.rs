@@ -1,13 +1,11 @@
 //! Fields that must not be recorded. No part of their values is in the rings, whatever type they have and in
 //! whichever way they are recorded.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring::schema::perf::{FieldValue, NotFormatted};
-use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SpanTree};
-use eventring_stress::{alone, reference};
+use eventring::tracing::{PerfReader, RecorderLayer, SpanTree};
+use eventring_stress::reference;
 use std::fmt;
-use std::path::Path;
-use tracing::Dispatch;
 use tracing::field::Empty;
 use tracing_subscriber::prelude::*;
 

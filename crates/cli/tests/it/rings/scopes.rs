@@ -1,16 +1,12 @@
 //! A program that mixes spans, scopes and log records on several threads, and is killed. Everything that shows spans
 //! shows its scopes, and all of it agrees with what the program did.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use crate::triggers::{count, result, wait_for, watch_before};
 use eventring::scope;
-use eventring::tracing::{PERF, PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::time::Duration;
+use eventring::tracing::PERF;
+use eventring_stress::child::place;
 
-const TEST: &str = test_name!("everything_that_shows_spans_shows_the_scopes_of_a_killed_program");
 const THREADS: u64 = 3;
 const STEPS: u64 = 200;
 
@@ -52,9 +48,7 @@ fn victim() -> ! {
 
 #[test]
 fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
-    if part().is_some() {
-        victim();
-    }
+    let test = plays!(victim());
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
     let fired = directory.path().join("tick-1.evc");
@@ -63,7 +57,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
         &ring,
         &[&on[..], &["--debounce", "1h", "-o", argument(&directory.path().join("tick-{n}.evc"))]].concat(),
     );
-    let mut talk = Talk::with(play(TEST, "victim", &ring));
+    let mut talk = Talk::start(test, "victim", &ring);
     assert_eq!(talk.hear(), "waiting");
     assert_eq!(wait_for(&fired)["span"]["name"], "tick");
     let top = run(&["top", argument(&ring), "--once"]).out;
@@ -72,8 +66,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     }
     for is_dead in [false, true] {
         if is_dead {
-            talk.child.kill().unwrap();
-            talk.child.wait().unwrap();
+            talk.kill();
         }
         let opened = run(&["open", argument(&ring), "--json"]).json();
         let spans = opened["spans"].as_array().unwrap();

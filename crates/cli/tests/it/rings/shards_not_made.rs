@@ -1,7 +1,6 @@
 //! A recorder that could not make a shard says so to whoever lists it or asks about it.
 
-use crate::program::{argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 
 #[test]
 fn list_and_info_say_how_many_shards_could_not_be_made() {

@@ -1,15 +1,9 @@
 //! `eventring snapshot`.
 
-use crate::program;
-use crate::program::{argument, directory, exec_ring, memory_of, place, program, run};
-use eventring::reader::{Next, Reader, Seek, SnapshotOptions};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::json;
-use std::fs;
+use crate::fixtures::*;
+use crate::program::memory_of;
+use eventring::reader::{Next, Seek, SnapshotOptions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
     let recorder = exec_ring(path);

@@ -1,22 +1,16 @@
 //! Rings in sparse files, which have holes. A reader allocates no memory for the holes and spends no time on them. It
 //! still finds every event that a writer writes into a hole while the reader reads.
 
-use crate::program;
-use crate::program::{Run, argument, directory, finish, place, run};
+use crate::fixtures::*;
 use eventring::layout::descriptor::{WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size};
 use eventring::layout::header::{FixedHeader, LAST_SEQNO};
 use eventring::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
-use eventring::reader::{LostPages, Next, Reader, ReaderErrorKind, RingState, Seek, SnapshotOptions};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
+use eventring::reader::{LostPages, Next, ReaderErrorKind, RingState, Seek, SnapshotOptions};
 use eventring_capture::{CaptureOptions, EndReason, NextRing, capture_rings_to};
 use eventring_stress::mounted::mount_or_skip;
 use rustix::fs::{FallocateFlags, FlockOperation};
-use std::fs::{self, File};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
 
 const PAYLOAD_BUF_BYTES: u64 = 1 << 27;
 

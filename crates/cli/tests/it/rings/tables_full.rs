@@ -1,13 +1,8 @@
 //! Full tables of call sites and threads. A description that does not fit is recorded as an event. When that event is
 //! overwritten, only the id is left. Readers count and show both cases.
 
-use crate::program::{argument, run};
-use eventring::tracing::{
-    CatalogLosses, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderSubscriber,
-};
-use eventring_stress::alone;
-use std::path::Path;
-use tracing::Dispatch;
+use crate::fixtures::*;
+use eventring::tracing::{CatalogLosses, PerfContent, PerfItem, PerfReader, PerfRecord};
 
 /// Logs from more call sites than the table can hold.
 macro_rules! log_from_many_places {

@@ -1,43 +1,30 @@
 //! The file of the present, NAME.now, comes and goes with the rings of its recorder.
 
-use crate::program::{argument, finish, program, run};
+use crate::fixtures::*;
 use eventring::now::{NowReader, now_path};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::PerfRecorder;
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 fn recorder(ring: &Path, keep: bool) -> PerfRecorder {
     let builder = PerfRecorder::builder().config(ring).shifts(15, 21).shards(1).prefault(false);
     builder.keep(keep).build().unwrap()
 }
 
-/// Plays a program that records until its parent ends it, and returns true, if this process is to play a part.
-fn plays() -> bool {
-    let part = part();
-    if let Some(part) = &part {
-        let recorder = recorder(&place(), part == "keeps");
-        say("ready");
-        wait_for_parent();
-        drop(recorder);
-    }
-    part.is_some()
+/// Plays a program that records until its parent ends it.
+fn plays(part: &str) {
+    let recorder = recorder(&child::place(), part == "keeps");
+    say("ready");
+    wait_for_parent();
+    drop(recorder);
 }
 
 fn recording(test: &str, part: &str, ring: &Path) -> Talk {
-    let mut talk = Talk::with(play(test, part, ring));
+    let mut talk = Talk::start(test, part, ring);
     assert_eq!(talk.hear(), "ready");
     talk
 }
 
 fn kill(mut talk: Talk) {
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -63,13 +50,10 @@ fn whys(files: &Value) -> Vec<(&str, &str)> {
 
 #[test]
 fn tables_of_a_killed_program_stay_for_readers_and_are_cleaned_with_its_ring() {
-    const TEST: &str = test_name!("tables_of_a_killed_program_stay_for_readers_and_are_cleaned_with_its_ring");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let test = plays!(|part| plays(&part));
+    let directory = directory();
     let ring = directory.path().join("shop");
-    let talk = recording(TEST, "", &ring);
+    let talk = recording(test, "", &ring);
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![], vec![("shop", "live")]));
     assert_eq!(names(directory.path()), ["shop", "shop.now"]);
@@ -90,12 +74,9 @@ fn tables_of_a_killed_program_stay_for_readers_and_are_cleaned_with_its_ring() {
 
 #[test]
 fn tables_of_a_program_that_ends_normally_go_with_its_ring() {
-    const TEST: &str = test_name!("tables_of_a_program_that_ends_normally_go_with_its_ring");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let mut talk = recording(TEST, "", &directory.path().join("shop"));
+    let test = plays!(|part| plays(&part));
+    let directory = directory();
+    let mut talk = recording(test, "", &directory.path().join("shop"));
     assert_eq!(names(directory.path()), ["shop", "shop.now"]);
     assert!(talk.end().success());
     assert!(names(directory.path()).is_empty());
@@ -103,12 +84,9 @@ fn tables_of_a_program_that_ends_normally_go_with_its_ring() {
 
 #[test]
 fn tables_of_a_kept_ring_stay_with_it_until_ended_rings_are_cleaned() {
-    const TEST: &str = test_name!("tables_of_a_kept_ring_stay_with_it_until_ended_rings_are_cleaned");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    assert!(recording(TEST, "keeps", &directory.path().join("shop")).end().success());
+    let test = plays!(|part| plays(&part));
+    let directory = directory();
+    assert!(recording(test, "keeps", &directory.path().join("shop")).end().success());
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![], vec![("shop", "ended")]));
     let cleaned = clean(directory.path(), &["--ended"]);
@@ -118,13 +96,10 @@ fn tables_of_a_kept_ring_stay_with_it_until_ended_rings_are_cleaned() {
 
 #[test]
 fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
-    const TEST: &str = test_name!("tables_without_their_ring_are_cleaned_when_their_writer_is_dead");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let test = plays!(|part| plays(&part));
+    let directory = directory();
     let ring = directory.path().join("shop");
-    let talk = recording(TEST, "", &ring);
+    let talk = recording(test, "", &ring);
     fs::remove_file(&ring).unwrap();
     // The next recorder of the name makes no tables: those of the name have a writer.
     let next = recorder(&ring, false);
@@ -144,14 +119,11 @@ fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
 
 #[test]
 fn a_file_that_only_has_the_name_of_tables_is_never_removed() {
-    const TEST: &str = test_name!("a_file_that_only_has_the_name_of_tables_is_never_removed");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let test = plays!(|part| plays(&part));
+    let directory = directory();
     let ring = directory.path().join("shop");
     fs::write(now_path(&ring), "a letter, of more bytes than the words at the start of the file").unwrap();
-    let talk = recording(TEST, "", &ring);
+    let talk = recording(test, "", &ring);
     kill(talk);
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![("shop", "writer_died")], vec![]));
@@ -171,7 +143,7 @@ fn a_file_that_only_has_the_name_of_tables_is_never_removed() {
 
 #[test]
 fn tables_of_other_users_are_never_removed() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let ring = directory.path().join("shop");
     drop(recorder(&ring, true));
     if let Err(error) = std::os::unix::fs::chown(now_path(&ring), Some(4711), None) {
@@ -185,7 +157,7 @@ fn tables_of_other_users_are_never_removed() {
 
 #[test]
 fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let ring = directory.path().join("shop");
     let write = |magic: &[u8], bytes: u64| {
         drop(recorder(&ring, true));
@@ -209,7 +181,7 @@ fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() 
 
 #[test]
 fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let recorder = recorder(&directory.path().join("shop"), false);
     let run = |arguments: &[&str]| {
         let mut command = program(arguments);
@@ -239,7 +211,7 @@ fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
 
 #[test]
 fn damaged_cells_are_answered_like_any_others() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let ring = directory.path().join("shop");
     drop(recorder(&ring, true));
     let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();

@@ -2,16 +2,8 @@
 //! holds if the span was entered or exited in the same tick of the clock.
 
 use crate::consumers;
-use crate::program;
-use crate::program::{argument, number, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::reader::Reader;
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;

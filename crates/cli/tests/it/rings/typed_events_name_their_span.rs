@@ -3,20 +3,11 @@
 //! extension word has another meaning, and readers do not take it for a span id.
 
 use crate::consumers;
-use crate::program;
-use crate::program::{argument, number, run};
+use crate::fixtures::*;
 use eventring::global::GlobalRecorder;
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, TargetFilter, try_init_with};
-use eventring::{EventPayload, EventType, record, recordv};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-const TEST: &str = test_name!("a_typed_event_is_drawn_in_its_span");
+use eventring::recordv;
+use eventring::tracing::{PerfItem, PerfReader, TargetFilter, try_init_with};
+use eventring_stress::child::place;
 
 #[derive(EventPayload)]
 struct Order {
@@ -197,12 +188,10 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
 
 #[test]
 fn a_typed_event_is_drawn_in_its_span() {
-    if part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = program::directory();
     let place = program::place(&directory, "perf");
-    let mut talk = Talk::with(play(TEST, "program", &place));
+    let mut talk = Talk::start(test, "program", &place);
     assert_eq!(talk.hear(), "recorded");
     check_merged(&place);
     let orders = check_exports(&place);

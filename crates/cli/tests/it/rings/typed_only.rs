@@ -1,10 +1,7 @@
 //! Rings without spans: what the verbs about spans show of them.
 
-use crate::program::{self, KEPT, argument, exec_ring, place, run};
+use crate::fixtures::*;
 use crate::triggers::{wait_for, watch_before};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use serde_json::Value;
 
 fn count_of(events: &Value, name: &str) -> Value {
     let found = events.as_array().unwrap().iter().find(|event| event["name"] == name);

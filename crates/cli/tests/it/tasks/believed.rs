@@ -1,16 +1,10 @@
 //! Nothing is said of a task that was not recorded: a state whose end may be lost is unknown.
 
 use super::{named, recording, runtime, tasks};
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_tokio::sync::{Mutex, RwLock};
 use eventring_tokio::{Task, spawn_named};
-use serde_json::{Value, json};
-use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Plays a part until the parent has looked, and calls `check` with the ring and with a capture of it.
@@ -23,13 +17,12 @@ pub fn check(name: &str, plays: fn(), check: fn(&Path)) {
     }
     let dir = directory();
     let (ring, capture) = (place(&dir, "shop"), dir.path().join("shop.evc"));
-    let mut child = Talk::with(play(name, "plays", &ring));
+    let mut child = Talk::start(name, "plays", &ring);
     assert_eq!(child.hear(), "ready");
     check(&ring);
     assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
     check(&capture);
-    child.child.kill().unwrap();
-    child.child.wait().unwrap();
+    child.kill();
     check(&ring);
 }
 
@@ -54,7 +47,7 @@ fn plays_a_lover_of_locks() {
 
 #[test]
 fn who_gives_way_to_others_waits_for_no_lock() {
-    let name = test_name!("who_gives_way_to_others_waits_for_no_lock");
+    let name = test_name!();
     check(name, plays_a_lover_of_locks, |ring| {
         let answer = tasks(ring, &[]);
         assert_eq!((&answer["deadlocks"], &answer["lock_waits"]), (&json!([]), &json!([])), "{answer:#}");
@@ -92,7 +85,7 @@ fn plays_a_futurelock() {
 
 #[test]
 fn a_lock_that_was_given_to_a_wait_which_nobody_polls_is_found() {
-    let name = test_name!("a_lock_that_was_given_to_a_wait_which_nobody_polls_is_found");
+    let name = test_name!();
     check(name, plays_a_futurelock, |ring| {
         let answer = tasks(ring, &[]);
         let id = named(&answer, "futurelock")[0]["id"].clone();
@@ -130,7 +123,7 @@ fn plays_tasks_that_ended() {
 
 #[test]
 fn of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run() {
-    let name = test_name!("of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run");
+    let name = test_name!();
     check(name, plays_tasks_that_ended, |ring| {
         let answer = tasks(ring, &[]);
         let listed = answer["tasks"].as_array().unwrap();
@@ -162,7 +155,7 @@ fn plays_a_helper_in_the_span_of_a_task() {
 
 #[test]
 fn a_task_is_polled_on_while_another_thread_enters_and_leaves_its_span() {
-    let name = test_name!("a_task_is_polled_on_while_another_thread_enters_and_leaves_its_span");
+    let name = test_name!();
     check(name, plays_a_helper_in_the_span_of_a_task, |ring| {
         let answer = tasks(ring, &[]);
         let works = named(&answer, "works")[0];

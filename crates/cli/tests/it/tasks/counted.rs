@@ -2,14 +2,10 @@
 
 use super::counters::{Counters, check};
 use super::{LAYERED, named, recording, runtime, tasks};
-use crate::program::{argument, directory, memory_of, place, program, run};
-use eventring_stress::child::{Talk, part, play, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
+use crate::program::memory_of;
 use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
 use std::future::pending;
-use std::process::Stdio;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
@@ -69,7 +65,7 @@ async fn each_kind(counters: &Arc<Counters>) {
 
 #[test]
 fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
-    if part().is_some() {
+    let name = plays!({
         recording((17, 23));
         let counters = Arc::new(Counters::default());
         runtime().block_on(each_kind(&counters));
@@ -79,13 +75,12 @@ fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
         };
         Builder::new_current_thread().build().unwrap().block_on(local.run_until(of_local));
         counters.say();
-        return wait_for_parent();
-    }
+        wait_for_parent();
+    });
     for by in ["counts", LAYERED] {
         let dir = directory();
         let ring = place(&dir, "shop");
-        let name = test_name!("tasks_polls_and_wakes_are_those_that_the_program_counts");
-        let mut child = Talk::with(play(name, by, &ring));
+        let mut child = Talk::start(name, by, &ring);
         let counted = child.hear();
         let answer = tasks(&ring, &[]);
         let counts = &answer["counts"];
@@ -122,7 +117,7 @@ fn a_hundred_thousand_tasks_are_counted_exactly() {
     // With EVENTRING_MANY_TASKS, a million: the ring takes a gigabyte.
     let many = std::env::var_os("EVENTRING_MANY_TASKS").is_some();
     let (count, shifts) = if many { (1_000_000, (23, 29)) } else { (100_000, (20, 26)) };
-    if part().is_some() {
+    let name = plays!({
         recording(shifts);
         let counters = Arc::new(Counters::default());
         Builder::new_current_thread().build().unwrap().block_on(async {
@@ -135,12 +130,11 @@ fn a_hundred_thousand_tasks_are_counted_exactly() {
             }
         });
         counters.say();
-        return wait_for_parent();
-    }
+        wait_for_parent();
+    });
     let dir = directory();
     let ring = place(&dir, "shop");
-    let name = test_name!("a_hundred_thousand_tasks_are_counted_exactly");
-    let mut child = Talk::with(play(name, "many", &ring));
+    let mut child = Talk::start(name, "many", &ring);
     let counted = child.hear();
     let answer = tasks(&ring, &[]);
     let counts = &answer["counts"];

@@ -1,10 +1,9 @@
 //! What a program counts itself: the polls and wakes of its tasks.
 
-use eventring_stress::child::say;
-use serde_json::Value;
+use crate::fixtures::*;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, Wake, Waker};
 
 /// What the program counts itself.

@@ -1,19 +1,12 @@
 //! What `open` and `tasks` say of a killed program is what the program has written down itself, until the kill.
 
 use super::{recording, runtime, tasks};
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, place as handed_over, play, say};
-use eventring_stress::test_name;
+use crate::fixtures::*;
+use eventring_stress::child::place as handed_over;
 use eventring_tokio::Task;
 use eventring_tokio::sync::Mutex;
-use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
-use tracing::{Span, info_span};
+use tracing::Span;
 
 /// The threads, and the long spans of each.
 const THREADS: u64 = 8;
@@ -138,10 +131,7 @@ fn plays_until_it_is_killed() {
 
 #[test]
 fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
-    let name = test_name!("what_was_open_and_who_waited_is_told_after_kills_at_any_moment");
-    if part().is_some() {
-        return plays_until_it_is_killed();
-    }
+    let name = plays!(plays_until_it_is_killed());
     let kills: u64 = std::env::var("EVENTRING_TABLE_KILLS").map_or(5, |kills| kills.parse().unwrap());
     let (mut seen, mut moving) = ([0, 0], 0);
     for kill in 0..kills {
@@ -150,11 +140,10 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         let path = ring.with_extension("account");
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.set_len(WORDS * 8).unwrap();
-        let mut child = Talk::with(play(name, "works", &ring));
+        let mut child = Talk::start(name, "works", &ring);
         assert_eq!(child.hear(), "ready");
         std::thread::sleep(Duration::from_micros(kill * 7919 % 100_000));
-        child.child.kill().unwrap();
-        child.child.wait().unwrap();
+        child.kill();
 
         let account = Account(Arc::new(file)).read();
         let opened = run(&["open", argument(&ring), "--json"]).json();

@@ -11,11 +11,9 @@ mod planted;
 mod server;
 mod triggers;
 
-use crate::program::{argument, run};
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::child::{part, place as handed_over};
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::tracing::RecorderLayer;
+use eventring_stress::child::place as handed_over;
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::layer::SubscriberExt as _;
 

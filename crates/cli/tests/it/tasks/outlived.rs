@@ -4,21 +4,13 @@
 use super::believed::check;
 use super::planted::{drops_its_waker, takes};
 use super::{named, recording, runtime, tasks};
-use crate::program::{Live, argument, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 use eventring_stress::child::place as handed_over;
-use eventring_stress::test_name;
 use eventring_tokio::sync::Mutex;
 use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{Barrier, oneshot};
 use tokio::task::JoinSet;
-use tracing::{Instrument as _, info_span};
 
 /// The slots of a ring, and how often the flood goes round it.
 const SHIFTS: (u32, u32) = (15, 21);
@@ -76,7 +68,7 @@ fn outlives() {
 
 #[test]
 fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ended_waits() {
-    let name = test_name!("deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ended_waits");
+    let name = test_name!();
     check(name, plays_what_outlives_the_ring, |ring| {
         let answer = tasks(ring, &[]);
         let id = |name: &str| named(&answer, name)[0]["id"].as_u64().unwrap();
@@ -118,7 +110,7 @@ fn plays_and_goes_on() {
 
 #[test]
 fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
-    let name = test_name!("a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show");
+    let name = test_name!();
     check(name, plays_and_goes_on, |ring| {
         if ring.extension().is_some() {
             return;
@@ -150,7 +142,7 @@ fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
 
 #[test]
 fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do_not_show() {
-    let name = test_name!("a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do_not_show");
+    let name = test_name!();
     check(name, plays_on_one_ring, |ring| {
         if ring.extension().is_some() {
             return;

@@ -2,13 +2,8 @@
 
 use super::recording;
 use crate::consumers;
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_tokio::{instrument, spawn_named};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
@@ -43,19 +38,15 @@ fn plays() {
 
 #[test]
 fn perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls() {
-    if part().is_some() {
-        return plays();
-    }
+    let name = plays!(plays());
     let dir = directory();
     let (ring, capture, trace) = (place(&dir, "shop"), place(&dir, "t.evc"), place(&dir, "trace"));
-    let name = test_name!("perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls");
-    let mut child = Talk::with(play(name, "asks", &ring));
+    let mut child = Talk::start(name, "asks", &ring);
     assert_eq!(child.hear(), "ready");
     run(&["capture", argument(&ring), "-o", argument(&capture), "--now", "--json"]).json();
     let tasks = run(&["tasks", argument(&capture), "--json"]).json();
     run(&["export", argument(&capture), "-o", argument(&trace), "--json"]).json();
-    child.child.kill().unwrap();
-    child.child.wait().unwrap();
+    child.kill();
     let Some(answers) = consumers::read("trace_processor.py", &trace) else { return };
     assert_eq!(answers["errors"], serde_json::json!([]), "{answers:#}");
     let slices = answers["slices"].as_array().unwrap();

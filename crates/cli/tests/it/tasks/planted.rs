@@ -1,19 +1,13 @@
 //! Planted faults are found in each run, and nothing is found in clean ones.
 
 use super::{named, recording, runtime, tasks};
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_tokio::sync::{Mutex, RwLock};
 use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
 use std::future::poll_fn;
-use std::path::Path;
-use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use tokio::sync::{Barrier, Semaphore, oneshot};
 use tokio::task::JoinSet;
-use tracing::{Instrument as _, info_span};
 
 /// Returns how often faults are planted: a few times, or as often as `EVENTRING_TASK_FAULTS` says.
 pub fn runs() -> u32 {
@@ -118,18 +112,14 @@ fn check_faults(ring: &Path) {
 
 #[test]
 fn planted_faults_are_found_in_each_run_live_and_after_a_kill() {
-    if part().is_some() {
-        return plays_faults();
-    }
+    let name = plays!(plays_faults());
     for _ in 0..runs() {
         let dir = directory();
         let ring = place(&dir, "shop");
-        let name = test_name!("planted_faults_are_found_in_each_run_live_and_after_a_kill");
-        let mut child = Talk::with(play(name, "faults", &ring));
+        let mut child = Talk::start(name, "faults", &ring);
         assert_eq!(child.hear(), "ready");
         check_faults(&ring);
-        child.child.kill().unwrap();
-        child.child.wait().unwrap();
+        child.kill();
         check_faults(&ring);
     }
 }
@@ -167,20 +157,17 @@ fn plays_clean() {
 
 #[test]
 fn nothing_is_found_in_clean_runs() {
-    if part().is_some() {
-        return plays_clean();
-    }
+    let test = plays!(plays_clean());
     for _ in 0..runs() {
         let dir = directory();
         let ring = place(&dir, "shop");
-        let mut child = Talk::with(play(test_name!("nothing_is_found_in_clean_runs"), "clean", &ring));
+        let mut child = Talk::start(test, "clean", &ring);
         assert_eq!(child.hear(), "ready");
         let answer = tasks(&ring, &["--deadlocks"]);
         assert_eq!((&answer["deadlocks"], &answer["tasks"]), (&serde_json::json!([]), &serde_json::json!([])));
         let open = run(&["open", argument(&ring)]);
         assert!(open.out.contains("task") && open.out.contains("name=\"idle\""), "{open:?}");
-        child.child.kill().unwrap();
-        child.child.wait().unwrap();
+        child.kill();
         let answer = tasks(&ring, &[]);
         assert_eq!(
             (&answer["deadlocks"], &named(&answer, "idle")[0]["state"]),

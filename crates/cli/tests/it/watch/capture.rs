@@ -1,8 +1,6 @@
 //! `eventring watch` shows the events of captures, as it shows those of rings.
 
-use crate::program::{KEPT, Run, argument, directory, finish, place, program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
+use crate::fixtures::*;
 
 /// Records spans and typed events into rings, and captures the rings. Returns the names of the rings, and the capture.
 fn capture(directory: &tempfile::TempDir) -> ([String; 2], String) {

@@ -1,14 +1,8 @@
 //! `eventring watch` on rings without a live writer: which events it selects, how it prints them, how it reports
 //! losses, and its exit codes.
 
-use crate::program;
-use crate::program::{Run, argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::schema::perf::{PerfEvent, ThreadView};
-use eventring_stress::real_data;
-use serde_json::{Value, json};
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::schema::perf::ThreadView;
 
 fn watch(arguments: &[&str]) -> Run {
     run(&[&["watch", program::KEPT, "--json", "--quiet"], arguments].concat())

@@ -1,15 +1,9 @@
 //! `eventring top` and `eventring open --watch` in a terminal: keys, sizes, colours, and the terminal at the end.
 
-use crate::program;
-use crate::program::{argument, directory, program};
+use crate::fixtures::*;
 use crate::terminal::{BEFORE, CTRL_C, DOWN, ENTER, ESC, Terminal, UP};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use std::process::Command;
+use eventring_stress::child::place;
 use std::sync::Barrier;
-use std::time::Duration;
-use tracing::info_span;
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (200, 50);
@@ -64,7 +58,7 @@ struct Shop {
 impl Shop {
     fn open(test: &str) -> Self {
         let directory = directory();
-        let mut talk = Talk::with(play(test, "shop", &program::place(&directory, "shop")));
+        let mut talk = Talk::start(test, "shop", &program::place(&directory, "shop"));
         assert_eq!(talk.hear(), "open");
         Self { talk, directory }
     }
@@ -105,14 +99,10 @@ fn without_numbers(shown: &str) -> String {
     lines.join("\n")
 }
 
-const KEYS: &str = test_name!("the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_before");
-
 #[test]
 fn the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_before() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(KEYS);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let mut terminal = Terminal::start(shop.command("top", &[]), SMALL);
     let shown = terminal.wait(&["by self time", "query", "step", "lock", "oldest first", "q quit"]);
     assert!(!shown.contains(BEFORE) && line(&shown, "lock").contains("waits"), "{shown}");
@@ -180,14 +170,10 @@ fn the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_bef
     shop.talk.end();
 }
 
-const QUIET: &str = test_name!("without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_terminal");
-
 #[test]
 fn without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_terminal() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(QUIET);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let mut command = shop.command("top", &[]);
     command.env_remove("NO_COLOR");
     let mut terminal = Terminal::start(command, LARGE);
@@ -213,14 +199,10 @@ fn without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_termina
     shop.talk.end();
 }
 
-const CLOSED: &str = test_name!("a_terminal_that_is_closed_ends_the_program_in_it");
-
 #[test]
 fn a_terminal_that_is_closed_ends_the_program_in_it() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(CLOSED);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     for (verb, options, shown) in [("top", &[][..], "by self time"), ("open", &["--watch", "1s"], "transfer")] {
         let mut terminal = Terminal::start(shop.command(verb, options), SMALL);
         terminal.wait(&[shown]);
@@ -239,14 +221,10 @@ fn a_terminal_that_is_closed_ends_the_program_in_it() {
     shop.talk.end();
 }
 
-const KILLED: &str = test_name!("a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_screen");
-
 #[test]
 fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_screen() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(KILLED);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let mut terminal = Terminal::start(shop.command("top", &[]), SMALL);
     let shown = terminal.wait(&["by self time", "query", "lock"]);
     assert!(!shown.contains("ended"), "{shown}");

@@ -1,14 +1,8 @@
 //! `eventring watch` on a ring that is being written: it follows the writer, notices that the writer ends or comes
 //! back, and ends on Ctrl-C.
 
-use crate::program;
-use crate::program::{Live, argument, directory, exec_ring, place};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::child;
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 fn record(recorder: &Recorder, mark: u64) -> u64 {
     recorder.record(ExecEvent::TxnEnd as u16, [0, mark, 0, 0], b"")
@@ -76,7 +70,7 @@ fn a_killed_writer_ends_it_too() {
     }
     let directory = directory();
     let path = place(&directory, "ring");
-    let mut writer = child::Talk::with(child::play(test_name!("a_killed_writer_ends_it_too"), "writer", &path));
+    let mut writer = Talk::start(test_name!(), "writer", &path);
     assert_eq!(writer.hear(), "recorded");
     let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
     assert_eq!(live.json_line()["ext"][1], 7);
@@ -96,8 +90,7 @@ fn without_times(text: &str) -> String {
 
 #[test]
 fn the_cause_of_a_rings_end_is_reported() {
-    const TEST: &str = test_name!("the_cause_of_a_rings_end_is_reported");
-    if let Some(part) = child::part() {
+    let test = plays!(|part| {
         let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(child::place());
         let recorder = builder.compact(true).shifts(15, 21).keep(part == "kept").build().unwrap();
         record(&recorder, 7);
@@ -105,11 +98,11 @@ fn the_cause_of_a_rings_end_is_reported() {
         child::wait_for_parent();
         // `exit` ends the process without running destructors, so the recorder is not dropped.
         std::process::exit(0);
-    }
+    });
     let reported = ["exit", "kept", "killed", "killed and removed"].map(|part| {
         let directory = directory();
         let path = place(&directory, "ring");
-        let mut writer = child::Talk::with(child::play(TEST, part, &path));
+        let mut writer = Talk::start(test, part, &path);
         assert_eq!(writer.hear(), "recorded");
         let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
         assert_eq!(live.json_line()["ext"][1], 7);
@@ -119,8 +112,7 @@ fn the_cause_of_a_rings_end_is_reported() {
                 if part == "killed and removed" {
                     std::fs::remove_file(&path).unwrap();
                 }
-                writer.child.kill().unwrap();
-                writer.child.wait().unwrap();
+                writer.kill();
             }
         }
         let run = live.end();

@@ -1,20 +1,11 @@
 //! `eventring open` shows exactly the spans that the program says are open: those of deadlocked tasks, 100,000 at once,
 //! those of a killed program, and those whose beginning is overwritten.
 
-use crate::program;
-use crate::program::{argument, directory, memory_of, now_nanos, program, run};
+use crate::fixtures::*;
+use crate::program::{memory_of, now_nanos};
 use eventring::reader::RingSet;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_live::{Live, LiveOptions, LiveProgress, Observation};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-use tracing::{Instrument as _, info_span};
+use eventring_stress::child::place;
 
 fn record(place: &Path, shifts: (u32, u32)) -> PerfRecorder {
     let builder = PerfRecorder::builder().config(place).shifts(shifts.0, shifts.1).prefault(false).keep(true);
@@ -97,8 +88,6 @@ fn without_times(line: &str) -> String {
     }
 }
 
-const DEADLOCK: &str = test_name!("a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread");
-
 fn deadlock() {
     record(&place(), (17, 23));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
@@ -128,12 +117,10 @@ fn deadlock() {
 
 #[test]
 fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
-    if part().is_some() {
-        return deadlock();
-    }
+    let test = plays!(deadlock());
     let directory = directory();
     let ring = program::place(&directory, "bank");
-    let mut talk = Talk::with(play(DEADLOCK, "deadlock", &ring));
+    let mut talk = Talk::start(test, "deadlock", &ring);
     let said = talk.hear();
     let truth: BTreeMap<u64, u64> = said
         .split(' ')
@@ -158,14 +145,12 @@ fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
     insta::assert_snapshot!("deadlock", screen(&ring, &[]));
     assert_eq!(spans(&open(&ring, &["--min-age", "1h"])).len(), 0);
     // The spans grow older, and the program's death changes nothing but that.
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     let last = check();
     assert!(last["at_ns"].as_u64() >= first["spans"][0]["age_ns"].as_u64());
     insta::assert_snapshot!("deadlock_of_a_dead_program", screen(&ring, &[]));
 }
 
-const MANY: &str = test_name!("a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines");
 const SPANS: usize = 100_000;
 
 fn many() {
@@ -181,12 +166,10 @@ fn many() {
 
 #[test]
 fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
-    if part().is_some() {
-        return many();
-    }
+    let test = plays!(many());
     let directory = directory();
     let ring = program::place(&directory, "many");
-    let mut talk = Talk::with(play(MANY, "many", &ring));
+    let mut talk = Talk::start(test, "many", &ring);
     let truth: BTreeSet<u64> = talk.hear().split(' ').map(|id| id.parse().unwrap()).collect();
     let opened = open(&ring, &[]);
     assert_eq!(ids(&opened), truth);
@@ -208,8 +191,6 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
     assert!(screen(&ring, &["--max-spans", "1000"]).contains("more are open that could not be kept"));
     talk.end();
 }
-
-const KILLED: &str = test_name!("a_killed_program_shows_which_thread_was_in_which_span");
 
 fn killed() {
     record(&place(), (17, 23));
@@ -237,12 +218,10 @@ fn killed() {
 
 #[test]
 fn a_killed_program_shows_which_thread_was_in_which_span() {
-    if part().is_some() {
-        return killed();
-    }
+    let test = plays!(killed());
     let directory = directory();
     let ring = program::place(&directory, "victim");
-    let mut talk = Talk::with(play(KILLED, "killed", &ring));
+    let mut talk = Talk::start(test, "killed", &ring);
     let mut truth = BTreeMap::new();
     loop {
         let said = talk.hear();
@@ -252,8 +231,7 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     }
     assert_eq!(truth.len(), 6);
     std::thread::sleep(Duration::from_millis(50));
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     let opened = open(&ring, &[]);
     let long: BTreeMap<u64, String> = spans(&opened)
         .iter()
@@ -281,8 +259,6 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     assert_eq!(ends, [(true, talk.child.id(), 6 + short.len())]);
 }
 
-const LATE: &str = test_name!("spans_whose_beginning_is_overwritten_are_there_and_say_so");
-
 fn late() {
     record(&place(), (15, 21));
     let service = info_span!("service", port = 80);
@@ -305,12 +281,10 @@ fn without_tables(ring: &Path) {
 
 #[test]
 fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
-    if part().is_some() {
-        return late();
-    }
+    let test = plays!(late());
     let directory = directory();
     let ring = program::place(&directory, "late");
-    let mut talk = Talk::with(play(LATE, "late", &ring));
+    let mut talk = Talk::start(test, "late", &ring);
     let [service, lost, child, unseen] =
         talk.hear().split(' ').map(|id| id.parse::<u64>().unwrap()).collect::<Vec<_>>()[..]
     else {

@@ -1,8 +1,6 @@
 //! Fields whose names are no identifiers can be asked for by all verbs, and several fields of one name by this name.
 
-use crate::program::{argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use tracing::{Dispatch, error, info, info_span};
+use crate::fixtures::*;
 
 /// Returns the texts of the log records that a verb shows.
 fn texts(arguments: &[&str]) -> Vec<String> {

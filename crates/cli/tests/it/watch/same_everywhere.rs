@@ -1,11 +1,9 @@
 //! The same selection shows the same events: `watch` of rings and of a file, `capture`, and `find` for what an event says
 //! by itself.
 
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use crate::random_program;
 use eventring_stress::random::Random;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of random selections, or what EVENTRING_SELECTIONS says.
 const SELECTIONS: u64 = 40;

@@ -1,14 +1,8 @@
 //! `watch` of live rings selects events by their content.
 
-use crate::program::{argument, directory, place, program, run};
+use crate::fixtures::*;
 use crate::terminal::Terminal;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType};
-use serde_json::Value;
-use std::time::Duration;
-use tracing::{Dispatch, debug, info, info_span};
+use tracing::debug;
 
 #[derive(EventPayload, Clone, Copy)]
 struct Placed {

@@ -2,24 +2,13 @@
 //! Threads and spans have their names. Each typed event names the span in which it was recorded: in the live watch
 //! and in a program that knows its types.
 
-use crate::program;
-use crate::program::{Live, argument, number};
+use crate::fixtures::*;
 use eventring::global::EXEC;
-use eventring::reader::Reader;
-use eventring::record;
-use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::FieldValue;
-use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, SpanId, SpanTree, TargetFilter, try_init_with};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use eventring::tracing::{PerfItem, PerfReader, SpanId, SpanTree, TargetFilter, try_init_with};
+use eventring_stress::child::place;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-const TEST: &str = test_name!("a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans");
 const SHOPS: u64 = 4;
 const SHARDS: usize = 3;
 const ORDERS: u64 = 25;
@@ -157,12 +146,10 @@ fn check_merged(place: &Path) {
 
 #[test]
 fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans() {
-    if part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = program::directory();
     let place = program::place(&directory, "shop");
-    let mut talk = Talk::with(play(TEST, "program", &place));
+    let mut talk = Talk::start(test, "program", &place);
     assert_eq!(talk.hear(), "ticking");
     let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
     // The watch shows a tick, so it has begun. Only now does the program make its other shards and do its work.

@@ -1,12 +1,7 @@
 //! `eventring top --once` shows what a program does: rates, percentiles, errors, open spans, threads, rings;
 //! of a capture, what its rings would show.
 
-use crate::program;
-use crate::program::{argument, directory, place, program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tracing::{Dispatch, info_span};
+use crate::fixtures::*;
 
 #[test]
 fn one_frame_and_one_json_object_show_what_the_program_does() {

@@ -1,10 +1,8 @@
 //! Who follows notices that nobody reads any more, although nothing happens.
 
 use crate::blocks::live::node;
-use crate::program::{Live, argument, directory, exec_ring, place};
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring_stress::chain::Made;
-use std::time::{Duration, Instant};
 
 /// The longest wait for an end.
 const LIMIT: Duration = Duration::from_secs(20);

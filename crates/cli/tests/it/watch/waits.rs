@@ -1,13 +1,7 @@
 //! `eventring watch` prints what it waits for. It accounts for all events of rings that are made while it waits, and
 //! notices if somebody truncates a ring's file.
 
-use crate::program;
-use crate::program::{Live, argument, directory, exec_ring, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use serde_json::Value;
-use std::os::unix::fs::FileExt as _;
-use std::time::Duration;
+use crate::fixtures::*;
 
 fn record(recorder: &Recorder, times: u64) {
     (0..times).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
