@@ -99,7 +99,6 @@ fn capture_of_ring(
     event(PerfEvent::SpanExit, of(1, 1, count), &[]);
     event(PerfEvent::SpanClose, of(1, 1, 0), &[]);
     let path = argument(&place(directory, &format!("{name}.evc"))).to_owned();
-    let made = run(&["capture", argument(&ring), "--now", "-o", &path]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &ring, "--now", "-o", &path).ends(0);
     path
 }

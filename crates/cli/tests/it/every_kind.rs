@@ -163,7 +163,7 @@ pub fn capture_everything(dir: &Path) -> String {
     let sink = sink_recorder(&sink_ring);
     record_spans(&recorder, &dispatch);
     record_typed(&sink);
-    run(&["capture", &ring, &sink_ring, "-o", &capture, "--now", "--json"]).json();
+    run!("capture", &ring, &sink_ring, "-o", &capture, "--now", "--json").json();
     capture
 }
 

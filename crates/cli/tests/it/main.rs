@@ -1,5 +1,8 @@
 //! The program `eventring`, run as its users run it, by verbs.
 
+#[macro_use]
+mod words;
+
 mod ask;
 mod babeltrace;
 mod blocks;

@@ -2,6 +2,7 @@
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -22,14 +23,21 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns the run, which must have ended with this exit code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
     /// Returns the JSON on stdout. Panics unless the run has succeeded.
-    pub fn json(&self) -> serde_json::Value {
+    pub fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// Returns the lines of JSON on stdout.
-    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+    pub fn json_lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
@@ -137,7 +145,7 @@ impl Live {
         line.trim_end().to_owned()
     }
 
-    pub fn json_line(&mut self) -> serde_json::Value {
+    pub fn json_line(&mut self) -> Value {
         let line = self.line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
@@ -188,9 +196,35 @@ pub fn place(directory: &tempfile::TempDir, name: &str) -> PathBuf {
     directory.path().join(name)
 }
 
+/// Returns the lines of JSON that the program exports from a ring or capture.
+pub fn exported(place: impl AsRef<Path>) -> Vec<Value> {
+    run!("export", place.as_ref(), "--format", "jsonl").ends(0).json_lines()
+}
+
 /// Returns a number of an answer.
-pub fn number(value: &serde_json::Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+pub fn number(value: &Value) -> u64 {
+    value.number()
+}
+
+/// What a test expects of a part of an answer. Another part ends the test, which shows it.
+pub trait Expect {
+    fn number(&self) -> u64;
+    fn text(&self) -> &str;
+    fn list(&self) -> &Vec<Value>;
+}
+
+impl Expect for Value {
+    fn number(&self) -> u64 {
+        self.as_u64().unwrap_or_else(|| panic!("no number: {self}"))
+    }
+
+    fn text(&self) -> &str {
+        self.as_str().unwrap_or_else(|| panic!("no text: {self}"))
+    }
+
+    fn list(&self) -> &Vec<Value> {
+        self.as_array().unwrap_or_else(|| panic!("no list: {self}"))
+    }
 }
 
 /// Returns the time, in nanoseconds since the epoch.

@@ -104,8 +104,7 @@ impl Scene {
         let perf = PerfRecorder::builder().config(&spans).shifts(15, 21).prefault(false).build().unwrap();
         let subscriber = RecorderSubscriber::new(perf.clone());
         tracing::subscriber::with_default(subscriber, || tracing::info_span!("x").in_scope(|| ()));
-        let captured = run(&["capture", argument(&spans), "--now", "-o", argument(&capture)]);
-        assert_eq!(captured.code, Some(0), "{captured:?}");
+        run(&["capture", argument(&spans), "--now", "-o", argument(&capture)]).ends(0);
         let budget = ["budget", "update", argument(&budgets), argument(&capture), "--measure", "count"];
         assert_eq!(run(&budget).code, Some(0));
         Self { directory, _ring: ring }

@@ -11,7 +11,7 @@ pub fn check(answers: &[(&str, Value)]) {
     let dir = directory();
     let mut lines = String::new();
     for (verb, answer) in answers {
-        let schema: Value = run(&[verb, "--json-schema"]).json();
+        let schema: Value = run!(verb, "--json-schema").json();
         writeln!(lines, "{}", json!([verb, schema, answer])).unwrap();
     }
     let file = place(&dir, "answers");
@@ -23,7 +23,7 @@ pub fn check(answers: &[(&str, Value)]) {
     let nothing = json!([]);
     assert!(found["bad"] == nothing && found["not_refused"] == nothing, "{found:#}");
     for (verb, _) in answers {
-        assert!(found["fitting"][*verb].as_u64().unwrap() >= 1, "{found:#}");
+        assert!(found["fitting"][*verb].number() >= 1, "{found:#}");
     }
 }
 
@@ -41,13 +41,13 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
         ["shop.evc", "page.html", "shop.jsonl", "budgets.toml", "archive", "shop.zst", "node"].map(path);
     let mut answers = Vec::new();
     let mut ask = |words: &[&str]| {
-        let done = run(&[words, &["--json"]].concat());
+        let done = run!(words, "--json");
         assert!(done.code == Some(0) && !done.out.is_empty(), "{words:?}: {done:?}");
         let lines: Vec<Value> = done.out.lines().take(200).map(|line| serde_json::from_str(line).unwrap()).collect();
         answers.extend(lines.into_iter().map(|line| (words[0].to_owned(), line)));
     };
     ask(&["capture", ring, "--now", "-o", &capture]);
-    run(&["budget", "update", &budgets, &capture, "--measure", "count"]);
+    run!("budget", "update", &budgets, &capture, "--measure", "count");
     ask(&["budget", "check", &budgets, &capture]);
     for words in [
         &["list", argument(dir.path())][..],
@@ -84,8 +84,7 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
     ] {
         ask(words);
     }
-    let nothing = run(&["check", "/nowhere/ring", "--json"]);
-    assert_eq!(nothing.code, Some(3), "{nothing:?}");
+    let nothing = run!("check", "/nowhere/ring", "--json").ends(3);
     answers.push(("check".to_owned(), serde_json::from_str(&nothing.out).unwrap()));
     let answers: Vec<(&str, Value)> = answers.iter().map(|(verb, answer)| (verb.as_str(), answer.clone())).collect();
     check(&answers);
@@ -93,7 +92,7 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
 
 #[test]
 fn a_schema_needs_no_other_argument_and_other_verbs_have_none() {
-    assert_eq!(run(&["why", "--json-schema"]).json()["$id"], "urn:eventring:json-schema:why:1");
-    let none = run(&["completions", "--json-schema"]);
+    assert_eq!(run!("why", "--json-schema").json()["$id"], "urn:eventring:json-schema:why:1");
+    let none = run!("completions", "--json-schema");
     assert!(none.code == Some(2) && none.err.contains("has no --json; these have: archive, ask"), "{none:?}");
 }

@@ -26,17 +26,16 @@ fn on_recorder(ring: &Path, test: impl FnOnce(&tracing::Dispatch)) {
 /// Returns name and threads of the spans that are open for certain, and how many may have closed.
 fn open(file: &Path, options: &[&str]) -> (Vec<(String, usize)>, Value, Value) {
     // A file that was cut is told as such.
-    let opened: Value =
-        serde_json::from_str(&run(&[&["open", argument(file), "--json"], options].concat()).out).unwrap();
+    let opened: Value = serde_json::from_str(&run!("open", file, "--json", options).out).unwrap();
     let name = |span: &Value| {
         assert_eq!(span["opened_before_window"], false, "{span:#}");
-        (span["name"].as_str().unwrap().to_owned(), span["threads"].as_array().unwrap().len())
+        (span["name"].text().to_owned(), span["threads"].list().len())
     };
-    let spans = opened["spans"].as_array().unwrap();
+    let spans = opened["spans"].list();
     let ages: Vec<_> = spans.iter().map(|span| std::cmp::Reverse(span["age_ns"].as_u64())).collect();
     assert!(ages.is_sorted(), "{opened:#}");
     // The file may end inside of a short one.
-    let is_long = |span: &&Value| !["tick", "request"].contains(&span["name"].as_str().unwrap());
+    let is_long = |span: &&Value| !["tick", "request"].contains(&span["name"].text());
     let sure = spans.iter().filter(is_long).filter(|span| span["may_have_closed"] == false);
     let mut names: Vec<_> = sure.map(name).collect();
     names.sort();
@@ -66,7 +65,7 @@ fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_an
         ends.in_scope(|| ());
         flood(dispatch);
         let in_window = info_span!("in window");
-        let mut capture = Live::start(&["capture", argument(&ring), "-o", argument(&file)]);
+        let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
         let before = now_nanos();
         wait_for_events_after(&file, before);
@@ -81,7 +80,7 @@ fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_an
         assert_eq!((names, perhaps), (named(&all), 0.into()), "{opened:#}");
         let (names, perhaps, opened) = open(&file, &[]);
         assert_eq!((names, perhaps), (named(&all[1..]), 0.into()), "{opened:#}");
-        let of = |name: &str| opened["spans"].as_array().unwrap().iter().find(|span| span["name"] == name).unwrap();
+        let of = |name: &str| opened["spans"].list().iter().find(|span| span["name"] == name).unwrap();
         assert_eq!(of("service")["fields"]["port"], 80);
         assert_eq!(of("idle")["parents"][0], of("service")["id"]);
         assert!(of("service")["age_ns"].as_u64() > of("in window")["age_ns"].as_u64());
@@ -96,7 +95,7 @@ fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_nex
     on_recorder(&ring, |dispatch| {
         let idle = info_span!("idle");
         flood(dispatch);
-        let mut capture = Live::start(&["capture", argument(&ring), "-o", argument(&file)]);
+        let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
         let pid = rustix::process::Pid::from_child(&capture.child);
         let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
@@ -129,7 +128,7 @@ fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_bus
         let quiet = std::thread::scope(|scope| scope.spawn(begin).join().unwrap());
         let later = info_span!("later");
         (0..80_000_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
-        let mut capture = Live::start(&["capture", argument(&ring), "-o", argument(&file)]);
+        let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
         wait_for_events_after(&file, now_nanos());
         capture.child.kill().unwrap();

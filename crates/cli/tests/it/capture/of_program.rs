@@ -60,7 +60,7 @@ fn capturing_script(test: &str, part: &str, place: &Path, arguments: &[&str], sc
 
 /// Returns how many of the program's log records are in the capture.
 fn logged(file: &Path) -> u64 {
-    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    let lines = exported(file);
     lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count() as u64
 }
 
@@ -78,8 +78,7 @@ fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
     drop(left.keep(true).build().unwrap());
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
-    let ended = finish(capturing(BRIEF, "brief", &place, &arguments));
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = finish(capturing(BRIEF, "brief", &place, &arguments)).ends(7);
     let captured = captured(&ended);
     assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
     assert_eq!(logged(&file), 2 * EVENTS);
@@ -115,14 +114,12 @@ fn later_rings_of_the_same_name_are_captured_and_removed() {
         is_held() { grep -q '/ring$' /proc/$PPID/maps && grep -q '/ring.1$' /proc/$PPID/maps; }
         next() { until is_held; do sleep 0.01; done; \"$@\"; }
         \"$@\"; next \"$@\"; next \"$@\"";
-    let ended = finish(capturing_script(LATER, "brief", &place, &arguments, script));
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = finish(capturing_script(LATER, "brief", &place, &arguments, script)).ends(7);
     let captured = captured(&ended);
     assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
     // Each of the three recorders has made a ring for each of its threads.
-    let first = run(&["export", argument(&file), "--format", "jsonl"]).json_lines().swap_remove(0);
-    let pids: BTreeSet<u64> =
-        first["rings"].as_array().unwrap().iter().map(|ring| ring["pid"].as_u64().unwrap()).collect();
+    let first = exported(&file).swap_remove(0);
+    let pids: BTreeSet<u64> = first["rings"].list().iter().map(|ring| ring["pid"].number()).collect();
     assert_eq!((logged(&file), pids.len()), (3 * 2 * EVENTS, 3));
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["t.evc"]);
@@ -137,7 +134,7 @@ fn a_program_that_dies_is_captured_and_leaves_its_rings() {
     let ended = finish(capturing(ABORT, "abort", &place, &arguments));
     assert_eq!(ended.code, Some(128 + 6), "{ended:?}");
     let captured = captured(&ended);
-    assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS);
+    assert!(captured["events"].number() > 2 * EVENTS);
     assert_eq!((&captured["died"], &captured["signal"]), (&true.into(), &6.into()), "{captured:#}");
     let told =
         finish(capturing(ABORT, "abort", &place, &["capture", argument(&place), "-o", argument(&file), "--force"]));
@@ -151,12 +148,10 @@ const IDLE: &str = test_name!("a_program_without_the_named_ring_is_an_error");
 fn a_program_without_the_named_ring_is_an_error() {
     let (_directory, place, file) = brief();
     let arguments = ["capture", argument(&place), "-o", argument(&file)];
-    let ended = finish(capturing(IDLE, "idle", &place, &arguments));
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let ended = finish(capturing(IDLE, "idle", &place, &arguments)).ends(3);
     assert!(ended.err.contains(" was not made by it; give the name under which it records"), "{ended:?}");
     assert!(!file.exists());
-    let missing = run(&["capture", argument(&place), "-o", argument(&file), "--", "/no/such/program"]);
-    assert_eq!(missing.code, Some(3), "{missing:?}");
+    let missing = run!("capture", &place, "-o", &file, "--", "/no/such/program").ends(3);
     assert!(missing.err.starts_with("error: cannot start /no/such/program: "), "{missing:?}");
 }
 
@@ -164,7 +159,7 @@ fn a_program_without_the_named_ring_is_an_error() {
 fn a_capture_waits_for_a_ring_and_says_so() {
     let directory = directory();
     let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait", "--json"]);
+    let mut live = live!("capture", &place, "-o", &file, "--wait", "--json");
     live.notice(&format!("── waiting for the ring {} to be made ──", place.display()));
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
     let recorder = recorder.prefault(false).build().unwrap();
@@ -174,8 +169,7 @@ fn a_capture_waits_for_a_ring_and_says_so() {
     }
     recorder.record(2, [0; 4], b"the last one");
     drop(recorder);
-    let ended = live.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = live.end().ends(0);
     assert_eq!((&captured(&ended)["events"], &captured(&ended)["lost"]), (&101.into(), &0.into()));
 }
 
@@ -186,8 +180,7 @@ fn a_ring_of_another_name_is_reported_and_removed() {
     let (directory, place, file) = brief();
     let wrong = program::place(&directory, "wrong");
     let arguments = ["capture", argument(&wrong), "-o", argument(&file)];
-    let ended = finish(capturing(OTHER, "brief", &place, &arguments));
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let ended = finish(capturing(OTHER, "brief", &place, &arguments)).ends(3);
     let hint = format!("it has made {}: give that name (nothing was captured)", place.display());
     assert!(ended.err.contains(&hint), "{ended:?}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -203,13 +196,12 @@ fn existing_rings_are_captured_although_another_is_missing() {
         let mut names = [argument(&place), argument(&other)];
         names.sort_by_key(|name| name.ends_with("other") != other_first);
         let arguments = ["capture", names[0], names[1], "-o", argument(&file), "--json"];
-        let ended = finish(capturing(test, "brief", &place, &arguments));
-        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let ended = finish(capturing(test, "brief", &place, &arguments)).ends(3);
         let why = format!("has ended with exit code 7, and the ring {} was not made by it; ", other.display());
         assert!(ended.err.contains(&why), "{ended:?}");
         let captured = captured(&ended);
         assert_eq!(captured["missing"], serde_json::json!([argument(&other)]));
-        assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS && captured["lost"] == 0, "{captured}");
+        assert!(captured["events"].number() > 2 * EVENTS && captured["lost"] == 0, "{captured}");
         let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left, ["t.evc"]);
     }
@@ -256,10 +248,9 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     // file.
     std::thread::sleep(std::time::Duration::from_secs(1));
     drop(recorder);
-    let ended = live.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = live.end().ends(0);
     let captured = captured(&ended);
-    let number = |what: &str| captured[what].as_u64().unwrap();
+    let number = |what: &str| captured[what].number();
     assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
     // The capture has more events than both rings could hold at the end. So it began to read the first ring before the
     // second ring existed. It may still lose some events on a busy machine.
@@ -272,33 +263,30 @@ fn an_interrupted_capture_holds_the_rings_that_came_and_names_those_that_did_not
     let directory = directory();
     let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
     let file = program::place(&directory, "t.evc");
-    let live =
-        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let live = live!("capture", &first, &second, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     record_things(&recorder, 100);
     wait_for(&file);
     drop(recorder);
     live.interrupt();
-    let ended = live.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let ended = live.end().ends(3);
     let error = format!("error: the ring {} was never made; ", second.display());
     assert!(ended.err.lines().last().unwrap().starts_with(&error), "{ended:?}");
     let captured = captured(&ended);
     assert_eq!((&captured["events"], &captured["reason"]), (&100.into(), &"interrupted".into()));
     assert_eq!(captured["missing"], serde_json::json!([argument(&second)]));
-    assert_eq!(run(&["export", argument(&file), "--format", "jsonl"]).json_lines().len(), 102);
+    assert_eq!(exported(&file).len(), 102);
 }
 
 #[test]
 fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
     let directory = directory();
     let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait"]);
+    let mut live = live!("capture", &place, "-o", &file, "--wait");
     let mut printed = String::new();
     live.err.read_line(&mut printed).unwrap();
     live.interrupt();
-    let ended = live.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let ended = live.end().ends(3);
     let error = format!("interrupted before the ring {} was made; nothing was captured", place.display());
     assert!(ended.err.contains(&error) && !file.exists(), "{ended:?}");
 }
@@ -309,8 +297,7 @@ fn a_duration_ends_the_wait_for_a_ring_that_never_comes() {
     let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--duration", "300ms"];
     for more in [&["--wait"][..], &["--", "sleep", "2"]] {
-        let ended = run(&[&arguments[..], more].concat());
-        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let ended = run!(&arguments, more).ends(3);
         let error = format!("error: the ring {} was not made within 300 ms (--duration); ", place.display());
         assert!(ended.err.starts_with(&error) && !file.exists(), "{ended:?}");
     }
@@ -325,7 +312,7 @@ fn a_program_is_not_started_if_the_output_cannot_be_written() {
     let whole = program::place(&directory, "t.evc");
     for output in ["/dev/null", argument(&whole)] {
         let arguments = ["capture", argument(&place), "--rotate-size", "8k", "-o", output];
-        let refused = run(&[&arguments[..], &["--", "touch", argument(&started)]].concat());
+        let refused = run!(&arguments, "--", "touch", &started);
         assert_eq!((refused.code, started.exists()), (Some(14), false), "{refused:?}");
     }
     let arguments = ["capture", argument(&place), "-o", "/dev/full", "--", "touch", argument(&started)];
@@ -337,7 +324,7 @@ fn a_program_is_not_started_if_the_output_cannot_be_written() {
 fn a_program_is_not_started_for_a_ring_that_can_never_be() {
     let directory = directory();
     let [ring, file, started] = ["ring:64MiB", "t.evc", "started"].map(|name| program::place(&directory, name));
-    let refused = run(&["capture", argument(&ring), "-o", argument(&file), "--", "touch", argument(&started)]);
+    let refused = run!("capture", &ring, "-o", &file, "--", "touch", &started);
     assert!(refused.code == Some(3) && refused.err.contains("are sizes for the recorder"), "{refused:?}");
     // If it was started, it may take a moment.
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -361,8 +348,7 @@ fn a_ring_that_comes_and_cannot_be_captured_does_not_spoil_the_others() {
     let directory = directory();
     let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
     let file = program::place(&directory, "t.evc");
-    let live =
-        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let live = live!("capture", &first, &second, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     wait_for(&file);
     let older = Recorder::builder(ContentDescription::new(3, "PERF").schema_hash([7; 32])).config(&second);
@@ -401,7 +387,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
             // This program ended normally, so readers see the state "ended". They would see "writer died" after a
             // crash.
             assert_eq!(Reader::open(&place).unwrap().state(), RingState::Ended);
-            assert_eq!(run(&["info", argument(&place), "--json"]).json()["state"], "ended");
+            assert_eq!(run!("info", &place, "--json").json()["state"], "ended");
         }
     }
 }
@@ -443,16 +429,14 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_the_program_of_the_same_name(
     let waited = waits.wait_with_output().unwrap();
     assert_eq!(waited.status.code(), Some(0), "{waited:?}");
     // A name with a slash is a path.
-    let refused = finish(in_directory(&directory, &["capture", "./shop", "--now", "-o", "path.evc"]));
-    assert_eq!(refused.code, Some(4), "{refused:?}");
+    finish(in_directory(&directory, &["capture", "./shop", "--now", "-o", "path.evc"])).ends(4);
 }
 
 #[test]
 fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_the_same_name() {
     let directory = directory();
     let replay = |ring: &str| {
-        let done = finish(in_directory(&directory, &["replay", program::KEPT, "--ring", ring]));
-        assert_eq!(done.code, Some(0), "{done:?}");
+        finish(in_directory(&directory, &["replay", program::KEPT, "--ring", ring])).ends(0);
     };
     replay("shop");
     // What has the name in the working folder has no events.
@@ -469,8 +453,7 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_th
     ];
     let of = |verb: &[&str], name: &str| {
         let words: Vec<&str> = verb.iter().map(|word| if *word == "NAME" { name } else { word }).collect();
-        let run = finish(in_directory(&directory, &words));
-        assert_eq!(run.code, Some(0), "{run:?}");
+        let run = finish(in_directory(&directory, &words)).ends(0);
         run.out.lines().count()
     };
     for verb in verbs {
@@ -508,7 +491,7 @@ fn a_second_instance_of_the_service_is_captured_by_the_name_that_both_have() {
     first.wait().unwrap();
     assert_eq!(captured.code, Some(0), "{captured:?}");
     let summary = finish(in_directory(&directory, &["summary", "shop.evc", "--json"])).json();
-    let requests = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "request").unwrap();
+    let requests = summary["spans"].list().iter().find(|span| span["name"] == "request").unwrap();
     assert_eq!(requests["count"], 20, "{summary:#}");
     assert!(!rings.join("shop~2").exists(), "the capture removes what it had kept");
 }

@@ -18,7 +18,7 @@ fn each_slow_span_gets_a_file_with_the_time_around_it_and_no_other_span_does() {
     let (result, truth) = (result(&ended), said(&ended));
     let others = (count(&result, "debounced"), count(&result, "suppressed"), count(&result, "lost"));
     assert!(truth.contains(&count(&result, "fired")) && others == (0, 0, 0), "{truth:?}: {result:#}");
-    let files = result["files"].as_array().unwrap();
+    let files = result["files"].list();
     assert_eq!(files.len() as u64, count(&result, "fired"));
     let mut seen = std::collections::BTreeSet::new();
     for (index, file) in files.iter().enumerate() {
@@ -26,8 +26,8 @@ fn each_slow_span_gets_a_file_with_the_time_around_it_and_no_other_span_does() {
         assert_eq!(path, program::place(&directory, &format!("slow-{}-slow.evc", index + 1)));
         assert_eq!((manifest["reason"].as_str(), count(&manifest, "window_asked_ns")), (Some(SLOW), 1_100_000_000));
         assert_eq!((&manifest["span"]["name"], &manifest["shortfall"]), (&"slow".into(), &Value::Null));
-        let lines = run(&["export", argument(&path), "--format", "jsonl"]).json_lines();
-        let id: u64 = manifest["span"]["id"].as_str().unwrap().parse().unwrap();
+        let lines = exported(&path);
+        let id: u64 = manifest["span"]["id"].text().parse().unwrap();
         let span = lines.iter().find(|line| line["type"] == "span" && line["id"] == id);
         let span = span.unwrap_or_else(|| panic!("no span {id}: {manifest:#}"));
         assert!(count(span, "duration_ns") > LIMIT.as_nanos() as u64 && span["name"] == "slow", "{span}");
@@ -41,7 +41,7 @@ fn each_slow_span_gets_a_file_with_the_time_around_it_and_no_other_span_does() {
     let options = ["--on", &slow, "--before", "1s", "--after", "100ms", "-o", argument(&names)];
     let ended = finish(watching(test, "slow", &ring, &[&options[..], &["--debounce", "1h"]].concat()));
     let (result, truth) = (self::result(&ended), said(&ended));
-    assert_eq!((count(&result, "fired"), result["files"].as_array().unwrap().len()), (1, 1), "{result:#}");
+    assert_eq!((count(&result, "fired"), result["files"].list().len()), (1, 1), "{result:#}");
     assert!(truth.contains(&(1 + count(&result, "debounced"))), "{truth:?}: {result:#}");
 }
 
@@ -63,7 +63,7 @@ fn the_death_of_a_program_gives_a_file_with_the_spans_that_were_open() {
     let id: u64 = talk.hear().parse().unwrap();
     talk.kill();
     let result = result(&live.end());
-    assert_eq!((count(&result, "fired"), result["files"].as_array().unwrap().len()), (1, 1), "{result:#}");
+    assert_eq!((count(&result, "fired"), result["files"].list().len()), (1, 1), "{result:#}");
     let (path, manifest) = checked(&result["files"][0]);
     assert_eq!((&path, &manifest["reason"]), (&file, &"death".into()));
     assert_eq!(manifest["program"]["pid"], talk.child.id());
@@ -98,7 +98,7 @@ fn a_signal_gives_a_file_and_ctrl_c_ends_the_watch() {
     assert_eq!(wait_for(&file)["reason"], "signal");
     live.interrupt();
     let result = result(&live.end());
-    assert_eq!((count(&result, "fired"), result["files"].as_array().unwrap().len()), (1, 1), "{result:#}");
+    assert_eq!((count(&result, "fired"), result["files"].list().len()), (1, 1), "{result:#}");
     checked(&result["files"][0]);
     assert_eq!(open_spans(&file), [(id, "work".to_owned())]);
     assert!(talk.end().success());
@@ -127,7 +127,7 @@ fn a_span_that_hangs_fires_once_while_it_is_open() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(talk.end().success());
     let result = result(&live.end());
-    assert_eq!((count(&result, "fired"), result["files"].as_array().unwrap().len()), (1, 1), "{result:#}");
+    assert_eq!((count(&result, "fired"), result["files"].list().len()), (1, 1), "{result:#}");
     checked(&result["files"][0]);
 }
 
@@ -150,12 +150,12 @@ fn records_and_triggers_fire_and_records_of_other_levels_and_values_do_not() {
     let options = ["--on", conditions[0], "--on", conditions[1], "--debounce", "0", "--after", "50ms"];
     let ended = finish(watching(test, "records", &ring, &[&options[..], &["-o", argument(&names)]].concat()));
     let result = result(&ended);
-    let files = result["files"].as_array().unwrap();
-    let reasons: Vec<_> = files.iter().map(|file| file["reason"].as_str().unwrap()).collect();
+    let files = result["files"].list();
+    let reasons: Vec<_> = files.iter().map(|file| file["reason"].text()).collect();
     assert_eq!((count(&result, "fired"), reasons), (2, conditions.to_vec()), "{result:#}");
     for (file, message) in files.iter().zip(["this one", "the queue is full"]) {
         let (path, _) = checked(file);
-        let lines = run(&["export", argument(&path), "--format", "jsonl"]).json_lines();
+        let lines = exported(&path);
         let has = |line: &&Value| line["fields"]["message"] == message || line["fields"]["reason"] == message;
         let line = lines.iter().find(has).unwrap_or_else(|| panic!("no {message}: {lines:?}"));
         assert_eq!(line["time_ns"], file["epoch_nanos"], "{line}");
@@ -178,7 +178,7 @@ fn a_limit_suppresses_files_and_a_command_gets_those_that_are_written() {
     assert_eq!((count(&result, "fired"), count(&result, "debounced")), (1, 0), "{result:#}");
     assert!(truth.contains(&(1 + count(&result, "suppressed"))), "{truth:?}: {result:#}");
     let (path, _) = checked(&result["files"][0]);
-    assert_eq!((result["files"].as_array().unwrap().len(), &path), (1, &place("3-slow.evc")));
+    assert_eq!((result["files"].list().len(), &path), (1, &place("3-slow.evc")));
     assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(&path).unwrap());
     assert_eq!(std::fs::read_to_string(place("1-slow.evc")).unwrap(), "old");
     assert_eq!(std::fs::read_to_string(place("2-slow.evc.json")).unwrap(), "old");
@@ -189,7 +189,7 @@ fn a_limit_suppresses_files_and_a_command_gets_those_that_are_written() {
 fn a_wrong_condition_is_refused_with_its_place() {
     let mut refused = String::new();
     for condition in ["span=slow dur>20", "span=slow durr>20ms", "level>=LOUD", "(span=a or death", "open<2s"] {
-        let run = run(&["capture", "no-such-ring", "--on", condition]);
+        let run = run!("capture", "no-such-ring", "--on", condition);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
         refused.push_str(&format!("--on '{condition}'\n{}\n", run.err));
     }

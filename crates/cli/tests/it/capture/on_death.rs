@@ -162,7 +162,7 @@ fn interval(object: &Value, (killed, gone): (u64, u64)) -> (u64, u64) {
 }
 
 fn span<'v>(spans: &'v Value, name: &str) -> &'v Value {
-    spans.as_array().unwrap().iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {spans}"))
+    spans.list().iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {spans}"))
 }
 
 #[test]
@@ -179,35 +179,35 @@ fn who_looks_after_a_death_states_an_interval_that_contains_it() {
     let check_age = |span: &Value| {
         assert!(count(span, "age_ns") <= idle_nanos && idle_nanos <= count(span, "age_max_ns"), "{span}");
     };
-    let captured = run(&["capture", argument(&ring), "-o", argument(&file), "--json"]).json();
+    let captured = run!("capture", &ring, "-o", &file, "--json").json();
     assert_eq!((&captured["reason"], &captured["died"]), (&"writers_ended".into(), &true.into()));
     interval(&captured["rings"][0], killed);
     for name in [&ring, &file] {
-        let opened = run(&["open", argument(name), "--json"]).json();
+        let opened = run!("open", name, "--json").json();
         check_age(span(&opened["spans"], "connection"));
         let program = &opened["programs"][0];
         let (after, before) = interval(program, killed);
         assert_eq!(program["state"], "died");
         assert!(before - after >= idle_nanos - 100_000_000, "{program}");
-        let text = run(&["open", argument(name)]).out;
+        let text = run!("open", name).out;
         assert!(text.contains("died between ") && text.contains(" ≥ "), "{text}");
         let old = ["open", argument(name), "--json", "--min-age", "1s"];
-        assert_eq!(run(&old).json()["spans"].as_array().unwrap().len(), 1, "it may be as old");
+        assert_eq!(run(&old).json()["spans"].list().len(), 1, "it may be as old");
         let old = ["open", argument(name), "--json", "--min-age", "1h"];
-        assert_eq!(run(&old).json()["spans"].as_array().unwrap().len(), 0, "it cannot be as old");
+        assert_eq!(run(&old).json()["spans"].list().len(), 0, "it cannot be as old");
     }
-    let top = run(&["top", argument(&ring), "--once", "--json"]).json();
+    let top = run!("top", &ring, "--once", "--json").json();
     interval(&top["programs"][0], killed);
-    let text = run(&["capture", argument(&ring), "-o", argument(&file), "--force"]).err;
+    let text = run!("capture", &ring, "-o", &file, "--force").err;
     assert!(text.contains("died") && !text.contains("has ended"), "{text}");
-    let summary = run(&["summary", argument(&file)]).out;
+    let summary = run!("summary", &file).out;
     assert!(summary.contains("+ 1 open when the program died"), "{summary}");
     for verb in ["info", "list"] {
         let place = if verb == "info" { &ring } else { directory.path() };
-        let told = run(&[verb, argument(place), "--json"]).json();
+        let told = run!(verb, place, "--json").json();
         interval(if verb == "info" { &told } else { &told["rings"][0] }, killed);
     }
-    let watched = run(&["watch", argument(&ring), "--utc"]);
+    let watched = run!("watch", &ring, "--utc");
     assert!(watched.err.contains("its program died between "), "{watched:?}");
 }
 
@@ -216,7 +216,7 @@ fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last
     let test = plays!(idle());
     let directory = directory();
     let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let live = Live::start(&["capture", argument(&ring), "--wait", "-o", argument(&file), "--json"]);
+    let live = live!("capture", &ring, "--wait", "-o", &file, "--json");
     let mut talk = Talk::start(test, "idle", &ring);
     let opened: u64 = talk.hear().parse().unwrap();
     std::thread::sleep(IDLE);
@@ -225,11 +225,11 @@ fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last
     let told = interval(&captured["rings"][0], killed);
     assert!(told.0 - opened >= 500_000_000, "the capture looks ten times a second: {captured}");
     // All who read the capture say the same.
-    let listed = run(&["open", argument(&file), "--json"]).json();
+    let listed = run!("open", &file, "--json").json();
     assert_eq!(interval(&listed["programs"][0], killed), told);
     let least = count(span(&listed["spans"], "connection"), "age_ns");
     assert!((500_000_000..=killed.1 - opened + 10_000_000).contains(&least), "{listed}");
-    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let lines = exported(&file);
     let connection = lines.iter().find(|line| line["name"] == "connection").unwrap();
     // It was created a moment before `opened`, and the thread was in it until the end.
     assert!(count(connection, "busy_ns").abs_diff(least) < 1_000_000, "{connection} {least}");
@@ -249,7 +249,7 @@ fn a_death_is_not_dated_before_a_trigger_that_came_before_it() {
     std::thread::sleep(IDLE);
     let killed = kill(&mut talk.child);
     let result = result(&live.end());
-    let [first, second] = result["files"].as_array().unwrap().as_slice() else { panic!("{result:#}") };
+    let [first, second] = result["files"].list().as_slice() else { panic!("{result:#}") };
     let [(_, first), (_, second)] = [first, second].map(checked);
     assert_eq!((&first["reason"], &second["reason"]), (&old.into(), &"death".into()));
     assert!(count(&second, "epoch_nanos") >= count(&first, "epoch_nanos"), "{first:#} {second:#}");

@@ -25,7 +25,7 @@ fn begun(recorder: &PerfRecorder, ring: &Path, first: &Path, options: &[&str]) -
 }
 
 fn problems(result: &Value) -> Vec<&str> {
-    result["problems"].as_array().unwrap().iter().map(|problem| problem.as_str().unwrap()).collect()
+    result["problems"].list().iter().map(|problem| problem.text()).collect()
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn what_was_recorded_before_the_end_counts_however_far_behind_the_watch_is() {
     let ended = live.end();
     let result = triggers::result(&ended);
     assert_eq!(count(&result, "fired"), 2, "{result:#}");
-    let reasons: Vec<&Value> = result["files"].as_array().unwrap().iter().map(|file| &file["reason"]).collect();
+    let reasons: Vec<&Value> = result["files"].list().iter().map(|file| &file["reason"]).collect();
     assert_eq!(reasons, ["event=TRIGGER", "span=last"]);
-    let recorded = run(&["info", "--json", argument(&ring)]).json();
+    let recorded = run!("info", "--json", &ring).json();
     assert_eq!(result["events"], recorded["events"]["count"], "{result:#}");
     assert_eq!((count(&result, "lost"), count(&result, "unseen"), count(&result, "not_written")), (0, 0, 0));
     assert_eq!(result["reason"], "interrupted");
@@ -78,7 +78,7 @@ fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_o
     let ended = live.end();
     assert_eq!(ended.code, Some(16), "--strict: {ended:?}");
     let result: Value = serde_json::from_str(&ended.out).unwrap();
-    let files = result["files"].as_array().unwrap().len() as u64;
+    let files = result["files"].list().len() as u64;
     let not_written = count(&result, "not_written");
     assert!(not_written > 0 && not_written <= waiting, "{not_written} of {waiting}");
     assert_eq!(files + not_written, count(&result, "fired"), "{files}");
@@ -123,7 +123,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         stderr.read_to_string(&mut err).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
         let result: Value = serde_json::from_str(&out).unwrap();
-        let files = result["files"].as_array().unwrap().len() as u64;
+        let files = result["files"].list().len() as u64;
         assert!(files == 6 && files == count(&result, "fired"), "{command}: {result:#}");
         assert_eq!(count(&result["commands"], fate), files, "{command}: {result:#}");
         let says =
@@ -154,8 +154,7 @@ fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wa
     let mut out = String::new();
     live.out.read_to_string(&mut out).unwrap();
     std::fs::remove_file(&first).unwrap();
-    let ended = live.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    live.end().ends(0);
     let result: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(count(&result["commands"], "left_out"), 1, "{result:#}");
     assert!(problems(&result)[0].contains("still runs, and is not waited for"), "{result:#}");
@@ -200,7 +199,7 @@ fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
         let recorder = recorder(&ring);
         let (stderr, _unread) = full_pipe();
         let words = ["capture", argument(&ring), "-d", "1s", "-o", argument(&names)];
-        let mut command = program::program(&[&words[..], options].concat());
+        let mut command = program!(&words, options);
         command.env("EVENTRING_DIR", directory.path()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap();
         for _ in 0..60 {
@@ -289,7 +288,7 @@ fn options_with_which_a_watch_could_do_nothing_are_refused_and_the_message_says_
         (&["-o", argument(&missing)], 3, "make its directory first"),
     ];
     for (options, code, said) in cases {
-        let refused = run(&[&["capture", "no-such-ring"][..], &signal, options].concat());
+        let refused = run!("capture", "no-such-ring", &signal, options);
         assert_eq!((refused.code, refused.out.as_str()), (Some(code), ""), "{refused:?}");
         assert!(refused.err.contains(said), "{options:?}: {}", refused.err);
     }

@@ -29,15 +29,15 @@ fn no_more_files_than_allowed_are_written_and_the_others_are_counted() {
     let (directory, result, truth) = watch_slow(test, &["--max-files", "3"]);
     assert_eq!((count(&result, "fired"), count(&result, "debounced")), (3, 0), "{result:#}");
     assert!(truth.contains(&(3 + count(&result, "suppressed"))), "{truth:?}: {result:#}");
-    result["files"].as_array().unwrap().iter().for_each(|file| drop(checked(file)));
-    assert_eq!((result["files"].as_array().unwrap().len(), captures(directory.path())), (3, 3));
+    result["files"].list().iter().for_each(|file| drop(checked(file)));
+    assert_eq!((result["files"].list().len(), captures(directory.path())), (3, 3));
 }
 
 #[test]
 fn no_file_is_begun_when_the_files_have_their_largest_size_even_if_it_waits_already() {
     let test = plays!(slow_spans());
     let sizes = |result: &Value| -> Vec<u64> {
-        result["files"].as_array().unwrap().iter().map(|file| checked(file).1["bytes"].as_u64().unwrap()).collect()
+        result["files"].list().iter().map(|file| checked(file).1["bytes"].number()).collect()
     };
     let (directory, all, truth) = watch_slow(test, &["--max-bytes", "1G"]);
     let sizes_of_all = sizes(&all);
@@ -77,8 +77,8 @@ fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
     let result: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
     assert!(result["problems"].to_string().contains("File too large"), "{result:#}");
     assert_eq!(count(&result, "fired"), 1);
-    for file in result["files"].as_array().unwrap() {
-        assert!(file["shortfall"].as_str().unwrap().contains("the capture has failed"), "{file:#}");
+    for file in result["files"].list() {
+        assert!(file["shortfall"].text().contains("the capture has failed"), "{file:#}");
         assert!(count(file, "window_kept_ns") < count(file, "window_asked_ns"), "{file:#}");
     }
 }
@@ -178,7 +178,7 @@ fn fires_in_the_second_part(test: &str, condition: &str, control: &str) {
     std::thread::sleep(Duration::from_millis(500));
     assert!(talk.end().success());
     let result = result(&live.end());
-    let reasons: Vec<_> = result["files"].as_array().unwrap().iter().map(|file| file["reason"].as_str()).collect();
+    let reasons: Vec<_> = result["files"].list().iter().map(|file| file["reason"].as_str()).collect();
     assert_eq!((count(&result, "fired"), reasons), (1, vec![Some(condition)]), "{result:#}");
     checked(&result["files"][0]);
     assert!(count(&manifest, "epoch_nanos") >= begun[1], "{begun:?}: {manifest:#}");
@@ -206,10 +206,10 @@ fn each_span_that_was_open_between_two_looks_fires_as_open() {
     let (result, truth) = (result(&ended), said(&ended));
     assert!(truth.contains(&count(&result, "fired")), "{truth:?}: {result:#}");
     let mut seen = std::collections::BTreeSet::new();
-    for file in result["files"].as_array().unwrap() {
+    for file in result["files"].list() {
         let (_, manifest) = checked(file);
-        assert!(seen.insert(manifest["span"]["id"].as_str().unwrap().to_owned()), "{manifest:#}");
-        let what = manifest["what"].as_str().unwrap();
+        assert!(seen.insert(manifest["span"]["id"].text().to_owned()), "{manifest:#}");
+        let what = manifest["what"].text();
         assert!(
             what.starts_with("span `slow` is open for ") || what.starts_with("span `slow` was open for "),
             "{what}"

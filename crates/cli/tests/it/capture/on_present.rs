@@ -20,10 +20,10 @@ fn flood(spans: u64) {
 /// Returns how often each condition has fired for each name.
 fn fired(result: &Value) -> BTreeMap<(&str, String), u64> {
     let mut fired = BTreeMap::new();
-    for file in result["files"].as_array().unwrap() {
-        let name = file["file"].as_str().unwrap().rsplit_once('/').unwrap().1;
+    for file in result["files"].list() {
+        let name = file["file"].text().rsplit_once('/').unwrap().1;
         let name = name.split_once('-').unwrap().1.trim_end_matches(".evc").to_owned();
-        *fired.entry((file["reason"].as_str().unwrap(), name)).or_default() += 1;
+        *fired.entry((file["reason"].text(), name)).or_default() += 1;
     }
     assert_eq!(fired.values().sum::<u64>(), count(result, "fired"), "{result:#}");
     fired
@@ -120,7 +120,7 @@ fn a_span_whose_begin_was_overwritten_long_ago_fires_once_for_each_age() {
     talk.hear();
     let [one, two] = ["open>1s", "open>1s or open>1500ms"];
     let options = ["--on", one, "--on", two, "--debounce", "0", "--after", "0s", "-o", argument(&names)];
-    let live = Live::start(&[&["capture", argument(&ring), "--json"], &options[..]].concat());
+    let live = live!("capture", &ring, "--json", &options);
     wait_for(&place(&directory, "3-old.evc"));
     std::thread::sleep(Duration::from_millis(300));
     assert!(talk.end().success());

@@ -42,19 +42,19 @@ impl Recorded {
     fn capture(&self) -> (PathBuf, Value) {
         let file = program::place(&self.directory, "t.evc");
         let rings = [argument(&self.spans), argument(&self.orders)];
-        let captured = run(&[&["capture"], &rings[..], &["-o", argument(&file), "--json", "--force"]].concat());
+        let captured = run!("capture", &rings, "-o", &file, "--json", "--force");
         (file, captured.json())
     }
 
     fn strict_capture(&self) -> Option<i32> {
         let file = program::place(&self.directory, "strict.evc");
-        run(&["capture", argument(&self.spans), "-o", argument(&file), "--strict", "--force"]).code
+        run!("capture", &self.spans, "-o", &file, "--strict", "--force").code
     }
 }
 
 fn export(file: &Path, to: &Path, format: &str, view: &str, more: &[&str]) -> program::Run {
     let arguments = ["export", argument(file), "--format", format, "--view", view, "-o", argument(to), "--force"];
-    run(&[&arguments[..], more].concat())
+    run!(&arguments, more)
 }
 
 /// Returns true if `err` reports how many payloads were lost: in both rings together, and in each of them.
@@ -79,10 +79,10 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
     assert!(captured["lost"] == 0 && expired.iter().all(|count| *count > SPANS / 2), "{captured}");
     assert_eq!(recorded.strict_capture(), Some(16));
 
-    let summary = run(&["summary", argument(&file)]);
+    let summary = run!("summary", &file);
     assert!(summary.code == Some(0) && says(&summary.err, expired), "{summary:?}");
-    assert_eq!(run(&["summary", argument(&file), "--strict"]).code, Some(16));
-    let summary = run(&["summary", argument(&file), "--json"]);
+    assert_eq!(run!("summary", &file, "--strict").code, Some(16));
+    let summary = run!("summary", &file, "--json");
     assert!(says(&summary.err, expired), "{summary:?}");
     let summary = summary.json();
     assert_eq!(number(&summary["lost_payloads"]), expired[0] + expired[1], "{summary}");
@@ -99,7 +99,7 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
     }
 
     // The events that a ring holds now are counted, too.
-    let now = run(&["summary", argument(&recorded.spans), "--strict"]);
+    let now = run!("summary", &recorded.spans, "--strict");
     assert!(now.code == Some(16) && now.err.contains(&format!("({} in shop)", grouped(expired[0]))), "{now:?}");
 }
 
@@ -107,7 +107,7 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
 fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     let recorded = recorded(TEXT_BYTES);
     let (file, captured) = recorded.capture();
-    let watched = run(&["watch", argument(&recorded.spans), "--type", "SPAN_NEW", "--json"]).json_lines();
+    let watched = run!("watch", &recorded.spans, "--type", "SPAN_NEW", "--json").json_lines();
     let expired = watched.iter().filter(|line| line["expired"] == true).count() as u64;
     assert!(expired > SPANS / 2);
     let to = program::place(&recorded.directory, "export");
@@ -127,7 +127,7 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     assert_eq!(of_ring, number(&captured["rings"][0]["expired_payloads"]), "{end}");
     // The ring has lost more payloads than spans have lost fields, because some of the lost payloads describe call
     // sites and threads.
-    let all = run(&["watch", argument(&recorded.spans), "--json"]).json_lines();
+    let all = run!("watch", &recorded.spans, "--json").json_lines();
     let descriptions = all.iter().filter(|line| line["expired"] == true && line["name"] != "SPAN_NEW");
     let is_description = |line: &Value| line["name"] == "CALL_SITE" || line["name"] == "THREAD_STARTED";
     assert!(descriptions.clone().all(is_description));
@@ -137,7 +137,7 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     for view in ["thread", "span"] {
         assert_eq!(export(&file, &to, "chrome", view, &[]).code, Some(0));
         let trace: Value = serde_json::from_slice(&std::fs::read(&to).unwrap()).unwrap();
-        let slices = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let slices = trace["traceEvents"].list().iter().filter(|event| event["ph"] == "X");
         let marked = slices.clone().filter(|slice| slice["args"]["fields_lost"] == true);
         assert_eq!((slices.clone().count() as u64, marked.count() as u64), (2 * SPANS, expired), "{view}");
         assert!(slices.filter(|slice| slice["name"] == "bare").all(|slice| slice["args"]["fields_lost"].is_null()));
@@ -148,10 +148,10 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
 fn without_lost_payloads_nothing_is_reported() {
     let recorded = recorded(8);
     let (file, captured) = recorded.capture();
-    assert!(captured["rings"].as_array().unwrap().iter().all(|ring| ring["expired_payloads"] == 0), "{captured}");
+    assert!(captured["rings"].list().iter().all(|ring| ring["expired_payloads"] == 0), "{captured}");
     assert_eq!(recorded.strict_capture(), Some(0));
     let to = program::place(&recorded.directory, "export");
-    for run in [run(&["summary", argument(&file), "--strict"]), export(&file, &to, "chrome", "thread", &["--strict"])] {
+    for run in [run!("summary", &file, "--strict"), export(&file, &to, "chrome", "thread", &["--strict"])] {
         assert!(run.code == Some(0) && !run.err.contains("payload"), "{run:?}");
     }
     assert!(!std::fs::read_to_string(&to).unwrap().contains("fields_lost"));

@@ -92,7 +92,7 @@ fn resumed(to: &Path, rings: &[&Path], more: &[&str]) -> Run {
     let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
     let output = to.join("a.evc");
     let options = ["-o", output.to_str().unwrap(), "--resume", "--json"];
-    run(&[&["capture"], &rings[..], &options, more].concat())
+    run!("capture", &rings, &options, more)
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rings = summary["rings"].as_array().unwrap();
-    let events: Vec<u64> = rings.iter().map(|ring| ring["events"].as_u64().unwrap()).collect();
+    let rings = summary["rings"].list();
+    let events: Vec<u64> = rings.iter().map(|ring| ring["events"].number()).collect();
     assert_eq!(events, [100, 200, 300], "{summary}");
     let stated: Vec<PathBuf> = serde_json::from_value(summary["files"].clone()).unwrap();
     assert_eq!(stated, files(&to));
@@ -185,7 +185,7 @@ fn what_lies_under_the_name_of_a_next_ring_is_said_at_once() {
             [Some(first.as_path()), others_live.then_some(second.as_path())].into_iter().flatten().collect();
         let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
         let output = to.join(format!("{others_live}.evc"));
-        let mut child = program(&[&["capture"], &rings[..], &["-o", output.to_str().unwrap(), "--reopen"]].concat());
+        let mut child = program!("capture", &rings, "-o", output.to_str().unwrap(), "--reopen");
         let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(300));
         std::fs::remove_file(&first).unwrap();
@@ -236,8 +236,8 @@ fn the_oldest_files_go_when_there_is_too_much() {
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["events"], &summary["bytes"]), (&events.into(), &bytes.into()), "{summary}");
     assert_eq!(summary["removed"], 10_000 - events, "{summary}");
-    assert!(summary["removed_files"].as_u64().unwrap() >= 5, "{summary}");
-    assert_eq!(summary["files"].as_array().unwrap().len(), left.len(), "{summary}");
+    assert!(summary["removed_files"].number() >= 5, "{summary}");
+    assert_eq!(summary["files"].list().len(), left.len(), "{summary}");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn files_of_earlier_rings_that_are_removed_are_counted() {
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let counts = ["events", "removed", "removed_files"].map(|name| summary[name].as_u64().unwrap());
+    let counts = ["events", "removed", "removed_files"].map(|name| summary[name].number());
     assert_eq!(counts, [200, 200, 2], "{summary}");
     let left = files(dir.path());
     let bytes: u64 = left.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
@@ -328,7 +328,7 @@ fn what_is_too_old_goes_while_nothing_is_recorded() {
     let words = ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap()];
     // Each event fills a file, and an idle capture begins no other.
     let options = ["--rotate-size", "1", "--keep-age", "3s"];
-    let mut child = program(&[&words[..], &options].concat()).spawn().unwrap();
+    let mut child = program!(&words, &options).spawn().unwrap();
     let begin = std::time::Instant::now();
     let wait = |until: &dyn Fn(&[PathBuf]) -> bool| {
         while !until(&files(&to)) {
@@ -349,6 +349,6 @@ fn what_is_too_old_goes_while_nothing_is_recorded() {
 #[test]
 fn a_forwarder_into_a_directory_is_told_which_capture_does_it() {
     let dir = tempfile::tempdir().unwrap();
-    let refused = run(&["forward", "orders", "--to", dir.path().to_str().unwrap()]);
+    let refused = run!("forward", "orders", "--to", dir.path().to_str().unwrap());
     assert!(refused.code == Some(2) && refused.err.contains("eventring capture RING --resume --reopen"), "{refused:?}");
 }

@@ -47,15 +47,13 @@ fn capture() -> (tempfile::TempDir, String) {
     let (perf, exec) = (place(&directory, "shop"), place(&directory, "shop-exec"));
     let recorders = record(&perf, &exec);
     let path = argument(&place(&directory, "shop.evc")).to_owned();
-    let made = run(&["capture", argument(&perf), argument(&exec), "--now", "-o", &path]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &perf, &exec, "--now", "-o", &path).ends(0);
     drop(recorders);
     (directory, path)
 }
 
 fn lines(capture: &str, options: &[&str]) -> Vec<Value> {
-    let made = run(&[&["export", capture, "--format", "jsonl"], options].concat());
-    assert_eq!(made.code, Some(0), "{made:?}");
+    let made = run!("export", capture, "--format", "jsonl", options).ends(0);
     made.json_lines()
 }
 
@@ -64,15 +62,15 @@ fn of_type<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
 }
 
 fn names(lines: &[Value]) -> Vec<&str> {
-    let mut names: Vec<&str> = of_type(lines, "span").iter().map(|span| span["name"].as_str().unwrap()).collect();
+    let mut names: Vec<&str> = of_type(lines, "span").iter().map(|span| span["name"].text()).collect();
     names.sort_unstable();
     names
 }
 
 fn summary(capture: &str, options: &[&str]) -> Vec<(String, u64)> {
-    let json = run(&[&["summary", capture, "--json"], options].concat()).json();
-    let row = |span: &Value| (span["name"].as_str().unwrap().to_owned(), span["count"].as_u64().unwrap());
-    let mut rows: Vec<_> = json["spans"].as_array().unwrap().iter().map(row).collect();
+    let json = run!("summary", capture, "--json", options).json();
+    let row = |span: &Value| (span["name"].text().to_owned(), span["count"].number());
+    let mut rows: Vec<_> = json["spans"].list().iter().map(row).collect();
     rows.sort();
     rows
 }
@@ -93,7 +91,7 @@ fn spans_threads_and_rings_are_selected() {
     let slow = lines(&capture, &["--span", "query", "--min-duration", "100ms"]);
     assert_eq!(names(&slow), ["query"]);
     assert_eq!(of_type(&slow, "span")[0]["fields"]["number"], 1);
-    assert!(of_type(&slow, "span")[0]["duration_ns"].as_u64().unwrap() >= 150_000_000);
+    assert!(of_type(&slow, "span")[0]["duration_ns"].number() >= 150_000_000);
     assert_eq!(names(&lines(&capture, &["--min-duration", "100ms"])), ["query", "request"]);
     let third = lines(&capture, &["--thread", "third"]);
     assert_eq!((names(&third), of_type(&third, "typed_event").len()), (vec!["query", "request"], 0));
@@ -125,8 +123,7 @@ fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
         }
     });
     let capture = |path: &str, options: &[&str]| {
-        let made = run(&[&["capture", argument(&perf), argument(&exec), "--now", "-f", "-o", path], options].concat());
-        assert_eq!(made.code, Some(0), "{made:?}");
+        run!("capture", &perf, &exec, "--now", "-f", "-o", path, options).ends(0);
         (names(&lines(path, &[])).len(), of_type(&lines(path, &[]), "typed_event").len())
     };
     assert_eq!(capture(all, &[]), (9, 10));
@@ -171,8 +168,8 @@ fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes(
     assert!(ended.status.success(), "{ended:?}");
     let summary: Value = serde_json::from_slice(&ended.stdout).unwrap();
     let events = |ring: &str| {
-        let rings = summary["rings"].as_array().unwrap();
-        rings.iter().find(|it| it["name"] == ring).unwrap()["events"].as_u64().unwrap()
+        let rings = summary["rings"].list();
+        rings.iter().find(|it| it["name"] == ring).unwrap()["events"].number()
     };
     assert_eq!((events("shop-typed"), events("shop") >= 4 * REQUESTS), (REQUESTS, true), "{summary:#}");
 }
@@ -210,7 +207,7 @@ fn times_are_selected_in_each_of_their_forms() {
     let later = lines(&capture, &["--from", &middle.to_string(), "--to", &end.to_string()]);
     assert_eq!(names(&later), ["query", "request"]);
     assert!(of_type(&later, "span").iter().all(|span| span["start_ns"].is_null() && span["duration_ns"].is_null()));
-    let shown = run(&["summary", &capture, "--from", &middle.to_string(), "--to", &end.to_string()]);
+    let shown = run!("summary", &capture, "--from", &middle.to_string(), "--to", &end.to_string());
     assert!(shown.out.contains("+ 1 whose beginning is not selected"), "{shown:?}");
 }
 
@@ -219,9 +216,8 @@ fn every_format_takes_a_selection_and_shows_the_same_spans() {
     let (directory, capture) = capture();
     let all = |options: &[&str], format: &str| {
         let path = place(&directory, "out");
-        let run =
-            run(&[&["export", &capture, "-t", format, "--force", "--json", "-o", argument(&path)], options].concat());
-        run.json()["spans"].as_u64().unwrap()
+        let run = run!("export", &capture, "-t", format, "--force", "--json", "-o", &path, options);
+        run.json()["spans"].number()
     };
     for format in ["perfetto", "chrome", "folded", "jsonl"] {
         assert_eq!((all(&[], format), all(&["--span", "query"], format)), (6, 3), "{format}");
@@ -234,7 +230,7 @@ fn what_is_not_there_is_refused_and_what_is_there_is_named() {
     alone!();
     let (_directory, capture) = capture();
     let refused = |options: &[&str]| -> Run {
-        let run = run(&[&["summary", &capture], options].concat());
+        let run = run!("summary", &capture, options);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
         run
     };
@@ -265,9 +261,9 @@ fn a_condition_is_about_the_whole_capture_and_what_it_finds_must_fulfil_the_othe
     let in_its_ring = [&of_second[..], &["--ring", "shop"]].concat();
     assert_eq!(spans(&in_its_ring), "query");
     assert_eq!(spans(&["--min-duration", "100ms", "--span", "query", "--where", "span=request"]), "query");
-    let summary = run(&[&["summary", &path, "--json"][..], &of_second].concat()).json();
-    assert_eq!((summary["spans"].as_array().unwrap().len(), &summary["log_records"]), (1, &1.into()), "{summary:#}");
-    let watched = run(&[&["watch", &path, "--json", "-q"][..], &of_second].concat());
+    let summary = run!("summary", &path, "--json", &of_second).json();
+    assert_eq!((summary["spans"].list().len(), &summary["log_records"]), (1, &1.into()), "{summary:#}");
+    let watched = run!("watch", &path, "--json", "-q", &of_second);
     let names: Vec<Value> = watched.json_lines().iter().map(|line| line["name"].clone()).collect();
     assert_eq!(names, ["SPAN_NEW", "SPAN_ENTER", "EVENT", "SPAN_EXIT", "SPAN_CLOSE"], "{watched:?}");
 }
@@ -281,17 +277,17 @@ fn a_span_has_all_that_is_in_it_if_its_creation_was_overwritten_before_the_captu
         let _parent = tracing::info_span!("parent").entered();
         (0..10_000).for_each(|_| tracing::info_span!("child").in_scope(|| ()));
     });
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", &path]).code, Some(0));
+    assert_eq!(run!("capture", &ring, "--now", "-o", &path).code, Some(0));
     let children = |options: &[&str]| {
-        let summary = run(&[&["summary", &path, "--json"], options].concat()).json();
-        let spans = summary["spans"].as_array().unwrap();
-        spans.iter().find(|span| span["name"] == "child").unwrap()["count"].as_u64().unwrap()
+        let summary = run!("summary", &path, "--json", options).json();
+        let spans = summary["spans"].list();
+        spans.iter().find(|span| span["name"] == "child").unwrap()["count"].number()
     };
     let all = children(&[]);
     assert!(all > 8_000, "{all}");
     assert_eq!((children(&["--span", "parent"]), children(&["--where", "span=parent"])), (all, all));
     let [chosen, found] = [["--span", "parent"], ["--where", "span=parent"]].map(|options| {
-        let summary = run(&[&["summary", &path][..], &options].concat()).out;
+        let summary = run!("summary", &path, &options).out;
         summary.lines().find(|line| line.contains("parent")).unwrap().to_owned()
     });
     assert!(chosen.contains("+ 1 whose beginning was lost"), "{chosen}");

@@ -93,14 +93,13 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
     assert!(missed > 300);
     assert_eq!((number(&captured["events"]), number(&captured["lost"])), (handed_out[0], missed), "{captured}");
     assert_eq!(number(&captured["lost_by_cause"]["never_opened"]), missed);
-    assert_eq!((&captured["reason"], captured["problems"].as_array().unwrap().len()), (&"writers_ended".into(), 0));
-    for (ring, handed_out) in captured["rings"].as_array().unwrap()[1..].iter().zip(&handed_out[1..]) {
+    assert_eq!((&captured["reason"], captured["problems"].list().len()), (&"writers_ended".into(), 0));
+    for (ring, handed_out) in captured["rings"].list()[1..].iter().zip(&handed_out[1..]) {
         assert_eq!((number(&ring["lost"]), number(&ring["last_seqno"])), (*handed_out, *handed_out));
     }
-    let summary = run(&["summary", argument(&file), "--json", "--strict"]);
-    assert_eq!(summary.code, Some(16), "{summary:?}");
+    let summary = run!("summary", &file, "--json", "--strict").ends(16);
     assert_eq!(number(&serde_json::from_str::<Value>(&summary.out).unwrap()["lost"]), missed);
-    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let lines = exported(&file);
     let losses = lines.iter().filter(|line| line["type"] == "loss");
     let losses: Vec<u64> =
         losses.filter(|loss| loss["cause"] == "never_opened").map(|loss| number(&loss["count"])).collect();

@@ -28,9 +28,9 @@ fn record_jobs() {
 
 /// Returns the texts of the log records that a watch shows.
 fn texts(of: &Path, options: &[&str]) -> Vec<String> {
-    let lines = run(&[&["watch", argument(of), "--from", "oldest", "--json"], options].concat()).json_lines();
+    let lines = run!("watch", of, "--from", "oldest", "--json", options).json_lines();
     let records = lines.iter().filter(|line| line["name"] == "EVENT");
-    records.map(|line| line["payload"]["fields"]["message"].as_str().unwrap().to_owned()).collect()
+    records.map(|line| line["payload"]["fields"]["message"].text().to_owned()).collect()
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn a_watch_of_a_ring_finds_such_a_job_and_find_does_not_because_it_asks_each_eve
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), record_jobs);
     assert_eq!(texts(&ring, &["--where", OF_REQUEST]), FAILED);
     let file = place(&directory, "jobs.evc");
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&file)]).code, Some(0));
-    let found = run(&["find", OF_REQUEST, argument(&file)]);
+    assert_eq!(run!("capture", &ring, "--now", "-o", &file).code, Some(0));
+    let found = run!("find", OF_REQUEST, &file);
     let why = "`level>=ERROR` holds only for log records, and `span=request` only for spans";
     assert!(found.code == Some(2) && found.err.contains(why), "{found:?}");
     assert!(found.err.contains("`watch --where` and `export --where` know the spans around an event"), "{found:?}");
-    assert_eq!(run(&["find", "level>=ERROR", argument(&file), "--json"]).json_lines().len(), 3 + 1);
+    assert_eq!(run!("find", "level>=ERROR", &file, "--json").json_lines().len(), 3 + 1);
 }

@@ -49,7 +49,7 @@ fn what_a_capture_had_written_before_it_was_killed_is_read() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let mut live = Live::start(&["capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap()]);
+        let mut live = live!("capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap());
         let start = Instant::now();
         // A block has some 2 MB, so one block at least was written as a whole.
         while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5_000_000 {
@@ -76,8 +76,7 @@ fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
     (0..60_000).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut seed)), 0));
     let Some(_mounted) = mounted::mount_or_skip(&disk, "tmpfs", "size=5m") else { return };
     let file = disk.join("t.evc");
-    let run = finish(program(&["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()]));
-    assert_eq!(run.code, Some(12), "{run:?}");
+    let run = finish(program!("capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap())).ends(12);
     assert!(run.err.contains("No space left on device") && run.err.contains("t.evc"), "{run:?}");
     let capture = CaptureFile::open(&file).unwrap();
     assert!(capture.is_truncated());
@@ -96,7 +95,7 @@ fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
     let file = disk.join("t.evc");
     let [ring, output, touched] = [&ring, &file, &started].map(|path| path.to_str().unwrap());
     let refused = |program_after: &[&str], code: i32| {
-        let run = finish(program(&[&["capture", ring, "-o", output], program_after].concat()));
+        let run = finish(program!("capture", ring, "-o", output, program_after));
         assert_eq!((run.code, run.err.lines().count()), (Some(code), 1), "{run:?}");
         assert!(run.err.contains(output), "{run:?}");
         assert!(!started.exists() && !file.exists(), "{run:?}");

@@ -135,7 +135,7 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
     // The sixth event is the log record whose value has panicked.
     let watch = |more: &[&str]| {
         let arguments = ["watch", argument(&place), "--from", "oldest", "--type", "EVENT", "--count", "6", "--quiet"];
-        run(&[&arguments, more].concat())
+        run!(&arguments, more)
     };
     let shown = watch(&[]).out;
     assert!(shown.contains("ERROR TRIGGER no more paper reason=\"panic\""), "{shown}");

@@ -94,7 +94,7 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
     let to = format!("otlp://127.0.0.1:{}", collector.port);
     let (front_ring, back_ring) = (path("front"), path("back"));
     let rings = [argument(&front_ring), argument(&back_ring)];
-    let mut forward = program::program(&["forward", rings[0], rings[1], "--to", &to, "--json"]);
+    let mut forward = program!("forward", rings[0], rings[1], "--to", &to, "--json");
     let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
     assert!(front.end().success());
     drop(middle.stdin.take());
@@ -105,7 +105,7 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
 
     // The collector of others has one tree for each request.
     let all = collector.passed_on(8 * requests, 0);
-    let in_collector = traces(all["spans"].as_array().unwrap(), ["trace", "id", "parent", "name"]);
+    let in_collector = traces(all["spans"].list(), ["trace", "id", "parent", "name"]);
     assert_eq!((in_collector.len(), orphans(&in_collector).len()), (requests, 0));
     assert_eq!(in_collector.values().find_map(|spans| problem_of(spans)), None);
     println!("{requests} requests, {} spans, 0 orphans", 8 * requests);
@@ -113,10 +113,10 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
     // So have the captures of both services, but for the service that is not ours.
     let captures = ["front", "back"].map(|name| path(&format!("{name}.evc")));
     for (ring, capture) in rings.iter().zip(&captures) {
-        assert_eq!(run(&["capture", ring, "-o", argument(capture), "--json"]).json()["lost"], 0);
+        assert_eq!(run!("capture", ring, "-o", capture, "--json").json()["lost"], 0);
     }
     let [front, back] = captures.each_ref().map(|capture| argument(capture));
-    let lines = run(&["export", front, back, "--format", "jsonl"]).json_lines();
+    let lines = run!("export", front, back, "--format", "jsonl").json_lines();
     let spans = lines.iter().filter(|line| line["type"] == "span");
     let mut in_lines = traces(spans, ["trace_id", "span_id", "parent_span_id", "name"]);
     assert_eq!(in_lines.len(), requests);

@@ -38,7 +38,7 @@ fn what_is_no_core_file_is_answered_by_one_line() {
         ("missing", "No such file"),
         ("", "is no file"),
     ] {
-        let answer = run(&["core", argument(&place(name)), "-o", argument(&capture)]);
+        let answer = run!("core", &place(name), "-o", &capture);
         assert!(answer.err.contains(words) && answer.err.lines().count() == 1, "{name}: {answer:?}");
         assert!(answer.code.is_some_and(|code| code != 0) && answer.out.is_empty(), "{name}: {answer:?}");
         // No message shows bytes of a file that may be anything.
@@ -76,8 +76,7 @@ fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_m
         if number % 10 == 0 {
             file.set_len(numbers.below(bytes.len() as u64)).unwrap();
         }
-        let mut limited =
-            crate::program::program(&["core", argument(&mutant), "-o", argument(&capture), "--json", "--force"]);
+        let mut limited = program!("core", &mutant, "-o", &capture, "--json", "--force");
         limited.env("RUST_BACKTRACE", "0");
         let answer = crate::program::finish(limited);
         assert!(answer.code.is_some_and(|code| code < 100), "{number}: {answer:?}");
@@ -92,8 +91,7 @@ fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_m
     }
     eprintln!("{taken} of {MUTANTS} changed core files had rings, in {:?}", begin.elapsed());
     assert!(taken > 0 && taken < MUTANTS, "{taken}");
-    let mut command =
-        crate::program::program(&["core", argument(&core), "-o", argument(&capture), "--force", "--json"]);
+    let mut command = program!("core", &core, "-o", &capture, "--force", "--json");
     command.stdout(std::process::Stdio::null());
     let (is_good, memory_kib) = crate::program::memory_of(command);
     assert!(is_good && memory_kib < 200 << 10, "{memory_kib} KiB");

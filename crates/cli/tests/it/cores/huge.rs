@@ -23,13 +23,13 @@ fn rings_on_huge_pages_are_in_a_core_file_with_a_name_and_without_if_the_recorde
             };
             let Some((core, told)) = crash(directory.path(), memory, "abort", events) else { return };
             let capture = directory.path().join("core.evc");
-            let answer = run(&["core", argument(&core), "-o", argument(&capture), "--json"]);
+            let answer = run!("core", &core, "-o", &capture, "--json");
             if memory == "huge-left-out" {
                 assert!(answer.code == Some(3) && answer.err.contains("huge/orders"), "{answer:?}");
                 continue;
             }
             let answer = answer.json();
-            assert_eq!((answer["rings"].as_array().unwrap().len(), &answer["lost"]), (3, &0.into()), "{answer}");
+            assert_eq!((answer["rings"].list().len(), &answer["lost"]), (3, &0.into()), "{answer}");
             assert_eq!(answer["not_in_core"], Value::Array(Vec::new()), "{answer}");
             check(&capture, told);
         }

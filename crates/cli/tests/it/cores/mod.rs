@@ -102,7 +102,7 @@ fn numbers<'l>(lines: impl Iterator<Item = &'l Value>, field: &str) -> Vec<u64> 
 
 /// Checks that the capture of a core file has these orders and spans, and no others.
 fn check(capture: &Path, events: u64) {
-    let lines = run(&["export", argument(capture), "--format", "jsonl"]).json_lines();
+    let lines = exported(capture);
     let named = |name: &'static str| lines.iter().filter(move |line| line["name"] == name);
     let orders = numbers(named("OrderPlaced").chain(named("ORDER_PLACED")), "/payload/id");
     assert!(orders.into_iter().eq(0..events), "orders");
@@ -129,10 +129,10 @@ fn a_core_file_holds_exactly_what_the_program_has_told() {
         let events = 1 + (number as u64 * 7919) % 2500;
         let Some((core, told)) = crash(directory.path(), memory, end, events) else { return };
         let capture = directory.path().join("core.evc");
-        let answer = run(&["core", argument(&core), "-o", argument(&capture), "--json"]).json();
+        let answer = run!("core", &core, "-o", &capture, "--json").json();
         assert_eq!(told, events);
         check(&capture, told);
-        assert_eq!((answer["rings"].as_array().unwrap().len(), &answer["lost"]), (3, &0.into()), "{memory}: {answer}");
+        assert_eq!((answer["rings"].list().len(), &answer["lost"]), (3, &0.into()), "{memory}: {answer}");
         assert_eq!((&answer["open_spans"], &answer["died"]), (&1.into(), &true.into()), "{answer}");
         assert!(answer["problems"] == Value::Array(Vec::new()) && answer["not_in_core"] == Value::Array(Vec::new()));
         let signal = ["SIGSEGV", "SIGABRT", "SIGQUIT", "SIGXCPU", "SIGSYS", "SIGTRAP"];
@@ -149,9 +149,8 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let Some((core, _)) = crash(directory.path(), "memfd", "segv", 3) else { return };
     let capture = directory.path().join("core.evc");
-    let answer = run(&["core", argument(&core), "-o", argument(&capture)]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    let object = run(&["core", argument(&core), "-o", argument(&capture), "--force", "--json"]).json();
+    let answer = run!("core", &core, "-o", &capture).ends(0);
+    let object = run!("core", &core, "-o", &capture, "--force", "--json").json();
     crate::ask::schemas::check(&[("core", object)]);
     assert!(answer.err.contains("killed by signal 11 (SIGSEGV) in thread "), "{answer:?}");
     assert!(
@@ -160,9 +159,9 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
             && answer.out.contains("crash {events=3}"),
         "{answer:?}"
     );
-    let again = run(&["core", argument(&core), "-o", argument(&capture)]);
+    let again = run!("core", &core, "-o", &capture);
     assert!(again.code == Some(14) && again.err.lines().count() == 1, "{again:?}");
-    let onto_itself = run(&["core", argument(&core), "-o", argument(&core), "--force"]);
+    let onto_itself = run!("core", &core, "-o", &core, "--force");
     assert!(
         onto_itself.code == Some(14)
             && onto_itself.err.contains("it is a file that is read, which is not written over"),
@@ -173,7 +172,7 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
     let cut_at = |length: usize| {
         let cut = directory.path().join("cut");
         std::fs::write(&cut, &bytes[..length]).unwrap();
-        let answer = run(&["core", argument(&cut), "-o", argument(&capture), "--force"]);
+        let answer = run!("core", &cut, "-o", &capture, "--force");
         assert!(answer.code == Some(6) && answer.err.contains("the core file is cut: "), "{length}: {answer:?}");
         answer.err
     };
@@ -201,15 +200,14 @@ fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
         // Two pages of payloads are left: the header and the descriptors before them take 2 MiB each.
         let Some(left) = bytes.get(..ring + (4 << 20) + 2 * 4096 + 100) else { continue };
         std::fs::write(&cut, left).unwrap();
-        let answer = run(&["core", argument(&cut), "-o", argument(&capture), "--force"]);
-        assert_eq!(answer.code, Some(6), "{answer:?}");
-        let lines = run(&["watch", argument(&capture), "--json"]).json_lines();
+        let answer = run!("core", &cut, "-o", &capture, "--force").ends(6);
+        let lines = run!("watch", &capture, "--json").json_lines();
         let orders: Vec<&Value> = lines.iter().filter(|line| line["name"] == "ORDER_PLACED").collect();
         assert!(orders.is_empty() || orders.len() as u64 == EVENTS, "{}", orders.len());
         let (whole, lost): (Vec<&Value>, Vec<&Value>) =
             orders.into_iter().partition(|line| line.pointer("/payload/id").is_some());
         // Every payload is the number of its order.
-        assert!(whole.iter().all(|line| line["payload"]["id"].as_u64().unwrap() + 1 == line["seqno"]), "{whole:?}");
+        assert!(whole.iter().all(|line| line["payload"]["id"].number() + 1 == line["seqno"]), "{whole:?}");
         let are_told = answer.err.contains(" events have lost their payload");
         assert!(lost.is_empty() || are_told, "{answer:?}");
         (with, without) = (with + whole.len(), without + lost.len());
@@ -222,7 +220,7 @@ fn rings_with_a_name_are_left_out_of_a_core_file_without_the_option_and_the_answ
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let Some((core, _)) = crash(directory.path(), "left-out", "abort", 3) else { return };
     let capture = directory.path().join("core.evc");
-    let answer = run(&["core", argument(&core), "-o", argument(&capture)]);
+    let answer = run!("core", &core, "-o", &capture);
     assert!(answer.code == Some(3) && answer.err.lines().count() == 1, "{answer:?}");
     for words in ["holds no ring", "EVENTRING_CORE=1", "in_core_files(true)"] {
         assert!(answer.err.contains(words), "{answer:?}");

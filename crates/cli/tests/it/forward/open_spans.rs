@@ -11,11 +11,11 @@ fn records(ring: &str, (descriptors, payload): (u32, u32), shards: usize) -> tra
 
 /// Returns the spans that are certainly open in a file, with the number of their threads.
 fn open(file: &str) -> Vec<(String, usize)> {
-    let opened = run(&["open", file, "--json"]).json();
-    let sure = opened["spans"].as_array().unwrap().iter().filter(|span| span["may_have_closed"] == false);
+    let opened = run!("open", file, "--json").json();
+    let sure = opened["spans"].list().iter().filter(|span| span["may_have_closed"] == false);
     let name = |span: &Value| {
         assert_eq!((&span["opened_before_window"], &span["fields"]["port"]), (&false.into(), &80.into()), "{span:#}");
-        (span["name"].as_str().unwrap().to_owned(), span["threads"].as_array().unwrap().len())
+        (span["name"].text().to_owned(), span["threads"].list().len())
     };
     sure.map(name).collect()
 }

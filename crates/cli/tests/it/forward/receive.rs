@@ -55,9 +55,9 @@ fn rings_of_receivers_have_each_span_once_and_none_that_only_looks_open() {
     forward_service(&place, "h");
     let (file, rings) = (place.path("all.evc"), place.path("live"));
     let received = place.receive(&file, &["--rings", &rings]).json();
-    assert!(received["batches"].as_u64().unwrap() > 5, "{received}");
+    assert!(received["batches"].number() > 5, "{received}");
     let spans = |what: &str| {
-        let lines = program::run(&["export", what, "--format", "jsonl"]).json_lines();
+        let lines = exported(what);
         let spans = lines.iter().filter(|line| line["type"] == "span");
         let mut spans: Vec<_> = spans.map(|span| (span["id"].as_u64(), span["open"] == true)).collect();
         spans.sort_unstable();
@@ -83,7 +83,7 @@ fn rings_of_which_hosts_and_names_look_alike_have_paths_of_their_own() {
     }
     place.receive(&place.path("all.evc"), &["--rings", &rings]).json();
     let mut payloads: Vec<String> = ["a.b.c", "a.b.c~2"]
-        .map(|name| program::run(&["export", &format!("{rings}/{name}"), "--format", "jsonl"]).out)
+        .map(|name| run!("export", &format!("{rings}/{name}"), "--format", "jsonl").out)
         .into_iter()
         .collect();
     payloads.sort();
@@ -102,7 +102,7 @@ fn what_is_wrong_with_rings_is_said_at_once_and_the_capture_goes_on() {
     let received = place.receive(&file, &["--rings", &rings]);
     assert!(received.code != Some(0) && received.err.contains("the capture goes on"), "{received:?}");
     assert_eq!(received.err.matches("error").count(), 1, "{received:?}");
-    assert!(received.json_lines()[0]["events"].as_u64().unwrap() > 10_000);
+    assert!(received.json_lines()[0]["events"].number() > 10_000);
 }
 
 #[test]
@@ -145,11 +145,11 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     let kept = files(&later);
     assert!(kept.len() == 2 && !written.contains(&kept[0]), "{later}");
     let both = place.receive(&whole, &[]).json();
-    let count = |received: &serde_json::Value, name: &str| received[name].as_u64().unwrap();
+    let count = |received: &serde_json::Value, name: &str| received[name].number();
     assert!(count(&later, "removed") > 0, "{later}");
     assert_eq!(count(&later, "events") + count(&later, "removed"), count(&both, "events"), "{later}");
     assert_eq!(later["rings"], both["rings"], "{later}");
-    let summary = program::run(&[&["summary", "--json"], &[kept[0].as_str(), &kept[1]][..]].concat()).json();
+    let summary = run!("summary", "--json", kept[0].as_str(), &kept[1]).json();
     assert_eq!(summary["removed"], later["removed"], "{summary}");
     let lone = place.receive(&row, &["--keep", "2"]);
     assert_eq!(lone.code, Some(2), "{lone:?}");
@@ -172,7 +172,7 @@ fn a_receiver_of_other_hosts_refuses_a_file_that_would_lack_what_came_earlier() 
     let again = place.receive(&file, &["--host", "d"]).json();
     assert_eq!((&again["events"], &again["batches"]), (&10.into(), &0.into()));
     let share = |share| place.receive(&row, &["--rotate-size", "1M", "--share", share]);
-    assert!((1..40).contains(&share("1/2").json()["events"].as_u64().unwrap()));
+    assert!((1..40).contains(&share("1/2").json()["events"].number()));
     for refused in [place.receive(&file, &["--host", "b"]), place.receive(&file, &[]), share("2/2")] {
         assert!(refused.code == Some(14) && refused.err.contains("would lack what came earlier"), "{refused:?}");
     }
@@ -184,7 +184,7 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
     let Some(place) = Place::new() else { return };
     forward_service(&place, "h");
     let (file, address) = (place.path("all.evc"), place.broker.address());
-    let mut receive = program(&["receive", &address, "--stream", "S", "-o", &file]);
+    let mut receive = program!("receive", &address, "--stream", "S", "-o", &file);
     let mut receive = receive.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000 {
         std::thread::sleep(Duration::from_millis(5));
@@ -212,7 +212,7 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
     place.forward(&[&good]).json();
     let (alone, captured) = (place.path("alone.evc"), place.path("captured.evc"));
     place.receive(&alone, &[]).json();
-    run(&["capture", &good, "-o", &captured, "--now"]).json_lines();
+    run!("capture", &good, "-o", &captured, "--now").json_lines();
     let captured = std::fs::read(captured).unwrap();
     let as_it_is = |_: &mut Vec<u8>| ();
     let of_other_version = |ring: &mut Vec<u8>| {
@@ -248,10 +248,10 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
         ("S.web-4.orders.events", "of another ring or host: expected it under S.web-1.orders.events"),
         (&format!("S.{too_long}.orders.events"), "a name has 300 bytes, expected 1 to 255"),
     ] {
-        let refusals = said["refusals"].as_array().unwrap();
+        let refusals = said["refusals"].list();
         let refusal = refusals.iter().find(|refusal| refusal["subject"] == subject);
         let refusal = refusal.unwrap_or_else(|| panic!("{subject}: {said}"));
-        assert!(refusal["why"].as_str().unwrap().contains(why) && refusal["messages"] == 1, "{refusal}");
+        assert!(refusal["why"].text().contains(why) && refusal["messages"] == 1, "{refusal}");
         let shown: String = subject.chars().take(300).collect();
         assert!(received.err.contains(&format!("left out: a message with the subject {shown}: ")), "{received:?}");
     }
@@ -286,7 +286,7 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
     };
     record(100);
     let captured = place.path("captured.evc");
-    run(&["capture", &ring, "-o", &captured, "--now"]).json_lines();
+    run!("capture", &ring, "-o", &captured, "--now").json_lines();
     let captured = std::fs::read(captured).unwrap();
     for host in ["web-2", "web-3", "web-4"] {
         let body = forged::batch(&captured, host, |_| (), |_| ());
@@ -307,7 +307,7 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
         assert_eq!(received.err.matches(&named).count(), 1, "{received:?}");
     }
     assert_eq!(in_directory(), ["web-1.orders", "web-2.orders"]);
-    let live = run(&["export", &format!("{rings}/web-1.orders"), "--format", "jsonl"]).out;
+    let live = run!("export", &format!("{rings}/web-1.orders"), "--format", "jsonl").out;
     assert_eq!(live.matches(r#""type":"typed_event""#).count(), 70, "{live}");
     let second = place.receive(&place.path("anew.evc"), &["--rings", &rings, "--strict"]);
     assert_eq!(second.code, Some(16), "{second:?}");

@@ -22,16 +22,16 @@ fn ring(dir: &Path) -> String {
 /// Forwards the ring and receives it again with these options, which the broker accepts.
 fn assert_accepted(dir: &Path, address: &str, options: &[&str]) {
     let (ring, file) = (ring(dir), dir.join("all.evc"));
-    let sent = run(&[&["forward", &ring, "--to", address, "--stream", "S"], options].concat());
+    let sent = run!("forward", &ring, "--to", address, "--stream", "S", options);
     assert!(sent.code == Some(0) && sent.err.contains("1 event in 1 batch "), "{options:?}: {sent:?}");
     let words = ["receive", address, "--stream", "S", "-o", file.to_str().unwrap(), "--force", "--until-end"];
-    let received = run(&[&words, options].concat());
+    let received = run!(&words, options);
     assert!(received.code == Some(0) && received.err.contains("1 event of 1 ring"), "{options:?}: {received:?}");
 }
 
 /// Tries to forward with options that do not do, and checks what is said.
 fn assert_refused(dir: &Path, address: &str, options: &[&str], needed: &str) {
-    let sent = run(&[&["forward", &ring(dir), "--to", address, "--stream", "S"], options].concat());
+    let sent = run!("forward", &ring(dir), "--to", address, "--stream", "S", options);
     assert!(sent.code.is_some_and(|code| code > 0) && sent.err.contains(needed), "{options:?}: {sent:?}");
     // The seed of crates/cli/tests/it/broker/keys/user.nk.
     assert!(!sent.err.contains("SU"), "{sent:?}");

@@ -16,7 +16,7 @@ fn record(recorder: &Recorder, count: u64) {
 fn start(place: &Place, rings: &[&str], more: &[&str]) -> Live {
     let address = place.broker.address();
     let to = ["--to", &address, "--stream", "S", "--host", "web-1", "--every", "20ms", "--json"];
-    Live::start(&[&["forward"], rings, &to, more].concat())
+    live!("forward", rings, &to, more)
 }
 
 fn signal(forwarder: &Live, signal: Signal) {
@@ -87,7 +87,7 @@ fn a_receiver_says_that_the_connection_is_lost() {
     let Some(mut place) = Place::new() else { return };
     let (_orders, forwarder) = forwarded(&place, 10_000, &[]);
     let (file, address) = (place.path("all.evc"), place.broker.address());
-    let mut receiver = Live::start(&["receive", &address, "--stream", "S", "-o", &file]);
+    let mut receiver = live!("receive", &address, "--stream", "S", "-o", &file);
     wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
     place.broker.kill();
     // It does not wait until the time for an answer is over.
@@ -194,9 +194,9 @@ fn shards_whose_files_are_gone_and_that_another_forwarder_has_sent_are_no_loss()
         second.end()
     }];
     let sent = sent.map(|run| run.json());
-    let of_both = |name: &str| sent[0][name].as_u64().unwrap() + sent[1][name].as_u64().unwrap();
+    let of_both = |name: &str| sent[0][name].number() + sent[1][name].number();
     assert_eq!((of_both("events"), of_both("lost")), (seqnos, 0), "{sent:?}");
-    assert!(sent[1]["restarts"].as_u64().unwrap() > 0, "{sent:?}");
+    assert!(sent[1]["restarts"].number() > 0, "{sent:?}");
     let received = place.receive(&place.path("all.evc"), &[]).json();
     assert_eq!((&received["events"], &received["lost"]), (&seqnos.into(), &0.into()), "{received}");
     assert_eq!((&received["rings"], &received["have_all_ended"]), (&SHARDS.into(), &true.into()), "{received}");
@@ -216,8 +216,7 @@ fn what_is_wrong_with_one_ring_is_said_while_the_others_go_on() {
     assert!(line.contains("error:") && line.contains("is no batch"), "{line}");
     record(&good, 7);
     drop((bad, good));
-    let run = forwarder.end();
-    assert_eq!(run.code, Some(7), "{run:?}");
+    let run = forwarder.end().ends(7);
     assert_eq!(json_of(&run)["events"], 7, "{run:?}");
 }
 
@@ -230,8 +229,7 @@ fn a_next_ring_that_cannot_be_read_ends_the_forwarding_with_its_error() {
     let other = place.path("other");
     std::fs::write(&other, [7; 8192]).unwrap();
     std::fs::rename(&other, &ring).unwrap();
-    let run = forwarder.end();
-    assert_eq!(run.code, Some(4), "{run:?}");
+    let run = forwarder.end().ends(4);
     assert_eq!(json_of(&run)["events"], 5, "{run:?}");
     assert!(run.err.contains("orders"), "{run:?}");
 }
@@ -279,7 +277,7 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
     // What was sent before is in the account.
     let sent = json_of(&run);
     assert_eq!((&sent["events"], &sent["rings"][0]["events"]), (&10.into(), &10.into()), "{sent}");
-    assert!(sent["rings"][0]["failed"].as_str().unwrap().ends_with("orders"), "{sent}");
+    assert!(sent["rings"][0]["failed"].text().ends_with("orders"), "{sent}");
     // The next one sends what is still in the ring.
     place.broker.start_again();
     drop(orders);
@@ -347,7 +345,7 @@ fn options_that_a_destination_does_not_have_are_refused() {
         (collector, "--creds", "x"),
         (collector, "--compression", "1"),
     ] {
-        let refused = run(&["forward", &ring, "--to", to, option, value]);
+        let refused = run!("forward", &ring, "--to", to, option, value);
         let is_said = refused.err.contains(&format!("has no {option}"));
         assert!(refused.code == Some(2) && is_said, "{to} {option}: {refused:?}");
     }
@@ -371,7 +369,7 @@ fn limits_of_nothing_are_refused() {
         (&from, "--rotate-every", "0", "a time"),
         (&from, "--rotate-size", "0", "a size"),
     ] {
-        let refused = run(&[words, &[option, value]].concat());
+        let refused = run!(words, option, value);
         let is_said = refused.err.contains(&format!("expected {what} greater than 0"));
         assert!(refused.code == Some(2) && is_said, "{words:?} {option}: {refused:?}");
     }
@@ -383,9 +381,7 @@ fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
     let Some(place) = Place::new() else { return };
     let (ring, address) = (place.path("orders"), place.broker.address());
     record(&recorder(&ring), 10);
-    let forward = |more: &[&str]| {
-        run(&[&["forward", &ring, "--to", &address, "--stream", "S", "--host", "web-1"], more].concat())
-    };
+    let forward = |more: &[&str]| run!("forward", &ring, "--to", &address, "--stream", "S", "--host", "web-1", more);
     // A warning about limits would be wrong: this command makes the stream.
     let made = forward(&["--max-age", "1h"]);
     assert!(made.code == Some(0) && !made.err.contains("warning"), "{made:?}");
@@ -395,7 +391,7 @@ fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
     let shop = place.service_ring(50);
     let file = place.path("out.evc");
     for words in [&["capture", "-o", &file][..], &["forward", "--to", &address, "--stream", "S"]] {
-        let nothing = run(&[words, &[&shop, "--span", "nosuch"]].concat());
+        let nothing = run!(words, &shop, "--span", "nosuch");
         assert!(nothing.err.contains(" events more were left out by the filter"), "{nothing:?}");
     }
 }
@@ -424,7 +420,7 @@ fn a_signal_ends_the_wait_for_a_broker_that_does_not_answer() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("nats://{}", silent.local_addr().unwrap());
     for verb in [&["forward", &ring, "--to", &address][..], &["receive", &address, "-o", &file]] {
-        let mut command = Live::start(&[verb, &["--stream", "S"]].concat());
+        let mut command = live!(verb, "--stream", "S");
         let _connected = silent.accept().unwrap();
         let begin = Instant::now();
         signal(&command, Signal::INT);

@@ -100,9 +100,9 @@ fn spans_of_guest(test: &str, file: &Path) -> Option<Vec<Value>> {
     let json = counted.json();
     assert_eq!((&json["lost"], &json["not_counted"]), (&0.into(), &0.into()), "{counted:?}");
     // One count that is not exact makes the whole not exact.
-    let are_exact = json["spans"].as_array().unwrap().iter().all(|span| span["exact"] == true);
+    let are_exact = json["spans"].list().iter().all(|span| span["exact"] == true);
     assert_eq!(json["exact"], are_exact, "{counted:?}");
-    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    let lines = exported(file);
     Some(lines.into_iter().filter(|line| line["type"] == "span").collect())
 }
 
@@ -123,16 +123,14 @@ fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
     let file = place(&directory, "forks.evc");
     let Some(spans) = spans_of_guest(test, &file) else { return };
     assert_eq!(spans.len(), 20, "{spans:?}");
-    assert!(
-        spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].as_array().unwrap().len() == 1)
-    );
+    assert!(spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].list().len() == 1));
 }
 
 /// Runs `eventring icount` with the guest that `test` plays.
 fn icount_of_guest(test: &str, file: &Path) -> Option<Run> {
     let plugin = qemu::plugin()?;
     let guest = play(test, "guest", file);
-    let mut command: Command = program(&["icount", "--json", "-o", argument(file), "--"]);
+    let mut command: Command = program!("icount", "--json", "-o", file, "--");
     command.arg(guest.get_program()).args(guest.get_args());
     command.envs(guest.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.env("EVENTRING_QEMU_PLUGIN", plugin).env_remove("EVENTRING_FILTER");
@@ -179,11 +177,11 @@ fn the_span_of_a_task_counts_its_polls_on_all_threads() {
         let is_it = |span: &&Value| span["name"] == name && span["fields"][field] == value;
         spans.iter().find(is_it).unwrap_or_else(|| panic!("{name} {field}={value}: {spans:?}"))
     };
-    let instructions = |span: &Value| span["instructions"].as_u64().unwrap();
+    let instructions = |span: &Value| span["instructions"].number();
     let [once, thrice] = [1, 3].map(|factor| of("moving", "factor", factor));
     for moving in [once, thrice] {
-        let slices = moving["slices"].as_array().unwrap();
-        let threads: Vec<u64> = slices.iter().map(|slice| slice["thread"]["id"].as_u64().unwrap()).collect();
+        let slices = moving["slices"].list();
+        let threads: Vec<u64> = slices.iter().map(|slice| slice["thread"]["id"].number()).collect();
         // A last, empty slice is that in which the future is dropped.
         assert!(threads.len() >= TURNS.len(), "{moving}");
         assert!(threads[..TURNS.len()].windows(2).all(|pair| pair[0] != pair[1]), "{moving}");

@@ -20,7 +20,7 @@ impl EndlessRun {
         let own = directory();
         let begun = place(&own, "begun");
         let script = format!("{before} : > {}; while :; do :; done", argument(&begun));
-        let mut command = program(&["icount", "--", "sh", "-c", &script]);
+        let mut command = program!("icount", "--", "sh", "-c", &script);
         command.env("EVENTRING_QEMU_PLUGIN", plugin).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut eventring = command.spawn().unwrap();
         let stderr = BufReader::new(eventring.stderr.take().unwrap());
@@ -110,7 +110,7 @@ fn the_next_run_removes_the_directory_of_one_that_was_killed() {
     killed.eventring.wait().unwrap();
     kill_process(killed.qemu, Signal::KILL).unwrap();
     // Another test may have removed it by now.
-    let mut next = program(&["icount", "--", "true"]);
+    let mut next = program!("icount", "--", "true");
     next.env("EVENTRING_QEMU_PLUGIN", plugin);
     assert_eq!(finish(next).code, Some(3));
     assert!(!killed.directory.exists() && other.directory.exists());
@@ -130,7 +130,7 @@ fn a_run_that_fails_leaves_an_older_capture_as_it_is() {
         let directory = directory();
         let kept = place(&directory, "kept.evc");
         let icount = || {
-            let mut command = program(&["icount", "--force", "-o", argument(&kept), "--", "sh", "-c", &script]);
+            let mut command = program!("icount", "--force", "-o", &kept, "--", "sh", "-c", &script);
             command.env("EVENTRING_QEMU_PLUGIN", plugin);
             let failed = finish(command);
             assert!(!matches!(failed.code, Some(0 | 5)), "{failed:?}");

@@ -66,8 +66,7 @@ fn sent(collector: &Collector) -> Spans {
 }
 
 fn exported(ring: &str) -> Spans {
-    let run = run(&["export", ring, "--format", "otlp-json", "-o", "-"]);
-    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = run!("export", ring, "--format", "otlp-json", "-o", "-").ends(0);
     let mut spans = Spans::new();
     for line in run.out.lines().filter(|line| line.starts_with("{\"resourceSpans\"")) {
         keep(&mut spans, serde_json::from_str(line).unwrap());
@@ -78,14 +77,9 @@ fn exported(ring: &str) -> Spans {
 /// Returns the names of the spans that have an attribute which is true.
 fn names_with(spans: &Spans, attribute: &str) -> Vec<String> {
     let is_it = |span: &&Value| {
-        span["attributes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|of| of["key"] == attribute && of["value"]["boolValue"] == true)
+        span["attributes"].list().iter().any(|of| of["key"] == attribute && of["value"]["boolValue"] == true)
     };
-    let mut names: Vec<String> =
-        spans.values().filter(is_it).map(|span| span["name"].as_str().unwrap().to_owned()).collect();
+    let mut names: Vec<String> = spans.values().filter(is_it).map(|span| span["name"].text().to_owned()).collect();
     names.sort_unstable();
     names
 }
@@ -97,7 +91,7 @@ fn take_open_end(span: &mut Value) -> u64 {
         return 0;
     }
     attributes.retain(|of| of["key"] != "eventring.busy_ns");
-    span["endTimeUnixNano"].take().as_str().unwrap().parse().unwrap()
+    span["endTimeUnixNano"].take().text().parse().unwrap()
 }
 
 #[test]
@@ -110,7 +104,7 @@ fn open_spans_that_are_forwarded_are_those_that_are_exported() {
         assert_eq!(writer.hear(), "ready");
         let collector = Collector::start();
         let to = collector.address();
-        let start = || Live::start(&["forward", argument(&ring), "--to", &to, "--host", "shop-1", "--json"]);
+        let start = || live!("forward", &ring, "--to", &to, "--host", "shop-1", "--json");
         // What is lost while a forwarder reads is not what is lost for an export at the end.
         let live = (!is_lossy).then(start);
         writeln!(writer.child.stdin.as_ref().unwrap()).unwrap();

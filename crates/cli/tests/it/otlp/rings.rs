@@ -103,7 +103,7 @@ fn what_was_recorded_until_the_user_ends_it_is_sent() {
         "200 OK".to_owned()
     });
     (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
-    let forward = Live::start(&["forward", argument(&path), "--to", &collector.address(), "--json"]);
+    let forward = live!("forward", &path, "--to", &collector.address(), "--json");
     await_until("the first request has come", || collector.requests() >= 1);
     forward.interrupt();
     let ended = forward.end();

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 /// Exports the kept snapshot to `output`.
 fn export(output: &Path, more: &[&str]) -> Run {
-    run(&[&["export", KEPT, "--format", "ctf", "-o", argument(output)][..], more].concat())
+    run!("export", KEPT, "--format", "ctf", "-o", output, more)
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -83,8 +83,7 @@ fn a_file_that_is_read_is_not_replaced_with_its_directory() {
     let capture = output.join("stream_0");
     fs::remove_file(&capture).unwrap();
     fs::copy(KEPT, &capture).unwrap();
-    let run = run(&["export", argument(&capture), "--format", "ctf", "-o", argument(&output), "--force"]);
-    assert_eq!(run.code, Some(14), "{run:?}");
+    let run = run!("export", &capture, "--format", "ctf", "-o", &output, "--force").ends(14);
     assert!(
         run.err.ends_with("it is a file that is read, which is not written over; choose another name\n"),
         "{run:?}"
@@ -95,7 +94,7 @@ fn a_file_that_is_read_is_not_replaced_with_its_directory() {
 
 #[test]
 fn stdout_takes_no_directory_and_a_missing_parent_is_named() {
-    let run_to = |output: &str| run(&["export", KEPT, "--format", "ctf", "-o", output]);
+    let run_to = |output: &str| run!("export", KEPT, "--format", "ctf", "-o", output);
     for output in ["-", "/dev/stdout"] {
         let run = run_to(output);
         assert_eq!(run.code, Some(2), "{run:?}");
@@ -133,8 +132,7 @@ fn a_directory_whose_files_another_program_wrote_is_not_replaced() {
         let output = place(&directory, "precious");
         fs::create_dir(&output).unwrap();
         fs::write(output.join(name), "precious").unwrap();
-        let export =
-            |more: &[&str]| run(&[&["export", KEPT, "--format", format, "-o", argument(&output)][..], more].concat());
+        let export = |more: &[&str]| run!("export", KEPT, "--format", format, "-o", &output, more);
         let refused = export(&["--force"]);
         assert_eq!(refused.code, Some(14), "{refused:?}");
         assert!(refused.err.contains("it is a directory that is no export in this format of eventring"), "{refused:?}");
@@ -150,8 +148,7 @@ fn only_the_owner_and_the_group_may_read_the_files() {
     let directory = directory();
     for format in ["ctf", "parquet"] {
         let output = place(&directory, format);
-        let run = run(&["export", KEPT, "--format", format, "-o", argument(&output)]);
-        assert_eq!(run.code, Some(0), "{run:?}");
+        run!("export", KEPT, "--format", format, "-o", &output).ends(0);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&output) & 0o007, 0);
         assert!(names(&output).iter().all(|name| mode(&output.join(name)) & 0o137 == 0));
@@ -164,8 +161,7 @@ fn large_capture(directory: &tempfile::TempDir) -> String {
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 24).prefault(false).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
         (0..25_000).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
-        let made = run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]);
-        assert_eq!(made.code, Some(0), "{made:?}");
+        run!("capture", &ring, "--now", "-o", &capture).ends(0);
     });
     argument(&capture).to_owned()
 }
@@ -199,7 +195,7 @@ fn a_signal_ends_an_export_and_nothing_of_it_is_left() {
 /// and checks that nothing is left. Returns false if the export was complete.
 fn ends_by_signal(capture: &str, format: &str, signal: Signal, outputs: &Path) -> bool {
     fs::create_dir(outputs).unwrap();
-    let mut command = program::program(&["export", capture, "--format", format, "-o", "out"]);
+    let mut command = program!("export", capture, "--format", format, "-o", "out");
     let mut child = command.current_dir(outputs).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     // A directory has a temporary name, a file has none.
     while names(outputs).is_empty() && !writes_nameless(child.id()) && child.try_wait().unwrap().is_none() {}

@@ -4,7 +4,7 @@ use crate::fixtures::*;
 
 /// Returns the verbs that the program lists.
 pub(crate) fn verbs() -> Vec<String> {
-    let help = run(&["help"]).out;
+    let help = run!("help").out;
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let (list, _) = list.split_once("\n\n").unwrap();
     let verbs = list.lines().filter(|line| !line.starts_with("    "));
@@ -19,7 +19,7 @@ fn every_verb_has_help() {
         "{verbs:?}"
     );
     for verb in verbs {
-        let mut help = program(&[&verb, "--help"]);
+        let mut help = program!(&verb, "--help");
         help.env("COLUMNS", "80");
         let help = finish(help);
         assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{verb}");
@@ -31,13 +31,13 @@ fn every_verb_has_help() {
 
 #[test]
 fn the_version_is_printed() {
-    assert_eq!(run(&["--version"]).out, format!("eventring {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run!("--version").out, format!("eventring {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn completions_are_made_for_each_shell() {
     for (shell, word) in [("bash", "_eventring"), ("zsh", "#compdef eventring"), ("fish", "complete -c eventring")] {
-        let script = run(&["completions", shell]).out;
+        let script = run!("completions", shell).out;
         assert!(script.contains(word) && script.contains("snapshot"), "{shell}");
     }
 }

@@ -133,8 +133,7 @@ fn a_file_that_has_another_name_is_left_to_that_name() {
     let output = place(&scene.directory, "out");
     for verb in scene.verbs() {
         plant(&scene, "hard link", &output);
-        let run = run(&[&verb[..], &["-o", argument(&output), "--force"]].concat());
-        assert_eq!(run.code, Some(0), "{run:?}");
+        run!(&verb, "-o", &output, "--force").ends(0);
         scene.assert_nothing_is_harmed(verb[0]);
         assert!(fs::metadata(&output).unwrap().len() > 0);
         uproot(&output);
@@ -166,7 +165,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
             for verb in scene.verbs() {
                 let rotated = if verb[0] == "capture" { &["--rotate-size", "1M"][..] } else { &[] };
                 for options in [&[][..], rotated] {
-                    codes.push(run(&[&verb[..], &["-o", argument(&output), "--force"], options].concat()).code);
+                    codes.push(run!(&verb, "-o", &output, "--force", options).code);
                 }
             }
         }
@@ -193,14 +192,14 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
     fs::hard_link(&scene.ring, &link).unwrap();
     for verb in scene.verbs() {
         for output in [&scene.ring, &link] {
-            assert_refused(&run(&[&verb[..], &["--force", "-o", argument(output)]].concat()), output);
+            assert_refused(&run!(&verb, "--force", "-o", output), output);
             assert_ring_is_whole(&scene.ring, 2);
         }
         // The program does not overwrite its input through stdout either. Here stdout is the ring that the program
         // reads.
         let out = File::options().append(true).open(&scene.ring).unwrap();
         let run = program::finish({
-            let mut command = program::program(&[&verb[..], &["-o", "-"]].concat());
+            let mut command = program!(&verb, "-o", "-");
             command.stdout(out);
             command
         });
@@ -210,8 +209,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
     let other = Scene::new();
     for verb in ["capture", "export"] {
         for stdout in [&scene.ring, &other.ring] {
-            let mut command =
-                program::program(&[verb, argument(&scene.ring), argument(&other.ring), "--force", "-o", "-"]);
+            let mut command = program!(verb, &scene.ring, &other.ring, "--force", "-o", "-");
             if verb == "capture" {
                 command.arg("--now");
             } else {
@@ -229,7 +227,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
     fs::rename(&scene.ring, &rows_ring).unwrap();
     let output = place(&scene.directory, "t.evc");
     let rotated = ["--rotate-size", "1M", "--force", "-o", argument(&output)];
-    assert_refused(&run(&[&["capture", argument(&rows_ring), "--now"][..], &rotated].concat()), &rows_ring);
+    assert_refused(&run!("capture", &rows_ring, "--now", &rotated), &rows_ring);
     assert_ring_is_whole(&rows_ring, 2);
     // The ring still works: its writer records one more event, and a reader finds it.
     scene.recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
@@ -240,16 +238,16 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
 fn a_capture_is_not_written_over_by_its_export() {
     let scene = Scene::new();
     let capture = place(&scene.directory, "t.evc");
-    assert_eq!(run(&["capture", argument(&scene.ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    assert_eq!(run!("capture", &scene.ring, "--now", "-o", &capture).code, Some(0));
     let export = ["export", argument(&capture), "--format", "jsonl", "--force", "-o", argument(&capture)];
     assert_refused(&run(&export), &capture);
     assert_eq!(CaptureFile::open(&capture).unwrap().events().count(), 2);
     let row = ["--rotate-every", "1ms", "--duration", "200ms", "--force", "-o", argument(&capture)];
-    assert_eq!(run(&[&["capture", argument(&scene.ring)][..], &row].concat()).code, Some(0));
+    assert_eq!(run!("capture", &scene.ring, &row).code, Some(0));
     let [one, two] = ["t.0001.evc", "t.0002.evc"].map(|name| place(&scene.directory, name));
     for output in [&one, &two] {
         let both = [argument(&one), argument(&two), "--format", "jsonl", "--force", "-o", argument(output)];
-        assert_refused(&run(&[&["export"][..], &both].concat()), output);
+        assert_refused(&run!("export", &both), output);
         assert!(CaptureFile::open(output).is_ok());
     }
 }
@@ -272,7 +270,7 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
         for shard in ["perf", "perf.1", "perf.3"] {
             let output = place(&directory, shard);
             let existed = output.exists();
-            assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&output)]].concat()), &output);
+            assert_refused(&run!(&verb, "--force", "-o", &output), &output);
             assert_eq!(output.exists(), existed, "{shard}");
             if existed {
                 assert!(Reader::open(&output).is_ok(), "{verb:?} {shard}");
@@ -281,7 +279,7 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
     }
     // No shard can have this name.
     let free = place(&directory, "perf.evc");
-    assert_eq!(run(&["capture", name, "--now", "-o", argument(&free)]).code, Some(0));
+    assert_eq!(run!("capture", name, "--now", "-o", &free).code, Some(0));
     assert!(!fs::metadata(&free).unwrap().file_type().is_fifo());
 }
 
@@ -290,14 +288,13 @@ fn no_ring_that_a_living_process_writes_is_replaced_even_if_nobody_reads_it() {
     let scene = Scene::new();
     let read = Scene::new();
     for verb in read.verbs() {
-        assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&scene.ring)]].concat()), &scene.ring);
+        assert_refused(&run!(&verb, "--force", "-o", &scene.ring), &scene.ring);
         scene.assert_nothing_is_harmed("a living ring that is no input");
     }
     // When the ring's writer is gone, the ring is a file like any other, and may be replaced.
     scene.recorder.keep(true);
     drop(scene.recorder);
-    let run = run(&[&read.verbs()[0][..], &["--force", "-o", argument(&scene.ring)]].concat());
-    assert_eq!(run.code, Some(0), "{run:?}");
+    run!(&read.verbs()[0][..], "--force", "-o", &scene.ring).ends(0);
 }
 
 #[test]
@@ -307,8 +304,7 @@ fn no_row_of_files_is_made_beside_a_device_or_a_pipe() {
     let _end = plant(&scene, "fifo", &pipe);
     for output in [Path::new("/dev/null"), &pipe] {
         let rotated = ["--now", "--rotate-size", "4K", "-o", argument(output)];
-        let run = run(&[&["capture", argument(&scene.ring)][..], &rotated].concat());
-        assert_eq!(run.code, Some(14), "{run:?}");
+        let run = run!("capture", &scene.ring, &rotated).ends(14);
         assert!(run.err.contains("is a device or a pipe"), "{run:?}");
         assert!(!Path::new("/dev/null.0001").exists());
         scene.assert_nothing_is_harmed("a row beside a device");

@@ -19,16 +19,16 @@ fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_other
         open.push(info_span!(target: "shop", "pay"));
     });
     let ring = argument(&ring);
-    let folded = run(&["export", ring, "--format", "folded", "-o", "-"]).out;
+    let folded = run!("export", ring, "--format", "folded", "-o", "-").out;
     let stacks: Vec<&str> =
         folded.lines().map(|line| line.rsplit_once(' ').unwrap().0.split_once(';').unwrap().1).collect();
     assert_eq!(stacks, ["shop::cart::apply", "shop::cart::apply;pay", "shop::tax::apply"]);
-    let shown = run(&["open", ring]).out;
+    let shown = run!("open", ring).out;
     let names: Vec<&str> = shown.lines().skip(2).map(|line| line.split_whitespace().last().unwrap()).collect();
     assert_eq!(names, ["shop::cart::apply", "shop::tax::apply", "pay"], "{shown}");
-    let frame = run(&["top", ring, "--once"]).out;
+    let frame = run!("top", ring, "--once").out;
     assert!(frame.contains("shop::cart::apply") && frame.contains("shop::tax::apply"), "{frame}");
-    assert_eq!(run(&["report", ring, "-o", argument(&page)]).code, Some(0));
+    assert_eq!(run!("report", ring, "-o", &page).code, Some(0));
     let page = std::fs::read_to_string(page).unwrap();
     for name in ["shop::cart::apply", "shop::tax::apply"] {
         assert!(page.contains(&format!("<b>{name}</b> p50")), "{name}: {page}");
@@ -82,8 +82,8 @@ fn one_long_name_makes_its_own_line_long_and_no_other() {
     for event in [OfLongName::Short, OfLongName::Xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, OfLongName::Short] {
         recorder.record(event.code(), [0; 4], &[]);
     }
-    assert_eq!(run(&["capture", argument(&ring), argument(&typed), "--now", "-o", argument(&capture)]).code, Some(0));
-    assert_eq!(run(&["snapshot", argument(&typed), "-o", argument(&saved)]).code, Some(0));
+    assert_eq!(run!("capture", &ring, &typed, "--now", "-o", &capture).code, Some(0));
+    assert_eq!(run!("snapshot", &typed, "-o", &saved).code, Some(0));
     // Rings that have ended are watched to their end. Spans are open in the capture only.
     drop((recorder, in_short, in_long));
     let budgets = place(&dir, "budgets.toml");

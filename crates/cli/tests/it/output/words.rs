@@ -13,8 +13,8 @@ fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_
         info!(parent: &span, "done");
         span
     });
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
-    let exported = run(&["export", argument(&capture), "--format", "chrome", "-o", argument(&trace)]);
+    assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
+    let exported = run!("export", &capture, "--format", "chrome", "-o", &trace);
     let (said, _) = exported.err.split_once(" written to ").unwrap();
     assert_eq!(said, "1 span, entered 3 times, 1 still open, 1 log record");
     drop(span);
@@ -28,7 +28,7 @@ fn bytes_that_are_text_are_shown_as_text_beside_their_digits() {
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         info!(key = &b"caf\xc3\xa9 \"7\""[..], hash = &[0x61_u8, 0, 0x62][..], "bytes");
     });
-    let shown = run(&["watch", argument(&ring), "--last", "1"]).out;
+    let shown = run!("watch", &ring, "--last", "1").out;
     assert!(shown.contains(r#"key=0x636166c3a920223722 "café \"7\"" "#), "{shown}");
     assert!(shown.contains("hash=0x610062 "), "{shown}");
 }

@@ -96,8 +96,7 @@ fn pinned() {
 /// Profiles a part into a file. Returns what the part has said; `None`, and says so, if the kernel does not tell
 /// everything here.
 fn profiled(test: &str, part: &str, file: &Path, options: &[&str]) -> Option<String> {
-    let ended = finish(profiling(test, part, file, options));
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = finish(profiling(test, part, file, options)).ends(0);
     let summary: Value = serde_json::from_str(&ended.out).unwrap();
     if summary["missing"] != json!([]) {
         eventring_stress::missing(format_args!("root, tracefs and perf_event_open: {}", summary["missing"]));
@@ -108,8 +107,7 @@ fn profiled(test: &str, part: &str, file: &Path, options: &[&str]) -> Option<Str
 
 /// Returns the lines of folded stacks with this weight.
 fn folded(file: &Path, weight: &str) -> Vec<(String, u64)> {
-    let out = run(&["export", argument(file), "--format", "folded", "--weight", weight]);
-    assert_eq!(out.code, Some(0), "{out:?}");
+    let out = run!("export", file, "--format", "folded", "--weight", weight).ends(0);
     out.out
         .lines()
         .map(|line| {
@@ -150,17 +148,14 @@ fn samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads() 
 /// The page has both flame graphs, and trace_processor finds the samples, the states and the arrows.
 fn page_and_trace(file: &Path) {
     let page: PathBuf = file.with_extension("html");
-    let made = run(&["report", argument(file), "-o", argument(&page), "--flame", "task"]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("report", file, "-o", &page, "--flame", "task").ends(0);
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("On the processor in task, by samples") && html.contains("hot_in_task"));
     assert!(html.contains("Blocked in ") || html.contains("Runnable in "), "there is no graph off the processor");
-    let none = run(&["report", argument(file), "-o", argument(&page), "--force", "--flame", "no such span"]);
-    assert_eq!(none.code, Some(2), "{none:?}");
+    run!("report", file, "-o", &page, "--force", "--flame", "no such span").ends(2);
 
     let [trace, asked] = ["trace", "asked"].map(|end| file.with_extension(end));
-    let made = run(&["export", argument(file), "-o", argument(&trace)]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("export", file, "-o", &trace).ends(0);
     let queries = json!({
         "samples": "select count(*) as n from perf_sample where callsite_id is not null",
         "functions": "select distinct name from stack_profile_frame where name in ('hot_in_task', 'hot_in_thread') order by name",
@@ -175,13 +170,12 @@ fn page_and_trace(file: &Path) {
     std::fs::write(&asked, queries.to_string()).unwrap();
     let Some(answers) = consumers::read_files("trace_processor.py", &[&trace, &asked]) else { return };
     let count = |name: &str| answers[name][0]["n"].as_u64().unwrap_or_else(|| panic!("{name}: {answers}"));
-    let samples = run(&["watch", argument(file), "--type", "SAMPLE", "--json"]).json_lines();
+    let samples = run!("watch", file, "--type", "SAMPLE", "--json").json_lines();
     let samples = samples.iter().filter(|event| event["payload"]["kind"] == "ON_PROCESSOR").count() as u64;
     assert!(count("samples") > 100 && count("samples") == samples, "{samples}: {answers}");
     assert_eq!(answers["functions"], json!([{ "name": "hot_in_task" }, { "name": "hot_in_thread" }]));
     assert_eq!(answers["threads"], json!([{ "name": "computes" }]));
-    let states: Vec<&str> =
-        answers["states"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let states: Vec<&str> = answers["states"].list().iter().map(|row| row["name"].text()).collect();
     assert!(states.contains(&"running") && states.contains(&"runnable"), "{states:?}");
     assert!(count("sleeps") >= 15 && count("arrows") > 0, "{answers}");
     assert_eq!(answers["errors"], json!([]));
@@ -201,17 +195,17 @@ fn times_of_a_span_are_those_of_the_scheduler() {
         let [ran_before, waited_before, _, ran_after, waited_after, _, wall] = numbers[..] else { panic!("{line}") };
         let (ran, waited) = (ran_after - ran_before, waited_after - waited_before);
         let expected = [ran, waited, wall - ran - waited];
-        let summary = run(&["summary", argument(&file), "--json"]).json();
+        let summary = run!("summary", &file, "--json").json();
         crate::ask::schemas::check(&[("summary", summary.clone())]);
-        let span = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "work").unwrap();
-        let times = ["cpu_ns", "runnable_ns", "blocked_ns"].map(|name| span[name].as_u64().unwrap());
+        let span = summary["spans"].list().iter().find(|span| span["name"] == "work").unwrap();
+        let times = ["cpu_ns", "runnable_ns", "blocked_ns"].map(|name| span[name].number());
         let [cpu, runnable, blocked] = times;
-        let all = cpu + runnable + blocked + span["unknown_ns"].as_u64().unwrap();
+        let all = cpu + runnable + blocked + span["unknown_ns"].number();
         assert_eq!(Some(all), span["busy_ns"].as_u64(), "{span}");
         assert_eq!((&span["self_cpu_ns"], &span["self_blocked_ns"]), (&span["cpu_ns"], &span["blocked_ns"]));
         assert!(waited > 50_000_000, "nobody else wanted the processor");
         if times.iter().zip(expected).all(|(a, b)| a.abs_diff(b) * 20 <= *a.max(&b)) {
-            let text = run(&["summary", argument(&file)]).out;
+            let text = run!("summary", &file).out;
             assert!(text.contains("self cpu"), "{text}");
             return;
         }

@@ -50,7 +50,7 @@ impl Asked {
             missing(format_args!("root, tracefs and perf_event_open: {}", profiled.summary["missing"]));
             return None;
         }
-        let mut requests = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+        let mut requests = exported(&file);
         requests.retain(|line| line["name"] == "request");
         Some(Self { directory, requests })
     }
@@ -59,7 +59,7 @@ impl Asked {
     fn why(&self, which: &[&str]) -> Vec<Value> {
         let file = self.directory.path().join("p.evc");
         let words = [&["why", argument(&file), "--span", "request", "--json"], which].concat();
-        let spans = run(&words).json()["spans"].as_array().unwrap().clone();
+        let spans = run(&words).json()["spans"].list().clone();
         for span in &spans {
             let shares: f64 = span["shares"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
             assert!((shares - 100.0).abs() < 1.0, "{span:#}");
@@ -127,11 +127,10 @@ fn in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have() {
         let of = |id: &Value, field: &str| {
             let wanted = id.to_string();
             let request = asked.requests.iter().find(|request| request["id"].to_string().trim_matches('"') == wanted);
-            request.unwrap()["fields"][field].as_u64().unwrap()
+            request.unwrap()["fields"][field].number()
         };
         let median = |field: &str| {
-            let mut values: Vec<u64> =
-                asked.requests.iter().map(|request| request["fields"][field].as_u64().unwrap()).collect();
+            let mut values: Vec<u64> = asked.requests.iter().map(|request| request["fields"][field].number()).collect();
             values.sort_unstable();
             values[values.len() / 2]
         };
@@ -143,7 +142,7 @@ fn in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have() {
             let took = of(&span["id"], "took").saturating_sub(usual_took);
             let ran = of(&span["id"], "ran").saturating_sub(usual_ran);
             // Two in five of the time beyond the usual have the kind of the cause, at least.
-            let has_cause = match span["cause"].as_str().unwrap() {
+            let has_cause = match span["cause"].text() {
                 "computing" => ran * 5 >= took * 2,
                 _ => (took - ran.min(took)) * 5 >= took * 2,
             };
@@ -178,7 +177,7 @@ fn faults_of_the_http_service_have_their_kind() {
         command.args(["--customers", "2"]);
         command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
         let Some(asked) = Asked::profile(directory, &command) else { return };
-        let number = |request: &Value| request["fields"]["number"].as_u64().unwrap();
+        let number = |request: &Value| request["fields"]["number"].number();
         let planted: Vec<_> = asked.requests.iter().filter(|request| number(request).is_multiple_of(EVERY)).collect();
         assert_eq!(planted.len() as u64, each);
         found.extend(planted.into_iter().map(|request| (fault.to_owned(), asked.why_this(request))));

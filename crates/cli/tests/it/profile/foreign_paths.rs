@@ -62,7 +62,7 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
         ends(directory.path(), &["profile", &process, "-o", argument(&file), "--stacks", "--resolve", "-d", "500ms"]);
     assert_eq!(profiled.code, Some(0), "{profiled:?}");
     assert!(talk.end().success());
-    let events = run(&["watch", argument(&file), "--json"]).json_lines();
+    let events = run!("watch", &file, "--json").json_lines();
     let named = events.iter().filter(|event| event["payload"]["function"] == "hot_function").count();
     assert!(named > 0, "{profiled:?}");
 

@@ -29,14 +29,13 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
     let outside = talk.child.id();
     let inside = fs::read_to_string(format!("/proc/{outside}/task/{outside}/children")).unwrap();
     let inside: u32 = inside.trim().parse().unwrap();
-    let shown = run(&["open", argument(&ring), "--stacks"]);
+    let shown = run!("open", &ring, "--stacks");
     assert!(shown.out.contains("at stuck_function"), "{shown:?}");
-    let listed = run(&["info", argument(&ring), "--json"]).json();
+    let listed = run!("info", &ring, "--json").json();
     assert_eq!(listed["writer"]["pid"], inside, "{listed:#}");
-    let checked = run(&["check", argument(&ring), "--json"]).json();
+    let checked = run!("check", &ring, "--json").json();
     assert_eq!(checked["rings"][0]["pid"], inside, "{checked:#}");
-    let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "500ms", "--json"]);
-    assert_eq!(profiled.code, Some(0), "{profiled:?}");
+    let profiled = run!("profile", &ring, "-o", &file, "--sched", "-d", "500ms", "--json").ends(0);
     let by_number = directory.path().join("n.evc");
     let process = format!("pid:{inside}");
     let words = ["profile", &process, "-o", argument(&by_number), "--sched", "-d", "100ms", "--json"];
@@ -45,7 +44,7 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
         assert_eq!(said.err.matches("is in another pid namespace").count(), 1, "{said:?}");
     }
     if profiled.json()["missing"] == serde_json::json!([]) {
-        let events = run(&["watch", argument(&file), "--json"]).json_lines();
+        let events = run!("watch", &file, "--json").json_lines();
         let of = |name: &str| {
             events.iter().filter(|event| event["name"] == name).map(|event| &event["payload"]).collect::<Vec<_>>()
         };
@@ -106,11 +105,11 @@ fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
     talk.hear();
     let stranger = Stranger::start();
     stranger.forge(&ring, true);
-    let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "300ms"]);
+    let profiled = run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms");
     assert!(profiled.code == Some(3) && profiled.err.contains("it is not known which process"), "{profiled:?}");
-    let shown = run(&["open", argument(&ring), "--stacks"]);
+    let shown = run!("open", &ring, "--stacks");
     assert!(shown.code == Some(0) && shown.err.contains("no stacks: "), "{shown:?}");
-    let checked = run(&["check", argument(&ring), "--json"]);
+    let checked = run!("check", &ring, "--json");
     assert!(!checked.out.contains(&format!("\"pid\":{}", stranger.0.id())), "{checked:?}");
     drop(stranger);
     assert!(talk.end().success());
@@ -126,6 +125,6 @@ fn a_later_process_of_the_number_of_a_dead_writer_is_left_alone() {
     talk.kill();
     let later = Stranger::start();
     later.forge(&ring, false);
-    let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "300ms"]);
+    let profiled = run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms");
     assert!(profiled.code == Some(3) && profiled.err.contains("no such program runs"), "{profiled:?}");
 }

@@ -55,7 +55,7 @@ fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
 fn profiled(ended: &Run, file: &Path) -> Profiled {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let summary: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
-    let events = run(&["watch", argument(file), "--json"]).json_lines();
+    let events = run!("watch", file, "--json").json_lines();
     Profiled { summary, events, said: ended.err.clone() }
 }
 
@@ -67,7 +67,7 @@ impl Profiled {
             ["-sched", "-stacks"].iter().any(|end| event["ring"].as_str().is_none_or(|ring| ring.ends_with(end)))
         };
         let events = self.events.iter().filter(move |event| event["name"] == name && is_ours(event));
-        events.map(|event| (event["ts_ns"].as_u64().unwrap(), &event["payload"]))
+        events.map(|event| (event["ts_ns"].number(), &event["payload"]))
     }
 
     /// Returns the numbers after a word that the part has said.

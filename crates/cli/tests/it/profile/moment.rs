@@ -15,14 +15,14 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
     let mut talk = Talk::start(test, "hang", &place);
     talk.hear();
     let span_of = |answer: &Value, name: &str| {
-        let spans = answer["spans"].as_array().unwrap();
+        let spans = answer["spans"].list();
         spans.iter().find(|span| span["name"] == name).cloned().unwrap_or_else(|| panic!("{answer:#}"))
     };
-    let answer = run(&["open", argument(&place), "--stacks", "--json"]).json();
-    let stack = span_of(&answer, "wait")["stack"].as_array().unwrap().clone();
+    let answer = run!("open", &place, "--stacks", "--json").json();
+    let stack = span_of(&answer, "wait")["stack"].list().clone();
     assert!(stack.iter().any(|frame| frame["name"] == "stuck_function"), "{stack:#?}");
     assert!(stack[0]["kernel"] == true && stack.iter().any(|frame| frame["kernel"] == false), "{stack:#?}");
-    let shown = run(&["open", argument(&place), "--stacks"]);
+    let shown = run!("open", &place, "--stacks");
     assert!(shown.out.contains("at stuck_function"), "{shown:?}");
     // The thread goes on: spans close after it was looked at, and one of them has a file.
     let name = argument(&directory.path().join("cut-{n}.evc")).to_owned();
@@ -36,7 +36,7 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
     let captured = loop {
         let captured = run(&words);
         assert_eq!(captured.code, Some(0), "{captured:?}");
-        let lines = run(&["watch", argument(&file), "--json"]).json_lines();
+        let lines = run!("watch", &file, "--json").json_lines();
         let count = |name: &str| lines.iter().filter(|line| line["name"] == name).count();
         let counts = ["SWITCHED_OUT", "SWITCHED_IN", "THREAD_SEEN", "STACK", "MAPPING"].map(count);
         tries -= 1;
@@ -50,9 +50,9 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
         }
     };
     let cut: Value = serde_json::from_str(&captured.out).unwrap();
-    let answer = run(&["open", argument(&file), "--stacks", "--json"]).json();
+    let answer = run!("open", &file, "--stacks", "--json").json();
     crate::ask::schemas::check(&[("capture", cut), ("open", answer.clone())]);
-    assert!(!span_of(&answer, "late")["stack"].as_array().unwrap().is_empty(), "{answer:#}");
+    assert!(!span_of(&answer, "late")["stack"].list().is_empty(), "{answer:#}");
     assert!(talk.end().success());
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(left.iter().all(|file| !file.to_string_lossy().ends_with("-sched")), "{left:?}");

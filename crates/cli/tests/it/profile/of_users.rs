@@ -22,12 +22,7 @@ fn a_user_gets_what_is_allowed_and_is_told_the_rest() {
     let directory = directory();
     let file = directory.path().join("p.evc");
     let profiled = profiled(&finish(profiling(test, "hot", &file, &[])), &file);
-    let missing: Vec<&str> = profiled.summary["missing"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|missing| missing["what"].as_str().unwrap())
-        .collect();
+    let missing: Vec<&str> = profiled.summary["missing"].list().iter().map(|missing| missing["what"].text()).collect();
     assert!(missing.iter().any(|what| what.contains("who wakes them")), "{missing:?}");
     assert!(missing.iter().any(|what| what.contains("stacks inside of the kernel")), "{missing:?}");
     // The played part writes to the same place.
@@ -51,7 +46,7 @@ fn what_cannot_be_looked_at_is_an_error() {
     ]
     .map(|arguments| run(arguments).code);
     assert_eq!(codes, [Some(3); 3]);
-    assert_eq!(run(&["profile", "-o", "-", "--", "true"]).code, Some(2));
+    assert_eq!(run!("profile", "-o", "-", "--", "true").code, Some(2));
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 

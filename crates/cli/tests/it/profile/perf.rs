@@ -95,7 +95,7 @@ fn shares_of_functions_agree_with_those_of_perf_record() {
     let words = ["record", "-q", "-F", "997", "-e", "cpu-clock"];
     let Some(profiled) = both(test, "shares", &data, &words, &["--stacks"]) else { return };
     let [thread] = profiled.numbers("thread")[..] else { panic!("{}", profiled.said) };
-    let folded = run(&["export", argument(&data.with_extension("evc")), "--format", "folded", "--weight", "cpu"]);
+    let folded = run!("export", &data.with_extension("evc"), "--format", "folded", "--weight", "cpu");
     let period = 1_000_000_000 / 997;
     let ours = FUNCTIONS.map(|function| {
         let lines = folded.out.lines().filter_map(|line| line.rsplit_once(' '));

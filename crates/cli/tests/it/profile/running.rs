@@ -24,11 +24,7 @@ fn profiled(test: &str, part: &str, place: &Path, rings: &Path, file: &Path) -> 
 
 /// Returns how many processes have begun, as the capture says.
 fn begun(file: &Path) -> usize {
-    run(&["watch", argument(file), "--json"])
-        .json_lines()
-        .iter()
-        .filter(|line| line.to_string().contains("\"begun\""))
-        .count()
+    run!("watch", file, "--json").json_lines().iter().filter(|line| line.to_string().contains("\"begun\"")).count()
 }
 
 #[test]
@@ -159,7 +155,7 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
-    assert_eq!(run(&["watch", argument(&file), "--json"]).code, Some(0));
+    assert_eq!(run!("watch", &file, "--json").code, Some(0));
 }
 
 #[test]
@@ -186,7 +182,7 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     let folded = ["export", argument(&cut), "--format", "folded", "--weight", "blocked", "-o", "-"];
     let ended = run(&folded);
     assert!(ended.code == Some(6) && ended.err.contains("the capture is not whole, as said above"), "{ended:?}");
-    let ended = run(&["why", argument(&cut)]);
+    let ended = run!("why", &cut);
     assert!(ended.code == Some(6) && ended.err.contains("no span has ended"), "{ended:?}");
 }
 
@@ -202,17 +198,17 @@ fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded
     let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
     let blocked = |answer: &serde_json::Value| {
-        let late = answer["names"].as_array().unwrap().iter().find(|row| row["name"] == "late").cloned();
+        let late = answer["names"].list().iter().find(|row| row["name"] == "late").cloned();
         late.unwrap_or_else(|| panic!("{answer:#}"))["blocked_ns"].clone()
     };
-    let alone = run(&["top", argument(&ring), "--once", "--json"]).json();
+    let alone = run!("top", &ring, "--once", "--json").json();
     assert!(blocked(&alone).is_null(), "{alone:#}");
-    let profile = Live::start(&["profile", argument(&ring), "-o", argument(&file), "--sched"]);
+    let profile = live!("profile", &ring, "-o", &file, "--sched");
     while !sched.exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     // The span sleeps for a quarter of a second, again and again. Of those that began before the profile, nothing is known.
-    let look = |_| run(&["top", argument(&ring), argument(&sched), "--once", "--json"]).json();
+    let look = |_| run!("top", &ring, &sched, "--once", "--json").json();
     let is_blocked = |answer: &serde_json::Value| blocked(answer).as_u64() > Some(100_000_000);
     let beside = (0..10).map(look).find(is_blocked).expect("the span is blocked");
     profile.interrupt();

@@ -64,7 +64,7 @@ fn times_agree_with_those_of_the_scheduler() {
     let mut ends: BTreeMap<u64, Vec<(u64, &str)>> = BTreeMap::new();
     for name in ["SWITCHED_IN", "SWITCHED_OUT", "THREAD_ENDED"] {
         profiled.of(name).for_each(|(at, payload)| {
-            ends.entry(payload["thread_id"].as_u64().unwrap()).or_default().push((at, name));
+            ends.entry(payload["thread_id"].number()).or_default().push((at, name));
         });
     }
     for (thread, mut events) in ends {
@@ -84,10 +84,10 @@ fn a_thread_that_is_woken_names_who_woke_it() {
     let Some(profiled) = profile(test, "handover", &["--sched", "--syscalls"]) else { return };
     let [left, right] = profiled.numbers("threads")[..] else { panic!("{}", profiled.said) };
     let pair = BTreeSet::from([left, right]);
-    let wakers = profiled.of("WOKEN").filter(|(_, woken)| pair.contains(&woken["thread_id"].as_u64().unwrap()));
+    let wakers = profiled.of("WOKEN").filter(|(_, woken)| pair.contains(&woken["thread_id"].number()));
     let (mut by_other, mut others) = (0, Vec::new());
     for (_, woken) in wakers {
-        let (thread, waker) = (woken["thread_id"].as_u64().unwrap(), woken["waker_thread_id"].as_u64().unwrap());
+        let (thread, waker) = (woken["thread_id"].number(), woken["waker_thread_id"].number());
         match waker {
             // The timer of its own sleep.
             0 => {}
@@ -123,8 +123,8 @@ fn thousands_of_switches_are_counted() {
 
 fn count(part: &str) {
     let Some(profiled) = profile(SWITCHES, part, &["--sched"]) else { return };
-    let [lost, of_ring] = ["kernel_lost", "lost"].map(|name| profiled.summary[name].as_u64().unwrap());
-    let told: u64 = profiled.of("KERNEL_LOST").map(|(_, lost)| lost["count"].as_u64().unwrap()).sum();
+    let [lost, of_ring] = ["kernel_lost", "lost"].map(|name| profiled.summary[name].number());
+    let told: u64 = profiled.of("KERNEL_LOST").map(|(_, lost)| lost["count"].number()).sum();
     // A ring that was overwritten before it was copied may have had some of them.
     assert!(told == lost || (told < lost && of_ring > 0), "{told} of {lost}, {of_ring}");
     let lost = lost + of_ring;

@@ -55,12 +55,11 @@ fn a_type_is_named_as_in_the_ring_or_as_in_the_source() {
     let path = place(&directory, "shop");
     let _recorder = ring(&path);
     let count = |name: &str| {
-        let watched = run(&["watch", argument(&path), "--from", "oldest", "--count", "3", "--json", "--type", name]);
-        assert_eq!(watched.code, Some(0), "{watched:?}");
+        let watched = run!("watch", &path, "--from", "oldest", "--count", "3", "--json", "--type", name).ends(0);
         watched.json_lines().iter().filter(|line| line["name"] == "ORDER_SHIPPED").count()
     };
     assert_eq!(["ORDER_SHIPPED", "order_shipped", "OrderShipped", "3"].map(count), [3; 4]);
-    let other = run(&["watch", argument(&path), "--type", "OrderSent"]);
+    let other = run!("watch", &path, "--type", "OrderSent");
     assert!(
         other.code == Some(2) && other.err.contains("there are RECORD_ERROR, ORDER_PLACED, ORDER_SHIPPED"),
         "{other:?}"

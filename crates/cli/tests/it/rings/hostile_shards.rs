@@ -71,14 +71,14 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     std::fs::hard_link(&path, &shard).unwrap();
     let other_file = "is not shard 1 of the recorder that is read";
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
-    let watched = run(&["watch", argument(&path), "--json"]);
+    let watched = run!("watch", &path, "--json");
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{watched:?}");
     assert!(watched.err.contains("shard 1 is left out"), "{watched:?}");
     // The verbs `summary` and `export` report the refused shard, too.
-    let summary = run(&["summary", argument(&path), "--json"]);
+    let summary = run!("summary", &path, "--json");
     assert!(summary.err.contains("shard 1 is left out"), "{summary:?}");
-    let export = run(&["export", argument(&path), "--format", "jsonl", "-o", "-"]);
+    let export = run!("export", &path, "--format", "jsonl", "-o", "-");
     assert!(export.err.contains("shard 1 is left out"), "{export:?}");
 
     std::fs::remove_file(&shard).unwrap();
@@ -121,7 +121,7 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     ring(&path, 5, &shards(0, u64::MAX));
     let count = Reader::open(&path).unwrap().shard_count();
     assert_eq!(count, ext::SHARDS_MAX as u64);
-    let watched = run(&["watch", argument(&path), "--json"]);
+    let watched = run!("watch", &path, "--json");
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{}", watched.err.len());
     // All `count` names lead to one file, whose header claims many shards. If the work of `list` grew with the square
@@ -129,8 +129,8 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     for index in 1..count {
         std::fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
     }
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
-    assert_eq!(listed["rings"].as_array().unwrap().len() as u64, count);
+    let listed = run!("list", "--json", directory.path()).json();
+    assert_eq!(listed["rings"].list().len() as u64, count);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn counts_that_add_up_to_too_much_are_listed_all_the_same() {
         let name = if index == 0 { "r".to_owned() } else { format!("r.{index}") };
         ring(&place(&directory, &name), u64::MAX, &shards(index, 3));
     }
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    let listed = run!("list", "--json", directory.path()).json();
     assert_eq!(listed["rings"][0]["recorded"], u64::MAX);
     assert_eq!(listed["rings"][0]["shards"], 3);
 }
@@ -155,14 +155,13 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let reader = Reader::open(&path).unwrap();
     let output = place(&directory, "r.evc");
-    let capture = Live::start(&["capture", argument(&path), "-o", argument(&output)]);
+    let capture = live!("capture", &path, "-o", &output);
     while !output.exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(200));
     file.set_len(2 << 20).unwrap();
-    let capture = capture.end();
-    assert_eq!(capture.code, Some(6), "{capture:?}");
+    let capture = capture.end().ends(6);
     assert!(capture.err.contains("was truncated while it was read"), "{capture:?}");
     // The capture reports the truncation as its reason to end. It does not claim that the ring's program has ended.
     assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");

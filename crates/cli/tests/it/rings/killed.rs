@@ -61,9 +61,9 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     talk.kill();
     assert!(reported.values().any(|steps| *steps < STEPS_MAX), "it was killed too late: {reported:?}");
 
-    let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
+    let captured = run!("capture", &ring, "-o", &capture, "--json").json();
     assert_eq!(captured["reason"], "writers_ended");
-    let rings = captured["rings"].as_array().unwrap();
+    let rings = captured["rings"].list();
     assert_eq!(rings.len(), SHARDS, "{captured:#}");
     for ring in rings {
         assert_eq!(number(&ring["events"]) + number(&ring["lost"]), number(&ring["last_seqno"]));
@@ -73,7 +73,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     // For each thread, at most one event is missing: the one that the thread was recording.
     assert!(number(&captured["lost"]) <= THREADS, "{captured}");
 
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let lines = run!("export", &capture, "--format", "jsonl").json_lines();
     let of = |what: &str, name: &str| {
         let is_wanted = |line: &&Value| line["type"] == what && line["name"] == name;
         lines.iter().filter(is_wanted).collect::<Vec<_>>()
@@ -108,25 +108,25 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     let logged = lines.iter().filter(|line| line["type"] == "event").count() as u64;
     assert!(logged >= reported.values().sum::<u64>(), "{logged} log records");
 
-    let summary = run(&["summary", argument(&capture)]);
+    let summary = run!("summary", &capture);
     let of_workers = summary.out.lines().find(|line| line.contains("worker")).unwrap_or_else(|| panic!("{summary:?}"));
     assert!(of_workers.contains(&format!("+ {THREADS} open")), "{summary:?}");
     assert!(summary.out.lines().any(|line| line.contains(" died between ")), "{summary:?}");
-    let summary = run(&["summary", argument(&capture), "--json"]).json();
+    let summary = run!("summary", &capture, "--json").json();
     assert_eq!(summary["programs"][0]["state"], "died");
-    let workers = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "worker").unwrap();
+    let workers = summary["spans"].list().iter().find(|span| span["name"] == "worker").unwrap();
     assert_eq!((&workers["count"], number(&workers["open"])), (&0.into(), THREADS));
     // A part of the capture does not make the program live.
     let part = ["--min-duration", "1ns"];
-    let summary = run(&[&["summary", argument(&capture)][..], &part].concat());
+    let summary = run!("summary", &capture, &part);
     assert!(summary.out.lines().any(|line| line.contains(" died between ")), "{summary:?}");
-    let exported = run(&[&["export", argument(&capture), "--format", "jsonl"][..], &part].concat()).json_lines();
+    let exported = run!("export", &capture, "--format", "jsonl", &part).json_lines();
     assert_eq!(exported.last().unwrap()["processes"][0]["state"], "died");
     let begun = of("span", "step").iter().find_map(|step| step["start_ns"].as_u64()).unwrap().to_string();
     let window = ["--to", &begun];
-    let summary = run(&[&["summary", argument(&capture), "--json"][..], &window].concat()).json();
+    let summary = run!("summary", &capture, "--json", &window).json();
     assert_eq!(summary["programs"][0]["state"], "unknown", "the window ends before");
-    let page = run(&["report", argument(&capture), "-o", "-"]).out;
+    let page = run!("report", &capture, "-o", "-").out;
     assert!(page.contains("the program died between "), "{page}");
 
     for (format, script) in [("perfetto", "perfetto_slices.py"), ("chrome", "chrome_slices.py")] {
@@ -136,7 +136,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
         let counts = run(&arguments).json();
         assert_eq!(number(&counts["spans"]), (of("span", "step").len() + of("span", "worker").len()) as u64);
         let Some(trace) = consumers::read(script, &file) else { continue };
-        let shown = trace["open"].as_array().unwrap().iter().map(|slice| number(&slice["args"]["span_id"]));
+        let shown = trace["open"].list().iter().map(|slice| number(&slice["args"]["span_id"]));
         let mut shown: Vec<u64> = shown.collect();
         shown.sort_unstable();
         assert_eq!(shown, open, "{format}");

@@ -61,8 +61,7 @@ fn log_records_name_their_own_place_and_are_filtered_by_it() {
     tracing::dispatcher::with_default(&dispatch, work);
     assert_eq!(events(&by_subscriber), expected);
 
-    let shown =
-        run(&["watch", argument(&place), "--from", "oldest", "--count", "12", "--json", "--quiet"]).json_lines();
+    let shown = run!("watch", &place, "--from", "oldest", "--count", "12", "--json", "--quiet").json_lines();
     let warning = shown.iter().find(|line| line["payload"]["fields"]["message"] == "3 left").unwrap();
     assert_eq!((&warning["payload"]["target"], &warning["payload"]["line"]), (&here.into(), &FIRST_LINE.into()));
 

@@ -87,17 +87,17 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
         assert_eq!(read(&reader, Seek::NamedByWord(nothing), &EventFilter::new()), expected[8..]);
     }
 
-    let watched = run(&["watch", argument(&ring), "--from", "6", "--count", "2", "--json"]).json_lines();
+    let watched = run!("watch", &ring, "--from", "6", "--count", "2", "--json").json_lines();
     assert_eq!(watched[0]["order_seqno"], 0);
     assert!(watched[0]["line_index"].is_null() && watched[0].get("line_index").is_some());
     assert_eq!((&watched[1]["order_seqno"], &watched[1]["line_index"]), (&json!(6), &json!(0)));
     assert_eq!((&watched[1]["shelf"], &watched[1]["ext"]), (&json!(9), &json!([6, 1, 9, 0])));
-    let text = run(&["watch", argument(&ring), "--from", "7", "--count", "1", "-q"]).out;
+    let text = run!("watch", &ring, "--from", "7", "--count", "1", "-q").out;
     assert!(text.trim_end().ends_with("order=6 line=0 shelf=9"), "{text}");
 
     let capture = place(&directory, "shop.evc");
-    assert_eq!(run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]).code, Some(0));
-    let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
+    assert_eq!(run!("capture", &ring, "-o", &capture, "--now").code, Some(0));
+    let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let packed: Vec<&Value> = lines.iter().filter(|line| line["name"] == "LINE_PACKED").collect();
     assert_eq!((&packed[1]["order_seqno"], &packed[1]["line_index"]), (&json!(2), &json!(0)));
     // All four words have names, so the line has no `content_ext`.
@@ -106,8 +106,7 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
     // The snapshot leaves out the first event, so each event has a seqno that is one less than in the ring. Writing the
     // snapshot also subtracts one from the seqnos in extension words.
     let snapshot = place(&directory, "shop.zst");
-    let made = run(&["snapshot", argument(&ring), "-o", argument(&snapshot), "--from", "2"]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("snapshot", &ring, "-o", &snapshot, "--from", "2").ends(0);
     let saved = read(&Reader::open(&snapshot).unwrap(), Seek::Oldest, &EventFilter::new());
     let renumbered = expected[1..].iter().map(|[order, rest @ ..]| {
         let [line, kind, span] = *rest;
@@ -129,13 +128,13 @@ fn a_word_with_the_name_of_another_key_is_shown_only_among_all_words() {
         recorder.record(3, [6, 1, 9, 0], &[]);
         assert_eq!(Reader::open(&ring).unwrap().ext_words().index_of(name), Some(2));
 
-        let watched = &run(&["watch", argument(&ring), "--from", "1", "--count", "1", "--json"]).json_lines()[0];
+        let watched = &run!("watch", &ring, "--from", "1", "--count", "1", "--json").json_lines()[0];
         assert_eq!((&watched["name"], &watched["type"]), (&json!("LINE_PACKED"), &json!(3)), "{name}");
         assert_eq!((&watched["order_seqno"], &watched["ext"]), (&json!(6), &json!([6, 1, 9, 0])), "{name}");
 
         let capture = place(&directory, "shop.evc");
-        assert_eq!(run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]).code, Some(0));
-        let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
+        assert_eq!(run!("capture", &ring, "-o", &capture, "--now").code, Some(0));
+        let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
         let packed = lines.iter().find(|line| line["type"] == "typed_event").unwrap();
         assert_eq!((&packed["name"], &packed["content_ext"]), (&json!("LINE_PACKED"), &json!([6, 1, 9, 0])), "{name}");
     }

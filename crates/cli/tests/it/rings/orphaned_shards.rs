@@ -129,7 +129,7 @@ fn shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_
     std::fs::remove_file(&ring).unwrap();
     let next = plain(&ring);
     assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
-    let cleaned = run(&["clean", "--json", argument(directory.path())]).json();
+    let cleaned = run!("clean", "--json", directory.path()).json();
     assert_eq!((paths(&cleaned["removed"]), paths(&cleaned["left"]).len()), (vec![], MANY + 1));
     assert!(many.end().success());
     drop(next);
@@ -137,13 +137,12 @@ fn shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_
 }
 
 fn paths(files: &Value) -> Vec<String> {
-    let name =
-        |file: &Value| Path::new(file["file"].as_str().unwrap()).file_name().unwrap().to_str().unwrap().to_owned();
-    files.as_array().unwrap().iter().map(name).collect()
+    let name = |file: &Value| Path::new(file["file"].text()).file_name().unwrap().to_str().unwrap().to_owned();
+    files.list().iter().map(name).collect()
 }
 
 fn whys(files: &Value) -> Vec<(String, String)> {
-    let whys = files.as_array().unwrap().iter().map(|file| file["why"].as_str().unwrap().to_owned());
+    let whys = files.list().iter().map(|file| file["why"].text().to_owned());
     paths(files).into_iter().zip(whys).collect()
 }
 
@@ -158,8 +157,8 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     let ring = directory.path().join("shop");
     crash(test, &ring);
     // This is the control: while shard 0 exists, the other shards are not listed as orphans.
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
-    assert_eq!(listed["rings"].as_array().unwrap().len(), 1, "{listed:#}");
+    let listed = run!("list", "--json", directory.path()).json();
+    assert_eq!(listed["rings"].list().len(), 1, "{listed:#}");
     assert_eq!((&listed["rings"][0]["shards"], &listed["rings"][0]["orphaned"]), (&MANY.into(), &false.into()));
     // The next recorder of the name would remove these shards. The test hides them until it has started, as if the
     // recorder were not allowed to remove them.
@@ -171,13 +170,9 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     let mut few = recording(test, "few", &ring, 1);
     std::fs::rename(shard(&crashed, ".1"), shard(&ring, ".1")).unwrap();
     std::fs::rename(shard(&crashed, ".2"), shard(&ring, ".2")).unwrap();
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
-    let reported: Vec<_> = listed["rings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|ring| (&ring["name"], &ring["state"], &ring["orphaned"]))
-        .collect();
+    let listed = run!("list", "--json", directory.path()).json();
+    let reported: Vec<_> =
+        listed["rings"].list().iter().map(|ring| (&ring["name"], &ring["state"], &ring["orphaned"])).collect();
     let expected = [
         ("crashed", "writer_died", false),
         ("shop", "live", false),
@@ -187,7 +182,7 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     let expected =
         expected.map(|(name, state, orphaned)| (Value::from(name), Value::from(state), Value::from(orphaned)));
     assert_eq!(reported, expected.each_ref().map(|(name, state, orphaned)| (name, state, orphaned)));
-    let shown = run(&["list", argument(directory.path())]).out;
+    let shown = run!("list", directory.path()).out;
     assert_eq!(shown.matches("(orphaned shard)").count(), 2, "{shown}");
     assert!(shown.lines().any(|line| line.starts_with("shop.1 (orphaned shard)") && line.contains("died")), "{shown}");
     assert!(few.end().success());
@@ -211,8 +206,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
 
     // If shard 0 is missing, each verb that reads a ring fails. The error names the first shard that is left.
     for verb in ["info", "watch", "summary"] {
-        let missing = run(&[verb, argument(&at("gone"))]);
-        assert_eq!(missing.code, Some(3), "{missing:?}");
+        let missing = run!(verb, &at("gone")).ends(3);
         let shard = at("gone.1").display().to_string();
         assert!(
             missing.err.contains(&format!("are left: {shard} and 2 more; `eventring info {shard}`")),
@@ -233,33 +227,33 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
         ("gone.now", "orphaned_tables"),
     ]);
     let left = pairs(&[("kept", "ended"), ("live", "live"), ("saved.zst", "snapshot")]);
-    let dry = run(&["clean", "--dry-run", "--json", argument(directory.path())]).json();
+    let dry = run!("clean", "--dry-run", "--json", directory.path()).json();
     assert_eq!((whys(&dry["removed"]), whys(&dry["left"])), (removed.clone(), left.clone()));
     assert_eq!((&dry["dry_run"], names(directory.path())), (&true.into(), before));
 
     // `clean` removes only the files of the ring that is named: by a path, or by a name in the ring directory.
-    let gone = run(&["clean", "--json", argument(&at("gone"))]).json();
+    let gone = run!("clean", "--json", &at("gone")).json();
     assert_eq!(whys(&gone["removed"]), removed[6..]);
-    let mut by_name = program::program(&["clean", "dead"]);
+    let mut by_name = program!("clean", "dead");
     by_name.env("EVENTRING_DIR", directory.path());
     let by_name = program::finish(by_name);
     assert_eq!((by_name.code, by_name.out.lines().count()), (Some(0), MANY + 1), "{by_name:?}");
     assert!(by_name.out.lines().all(|line| line.starts_with("removed ") && line.ends_with("its writer died")));
     assert!(by_name.err.starts_with("5 files removed, "), "{by_name:?}");
 
-    let rest = run(&["clean", "--json", argument(directory.path())]).json();
+    let rest = run!("clean", "--json", directory.path()).json();
     assert_eq!((whys(&rest["removed"]), whys(&rest["left"])), (removed[5..6].to_vec(), left));
     let kept = ["kept", "kept.1", "kept.2", "kept.3", "kept.now"];
     let others = ["letter", "live", "live.1", "live.2", "live.3", "live.now", "saved.zst"];
     let stay = [kept.as_slice(), &others].concat();
     assert_eq!(names(directory.path()), stay);
-    let ended = run(&["clean", "--ended", argument(directory.path())]);
+    let ended = run!("clean", "--ended", directory.path());
     let message = format!("process {} writes it", live.child.id());
     assert!(ended.out.lines().any(|line| line.starts_with("left ") && line.ends_with(&message)), "{ended:?}");
     assert_eq!(names(directory.path()), others);
     assert!(live.end().success());
     assert_eq!(names(directory.path()), ["letter", "saved.zst"]);
-    assert_eq!(run(&["clean", argument(&at("nothing"))]).code, Some(3));
+    assert_eq!(run!("clean", &at("nothing")).code, Some(3));
 }
 
 #[test]
@@ -272,9 +266,9 @@ fn clean_leaves_the_rings_of_other_users() {
         return eventring_stress::missing(format_args!("only root can give files away: {error}"));
     }
     std::fs::remove_file(&ring).unwrap();
-    let cleaned = run(&["clean", "--json", argument(directory.path())]).json();
+    let cleaned = run!("clean", "--json", directory.path()).json();
     assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3", "shop.now"]);
-    assert!(cleaned["left"][0]["message"].as_str().unwrap().contains("it belongs to user 4711"), "{cleaned:#}");
+    assert!(cleaned["left"][0]["message"].text().contains("it belongs to user 4711"), "{cleaned:#}");
     assert_eq!(names(directory.path()), ["shop.1"]);
     // A new recorder does not remove the file either.
     drop(plain(&ring));

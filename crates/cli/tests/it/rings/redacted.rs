@@ -75,8 +75,7 @@ fn nothing_of_a_redacted_field_is_in_the_rings_and_the_reader_knows_that_it_was_
         assert_eq!(span.fields.get("tokens"), Some(&FieldValue::U64(3)));
         assert!(span.fields.is_complete());
 
-        let shown =
-            run(&["watch", argument(&place), "--from", "oldest", "--count", "8", "--json", "--quiet"]).json_lines();
+        let shown = run!("watch", &place, "--from", "oldest", "--count", "8", "--json", "--quiet").json_lines();
         let event = shown.iter().find(|line| line["name"] == "EVENT").unwrap();
         let fields = &event["payload"]["fields"];
         for name in ["error", "Token", "password"] {

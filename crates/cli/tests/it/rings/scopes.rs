@@ -60,7 +60,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     let mut talk = Talk::start(test, "victim", &ring);
     assert_eq!(talk.hear(), "waiting");
     assert_eq!(wait_for(&fired)["span"]["name"], "tick");
-    let top = run(&["top", argument(&ring), "--once"]).out;
+    let top = run!("top", &ring, "--once").out;
     for name in ["parse", "there", "tick"] {
         assert!(top.contains(name), "{top}");
     }
@@ -68,32 +68,32 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
         if is_dead {
             talk.kill();
         }
-        let opened = run(&["open", argument(&ring), "--json"]).json();
-        let spans = opened["spans"].as_array().unwrap();
-        let names = spans.iter().map(|span| span["name"].as_str().unwrap()).filter(|name| *name != "tick");
+        let opened = run!("open", &ring, "--json").json();
+        let spans = opened["spans"].list();
+        let names = spans.iter().map(|span| span["name"].text()).filter(|name| *name != "tick");
         assert_eq!(names.collect::<Vec<&str>>(), ["waiting", "inside"], "{opened:#}");
-        assert_eq!(spans[1]["parents"].as_array().unwrap().len(), 1, "{opened:#}");
+        assert_eq!(spans[1]["parents"].list().len(), 1, "{opened:#}");
         assert_eq!(spans[0]["fields"]["what"], "for the end");
     }
     assert_eq!(count(&result(&watch.end()), "fired"), 1);
-    let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
-    let asked = run(&["ask", argument(&capture), "--json"]).json();
-    let events = asked["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap());
+    let captured = run!("capture", &ring, "-o", &capture, "--json").json();
+    let asked = run!("ask", &capture, "--json").json();
+    let events = asked["rings"].list().iter().map(|ring| ring["events"].number());
     assert_eq!(Some(events.sum::<u64>()), captured["events"].as_u64(), "{asked:#}");
     let page = directory.path().join("t.html");
-    assert_eq!(run(&["report", argument(&capture), "-o", argument(&page)]).code, Some(0));
+    assert_eq!(run!("report", &capture, "-o", &page).code, Some(0));
     let page = std::fs::read_to_string(page).unwrap();
     let shown = page.split("<span>events captured</span>").next().unwrap();
     let shown: String = shown[shown.len() - 40..].chars().filter(char::is_ascii_digit).collect();
     assert_eq!(shown, captured["events"].to_string());
 
-    let summary = run(&["summary", argument(&capture), "--json"]).json();
+    let summary = run!("summary", &capture, "--json").json();
     let all = THREADS * STEPS;
     let counted = |name: &str| {
-        let spans = summary["spans"].as_array().unwrap();
+        let spans = summary["spans"].list();
         let span = spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {summary:#}"));
-        let number = |key: &str| span[key].as_u64().unwrap();
-        (span["kind"].as_str().unwrap(), number("count"), number("open"), number("ended_with_parent"))
+        let number = |key: &str| span[key].number();
+        (span["kind"].text(), number("count"), number("open"), number("ended_with_parent"))
     };
     assert_eq!(counted("step"), ("span", all, 0, 0));
     assert_eq!(counted("handed"), ("span", all, 0, 0));
@@ -103,13 +103,13 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     assert_eq!(counted("forgotten"), ("scope", all / 10, 0, all / 10));
     assert_eq!(counted("waiting"), ("scope", 0, 1, 0));
     let said = format!("{} ended with what was around them, and not by their guard", all / 10);
-    assert!(run(&["summary", argument(&capture)]).out.contains(&said));
+    assert!(run!("summary", &capture).out.contains(&said));
     assert_eq!((&summary["lost"], &summary["programs"][0]["state"]), (&0.into(), &"died".into()));
 
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let lines = exported(&capture);
     let of_type = |what: &str| lines.iter().filter(|line| line["type"] == what).collect::<Vec<&Value>>();
     let spans = of_type("span");
-    let by_id = |id: &Value| spans.iter().find(|span| span["id"] == *id).map(|span| span["name"].as_str().unwrap());
+    let by_id = |id: &Value| spans.iter().find(|span| span["id"] == *id).map(|span| span["name"].text());
     let of_name = |name: &str| spans.iter().filter(|span| span["name"] == name).collect::<Vec<_>>();
     for (name, parent) in [("parse", "step"), ("inner", "parse"), ("handed", "inner"), ("there", "handed")] {
         let named = of_name(name);
@@ -117,7 +117,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
         assert!(named.iter().all(|span| by_id(&span["parent"]) == Some(parent)), "{name} in {parent}");
         assert!(named.iter().all(|span| span.get("scope").is_some() == (name != "handed")), "{name}");
     }
-    assert!(of_name("parse").iter().all(|parse| parse["fields"]["bytes"].as_u64().unwrap() % 10 == 0));
+    assert!(of_name("parse").iter().all(|parse| parse["fields"]["bytes"].number() % 10 == 0));
     let events = of_type("event");
     assert_eq!(events.len() as u64, all);
     assert!(events.iter().all(|event| by_id(&event["span"]) == Some("parse")));
@@ -126,7 +126,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     for (format, view) in [("perfetto", "thread"), ("perfetto", "span"), ("chrome", "thread"), ("chrome", "span")] {
         let file = directory.path().join("trace");
         let options = ["--format", format, "--view", view, "-o", argument(&file), "--json", "--force"];
-        let counts = run(&[&["export", argument(&capture)][..], &options].concat()).json();
+        let counts = run!("export", &capture, &options).json();
         assert_eq!((counts["spans"].as_u64(), &counts["lost"]), (Some(total), &0.into()), "{format} {view}: {counts}");
         if format == "chrome" {
             let ended = std::fs::read_to_string(&file).unwrap().matches(r#""end":"with its parent""#).count() as u64;
@@ -134,9 +134,9 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
             assert_eq!(ended / 2, all + all / 10, "{view}");
         }
     }
-    let folded = run(&["export", argument(&capture), "--format", "folded", "--view", "span"]).out;
+    let folded = run!("export", &capture, "--format", "folded", "--view", "span").out;
     assert!(folded.contains(";step;parse;inner;handed;there "), "{folded}");
-    let shown = run(&["watch", argument(&capture), "--span", "waiting", "--json"]).json_lines();
+    let shown = run!("watch", &capture, "--span", "waiting", "--json").json_lines();
     let begun = shown.iter().filter(|line| line["name"] == "SPAN_NEW" && line["payload"]["kind"] == "scope");
     assert!(begun.count() > 2, "waiting, and what is inside of it: {shown:#?}");
 }

@@ -73,7 +73,7 @@ fn holes_of_the_file_take_neither_memory_nor_time() {
         let info = run_to_its_end(&["info", name, "--json"]).json();
         let events = &info["events"];
         assert_eq!(events["count"], 1, "{info}");
-        let number = |name: &str| events[name].as_u64().unwrap();
+        let number = |name: &str| events[name].number();
         assert_eq!(number("count") + number("lost") + number("being_written"), last_seqno);
         assert_eq!(info["state"] == "live", is_locked, "{info}");
         let to_output = ["--force", "-o", argument(&output)];
@@ -180,7 +180,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
     let blocks = fs::metadata(&copy).unwrap().blocks();
     assert!(blocks * 512 < fs::metadata(&copy).unwrap().len() / 2, "it has holes");
     let events = |ring: &Path| {
-        let lines = run(&["watch", argument(ring), "--json", "--quiet", "--from", "oldest"]);
+        let lines = run!("watch", ring, "--json", "--quiet", "--from", "oldest");
         assert_eq!(lines.code, Some(0), "{}", lines.err);
         lines.out
     };

@@ -76,13 +76,13 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     assert_eq!((later.call_sites, later.threads), (losses.call_sites, losses.threads + 1));
 
     let capture = directory.path().join("t.evc");
-    let captured = run(&["capture", argument(&place), "-o", argument(&capture), "--now"]);
+    let captured = run!("capture", &place, "-o", &capture, "--now");
     for (count, what) in [(later.call_sites, "call sites"), (later.threads, "threads")] {
         assert!(captured.err.contains(&format!("{count} {what} found no room in the table")), "{captured:?}");
     }
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let lines = exported(&capture);
     let unnamed = |line: &&serde_json::Value| line["name"].as_str().is_some_and(|name| name.starts_with("call site "));
     assert_eq!(lines.iter().filter(unnamed).count(), unknown);
-    let info = run(&["info", argument(&place), "--json"]).json();
+    let info = run!("info", &place, "--json").json();
     assert_eq!(info["extension"]["counters"]["table_overflows"], later.call_sites + later.threads, "{info:#}");
 }

@@ -40,12 +40,9 @@ fn clean(directory: &Path, options: &[&str]) -> Value {
 
 /// Returns the names of the files in a part of the report of `clean`, with the reasons.
 fn whys(files: &Value) -> Vec<(&str, &str)> {
-    let files = files.as_array().unwrap().iter();
+    let files = files.list().iter();
     let name = |file: &'_ str| file.rfind('/').map_or(0, |slash| slash + 1);
-    files
-        .map(|of| (of["file"].as_str().unwrap(), &of["why"]))
-        .map(|(f, w)| (&f[name(f)..], w.as_str().unwrap()))
-        .collect()
+    files.map(|of| (of["file"].text(), &of["why"])).map(|(f, w)| (&f[name(f)..], w.text())).collect()
 }
 
 #[test]
@@ -108,7 +105,7 @@ fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
     assert_eq!(whys(&cleaned["left"]), [("shop", "live"), ("shop.now", "live")]);
     kill(talk);
     // The ring that has the name now is of another recorder.
-    let mut by_name = program(&["clean", "shop"]);
+    let mut by_name = program!("clean", "shop");
     by_name.env("EVENTRING_DIR", directory.path());
     let cleaned = finish(by_name);
     let line = cleaned.out.lines().find(|line| line.starts_with("removed ")).unwrap();
@@ -151,7 +148,7 @@ fn tables_of_other_users_are_never_removed() {
     }
     let cleaned = clean(directory.path(), &["--ended"]);
     assert_eq!(whys(&cleaned["removed"]), [("shop", "ended")]);
-    assert!(cleaned["left"][0]["message"].as_str().unwrap().contains("it belongs to user 4711"), "{cleaned:#}");
+    assert!(cleaned["left"][0]["message"].text().contains("it belongs to user 4711"), "{cleaned:#}");
     assert_eq!(names(directory.path()), ["shop.now"]);
 }
 
@@ -203,9 +200,9 @@ fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
         assert_eq!(shown.code, Some(4), "{verb}: {shown:?}");
     }
     let listed = run(&["list", "--json"]);
-    assert_eq!((listed.json()["rings"].as_array().unwrap().len(), listed.err.as_str()), (1, ""));
+    assert_eq!((listed.json()["rings"].list().len(), listed.err.as_str()), (1, ""));
     let fitting = run(&["capture", "shop*", "--now", "-o", argument(&directory.path().join("t.evc")), "--json"]);
-    assert_eq!(fitting.json()["rings"].as_array().unwrap().len(), 1, "{fitting:?}");
+    assert_eq!(fitting.json()["rings"].list().len(), 1, "{fitting:?}");
     drop(recorder);
 }
 

@@ -68,7 +68,7 @@ fn chrome(file: &Path) -> (Slices, Vec<(u64, u64, Value)>) {
     let trace: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let nanos = |micros: &Value| (micros.as_f64().unwrap() * 1000.0).round() as u64;
     let (mut slices, mut instants) = (Slices::new(), Vec::new());
-    for event in trace["traceEvents"].as_array().unwrap() {
+    for event in trace["traceEvents"].list() {
         let Some(span) = event["args"]["span_id"].as_u64() else { continue };
         let (start, track) = (nanos(&event["ts"]), event["tid"].clone());
         match event["ph"].as_str() {
@@ -82,11 +82,11 @@ fn chrome(file: &Path) -> (Slices, Vec<(u64, u64, Value)>) {
 
 fn perfetto(trace: &Value) -> (Slices, Vec<(u64, u64, Value)>) {
     let mut slices = Slices::new();
-    for slice in trace["slices"].as_array().unwrap() {
+    for slice in trace["slices"].list() {
         let (span, start) = (number(&slice["args"]["span_id"]), number(&slice["start"]));
         slices.entry(span).or_default().push((start, start + number(&slice["dur"]), slice["track"].clone()));
     }
-    let instants = trace["instants"].as_array().unwrap().iter();
+    let instants = trace["instants"].list().iter();
     let named = |instant: &Value| {
         let span = instant["args"]["span_id"].as_u64()?;
         Some((span, number(&instant["time"]), instant["track"].clone()))
@@ -109,23 +109,13 @@ fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
             with_ticks(ring, ticks);
         }
         for format in ["chrome", "perfetto"] {
-            let exported = run(&[
-                "export",
-                argument(first),
-                argument(second),
-                "--format",
-                format,
-                "-o",
-                argument(&trace),
-                "--force",
-            ]);
-            assert_eq!(exported.code, Some(0), "{exported:?}");
+            run!("export", first, second, "--format", format, "-o", &trace, "--force").ends(0);
             let (slices, instants) = match format {
                 "chrome" => chrome(&trace),
                 _ => match consumers::read("perfetto_slices.py", &trace) {
                     Some(trace) => {
-                        for instant in trace["instants"].as_array().unwrap() {
-                            let around = instant["inside"].as_array().unwrap();
+                        for instant in trace["instants"].list() {
+                            let around = instant["inside"].list();
                             assert!(around.contains(&instant["args"]["span_id"]), "{instant}");
                         }
                         perfetto(&trace)

@@ -105,25 +105,15 @@ fn check_merged(place: &Path) {
 
 fn check_watch(place: &Path, orders: &BTreeMap<u64, u64>) {
     let shop = beside(place, "shop");
-    let lines = run(&["watch", argument(&shop), "--from", "oldest", "--json", "--count", "14"]).json_lines();
+    let lines = run!("watch", &shop, "--from", "oldest", "--json", "--count", "14").json_lines();
     let named = lines.iter().filter(|line| line["name"] != "DAY_ENDED");
     let named: Spans = named.map(|line| (number(&line["payload"]["id"]), line["span"].as_u64())).collect();
     assert_eq!(named, expected(orders));
-    let of_second = run(&[
-        "watch",
-        argument(&shop),
-        "--from",
-        "oldest",
-        "--json",
-        "--count",
-        "3",
-        "--span",
-        &orders[&2].to_string(),
-    ]);
+    let of_second =
+        run!("watch", &shop, "--from", "oldest", "--json", "--count", "3", "--span", &orders[&2].to_string());
     let ids: Vec<u64> = of_second.json_lines().iter().map(|line| number(&line["payload"]["id"])).collect();
     assert_eq!(ids, [2, 12, 22]);
-    let stock =
-        run(&["watch", argument(&beside(place, "stock")), "--from", "oldest", "--json", "--count", "2"]).json_lines();
+    let stock = run!("watch", &beside(place, "stock"), "--from", "oldest", "--json", "--count", "2").json_lines();
     assert_eq!(
         stock.iter().map(|line| &line["ext"]).collect::<Vec<_>>(),
         [&json!([0, 0, 0, 0]), &json!([0, 0, 0, 77])]
@@ -139,7 +129,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
     arguments.extend(["-o", argument(&capture), "--now"]);
     assert_eq!(run(&arguments).code, Some(0));
 
-    let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
+    let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let orders = lines.iter().filter(|line| line["type"] == "span" && line["name"] == "order");
     let orders: BTreeMap<u64, u64> = orders.map(|line| (number(&line["fields"]["id"]), number(&line["id"]))).collect();
     let of_type =
@@ -151,9 +141,9 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
 
     for view in ["thread", "span"] {
         let chrome = beside(place, "json");
-        run(&["export", argument(&capture), "--format", "chrome", "--view", view, "-o", argument(&chrome), "--force"]);
+        run!("export", &capture, "--format", "chrome", "--view", view, "-o", &chrome, "--force");
         let trace: Value = serde_json::from_slice(&std::fs::read(&chrome).unwrap()).unwrap();
-        let events = trace["traceEvents"].as_array().unwrap();
+        let events = trace["traceEvents"].list();
         // The row of each order's span must be the row of its events.
         let row_of = |span: u64| {
             let drawn = |event: &&Value| event["name"] == "order" && event["args"]["span_id"] == span;
@@ -170,9 +160,9 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
             }
         }
         let perfetto = beside(place, "perfetto-trace");
-        run(&["export", argument(&capture), "--view", view, "-o", argument(&perfetto), "--force"]);
+        run!("export", &capture, "--view", view, "-o", &perfetto, "--force");
         let Some(trace) = consumers::read("perfetto_slices.py", &perfetto) else { continue };
-        let instants = trace["instants"].as_array().unwrap();
+        let instants = trace["instants"].list();
         let placed: Spans = instants
             .iter()
             .filter(|instant| instant["name"].as_str().is_some_and(|name| name.starts_with("ORDER_")))
@@ -180,7 +170,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
             .collect();
         assert_eq!(placed, expected(&orders));
         for instant in instants.iter().filter(|instant| instant["args"]["span_id"].is_u64()) {
-            assert!(instant["inside"].as_array().unwrap().contains(&instant["args"]["span_id"]), "{instant}");
+            assert!(instant["inside"].list().contains(&instant["args"]["span_id"]), "{instant}");
         }
     }
     orders

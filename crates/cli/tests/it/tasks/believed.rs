@@ -20,7 +20,7 @@ pub fn check(name: &str, plays: fn(), check: fn(&Path)) {
     let mut child = Talk::start(name, "plays", &ring);
     assert_eq!(child.hear(), "ready");
     check(&ring);
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
     check(&capture);
     child.kill();
     check(&ring);
@@ -90,10 +90,10 @@ fn a_lock_that_was_given_to_a_wait_which_nobody_polls_is_found() {
         let answer = tasks(ring, &[]);
         let id = named(&answer, "futurelock")[0]["id"].clone();
         assert_eq!((&answer["futurelocks"], &answer["deadlocks"]), (&json!([id]), &json!([[id]])), "{answer:#}");
-        let people = run(&["tasks", argument(ring), "--deadlocks"]);
+        let people = run!("tasks", ring, "--deadlocks");
         assert!(people.out.contains("given to an earlier wait of its own, which it does not poll"), "{people:?}");
-        let flags = run(&["ask", argument(ring), "--json"]).json();
-        let kinds = flags["flags"].as_array().unwrap().iter().map(|flag| &flag["flag"]);
+        let flags = run!("ask", ring, "--json").json();
+        let kinds = flags["flags"].list().iter().map(|flag| &flag["flag"]);
         // The program is killed in the end.
         assert!(kinds.filter(|kind| *kind != "died").eq(["futurelock"]), "{flags:#}");
     });
@@ -126,7 +126,7 @@ fn of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run() {
     let name = test_name!();
     check(name, plays_tasks_that_ended, |ring| {
         let answer = tasks(ring, &[]);
-        let listed = answer["tasks"].as_array().unwrap();
+        let listed = answer["tasks"].list();
         let is_over = |task: &Value| task["state"] == "done" || task["state"] == "ended";
         let wrong: Vec<&Value> = listed.iter().filter(|task| !is_over(task) && task["state"] != "unknown").collect();
         assert!(wrong.is_empty(), "{} of {}: {:#?}", wrong.len(), listed.len(), wrong.first());
@@ -135,7 +135,7 @@ fn of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run() {
         assert!(unknown.clone().all(|task| task["unknown_since_ns"].is_u64()));
         // They come last.
         assert!(listed.iter().skip_while(|task| is_over(task)).all(|task| task["state"] == "unknown"));
-        assert!(listed.iter().all(|task| task["longest_poll_ns"].as_u64().unwrap() < 1_000_000_000), "{listed:#?}");
+        assert!(listed.iter().all(|task| task["longest_poll_ns"].number() < 1_000_000_000), "{listed:#?}");
         assert_eq!((&answer["deadlocks"], &answer["futurelocks"]), (&json!([]), &json!([])));
     });
 }
@@ -160,8 +160,8 @@ fn a_task_is_polled_on_while_another_thread_enters_and_leaves_its_span() {
         let answer = tasks(ring, &[]);
         let works = named(&answer, "works")[0];
         assert_eq!((&works["state"], &works["polls"]), (&json!("running"), &json!(1)), "{works:#}");
-        let opened = run(&["open", argument(ring), "--json"]).json();
-        let task = opened["spans"].as_array().unwrap().iter().find(|span| span["id"] == works["id"]).unwrap();
+        let opened = run!("open", ring, "--json").json();
+        let task = opened["spans"].list().iter().find(|span| span["id"] == works["id"]).unwrap();
         assert!(!task["thread"].is_null(), "{task:#}");
     });
 }

@@ -146,10 +146,10 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         child.kill();
 
         let account = Account(Arc::new(file)).read();
-        let opened = run(&["open", argument(&ring), "--json"]).json();
+        let opened = run!("open", &ring, "--json").json();
         let of_name = |name: &str| -> BTreeSet<u64> {
-            let spans = opened["spans"].as_array().unwrap().iter().filter(|span| span["name"] == name);
-            spans.map(|span| span["id"].as_u64().unwrap()).collect()
+            let spans = opened["spans"].list().iter().filter(|span| span["name"] == name);
+            spans.map(|span| span["id"].number()).collect()
         };
         let (mut open, mut known) = (of_name("held"), 0);
         for thread in 0..THREADS {
@@ -167,9 +167,8 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         assert_eq!((&opened["may_have_closed"], &opened["not_tracked"]), (&0.into(), &0.into()));
 
         let answer = tasks(&ring, &[]);
-        let listed = answer["tasks"].as_array().unwrap().iter();
-        let states: HashMap<u64, &str> =
-            listed.map(|task| (task["id"].as_u64().unwrap(), task["state"].as_str().unwrap())).collect();
+        let listed = answer["tasks"].list().iter();
+        let states: HashMap<u64, &str> = listed.map(|task| (task["id"].number(), task["state"].text())).collect();
         let mut deadlocks: Vec<Vec<u64>> = serde_json::from_value(answer["deadlocks"].clone()).unwrap();
         deadlocks.iter_mut().for_each(|cycle| cycle.sort_unstable());
         for pair in 0..PAIRS {

@@ -35,10 +35,10 @@ pub fn runtime() -> Runtime {
 }
 
 pub fn tasks(ring: &Path, more: &[&str]) -> Value {
-    run(&[&["tasks", argument(ring), "--json"], more].concat()).json()
+    run!("tasks", ring, "--json", more).json()
 }
 
 /// Returns the tasks of the verb with this name.
 pub fn named<'a>(answer: &'a Value, name: &str) -> Vec<&'a Value> {
-    answer["tasks"].as_array().unwrap().iter().filter(|task| task["name"] == name).collect()
+    answer["tasks"].list().iter().filter(|task| task["name"] == name).collect()
 }

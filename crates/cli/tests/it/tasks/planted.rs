@@ -79,7 +79,7 @@ fn plays_faults() {
 /// Checks that each planted fault was found, and nothing else.
 fn check_faults(ring: &Path) {
     let answer = tasks(ring, &[]);
-    let id = |name: &str| named(&answer, name)[0]["id"].as_u64().unwrap();
+    let id = |name: &str| named(&answer, name)[0]["id"].number();
     let mut cycle = [id("holder 0"), id("holder 1"), id("holder 2")].to_vec();
     let smallest = (0..3).min_by_key(|at| cycle[*at]).unwrap();
     cycle.rotate_left(smallest);
@@ -89,19 +89,19 @@ fn check_faults(ring: &Path) {
     cycles.sort_unstable();
     assert_eq!(answer["deadlocks"], serde_json::json!([cycles[0], cycles[1], [id("lost")]]), "{answer:#}");
     let permit = named(&answer, "permit")[0];
-    assert!(permit["state"] == "idle" && permit["span"].as_str().unwrap().ends_with("::acquire"), "{permit:#}");
+    assert!(permit["state"] == "idle" && permit["span"].text().ends_with("::acquire"), "{permit:#}");
     for first in 0..3 {
         let task = named(&answer, &format!("holder {first}"))[0];
-        assert!(task["state"] == "idle" && task["span"].as_str().unwrap().ends_with("::second"), "{task:#}");
-        assert!(task["spawned_at"].as_str().unwrap().contains("planted.rs:"), "{task:#}");
+        assert!(task["state"] == "idle" && task["span"].text().ends_with("::second"), "{task:#}");
+        assert!(task["spawned_at"].text().contains("planted.rs:"), "{task:#}");
     }
     // On a busy machine the storm takes long, too.
-    let slowest = answer["tasks"].as_array().unwrap().iter().find(|task| task["name"] != "stormy").unwrap();
-    assert!(slowest["name"] == "blocker" && slowest["longest_poll_ns"].as_u64().unwrap() >= 300_000_000, "{answer:#}");
+    let slowest = answer["tasks"].list().iter().find(|task| task["name"] != "stormy").unwrap();
+    assert!(slowest["name"] == "blocker" && slowest["longest_poll_ns"].number() >= 300_000_000, "{answer:#}");
     let by_wakes = tasks(ring, &["--slowest", "wakes"]);
     assert_eq!((&by_wakes["tasks"][0]["name"], &by_wakes["tasks"][0]["wakes"]), (&"stormy".into(), &5000.into()));
     assert!(named(&answer, "lost")[0]["unwakeable"] == true && named(&answer, "idle")[0]["unwakeable"] == false);
-    let people = run(&["tasks", argument(ring), "--deadlocks"]);
+    let people = run!("tasks", ring, "--deadlocks");
     assert!(
         people.out.matches(" wait for locks that the next one holds").count() == 2
             && !["bystander", "permit"].iter().any(|other| people.out.contains(other)),
@@ -165,7 +165,7 @@ fn nothing_is_found_in_clean_runs() {
         assert_eq!(child.hear(), "ready");
         let answer = tasks(&ring, &["--deadlocks"]);
         assert_eq!((&answer["deadlocks"], &answer["tasks"]), (&serde_json::json!([]), &serde_json::json!([])));
-        let open = run(&["open", argument(&ring)]);
+        let open = run!("open", &ring);
         assert!(open.out.contains("task") && open.out.contains("name=\"idle\""), "{open:?}");
         child.kill();
         let answer = tasks(&ring, &[]);
@@ -174,6 +174,6 @@ fn nothing_is_found_in_clean_runs() {
             (&serde_json::json!([]), &"idle".into())
         );
         assert_eq!(named(&answer, "clean").iter().filter(|task| task["state"] == "done").count(), 30);
-        assert!(run(&["tasks", argument(&ring), "--deadlocks"]).out.contains("no deadlocks"));
+        assert!(run!("tasks", &ring, "--deadlocks").out.contains("no deadlocks"));
     }
 }

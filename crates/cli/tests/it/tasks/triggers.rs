@@ -101,11 +101,11 @@ fn fired(test: &str, part: &str, ring: &Path, conditions: &[&str]) -> (Fired, u6
     child.kill();
     let result = result(&live.end());
     let mut fired = Fired::new();
-    for file in result["files"].as_array().unwrap() {
+    for file in result["files"].list() {
         let (path, manifest) = checked(file);
         let name = path.file_stem().unwrap().to_str().unwrap();
         let (_, task) = name.split_once('-').unwrap();
-        *fired.entry((manifest["reason"].as_str().unwrap().to_owned(), task.to_owned())).or_default() += 1;
+        *fired.entry((manifest["reason"].text().to_owned(), task.to_owned())).or_default() += 1;
     }
     assert_eq!(fired.values().sum::<u64>(), count(&result, "fired"), "{result:#}");
     (fired, said)

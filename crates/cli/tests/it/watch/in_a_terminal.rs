@@ -65,7 +65,7 @@ impl Shop {
 
     fn command(&self, verb: &str, options: &[&str]) -> Command {
         let ring = program::place(&self.directory, "shop");
-        program(&[&[verb, argument(&ring)][..], options].concat())
+        program!(verb, &ring, options)
     }
 }
 
@@ -254,7 +254,7 @@ fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _day = info_span!("day").entered();
         let transfer = info_span!("transfer", from = 0);
-        let mut terminal = Terminal::start(program(&["open", argument(&ring), "--watch", "1s"]), SMALL);
+        let mut terminal = Terminal::start(program!("open", &ring, "--watch", "1s"), SMALL);
         let first = terminal.wait(&["2 spans", "day", "transfer {from=0}", "in no thread"]);
         assert!(!first.contains(BEFORE), "the screen begins at the top: {first}");
         // The time of the screen goes on.
@@ -275,7 +275,7 @@ fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
         assert!(matches!(&changes[..], [one] if one.starts_with("another screen")), "{changes:?}");
 
         // With colours, the head is bold, and there is still one frame at a time.
-        let mut command = program(&["open", argument(&ring), "--watch", "1s"]);
+        let mut command = program!("open", &ring, "--watch", "1s");
         command.env_remove("NO_COLOR");
         let mut terminal = Terminal::start(command, SMALL);
         terminal.wait(&["2 spans", "day", "settle"]);
@@ -287,7 +287,7 @@ fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
 #[test]
 fn a_format_of_several_files_is_told_so_in_a_terminal_too() {
     for (format, words) in [("parquet", "several files"), ("ctf", "several files"), ("perfetto", "a Perfetto trace")] {
-        let export = program(&["export", program::KEPT, "--format", format, "-o", "-"]);
+        let export = program!("export", program::KEPT, "--format", format, "-o", "-");
         let mut terminal = Terminal::start(export, LARGE);
         terminal.wait(&[words]);
         assert_eq!(terminal.end().code(), Some(2), "{format}");

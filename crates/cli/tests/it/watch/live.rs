@@ -14,7 +14,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
     record(&recorder, 1);
-    let mut live = Live::start(&["watch", argument(&path), "--json"]);
+    let mut live = live!("watch", &path, "--json");
     // The watch shows only events that are recorded after it has begun. The test cannot know when that is, so it
     // records events until the watch shows one.
     let (shown, seen) = channel();
@@ -33,7 +33,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     let run = live.end();
     assert_eq!(run.code, Some(0));
     let lines = run.json_lines();
-    let mut expected = first["seqno"].as_u64().unwrap();
+    let mut expected = first["seqno"].number();
     for line in &lines {
         expected += 1;
         assert_eq!(line["seqno"], expected);
@@ -48,7 +48,7 @@ fn ctrl_c_ends_with_a_summary() {
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
     (0..3).for_each(|mark| assert_ne!(record(&recorder, mark), 0));
-    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest"]);
+    let mut live = live!("watch", &path, "--from", "oldest");
     // The watch shows five lines while the writer is silent: the date, the headings, and three events.
     let lines: Vec<String> = (0..5).map(|_| live.line()).collect();
     assert!(lines[4].contains("TXN_END"), "{lines:?}");
@@ -72,7 +72,7 @@ fn a_killed_writer_ends_it_too() {
     let path = place(&directory, "ring");
     let mut writer = Talk::start(test_name!(), "writer", &path);
     assert_eq!(writer.hear(), "recorded");
-    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
+    let mut live = live!("watch", &path, "--from", "oldest", "--json");
     assert_eq!(live.json_line()["ext"][1], 7);
     writer.child.kill().unwrap();
     let run = live.end();
@@ -104,7 +104,7 @@ fn the_cause_of_a_rings_end_is_reported() {
         let path = place(&directory, "ring");
         let mut writer = Talk::start(test, part, &path);
         assert_eq!(writer.hear(), "recorded");
-        let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
+        let mut live = live!("watch", &path, "--from", "oldest", "--json");
         assert_eq!(live.json_line()["ext"][1], 7);
         match part {
             "exit" | "kept" => assert!(writer.end().success()),
@@ -131,7 +131,7 @@ fn the_cause_of_a_rings_end_is_reported() {
 fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let mut live = Live::start(&["watch", argument(&path), "--reopen", "--from", "oldest", "--json"]);
+    let mut live = live!("watch", &path, "--reopen", "--from", "oldest", "--json");
     for round in 1..4 {
         let recorder = exec_ring(&path);
         record(&recorder, round);
@@ -158,7 +158,7 @@ fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event()
 #[test]
 fn without_reopen_a_missing_ring_is_an_error() {
     let directory = directory();
-    let run = program::run(&["watch", argument(&place(&directory, "ring"))]);
+    let run = run!("watch", &place(&directory, "ring"));
     assert_eq!(run.code, Some(3));
 }
 
@@ -169,12 +169,12 @@ fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
     let (first, other) = (exec_ring(&shop), exec_ring(&place(&directory, "other")));
     record(&first, 1);
     record(&other, 9);
-    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--from", "oldest"]);
+    let mut watch = live!("watch", &pattern, "--json", "--from", "oldest");
     let capture_file = place(&directory, "all.evc");
-    let capture = Live::start(&["capture", argument(&pattern), "-o", argument(&capture_file)]);
+    let capture = live!("capture", &pattern, "-o", &capture_file);
     let mark = |line: &serde_json::Value| {
-        let ring = std::path::Path::new(line["ring"].as_str().unwrap()).file_name().unwrap();
-        (ring.to_str().unwrap().to_owned(), line["ext"][1].as_u64().unwrap())
+        let ring = std::path::Path::new(line["ring"].text()).file_name().unwrap();
+        (ring.to_str().unwrap().to_owned(), line["ext"][1].number())
     };
     assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 1));
     // The capture has begun when its file is there.
@@ -187,18 +187,16 @@ fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
     record(&first, 3);
     assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 3));
     // Verbs that read what is there take the pattern, too.
-    let exported = program::run(&["export", argument(&pattern), "--format", "jsonl", "-o", "-"]);
-    assert_eq!(exported.code, Some(0), "{exported:?}");
+    run!("export", &pattern, "--format", "jsonl", "-o", "-").ends(0);
     drop((first, second));
     let watched = watch.end();
     assert_eq!((watched.code, watched.out.as_str()), (Some(0), ""), "{watched:?}");
-    let captured = capture.end();
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let captured = capture.end().ends(0);
     assert!(captured.err.starts_with("3 events from 2 rings "), "{captured:?}");
     drop(other);
-    let none = program::run(&["watch", argument(&pattern)]);
+    let none = run!("watch", &pattern);
     assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
-    let none = program::run(&["capture", argument(&pattern), "-o", argument(&capture_file)]);
+    let none = run!("capture", &pattern, "-o", &capture_file);
     assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
 }
 
@@ -207,8 +205,8 @@ fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
     let directory = directory();
     let pattern = place(&directory, "shop*");
     let capture_file = place(&directory, "all.evc");
-    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--reopen", "--from", "oldest"]);
-    let capture = Live::start(&["capture", argument(&pattern), "--wait", "-o", argument(&capture_file)]);
+    let mut watch = live!("watch", &pattern, "--json", "--reopen", "--from", "oldest");
+    let capture = live!("capture", &pattern, "--wait", "-o", &capture_file);
     // If one of them begins later than this, it sees the same.
     std::thread::sleep(Duration::from_millis(300));
     let ring = exec_ring(&place(&directory, "shop~2"));

@@ -26,11 +26,11 @@ fn open(name: &Path, options: &[&str]) -> Value {
 }
 
 fn spans(opened: &Value) -> Vec<Value> {
-    opened["spans"].as_array().unwrap().clone()
+    opened["spans"].list().clone()
 }
 
 fn ids(opened: &Value) -> BTreeSet<u64> {
-    spans(opened).iter().map(|span| span["id"].as_u64().unwrap()).collect()
+    spans(opened).iter().map(|span| span["id"].number()).collect()
 }
 
 fn named<'v>(spans: &'v [Value], name: &str) -> &'v Value {
@@ -128,10 +128,8 @@ fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
         .collect();
     let check = || {
         let opened = open(&ring, &[]);
-        let found: BTreeMap<u64, u64> = spans(&opened)
-            .iter()
-            .map(|span| (span["id"].as_u64().unwrap(), span["parents"][0].as_u64().unwrap_or(0)))
-            .collect();
+        let found: BTreeMap<u64, u64> =
+            spans(&opened).iter().map(|span| (span["id"].number(), span["parents"][0].as_u64().unwrap_or(0))).collect();
         assert_eq!(found, truth, "{opened:#}");
         for span in spans(&opened) {
             assert!(span["thread"].is_null() && span["opened_before_window"] == false, "{span}");
@@ -177,7 +175,7 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
     insta::assert_snapshot!("a_hundred_thousand_spans", screen(&ring, &[]));
     assert_eq!(screen(&ring, &["--all"]).lines().count(), SPANS + 3);
     // No record, name or field is made of a span that is not shown. (It was 100 MiB more.)
-    let (is_done, kib) = memory_of(program(&["open", argument(&ring)]));
+    let (is_done, kib) = memory_of(program!("open", &ring));
     assert!(is_done && kib < 64 << 10, "{kib} KiB");
     let page = open(&ring, &["--limit", "10"]);
     assert_eq!((spans(&page).len(), page["cut"].as_u64()), (10, Some(SPANS as u64 - 9)));
@@ -186,7 +184,7 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
     let opened = open(&ring, &["--max-spans", "1000"]);
     let few = ids(&opened);
     assert!(few.is_subset(&truth) && few.len() > 900, "{}", few.len());
-    let not_tracked = opened["not_tracked"].as_u64().unwrap() as usize;
+    let not_tracked = opened["not_tracked"].number() as usize;
     assert_eq!(few.len() + not_tracked, SPANS + 1);
     assert!(screen(&ring, &["--max-spans", "1000"]).contains("more are open that could not be kept"));
     talk.end();
@@ -236,7 +234,7 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     let long: BTreeMap<u64, String> = spans(&opened)
         .iter()
         .filter(|span| span["name"] != "short")
-        .map(|span| (span["id"].as_u64().unwrap(), span["thread"]["name"].as_str().unwrap_or("none").to_owned()))
+        .map(|span| (span["id"].number(), span["thread"]["name"].as_str().unwrap_or("none").to_owned()))
         .collect();
     assert_eq!(long, truth);
     // A thread may have been between two short spans, or have made one that it had not entered.
@@ -245,7 +243,7 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     // The ages count to the last event, so they do not grow. They may be as large as the time since then.
     let least = |opened: &Value| spans(opened).iter().map(|span| span["age_ns"].clone()).collect::<Vec<_>>();
     assert_eq!(least(&opened), least(&open(&ring, &[])));
-    assert_eq!(run(&["open", argument(&ring), "--watch", "10ms"]).code, Some(0));
+    assert_eq!(run!("open", &ring, "--watch", "10ms").code, Some(0));
 
     // The engine says that the program has died, after everything else.
     let mut live = Live::new(RingSet::open([&ring]).unwrap(), &LiveOptions::new());
@@ -355,28 +353,23 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
         assert!(shown.contains("? may have been closed") && !shown.contains("… and perhaps"), "{shown}");
         // JSON keeps the order of age.
         let opened = open(&ring, &[]);
-        let in_json: Vec<&str> =
-            opened["spans"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        let in_json: Vec<&str> = opened["spans"].list().iter().map(|it| it["name"].text()).collect();
         assert_eq!(in_json, ["old", "old", "old", "held", "parent", "child", "new"]);
         assert_eq!(opened["may_have_closed"], 3);
 
-        let top = run(&["top", argument(&ring), "--once", "--json"]).json();
-        let in_top: Vec<(&str, bool)> = top["open"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|it| (it["name"].as_str().unwrap(), it["may_have_closed"].as_bool().unwrap()))
-            .collect();
+        let top = run!("top", &ring, "--once", "--json").json();
+        let in_top: Vec<(&str, bool)> =
+            top["open"].list().iter().map(|it| (it["name"].text(), it["may_have_closed"].as_bool().unwrap())).collect();
         let surely = ["held", "parent", "child", "new"].map(|name| (name, false));
         assert_eq!(in_top, [&surely[..], &[("old", true); 3]].concat());
         assert_eq!((&top["open_spans"], &top["may_have_closed"]), (&7.into(), &3.into()));
-        let top = run(&["top", argument(&ring), "--once"]).out;
+        let top = run!("top", &ring, "--once").out;
         assert!(top.contains("4 open spans and perhaps 3 more"), "{top}");
 
         // One shard alone would show spans as open that were closed in another one.
         let shard = program::place(&directory, "doubt.1");
         for verb in [&["open"][..], &["top", "--once"]] {
-            let refused = run(&[verb, &[argument(&shard)]].concat());
+            let refused = run!(verb, &shard);
             assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
             let said = "is only shard 1 of a recorder: it has spans that were closed in other shards";
             assert!(
@@ -412,11 +405,11 @@ fn a_capture_shows_what_was_open_at_any_time() {
         let third = info_span!(parent: None, "third", n = 1);
         third.record("n", 2);
         note(&["first", "third"]);
-        run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
+        run!("capture", &ring, "-o", &file, "--now", "--json").json();
     });
     for (nanos, names) in &times {
         let opened = open(&file, &["--at", &nanos.to_string()]);
-        let found: Vec<String> = spans(&opened).iter().map(|span| span["name"].as_str().unwrap().to_owned()).collect();
+        let found: Vec<String> = spans(&opened).iter().map(|span| span["name"].text().to_owned()).collect();
         assert_eq!(&found, names, "{opened:#}");
         assert_eq!(opened["at_ns"], *nanos);
         let is_entered = |name: &str| !named(&spans(&opened), name)["thread"].is_null();
@@ -437,7 +430,7 @@ fn a_capture_shows_what_was_open_at_any_time() {
         }
     }
     // A time at which the capture has nothing is said to be one, and a time of the ring's past is none.
-    let said = |at: u64| run(&["open", argument(&file), "--at", &at.to_string()]).err;
+    let said = |at: u64| run!("open", &file, "--at", &at.to_string()).err;
     assert_eq!(said(times[0].0), "");
     assert!(
         said(12).contains("--at is 1970-01-01 00:00:00.000000") && said(12).contains(", and the capture lasts from ")
@@ -445,10 +438,10 @@ fn a_capture_shows_what_was_open_at_any_time() {
     let at_end = open(&file, &[]);
     assert_eq!(spans(&at_end).len(), 2);
     assert_eq!(named(&spans(&at_end), "third")["fields"]["n"], 2);
-    let lines = run(&["open", argument(&file)]).out;
+    let lines = run!("open", &file).out;
     assert!(lines.contains("third {n=2}") && lines.contains("first"), "{lines}");
     for words in [&["open"][..], &["top", "--once"]] {
-        let late = run(&[words, &[argument(&file), "--json", "--at", "+1h"]].concat());
+        let late = run!(words, &file, "--json", "--at", "+1h");
         assert!(late.code == Some(0) && late.err.contains(", and the capture lasts from "), "{late:?}");
     }
     assert!(at_end["spans"][0]["age_ns"].as_u64() > Some(140_000_000), "until the capture's end: {at_end}");
@@ -458,8 +451,7 @@ fn a_capture_shows_what_was_open_at_any_time() {
         (&["open", argument(&file), "--watch", "1s"], "--watch needs rings"),
         (&["open"], "nothing to read"),
     ] {
-        let refused = run(arguments);
-        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let refused = run(arguments).ends(2);
         assert!(refused.err.contains(said), "{refused:?}");
     }
 }
@@ -469,7 +461,7 @@ fn open_goes_on_with_watch_until_the_program_ends() {
     let directory = directory();
     let ring = program::place(&directory, "watched");
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
-    let mut command = program(&["open", argument(&ring), "--watch", "20ms", "--json"]);
+    let mut command = program!("open", &ring, "--watch", "20ms", "--json");
     let command = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let live = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _outer = info_span!("outer").entered();
@@ -502,24 +494,24 @@ fn spans_that_found_no_room_in_the_tables_are_counted() {
     let ring = program::place(&directory, "full");
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
     let _open = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || info_span!("open"));
-    let opened = run(&["open", argument(&ring)]);
+    let opened = run!("open", &ring);
     assert!(opened.out.contains("1 span open") && opened.err.is_empty(), "{opened:?}");
     // As if there had been no room for five spans.
     let tables = std::fs::File::options().write(true).open(eventring::now::now_path(&ring)).unwrap();
     tables.write_all_at(&5_u64.to_le_bytes(), 0x30).unwrap();
-    let opened = run(&["open", argument(&ring)]);
+    let opened = run!("open", &ring);
     assert!(opened.out.contains("1 span open"), "{opened:?}");
     assert!(opened.out.contains("5 spans more are open that could not be kept"), "{opened:?}");
     // So it is in a capture.
     let capture = argument(&directory.path().join("full.evc")).to_owned();
-    assert_eq!(run(&["capture", argument(&ring), "-o", &capture, "--now"]).code, Some(0));
+    assert_eq!(run!("capture", &ring, "-o", &capture, "--now").code, Some(0));
     for place in [argument(&ring), &capture] {
-        let opened = run(&["open", place, "--json"]).json();
-        assert_eq!((opened["spans"].as_array().unwrap().len(), &opened["not_tracked"]), (1, &5.into()), "{opened}");
+        let opened = run!("open", place, "--json").json();
+        assert_eq!((opened["spans"].list().len(), &opened["not_tracked"]), (1, &5.into()), "{opened}");
     }
     // Tables that cannot be read are named, and the events decide.
     tables.write_all_at(b"?", 0).unwrap();
-    let opened = run(&["open", argument(&ring)]);
+    let opened = run!("open", &ring);
     assert!(opened.out.contains("1 span open"), "{opened:?}");
     assert!(
         opened.err.contains("cannot read the tables of the present in") && opened.err.contains(".now"),

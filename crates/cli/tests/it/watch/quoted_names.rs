@@ -25,7 +25,7 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
     });
     let (ring, file, part) = (argument(&ring), place(&dir, "shop.evc"), place(&dir, "part.evc"));
     let file = argument(&file);
-    assert_eq!(run(&["capture", ring, "--now", "-o", file]).code, Some(0));
+    assert_eq!(run!("capture", ring, "--now", "-o", file).code, Some(0));
     for (condition, expected) in [
         (r#"field."content-type"=json"#, &["failed"][..]),
         (r#"field."content-type"=*ml level>=INFO"#, &["served"]),
@@ -41,7 +41,7 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
         assert_eq!(texts(&["watch", file, "--json", "--where", condition]), expected, "{condition}");
         let exported = texts(&["export", file, "--format", "jsonl", "-o", "-", "--where", condition]);
         assert_eq!(exported, expected, "{condition}");
-        let filtered = run(&["capture", ring, "--now", "--force", "-o", argument(&part), "--where", condition]);
+        let filtered = run!("capture", ring, "--now", "--force", "-o", &part, "--where", condition);
         assert_eq!(
             (filtered.code, texts(&["watch", argument(&part), "--json"])),
             (Some(0), expected.iter().map(|it| (*it).to_owned()).collect()),
@@ -53,13 +53,13 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
         [(r#""quoted key"=7"#, 2), ("x=2", 1), ("x#2=2", 1), ("x#2=1", 0), (r#""content-type"=html"#, 1)]
     {
         for scan in [&[][..], &["--scan"]] {
-            let found = run(&[&["find", condition, file, "--json"], scan].concat()).json_lines();
+            let found = run!("find", condition, file, "--json", scan).json_lines();
             assert_eq!(found.len(), expected + 1, "{condition} {scan:?}");
         }
     }
-    let unknown = run(&["watch", file, "--where", "field.y=1"]);
+    let unknown = run!("watch", file, "--where", "field.y=1");
     let lists = |name: &str| unknown.err.contains(name);
     assert!(lists("no event has a field `y`; there are ") && lists("\"content-type\", "), "{unknown:?}");
-    let unquoted = run(&["watch", file, "--where", "field.content-type=html"]);
+    let unquoted = run!("watch", file, "--where", "field.content-type=html");
     assert!(unquoted.code == Some(2) && unquoted.err.contains(r#"is quoted: field."content-type""#), "{unquoted:?}");
 }

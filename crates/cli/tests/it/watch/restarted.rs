@@ -72,7 +72,7 @@ fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
     let path = directory.path().join("control").to_str().unwrap().to_owned();
     for server in [path, format!("@eventring-restarted-{}", std::process::id())] {
         let mut talk = start(test, &server);
-        let mut live = Live::start(&["watch", &server, "--reopen", "--from", "oldest", "--json"]);
+        let mut live = live!("watch", &server, "--reopen", "--from", "oldest", "--json");
         tell(&mut talk, "1");
         assert_eq!(marks(&mut live, 2, 0, 0), [1, 1]);
         for round in 2..5_u64 {
@@ -91,8 +91,7 @@ fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
             assert_eq!(came, [round, round, round + 10, round + 10]);
         }
         live.interrupt();
-        let run = live.end();
-        assert_eq!(run.code, Some(0), "{run:?}");
+        let run = live.end().ends(0);
         assert!(run.err.contains("none lost in the rings that were seen"), "{run:?}");
         assert!(run.err.contains("14 events"), "{run:?}");
     }
@@ -104,7 +103,7 @@ fn a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ri
     let server = format!("@eventring-next-{}", std::process::id());
     let mut talk = start(test, &server);
     for (name, rings) in [(format!("{server}/SHOP"), 1), (server.clone(), 2)] {
-        let mut live = Live::start(&["watch", &name, "--reopen", "--json"]);
+        let mut live = live!("watch", &name, "--reopen", "--json");
         live.notice("waiting for");
         for round in 2..5 {
             tell(&mut talk, "again");
@@ -122,7 +121,7 @@ fn a_watch_waits_for_the_first_ring_at_an_address() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("control").to_str().unwrap().to_owned();
     for server in [path, format!("@eventring-first-{}", std::process::id())] {
-        let mut live = Live::start(&["watch", &format!("{server}/SHOP"), "--reopen", "--json"]);
+        let mut live = live!("watch", &format!("{server}/SHOP"), "--reopen", "--json");
         live.notice("waiting for the ring");
         let mut talk = start(test, &server);
         tell(&mut talk, "7");
@@ -142,7 +141,7 @@ fn a_watch_goes_on_when_a_program_ends_only_its_server() {
     let mut talk = Talk::with(command);
     assert_eq!(talk.hear(), "begun");
     tell(&mut talk, &server);
-    let mut live = Live::start(&["watch", &server, "--from", "oldest", "--json"]);
+    let mut live = live!("watch", &server, "--from", "oldest", "--json");
     tell(&mut talk, "1");
     assert_eq!(marks(&mut live, 2, 0, 0), [1, 1]);
     tell(&mut talk, "end the server");
@@ -164,14 +163,14 @@ fn a_name_that_changes_with_each_start_is_refused() {
     assert_eq!(talk.hear(), "begun");
     let pid = format!("pid:{}", talk.child.id());
     for names in [&["--process", "SHOP"][..], &[pid.as_str()], &["--process", &pid]] {
-        let mut command = program::program(&[&["watch", "--reopen"], names].concat());
+        let mut command = program!("watch", "--reopen", names);
         command.env("EVENTRING_DIR", directory.path());
         let run = program::finish(command);
         assert_eq!(run.code, Some(2), "{run:?}");
         assert!(run.err.contains("--reopen cannot find this ring again"), "{run:?}");
     }
     // Without --reopen, the same names are watched.
-    let mut command = program::program(&["watch", "--process", "SHOP", "--from", "oldest", "--json", "--count", "2"]);
+    let mut command = program!("watch", "--process", "SHOP", "--from", "oldest", "--json", "--count", "2");
     command.env("EVENTRING_DIR", directory.path());
     tell(&mut talk, "7");
     let run = program::finish(command);

@@ -85,7 +85,7 @@ fn check_lines(lines: &[Value], place: &Path) {
     let (mut rings, mut sold) = (BTreeSet::new(), BTreeSet::new());
     for line in lines {
         assert!(line.get("gap").is_none(), "{line}");
-        rings.insert(line["ring"].as_str().unwrap().to_owned());
+        rings.insert(line["ring"].text().to_owned());
         let payload = &line["payload"];
         if line["name"] == "SPAN_NEW" && payload["name"] == "order" {
             let fields = &payload["fields"];
@@ -151,7 +151,7 @@ fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_s
     let place = program::place(&directory, "shop");
     let mut talk = Talk::start(test, "program", &place);
     assert_eq!(talk.hear(), "ticking");
-    let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
+    let mut live = live!("watch", &place, &exec_place(&place), "--json");
     // The watch shows a tick, so it has begun. Only now does the program make its other shards and do its work.
     let tick = live.json_line();
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));

@@ -42,7 +42,7 @@ fn verbs_that_follow_end_when_nobody_reads_them_any_more() {
     assert_eq!(end_after_one_line(Live::start(&watch), "TXN_END", || ()), Some(0));
     let blocks = ["blocks", argument(&chain), "--follow", "--json"];
     assert_eq!(end_after_one_line(Live::start(&blocks), "\"number\":1", || ()), Some(0));
-    let reopen = Live::start(&[&watch[..], &["--reopen"]].concat());
+    let reopen = live!(&watch, "--reopen");
     // The ring is gone, and the next one is awaited.
     assert_eq!(end_after_one_line(reopen, "TXN_END", || drop(recorder)), Some(0));
 }
@@ -61,7 +61,7 @@ fn a_watch_of_others_events_ends_when_nobody_reads_it_any_more() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let watch = Live::start(&["watch", argument(&ring), "--from", "1", "--type", "TXN_END", "--json"]);
+        let watch = live!("watch", &ring, "--from", "1", "--type", "TXN_END", "--json");
         let code =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| end_after_one_line(watch, "TXN_END", || ())));
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -36,13 +36,13 @@ fn it_says_what_it_waits_for() {
     assert_eq!(far, "── waiting for event 99,999,999; the newest is 2 ──\n");
 
     let _open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
-    let mut live = Live::start(&["watch", ring, "--from", "oldest", "--json"]);
+    let mut live = live!("watch", ring, "--from", "oldest", "--json");
     assert_eq!((live.json_line()["seqno"].as_u64(), live.json_line()["seqno"].as_u64()), (Some(1), Some(2)));
     assert_eq!(live.notice(""), "── event 3 is still being written ──\n");
     live.interrupt();
     live.end();
     // With --quiet, the watch prints nothing.
-    let live = Live::start(&["watch", ring, "--quiet"]);
+    let live = live!("watch", ring, "--quiet");
     std::thread::sleep(Duration::from_millis(1500));
     live.interrupt();
     assert_eq!(live.end().err, "");
@@ -56,24 +56,24 @@ fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
     record(&recorder, 2);
     let open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     record(&recorder, 1);
-    let events = run(&["info", "--json", argument(&path)]).json()["events"].clone();
+    let events = run!("info", "--json", &path).json()["events"].clone();
     assert_eq!((&events["count"], &events["lost"], &events["being_written"]), (&3.into(), &0.into(), &1.into()));
-    let text = run(&["info", argument(&path)]).out;
+    let text = run!("info", &path).out;
     assert!(text.contains("nothing has been overwritten, 1 being written"), "{text}");
     let saved = place(&directory, "saved");
-    let reported = run(&["snapshot", argument(&path), "-o", argument(&saved)]);
+    let reported = run!("snapshot", &path, "-o", &saved);
     assert!(reported.err.ends_with("\n1 event was still being written and not in the snapshot\n"), "{reported:?}");
-    let summary = run(&["snapshot", argument(&path), "-o", argument(&saved), "--force", "--json"]).json();
+    let summary = run!("snapshot", &path, "-o", &saved, "--force", "--json").json();
     assert_eq!((&summary["events"], &summary["lost"], &summary["being_written"]), (&3.into(), &1.into(), &1.into()));
     drop(open);
-    assert_eq!(run(&["info", "--json", argument(&path)]).json()["events"]["being_written"], 0);
+    assert_eq!(run!("info", "--json", &path).json()["events"]["being_written"], 0);
 }
 
 #[test]
 fn losses_before_a_reopen_are_counted() {
     let directory = directory();
     let path = place(&directory, "ring");
-    let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
+    let mut live = live!("watch", &path, "--reopen", "--json", "--strict");
     // The watch began before the ring was made, so it must account for every event of the ring.
     live.notice("waiting for the ring");
     let mut anew = Vec::new();
@@ -92,8 +92,7 @@ fn losses_before_a_reopen_are_counted() {
         assert_eq!(seen, burst);
     }
     live.interrupt();
-    let run = live.end();
-    assert_eq!(run.code, Some(16), "{run:?}");
+    live.end().ends(16);
     // The second ring has the name of the first one, and its seqnos begin with 1 again. One line of the output
     // reports this.
     assert_eq!(anew.len(), 1);
@@ -119,7 +118,7 @@ fn rings_that_live_for_milliseconds_are_seen_by_reopen() {
 fn short_rings_seen(rings: usize) -> usize {
     let directory = directory();
     let path = place(&directory, "ring");
-    let live = Live::start(&["watch", argument(&path), "--reopen", "--json"]);
+    let live = live!("watch", &path, "--reopen", "--json");
     for _ in 0..rings {
         let recorder = exec_ring(&path);
         record(&recorder, 1);
@@ -141,11 +140,10 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
     record(&recorder, 3);
-    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json", "--reopen"]);
+    let mut live = live!("watch", &path, "--from", "oldest", "--json", "--reopen");
     assert_eq!(live.json_line()["seqno"], 1);
     std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
-    let run = live.end();
-    assert_eq!(run.code, Some(6), "{run:?}");
+    let run = live.end().ends(6);
     let error = run.err.lines().last().unwrap();
     assert!(error.starts_with(&format!("error: {}: the file was truncated", path.display())), "{error}");
     assert!(!run.err.contains("none lost"), "{run:?}");
@@ -165,14 +163,13 @@ fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
     recorder.keep(true);
     drop(recorder);
     let from = (capacity - 1).to_string();
-    let watched = run(&["watch", argument(&path), "--from", &from, "--strict", "--json"]);
-    assert_eq!(watched.code, Some(0), "{watched:?}");
+    let watched = run!("watch", &path, "--from", &from, "--strict", "--json").ends(0);
     let lines = watched.json_lines();
     assert_eq!((lines.len(), lines.iter().map(accounted_for).sum::<u64>()), (4, 4));
     assert_eq!(lines[2]["gap"], serde_json::json!({ "first_seqno": capacity + 1, "count": 1, "cause": "given_up" }));
     assert_eq!(lines[3]["seqno"], capacity + 2);
     assert!(watched.err.starts_with("── 3 events shown, none lost, 1 number without an event, "), "{watched:?}");
-    let text = run(&["watch", argument(&path), "--from", &from]).out;
+    let text = run!("watch", &path, "--from", &from).out;
     assert!(text.contains(&format!("── the number {} stands for no event ──\n", capacity + 1)), "{text}");
 }
 
@@ -182,7 +179,7 @@ fn a_block_is_looked_for_only_where_there_are_blocks() {
     let path = place(&directory, "ring");
     let _recorder =
         Recorder::builder(ContentDescription::new(300, "SHOP")).config(&path).compact(true).shifts(15, 21).build();
-    let run = run(&["watch", argument(&path), "--from", "block"]);
+    let run = run!("watch", &path, "--from", "block");
     assert_eq!(run.code, Some(8));
     assert!(run.err.contains("\nerror: --from block needs a ring of execution events"), "{run:?}");
 }
@@ -198,9 +195,9 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     let image = std::fs::read(&made).unwrap();
     // The published library makes the file under its final name, gives it its size, and writes the header last.
     let file = std::fs::File::create(&place_of_ring).unwrap();
-    let mut watch = Live::start(&["watch", argument(&place_of_ring), "--reopen", "--json"]);
+    let mut watch = live!("watch", &place_of_ring, "--reopen", "--json");
     let capture_file = place(&directory, "ring.evc");
-    let capture = Live::start(&["capture", argument(&place_of_ring), "--wait", "-o", argument(&capture_file)]);
+    let capture = live!("capture", &place_of_ring, "--wait", "-o", &capture_file);
     let pause = || std::thread::sleep(std::time::Duration::from_millis(200));
     pause();
     file.write_all_at(&image[64..], 64).unwrap();
@@ -223,6 +220,6 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     assert_eq!(watch.end().code, Some(0));
     // Without the wish to wait, such a file is an error.
     std::fs::File::create(&place_of_ring).unwrap();
-    let refused = program::run(&["watch", argument(&place_of_ring)]);
+    let refused = run!("watch", &place_of_ring);
     assert!(refused.code == Some(4) && refused.err.contains("is empty"), "{refused:?}");
 }
