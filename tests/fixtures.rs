@@ -13,6 +13,7 @@ pub use eventring::tracing::{
 };
 pub use eventring::{record, recordv};
 pub use eventring_stress::child::{self, Talk, part, place, play, say, wait_for_parent};
+pub use eventring_stress::files::{directory, names_in, places};
 pub use eventring_stress::random::Random;
 pub use eventring_stress::{alone, forked, missing, plays, real_data, reference, test_name, users};
 pub use rustix::process::{Pid, Signal, kill_process};

@@ -47,8 +47,7 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
             read_on(&mut cursor, &mut verdict);
         }
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     let mut mine = from_the_start(&Reader::open(&path).unwrap());
     let mut verdict = Verdict::default();
@@ -84,8 +83,7 @@ fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
         let (_, verdict) = follow_on(cursor, verdict);
         say(format!("{} {} {}", verdict.read, verdict.lost, verdict.wrong()));
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     record_some(&recorder, 0, 0..100);
     let mut reader = Talk::start(test, "reader", &path);
@@ -116,8 +114,7 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
         });
         wait_for_parent();
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut writer = Talk::start(test, "writer", &path);
     assert_eq!(writer.hear(), "recording");
     let reader = Reader::open(&path).unwrap();
@@ -171,8 +168,7 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
         say("recorded");
         wait_for_parent();
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut writer = Talk::start(test, "writer", &path);
     let forks = writer.hear();
     assert_eq!(writer.hear(), "recorded");
@@ -202,8 +198,7 @@ fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives
         let error = std::process::Command::new("cat").exec();
         panic!("{error}");
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut writer = Talk::start(test, "writer", &path);
     assert_eq!(writer.hear(), "recording");
     let (cursor, verdict) = follow(&Reader::open(&path).unwrap());

@@ -19,8 +19,7 @@ fn block_numbers(path: &Path) -> Vec<u8> {
 #[test]
 fn parent_and_child_record_into_rings_of_their_own() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    let (_directory, [path, child_path]) = places(["parent", "child"]);
     let builder = |path: &Path| {
         let description = ContentDescription::of::<ExecEvent>();
         Recorder::builder(description).config(path).compact(true).shifts(15, 21)

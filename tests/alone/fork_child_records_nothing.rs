@@ -12,8 +12,7 @@ fn recorder_at(path: &Path) -> Result<Recorder, RecorderError> {
 #[test]
 fn a_child_leaves_its_parents_rings_alone() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, other_path) = (directory.path().join("ring"), directory.path().join("other"));
+    let (_directory, [path, other_path]) = places(["ring", "other"]);
     let recorder = recorder_at(&path).unwrap();
     let mut other = Some(recorder_at(&other_path).unwrap());
     recorder.record(2, [0; 4], b"before");

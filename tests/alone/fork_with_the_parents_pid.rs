@@ -61,8 +61,7 @@ fn a_child_with_its_parents_pid_leaves_its_parents_rings_alone() {
             say("not permitted");
         }
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut talk = Talk::start(test, "grandparent", &path);
     if talk.hear() == "not permitted" {
         return eventring_stress::missing("a pid namespace may not be made here");

@@ -335,7 +335,7 @@ fn count_close(closed: &mut HashMap<SpanId, u32>, span: SpanId, is_closed: bool)
 const WARM_UP: u64 = 10;
 
 fn pair(work: usize, handler: usize, interruptions: u64) {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let builder = || PerfRecorder::builder().shifts(18, 25).prefault(false);
     try_init_with(builder().config(directory.path().join("perf")), "info".parse().unwrap()).unwrap();
     HELD.set(tracing::info_span!("held")).unwrap();

@@ -57,8 +57,7 @@ fn spans(path: &Path) -> Vec<String> {
 #[test]
 fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    let (_directory, [path, child_path]) = places(["parent", "child"]);
     trigger_on_panic();
     let recording = try_init_with(builder(&path), TargetFilter::all()).unwrap();
     let outer = tracing::info_span!("outer").entered();
@@ -114,8 +113,7 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
 #[test]
 fn a_forked_child_does_not_end_the_scopes_of_its_parent_in_its_own_rings() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    let (_directory, [path, child_path]) = places(["parent", "child"]);
     PERF.install(builder(&path).build().unwrap()).unwrap();
     let mut outer = Some(scope!("outer"));
     let mut inner = Some(scope!("inner"));

@@ -115,8 +115,7 @@ fn a_thread_that_ends_leaves_its_shard_to_the_next_one() {
 #[test]
 fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (directory, [place]) = places(["ring"]);
     // The name of shard 1 is taken by something that is no ring.
     std::fs::create_dir(directory.path().join("ring.1")).unwrap();
     let recorder = small(PerfRecorder::builder().config(&place)).shards(4).build().unwrap();
@@ -307,7 +306,7 @@ fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
         });
         std::process::exit(0);
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let end = |part: &str, place: &std::path::Path| child::play(test, part, place).output().unwrap().status;
     let place = directory.path().join("ring");
     let status = end("before", &place);
@@ -348,8 +347,7 @@ fn a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read() {
         // SAFETY: only this thread ends, as if a program in C had called `pthread_exit`. Nothing that it owns is used.
         unsafe { libc::syscall(libc::SYS_exit, 0) };
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut talk = Talk::start(test, "", &path);
     assert_eq!(talk.hear(), "recorded");
     let mut reader = PerfReader::open(&path).unwrap();

@@ -67,7 +67,7 @@ fn a_quarter_of_a_million_open_spans_of_the_layer_take_two_cells_and_64_bytes_ea
 fn rings_are_as_many_and_as_large_as_configured_whatever_the_number_of_threads() {
     alone!();
     const THREADS: usize = 60;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let builder = PerfRecorder::builder().config(directory.path().join("ring")).shifts(16, 22).tables_shift(17);
     let recorder = builder.shards(3).prefault(false).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));

@@ -3,6 +3,7 @@
 
 pub mod chain;
 pub mod child;
+pub mod files;
 pub mod forked;
 pub mod huge_pages;
 pub mod market;

@@ -31,7 +31,7 @@ fn the_variable_chooses_domains_of_all_recorders_and_unknown_names_are_refused()
             .map_or_else(|error| error.to_string(), |_| on(MARKET.domains())));
         say(SHOP.try_init::<Shop>(&config("shop")).map_or_else(|error| error.to_string(), |_| on(SHOP.domains())));
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let serve = |value: Option<&str>| {
         let mut command = play(test, "service", directory.path());
         command.env_remove(DOMAINS_VARIABLE);

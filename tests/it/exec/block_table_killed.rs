@@ -27,8 +27,7 @@ fn write() {
 #[test]
 fn a_writer_that_is_killed_leaves_only_whole_records() {
     let test = plays!(write());
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     for round in 0..KILLS {
         let mut writer = Talk::start(test, "writer", &path);
         assert_eq!(writer.hear(), "ring");

@@ -18,8 +18,7 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
         say(record!(ExecEvent::TxnEnd; txn = 5));
         wait_for_parent();
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("service");
+    let (directory, [path]) = places(["service"]);
     let serve = |value: Option<String>| {
         let mut command = play(test, "service", directory.path());
         command.env_remove(VARIABLE).env("EVENTRING_DIR", directory.path());

@@ -28,10 +28,6 @@ fn built(file: &str, name: &str) -> PathBuf {
 }
 
 /// Makes a directory for the rings of one test.
-fn directory() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap()
-}
-
 fn command(directory: &TempDir, name: &str) -> Command {
     let mut command = Command::new(program(name));
     command.env("EVENTRING_DIR", directory.path()).stdin(Stdio::null());
@@ -97,8 +93,7 @@ fn quickstart_records_its_spans_and_custom_export_writes_them() {
 
 #[test]
 fn custom_export_tells_a_span_that_was_open_at_the_end_from_one_that_was_closed_just_before() {
-    let directory = directory();
-    let path = directory.path().join("open");
+    let (directory, [path]) = places(["open"]);
     let recorder = PerfRecorder::builder().config(&path).shifts(15, 21).shards(1).keep(true).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
         std::mem::forget(tracing::info_span!("never_closed"));

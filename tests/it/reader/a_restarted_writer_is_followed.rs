@@ -33,8 +33,7 @@ fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
         wait_for_parent();
         // The parent has asked this writer to end normally.
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     assert_eq!(Reader::open(&path).unwrap_err().kind(), ReaderErrorKind::NotFound);
 
     let mut first = Talk::start(test, "first", &path);

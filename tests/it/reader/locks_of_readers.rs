@@ -18,7 +18,7 @@ fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     if !users::can_be_played() {
         return None;
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     chown(directory.path(), Some(OWNER), Some(GROUP)).unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
     let path = directory.path().join("ring");
@@ -201,8 +201,7 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
         // SAFETY: the call ends this process at once. The forked child lives on.
         unsafe { libc::_exit(0) };
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut owner = Talk::start(test, "owner", &path);
     let mut printed = [owner.hear(), owner.hear()];
     printed.sort();

@@ -7,7 +7,7 @@ const PAYLOAD: [u8; 64] = [0xaa; 64];
 
 /// Makes a ring in a folder of its own.
 fn ring() -> (TempDir, PathBuf, Recorder) {
-    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory();
     let path = place.path().join("cut");
     let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).config(path.to_str().unwrap());
     let recorder = builder.shifts(16, 27).prefault(false).build().unwrap();

@@ -44,8 +44,7 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
         // These are more events than the ring has slots.
         record(&recorder, 7, recorder.geometry().descriptor_capacity() + 100);
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let impatient = Reader::options().wait(Duration::from_millis(20));
     let begun = Instant::now();
     assert_eq!(impatient.open(&path).unwrap_err().kind(), ReaderErrorKind::NotFound);
@@ -87,7 +86,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
         wait_for_parent();
         record(&recorder, part.parse().unwrap(), 1);
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let [path, other_path] = ["ring", "other"].map(|name| directory.path().join(name));
     let start = |part: &str, path: &Path| {
         let mut writer = Talk::start(test, part, path);
@@ -140,8 +139,7 @@ fn the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one() {
             wait_for_parent();
         });
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("spans");
+    let (directory, [path]) = places(["spans"]);
     let other = recorder_at(&directory.path().join("other"));
     record(&other, 1, 3);
     let mut rings = RingSet::options().from_readers([]);

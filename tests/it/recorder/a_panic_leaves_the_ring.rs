@@ -19,8 +19,7 @@ fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_on
         // a program whose `main` panics.
         assert_ne!(part, "panics", "as told");
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     assert!(play(test, "returns", &path).output().unwrap().status.success());
     assert!(!path.exists());
     #[cfg(target_env = "gnu")]
@@ -35,8 +34,7 @@ fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_on
 
 #[test]
 fn a_recorder_that_is_dropped_by_a_panic_leaves_its_ring() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder =
         || Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
     drop(recorder().build().unwrap());

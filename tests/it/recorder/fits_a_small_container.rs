@@ -69,7 +69,7 @@ fn private_bytes() -> u64 {
 /// Plays a program with these sizes. Returns its error message, or the bytes of the rings of spans, of the ring of
 /// typed events, and of its own memory.
 fn bytes_with(test: &str, sizes: &str) -> Result<[u64; 3], String> {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     bytes_in(directory.path(), test, sizes)
 }
 
@@ -203,7 +203,7 @@ fn the_default_rings_fit_a_control_group_that_has_less_memory_than_the_machine()
             ));
         }
     };
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let in_group = |sizes: &str| {
         let mut command = play(test, sizes, directory.path());
         command.env(GROUP, &group.0);

@@ -53,8 +53,7 @@ fn a_ring_in_a_static_goes_with_the_process_unless_it_is_kept() {
         }
         std::process::exit(0);
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     for (part, stays) in [("exit", false), ("keep", true), ("abort", true)] {
         let mut owner = Talk::start(test, part, &path);
         assert_eq!(owner.hear(), "made");
@@ -101,8 +100,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         // SAFETY: the call ends this process at once. The forked child lives on.
         unsafe { libc::_exit(0) };
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut owner = Talk::start(test, "owner", &path);
     assert_eq!(owner.hear(), "forked");
     // The test waits for the end of the owner only. It cannot use `Talk::end`, which waits for the end of the pipe:
@@ -125,8 +123,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
         say(format!("{} {} {} {}", me.pid, me.start_ticks, me.pid_namespace, me.time_namespace));
         wait_for_parent();
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut owner = Talk::start(test, "owner", &path);
     let printed = owner.hear();
     let words: Vec<u64> = printed.split(' ').map(|word| word.parse().unwrap()).collect();
@@ -183,8 +180,7 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         wait_for_parent();
         std::process::exit(0);
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut owner = Talk::start(test, "owner", &path);
     assert_eq!(owner.hear(), "closed");
     let pid = Some(owner.child.id());

@@ -91,8 +91,7 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
             },
         }
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read_until(&stop, &path));
@@ -137,7 +136,7 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
 
 #[test]
 fn of_many_threads_exactly_one_owns_the_ring() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let path = Arc::new(directory.path().join("ring"));
     for _ in 0..50 {
         let barrier = Arc::new(Barrier::new(4));
@@ -164,8 +163,7 @@ fn of_many_threads_exactly_one_owns_the_ring() {
 
 #[test]
 fn threads_that_fight_for_a_name_never_publish_each_others_unfinished_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let place = RingDirectories::from_environment().location_for_writing(&RingName::new(&path).unwrap());
     let won: u32 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
@@ -204,8 +202,7 @@ fn threads_that_fight_for_a_name_never_publish_each_others_unfinished_file() {
 
 #[test]
 fn a_ring_directory_that_comes_and_goes_gets_in_nobodys_way() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let rings = directory.path().join("rings");
+    let (_directory, [rings]) = places(["rings"]);
     std::thread::scope(|scope| {
         for name in ["a", "b", "c"] {
             let place = RingLocation {
@@ -234,8 +231,7 @@ fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
             ring.keep(part == "replacer");
         }
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let begin = Instant::now();
     for round in 0..40 {
         let part = if round % 2 == 0 { "maker" } else { "replacer" };

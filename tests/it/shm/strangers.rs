@@ -13,8 +13,7 @@ use eventring_stress::users::become_user;
 const STRANGER: u32 = 54_321;
 
 fn ring_directory() -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("rings");
+    let (directory, [path]) = places(["rings"]);
     fs::create_dir(&path).unwrap();
     (directory, path)
 }

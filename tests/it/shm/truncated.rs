@@ -76,8 +76,7 @@ fn many_mappings_survive_and_places_of_dropped_ones_are_used_again() {
 
 #[test]
 fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     for _ in 0..20 {
         std::fs::write(&path, vec![1; usize::try_from(SECTIONS.file_bytes().unwrap()).unwrap()]).unwrap();
         let map = Mapping::map(File::open(&path).unwrap(), SECTIONS, MapOptions::reader()).unwrap();

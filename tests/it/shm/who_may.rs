@@ -18,8 +18,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn by_default_the_owner_writes_the_group_reads_and_nobody_else_does_anything() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     assert_eq!(mode(&path), 0o640);
     drop(recorder);
@@ -48,8 +47,7 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
         unsafe { section.write_volatile(1) };
         std::process::exit(7);
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let _recorder = recorder(&path);
     for part in ["header", "descriptors", "payload"] {
         let status = play(test, part, &path).status().unwrap();
@@ -102,7 +100,7 @@ fn what_a_reader_has_mapped_cannot_be_made_writable() {
         }
         None => {}
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let [path, other] = ["ring", "other"].map(|name| directory.path().join(name));
     let _recorder = recorder(&path);
     assert_eq!(Talk::start(test, "reader", &path).hear(), "false");
@@ -129,7 +127,7 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
     if !users::can_be_played() {
         return;
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = directory.path().join("ring");
     let ring = recorder(&path);
@@ -154,7 +152,7 @@ fn a_directory_of_another_user_is_named_with_its_owner_and_the_remedy() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("SKIPPED: only root can play other users");
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut stranger = play(test, "stranger", directory.path());
     stranger.env("EVENTRING_DIR", directory.path());
@@ -176,8 +174,7 @@ fn without_the_lock_nobody_records_into_a_live_ring() {
             Err(error) => child::say(format!("{:?}", error.kind())),
         }
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let first = recorder(&path);
     assert_eq!(first.record(2, [0; 4], b"of the first"), 1);
     let reader = Reader::open(&path).unwrap();
@@ -191,8 +188,7 @@ fn without_the_lock_nobody_records_into_a_live_ring() {
 
 #[test]
 fn reading_needs_no_permission_to_write() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     recorder.record(2, [0; 4], b"event");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o440)).unwrap();

@@ -67,22 +67,16 @@ fn messages(reader: &mut PerfReader) -> Vec<String> {
     reported.collect()
 }
 
-fn directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap()
-}
-
 const ALL: [&str; 4] =
     ["request user.name=kim user.password=hunter2", "event message=details token=17", "event message=served", "seen 1"];
 const FROM_INFO: [&str; 3] = [ALL[0], ALL[2], ALL[3]];
 
 #[test]
 fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
-    let test = plays!({
-        return serve(|| {
-            init("app:15:21");
-            Ok(true)
-        });
-    });
+    let test = plays!(serve(|| {
+        init("app:15:21");
+        Ok(true)
+    }));
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
@@ -105,13 +99,11 @@ fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
 
 #[test]
 fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
-    let test = plays!({
-        return serve(|| {
-            let recording = try_init_from_env().map_err(|error| error.to_string())?;
-            assert_eq!(recording.is_some(), tracing::enabled!(tracing::Level::ERROR));
-            Ok(recording.is_some())
-        });
-    });
+    let test = plays!(serve(|| {
+        let recording = try_init_from_env().map_err(|error| error.to_string())?;
+        assert_eq!(recording.is_some(), tracing::enabled!(tracing::Level::ERROR));
+        Ok(recording.is_some())
+    }));
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("off".into(), vec![]));
@@ -138,23 +130,21 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
 
 #[test]
 fn a_layer_from_the_environment_is_switched_on_by_it_and_has_the_environments_filter_for_itself() {
-    let test = plays!({
-        return serve(|| {
-            let layer = RecorderLayer::try_from_env().map_err(|error| {
-                assert_eq!(error.kind(), SetupErrorKind::Filter);
-                assert!(PERF.installed().is_none());
-                error.to_string()
-            })?;
-            let is_on = layer.is_some();
-            let stack = tracing_subscriber::registry()
-                .with(layer)
-                .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
-            tracing::subscriber::set_global_default(stack).unwrap();
-            // The filter belongs to the recorder's layer alone. Other layers still see every level.
-            assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
-            Ok(is_on)
-        });
-    });
+    let test = plays!(serve(|| {
+        let layer = RecorderLayer::try_from_env().map_err(|error| {
+            assert_eq!(error.kind(), SetupErrorKind::Filter);
+            assert!(PERF.installed().is_none());
+            error.to_string()
+        })?;
+        let is_on = layer.is_some();
+        let stack = tracing_subscriber::registry()
+            .with(layer)
+            .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
+        tracing::subscriber::set_global_default(stack).unwrap();
+        // The filter belongs to the recorder's layer alone. Other layers still see every level.
+        assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
+        Ok(is_on)
+    }));
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("off".into(), vec![]));
@@ -199,26 +189,21 @@ fn rings_are_kept_on_request_also_those_that_are_created_later() {
         let mut talk = Talk::with(command_of(test, part, directory.path(), &[]));
         assert_eq!(talk.hear(), "done");
         assert!(talk.end().success());
-        let files = fs::read_dir(directory.path()).unwrap();
-        let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        assert_eq!(names, remaining, "{part}");
+        assert_eq!(names_in(&directory), remaining, "{part}");
     }
 }
 
 #[test]
 fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
-    let test = plays!({
-        return serve(|| {
-            let error = try_init(place()).unwrap_err();
-            assert_eq!(error.kind(), SetupErrorKind::Recorder);
-            assert!(std::error::Error::source(&error).is_some());
-            // Nothing was installed: spans are off, and the program can still set another subscriber.
-            assert!(PERF.installed().is_none() && !tracing::enabled!(tracing::Level::ERROR));
-            tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
-            Err(error.to_string())
-        });
-    });
+    let test = plays!(serve(|| {
+        let error = try_init(place()).unwrap_err();
+        assert_eq!(error.kind(), SetupErrorKind::Recorder);
+        assert!(std::error::Error::source(&error).is_some());
+        // Nothing was installed: spans are off, and the program can still set another subscriber.
+        assert!(PERF.installed().is_none() && !tracing::enabled!(tracing::Level::ERROR));
+        tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
+        Err(error.to_string())
+    }));
     let directory = directory();
     // There is no directory of that name, and it cannot be made.
     fs::write(directory.path().join("file"), "").unwrap();
@@ -267,8 +252,7 @@ fn a_second_instance_records_under_a_name_of_its_own() {
     assert!(second.0.end().success());
     let mut second = start();
     assert_eq!(second.1, "app~2");
-    second.0.child.kill().unwrap();
-    second.0.child.wait().unwrap();
+    second.0.kill();
     let mut second = start();
     assert_eq!(second.1, "app~2");
     for instance in [&mut first, &mut second, &mut third] {
@@ -282,7 +266,7 @@ fn a_ring_of_another_user_keeps_its_name_and_this_one_gets_the_next() {
     use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
 
     let test = plays!(record_in_one_line());
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     // The other user must be able to start this executable.
     let mut probe = Command::new(std::env::current_exe().unwrap());
@@ -414,7 +398,7 @@ fn of_threads_that_initialise_at_the_same_time_one_succeeds() {
         kinds.sort();
         say(kinds.join(" "));
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let mut talk = Talk::with(command(test, directory.path(), &[("EVENTRING_PERF", "app:15:21")]));
     assert_eq!(talk.hear(), "AlreadyInstalled AlreadyInstalled AlreadyInstalled made");
     assert!(talk.end().success());

@@ -69,8 +69,7 @@ fn never_opened(handed_out: &[u64]) -> Vec<(u32, Gap)> {
 
 #[test]
 fn shards_that_were_removed_before_they_were_seen_are_counted_exactly() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 5);
     let mut reader = PerfReader::open(&place).unwrap();
@@ -87,8 +86,7 @@ fn shards_that_were_removed_before_they_were_seen_are_counted_exactly() {
 
 #[test]
 fn a_shard_is_found_with_the_next_look() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 1);
     let mut reader = PerfReader::open(&place).unwrap();
@@ -130,8 +128,7 @@ fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
 #[test]
 fn an_exiting_program_leaves_the_counts_of_unseen_shards() {
     let test = plays!(record_and(|| std::process::exit(0)));
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let (mut reader, handed_out, status) = left_by(test, &place);
     assert!(status.success());
     assert!(!place.exists());
@@ -143,8 +140,7 @@ fn an_exiting_program_leaves_the_counts_of_unseen_shards() {
 #[test]
 fn unseen_shards_of_a_killed_program_are_read() {
     let test = plays!(record_and(|| std::process::abort()));
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let (mut reader, handed_out, status) = left_by(test, &place);
     assert!(!status.success());
     let (records, gaps) = read_to_the_end(&mut reader);
@@ -154,8 +150,7 @@ fn unseen_shards_of_a_killed_program_are_read() {
 
 #[test]
 fn a_shard_of_another_recorder_is_not_read_and_the_loss_is_counted() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let first = recorder(&place, true);
     log(&first, 5);
     let mut reader = PerfReader::open(&place).unwrap();
@@ -173,8 +168,7 @@ fn a_shard_of_another_recorder_is_not_read_and_the_loss_is_counted() {
 
 #[test]
 fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 5);
     log_on_threads(&recorder, 1, 10);
@@ -193,8 +187,7 @@ fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
 
 #[test]
 fn what_a_late_shard_had_overwritten_before_it_was_found_is_a_gap() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 1);
     let mut reader = PerfReader::open(&place).unwrap();

@@ -49,8 +49,7 @@ fn read_by_another_process(test: &str, dispatch: fn(PerfRecorder, Collected) -> 
     if part().is_some() {
         return program(&place(), dispatch);
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("stress");
+    let (_directory, [place]) = places(["stress"]);
     let mut talk = Talk::start(test, "program", &place);
     assert_eq!(talk.hear(), "recording");
     let is_done = AtomicBool::new(false);

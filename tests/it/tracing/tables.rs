@@ -72,8 +72,7 @@ fn the_tables_of_a_recorder_that_makes_all_shards_at_build_never_grow() {
     // Spans of other tests would have some of the cells.
     eventring_stress::alone!();
     const CELLS: u64 = 1 << 14;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("r.ring");
+    let (_directory, [path]) = places(["r.ring"]);
     let builder = PerfRecorder::builder().config(&path).shifts(15, 21).tables_shift(13).shards(1).prefault(false);
     let recorder = builder.all_shards_at_build(true).build().unwrap();
     let now = NowReader::open_beside(&eventring::reader::Reader::open(&path).unwrap()).unwrap().unwrap();

@@ -32,7 +32,7 @@ fn capture(directory: &TempDir, file: u64, spans: u64) -> PathBuf {
             });
         }
     });
-    let in_directory = directory.path().join("captures").join(format!("day{}", file % 2));
+    let in_directory = place(&directory, "captures").join(format!("day{}", file % 2));
     std::fs::create_dir_all(&in_directory).unwrap();
     let path = in_directory.join(format!("{file}.evc"));
     run!("capture", &ring, "--now", "-o", &path).ends(0);
@@ -117,7 +117,7 @@ fn nothing_found_and_mistakes_have_exit_codes() {
     refused(&["", &all], 2, "expected span=NAME, level>=LEVEL, event=NAME, NAME=VALUE (a field), field.NAME=VALUE");
     refused(&["a=1", "/nowhere/at/all"], 3, "cannot read /nowhere/at/all");
     refused(&["a=1", argument(&place(&directory, "shop0"))], 4, "is no capture");
-    let empty = directory.path().join("empty");
+    let empty = place(&directory, "empty");
     std::fs::create_dir(&empty).unwrap();
     refused(&["a=1", argument(&empty)], 3, "there is no capture in");
     refused(&["level>=ERROR", &all, "--from", "2000", "--to", "1000"], 2, "ends before it begins");
@@ -272,7 +272,7 @@ fn of_many_large_blocks_those_are_read_that_have_the_value() {
     let blocks = std::env::var("EVENTRING_FIND_BLOCKS").map_or(40, |blocks| blocks.parse().unwrap());
     let directory = directory();
     let kept = std::env::var_os("EVENTRING_FIND_FILE").map(PathBuf::from);
-    let path = kept.unwrap_or_else(|| directory.path().join("large.evc"));
+    let path = kept.unwrap_or_else(|| place(&directory, "large.evc"));
     make_large(&path, blocks);
     assert!(std::fs::metadata(&path).unwrap().len() > 2 * blocks * ZEROS as u64);
     let span = 1 + blocks / 2 * 50;

@@ -1,8 +1,8 @@
 //! What most tests of the program need: runs of it, programs that record, what they have recorded, and the usual names.
 
 pub(crate) use crate::program::{
-    self, Expect as _, KEPT, Live, PROGRAM, Run, argument, directory, exec_ring, exported, finish, number, place,
-    program, run,
+    self, Expect as _, KEPT, Live, PROGRAM, Run, argument, directory, exec_ring, exported, finish, names_in, number,
+    place, places, program, run,
 };
 pub(crate) use eventring::reader::Reader;
 pub(crate) use eventring::recorder::{ContentDescription, Recorder};

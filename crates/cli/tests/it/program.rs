@@ -5,9 +5,11 @@ use eventring::schema::exec::ExecEvent;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::{Arc, Once};
+
+pub use eventring_stress::files::{directory, names_in, place, places};
 
 /// A snapshot that is kept with the project.
 pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-exec-events.snapshot.zst");
@@ -166,6 +168,12 @@ impl Live {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     }
 
+    /// Kills the program. Nothing is left of it but its files.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for the end and returns the rest of the output.
     pub fn end(mut self) -> Run {
         let (mut out, mut err) = (String::new(), String::new());
@@ -173,11 +181,6 @@ impl Live {
         std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
         Run { code: self.child.wait().unwrap().code(), out, err }
     }
-}
-
-/// Makes a directory in memory for rings.
-pub fn directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
 /// Creates a small ring for execution events at `path`.
@@ -189,11 +192,6 @@ pub fn exec_ring(path: &Path) -> Recorder {
 /// Returns a path as an argument.
 pub fn argument(path: &Path) -> &str {
     path.to_str().unwrap()
-}
-
-/// Returns the path of `name` in `directory`.
-pub fn place(directory: &tempfile::TempDir, name: &str) -> PathBuf {
-    directory.path().join(name)
 }
 
 /// Returns the lines of JSON that the program exports from a ring or capture.

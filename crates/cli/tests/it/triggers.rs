@@ -3,7 +3,6 @@
 use crate::fixtures::*;
 use eventring::tracing::try_init;
 use eventring_capture::{CapturedContent, CapturedRecord};
-use eventring_stress::child::place;
 use std::ops::RangeInclusive;
 
 pub const SLOW_SPANS: u64 = 20;
@@ -85,7 +84,7 @@ pub fn open_spans(file: &Path) -> Vec<(u64, String)> {
 /// Plays a program with thousands of short spans and some that sleep. Says how many spans `slow` were longer than the
 /// limit for certain, and possibly: on a busy machine, a short one may be held up.
 pub fn slow_spans() -> ! {
-    let _recording = try_init(format!("{}:18:24", place().display())).unwrap();
+    let _recording = try_init(format!("{}:18:24", child::place().display())).unwrap();
     let mut random = u64::from(std::process::id()) * 2 + 1;
     let (mut certain, mut possible) = (0, 0);
     let mut slow = |n: u64, sleep: Duration| {

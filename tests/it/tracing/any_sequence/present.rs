@@ -102,7 +102,7 @@ proptest! {
             tracing::dispatcher::with_default(dispatch, || perform(dispatch, steps, after_each));
             check(recorder);
         };
-        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let directory = directory();
         let builder = |name: &str| {
             let builder = PerfRecorder::builder().config(directory.path().join(name)).shards(2);
             builder.shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()

@@ -57,8 +57,7 @@ fn wait_for_events_after(file: &Path, nanos: u64) {
 
 #[test]
 fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_and_are_still() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let entered = info_span!("service", port = 80, text = TEXT).entered();
         let (idle, ends) = (info_span!(parent: &entered, "idle"), info_span!("ends", n = 7));
@@ -71,8 +70,7 @@ fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_an
         wait_for_events_after(&file, before);
         drop(ends);
         wait_for_events_after(&file, now_nanos());
-        capture.child.kill().unwrap();
-        capture.child.wait().unwrap();
+        capture.kill();
 
         let all = [("ends", 0), ("idle", 0), ("in window", 0), ("service", 1)];
         let at = before.to_string();
@@ -90,8 +88,7 @@ fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_an
 
 #[test]
 fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_next_look() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let idle = info_span!("idle");
         flood(dispatch);
@@ -103,7 +100,7 @@ fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_nex
         flood(dispatch);
         signal(rustix::process::Signal::CONT);
         wait_for_events_after(&file, now_nanos());
-        let cut = program::place(&directory, "cut.evc");
+        let cut = place(&directory, "cut.evc");
         std::fs::copy(&file, &cut).unwrap();
         assert_eq!(open(&cut, &[]).0, vec![]);
         assert!(open(&cut, &[]).2["spans"].to_string().contains("\"idle\""));
@@ -120,8 +117,7 @@ fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_nex
 
 #[test]
 fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_busy_one_has_lost() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let busy = info_span!("busy");
         let begin = || tracing::dispatcher::with_default(dispatch, || info_span!(parent: None, "quiet"));
@@ -131,8 +127,7 @@ fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_bus
         let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
         wait_for_events_after(&file, now_nanos());
-        capture.child.kill().unwrap();
-        capture.child.wait().unwrap();
+        capture.kill();
         let (names, perhaps, opened) = open(&file, &[]);
         let all = named(&[("busy", 0), ("later", 0), ("quiet", 0)]);
         assert_eq!((names, perhaps), (all, 0.into()), "{opened:#}");
@@ -142,8 +137,7 @@ fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_bus
 
 #[test]
 fn a_file_that_is_cut_from_a_rolling_capture_names_what_was_open_in_its_time() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let (idle, ended) = (info_span!("idle"), info_span!("ended"));
         flood(dispatch);

@@ -147,8 +147,7 @@ fn rotated_files_can_each_be_read_and_hold_everything_together() {
     let place = Place::new();
     let recorder = place.perf(1);
     let output = place.path("t.evc");
-    let arguments = ["capture", &place.path("perf"), "-o", &output, "--rotate-every", "200ms", "--json"];
-    let mut live = program::Live::start(&arguments);
+    let mut live = live!("capture", &place.path("perf"), "-o", &output, "--rotate-every", "200ms", "--json");
     for round in 1..=8 {
         std::thread::sleep(std::time::Duration::from_millis(100));
         record_spans(&recorder, round * 100, 100);

@@ -4,7 +4,6 @@
 use crate::fixtures::*;
 use eventring::reader::RingState;
 use eventring::tracing::try_init;
-use eventring_stress::child::place;
 
 const EVENTS: u64 = 50;
 
@@ -14,7 +13,7 @@ fn brief_program(part: &str) -> ! {
     if part == "idle" {
         std::process::exit(0);
     }
-    let config = format!("{}:15:21", place().display());
+    let config = format!("{}:15:21", child::place().display());
     let _recording = try_init(config).unwrap();
     let log = || (0..EVENTS).for_each(|n| tracing::info!(n, "something"));
     log();
@@ -42,8 +41,7 @@ fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {
         brief_program(&part);
     }
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (directory, [place, file]) = places(["ring", "t.evc"]);
     (directory, place, file)
 }
 
@@ -157,8 +155,7 @@ fn a_program_without_the_named_ring_is_an_error() {
 
 #[test]
 fn a_capture_waits_for_a_ring_and_says_so() {
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
     let mut live = live!("capture", &place, "-o", &file, "--wait", "--json");
     live.notice(&format!("── waiting for the ring {} to be made ──", place.display()));
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
@@ -190,9 +187,7 @@ fn a_ring_of_another_name_is_reported_and_removed() {
 fn existing_rings_are_captured_although_another_is_missing() {
     let test = plays!(|part| brief_program(&part));
     for other_first in [false, true] {
-        let directory = directory();
-        let (place, other) = (program::place(&directory, "ring"), program::place(&directory, "other"));
-        let file = program::place(&directory, "t.evc");
+        let (directory, [place, other, file]) = places(["ring", "other", "t.evc"]);
         let mut names = [argument(&place), argument(&other)];
         names.sort_by_key(|name| name.ends_with("other") != other_first);
         let arguments = ["capture", names[0], names[1], "-o", argument(&file), "--json"];
@@ -226,11 +221,8 @@ fn wait_for(file: &Path) {
 
 #[test]
 fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
-    let directory = directory();
-    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
-    let file = program::place(&directory, "t.evc");
-    let arguments = ["capture", argument(&second), argument(&first), "-o", argument(&file), "--wait", "--json"];
-    let mut live = Live::start(&arguments);
+    let (_directory, [first, second, file]) = places(["first", "second", "t.evc"]);
+    let mut live = live!("capture", &second, &first, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     wait_for(&file);
     // The ring holds only 65,536 of these 90,000 events. A capture gets more only if it reads while the program
@@ -260,9 +252,7 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
 
 #[test]
 fn an_interrupted_capture_holds_the_rings_that_came_and_names_those_that_did_not() {
-    let directory = directory();
-    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
-    let file = program::place(&directory, "t.evc");
+    let (_directory, [first, second, file]) = places(["first", "second", "t.evc"]);
     let live = live!("capture", &first, &second, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     record_things(&recorder, 100);
@@ -280,8 +270,7 @@ fn an_interrupted_capture_holds_the_rings_that_came_and_names_those_that_did_not
 
 #[test]
 fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
     let mut live = live!("capture", &place, "-o", &file, "--wait");
     let mut printed = String::new();
     live.err.read_line(&mut printed).unwrap();
@@ -293,8 +282,7 @@ fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
 
 #[test]
 fn a_duration_ends_the_wait_for_a_ring_that_never_comes() {
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--duration", "300ms"];
     for more in [&["--wait"][..], &["--", "sleep", "2"]] {
         let ended = run!(&arguments, more).ends(3);
@@ -305,9 +293,7 @@ fn a_duration_ends_the_wait_for_a_ring_that_never_comes() {
 
 #[test]
 fn a_program_is_not_started_if_the_output_cannot_be_written() {
-    let directory = directory();
-    let (place, started) = (program::place(&directory, "ring"), program::place(&directory, "started"));
-    let first = program::place(&directory, "t.0001.evc");
+    let (directory, [place, started, first]) = places(["ring", "started", "t.0001.evc"]);
     std::fs::write(&first, "in use").unwrap();
     let whole = program::place(&directory, "t.evc");
     for output in ["/dev/null", argument(&whole)] {
@@ -315,15 +301,13 @@ fn a_program_is_not_started_if_the_output_cannot_be_written() {
         let refused = run!(&arguments, "--", "touch", &started);
         assert_eq!((refused.code, started.exists()), (Some(14), false), "{refused:?}");
     }
-    let arguments = ["capture", argument(&place), "-o", "/dev/full", "--", "touch", argument(&started)];
-    let full = run(&arguments);
+    let full = run!("capture", &place, "-o", "/dev/full", "--", "touch", &started);
     assert_eq!((full.code, started.exists()), (Some(12), false), "{full:?}");
 }
 
 #[test]
 fn a_program_is_not_started_for_a_ring_that_can_never_be() {
-    let directory = directory();
-    let [ring, file, started] = ["ring:64MiB", "t.evc", "started"].map(|name| program::place(&directory, name));
+    let (_directory, [ring, file, started]) = places(["ring:64MiB", "t.evc", "started"]);
     let refused = run!("capture", &ring, "-o", &file, "--", "touch", &started);
     assert!(refused.code == Some(3) && refused.err.contains("are sizes for the recorder"), "{refused:?}");
     // If it was started, it may take a moment.
@@ -345,9 +329,7 @@ fn a_program_that_runs_already_is_captured_although_nothing_is_taken_so_far() {
 
 #[test]
 fn a_ring_that_comes_and_cannot_be_captured_does_not_spoil_the_others() {
-    let directory = directory();
-    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
-    let file = program::place(&directory, "t.evc");
+    let (_directory, [first, second, file]) = places(["first", "second", "t.evc"]);
     let live = live!("capture", &first, &second, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     wait_for(&file);
@@ -369,7 +351,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         if part == "built" {
             // The program builds this recorder itself. Such a recorder does not read EVENTRING_KEEP, so its ring does
             // not stay.
-            let builder = PerfRecorder::builder().config(place()).shifts(15, 21).prefault(false);
+            let builder = PerfRecorder::builder().config(child::place()).shifts(15, 21).prefault(false);
             Box::leak(Box::new(builder.build().unwrap()));
             std::process::exit(0);
         }
@@ -378,8 +360,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
     let says_no = ["0", "", "no", "FALSE", "off"].map(|value| ("one line", value, false));
     let says_yes = ["1", "true", "on", "any"].map(|value| ("one line", value, true));
     for (part, value, stays) in says_no.into_iter().chain(says_yes).chain([("built", "1", false)]) {
-        let directory = directory();
-        let place = program::place(&directory, "ring");
+        let (_directory, [place]) = places(["ring"]);
         let status = play(KEPT, part, &place).env("EVENTRING_KEEP", value).status().unwrap();
         assert_eq!(status.code(), Some(if part == "built" { 0 } else { 7 }));
         assert_eq!(place.exists(), stays, "{part} {value}");
@@ -395,7 +376,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
 /// Returns a command that runs in a directory, which also has the rings.
 fn in_directory(directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = program::program(arguments);
-    command.current_dir(directory).env("EVENTRING_DIR", directory.path().join("rings")).env_remove("EVENTRING_KEEP");
+    command.current_dir(directory).env("EVENTRING_DIR", place(&directory, "rings")).env_remove("EVENTRING_KEEP");
     command
 }
 

@@ -6,13 +6,11 @@ use crate::triggers::{
     LIMIT, SLOW, checked, count, open_spans, result, said, slow_spans, wait_for, watch_before, watching,
 };
 use eventring::tracing::{trigger, try_init};
-use eventring_stress::child::place;
 
 #[test]
 fn each_slow_span_gets_a_file_with_the_time_around_it_and_no_other_span_does() {
     let test = plays!(slow_spans());
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "slow-{n}-{span}.evc"));
+    let (directory, [ring, names]) = places(["ring", "slow-{n}-{span}.evc"]);
     let options = ["--on", SLOW, "--before", "1s", "--after", "100ms", "-o", argument(&names)];
     let ended = finish(watching(test, "slow", &ring, &[&options[..], &["--debounce", "0"]].concat()));
     let (result, truth) = (result(&ended), said(&ended));
@@ -48,16 +46,14 @@ fn each_slow_span_gets_a_file_with_the_time_around_it_and_no_other_span_does() {
 #[test]
 fn the_death_of_a_program_gives_a_file_with_the_spans_that_were_open() {
     let test = plays!({
-        let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+        let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
         (0..100).for_each(|n| info_span!("short", n).in_scope(|| info!("done")));
         let work = info_span!("work").entered();
         info_span!("step").in_scope(|| info!("done"));
         say(work.id().unwrap().into_u64());
         wait_for_parent();
     });
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "1-death.evc"));
-    let names = program::place(&directory, "{n}-{span}.evc");
+    let (_directory, [ring, file, names]) = places(["ring", "1-death.evc", "{n}-{span}.evc"]);
     let live = watch_before(&ring, &["--on", "death", "--after", "100ms", "-o", argument(&names)]);
     let mut talk = Talk::start(test, "killed", &ring);
     let id: u64 = talk.hear().parse().unwrap();
@@ -73,8 +69,7 @@ fn the_death_of_a_program_gives_a_file_with_the_spans_that_were_open() {
 #[test]
 fn a_program_that_ends_by_itself_does_not_fire_death() {
     let test = plays!(slow_spans());
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}.evc"]);
     let ended = finish(watching(test, "slow", &ring, &["--on", "death", "-o", argument(&names)]));
     assert_eq!(count(&result(&ended), "fired"), 0, "{ended:?}");
 }
@@ -82,14 +77,12 @@ fn a_program_that_ends_by_itself_does_not_fire_death() {
 #[test]
 fn a_signal_gives_a_file_and_ctrl_c_ends_the_watch() {
     let test = plays!({
-        let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+        let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
         let work = info_span!("work").entered();
         say(work.id().unwrap().into_u64());
         wait_for_parent();
     });
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "1-signal.evc"));
-    let names = program::place(&directory, "{n}-{span}.evc");
+    let (_directory, [ring, file, names]) = places(["ring", "1-signal.evc", "{n}-{span}.evc"]);
     let live = watch_before(&ring, &["--on", "signal", "--after", "50ms", "-o", argument(&names)]);
     let mut talk = Talk::start(test, "waits", &ring);
     let id: u64 = talk.hear().parse().unwrap();
@@ -107,15 +100,13 @@ fn a_signal_gives_a_file_and_ctrl_c_ends_the_watch() {
 #[test]
 fn a_span_that_hangs_fires_once_while_it_is_open() {
     let test = plays!({
-        let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+        let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
         (0..10).for_each(|n| info_span!("short", n).in_scope(|| ()));
         let hung = info_span!("hung").entered();
         say(hung.id().unwrap().into_u64());
         wait_for_parent();
     });
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "1-hung.evc"));
-    let names = program::place(&directory, "{n}-{span}.evc");
+    let (_directory, [ring, file, names]) = places(["ring", "1-hung.evc", "{n}-{span}.evc"]);
     let options = ["--on", "open>200ms", "--debounce", "0", "--after", "50ms", "-o", argument(&names)];
     let live = watch_before(&ring, &options);
     let mut talk = Talk::start(test, "hangs", &ring);
@@ -134,7 +125,7 @@ fn a_span_that_hangs_fires_once_while_it_is_open() {
 #[test]
 fn records_and_triggers_fire_and_records_of_other_levels_and_values_do_not() {
     let test = plays!({
-        let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+        let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
         warn!(code = 7, "a warning");
         error!(code = 8, "another code");
         error!("no code");
@@ -144,8 +135,7 @@ fn records_and_triggers_fire_and_records_of_other_levels_and_values_do_not() {
         error!(code = 77, "nearly");
         std::process::exit(0);
     });
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let conditions = ["level>=ERROR field.code=7", "event=TRIGGER"];
     let options = ["--on", conditions[0], "--on", conditions[1], "--debounce", "0", "--after", "50ms"];
     let ended = finish(watching(test, "records", &ring, &[&options[..], &["-o", argument(&names)]].concat()));

@@ -5,7 +5,6 @@
 use crate::fixtures::*;
 use crate::triggers::{checked, count, open_spans, result, watch_before};
 use eventring::tracing::try_init;
-use eventring_stress::child::place;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const THREADS: u64 = 4;
@@ -48,8 +47,8 @@ fn nest(truth: &File, thread: u64, depth: u64, random: &mut u64) {
 }
 
 fn work() -> ! {
-    let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
-    let truth = File::options().write(true).open(place().with_extension("truth")).unwrap();
+    let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
+    let truth = File::options().write(true).open(child::place().with_extension("truth")).unwrap();
     let truth: &File = Box::leak(Box::new(truth));
     for thread in 0..THREADS {
         std::thread::spawn(move || {
@@ -98,8 +97,7 @@ fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
     let test = plays!(work());
     let mut open = 0;
     for round in 0..5_u64 {
-        let directory = directory();
-        let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+        let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
         let truth = ring.with_extension("truth");
         std::fs::write(&truth, vec![0; (THREADS * DEPTH * SLOT_BYTES) as usize]).unwrap();
         let live = watch_before(&ring, &["--on", "death", "--after", "100ms", "-o", argument(&names)]);
@@ -131,7 +129,7 @@ fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
 const IDLE: Duration = Duration::from_millis(1500);
 
 fn idle() -> ! {
-    let _recording = try_init(format!("{}:15:21", place().display())).unwrap();
+    let _recording = try_init(format!("{}:15:21", child::place().display())).unwrap();
     info_span!("short").in_scope(|| info!("before"));
     let _connection = info_span!("connection").entered();
     say(now());
@@ -168,8 +166,7 @@ fn span<'v>(spans: &'v Value, name: &str) -> &'v Value {
 #[test]
 fn who_looks_after_a_death_states_an_interval_that_contains_it() {
     let test = plays!(idle());
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (directory, [ring, file]) = places(["ring", "t.evc"]);
     let mut talk = Talk::start(test, "idle", &ring);
     let opened: u64 = talk.hear().parse().unwrap();
     std::thread::sleep(IDLE);
@@ -214,8 +211,7 @@ fn who_looks_after_a_death_states_an_interval_that_contains_it() {
 #[test]
 fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last_event() {
     let test = plays!(idle());
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["ring", "t.evc"]);
     let live = live!("capture", &ring, "--wait", "-o", &file, "--json");
     let mut talk = Talk::start(test, "idle", &ring);
     let opened: u64 = talk.hear().parse().unwrap();
@@ -240,8 +236,7 @@ fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last
 #[test]
 fn a_death_is_not_dated_before_a_trigger_that_came_before_it() {
     let test = plays!(idle());
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let old = "span=connection open>500ms";
     let live = watch_before(&ring, &["--on", old, "--on", "death", "--after", "0", "-o", argument(&names)]);
     let mut talk = Talk::start(test, "idle", &ring);

@@ -13,8 +13,7 @@ fn recorder(ring: &Path) -> PerfRecorder {
 
 /// Starts a watch, and returns when a trigger has given the file `first`: then the watch has begun.
 fn begun(recorder: &PerfRecorder, ring: &Path, first: &Path, options: &[&str]) -> Live {
-    let all = [&["capture", argument(ring), "--json", "--on", "event=TRIGGER", "--after", "0"][..], options].concat();
-    let live = Live::start(&all);
+    let live = live!("capture", ring, "--json", "--on", "event=TRIGGER", "--after", "0", options);
     while !manifest_path(first).exists() {
         // What was recorded before the watch began does not fire.
         recorder.trigger("begin");
@@ -60,8 +59,7 @@ fn what_was_recorded_before_the_end_counts_however_far_behind_the_watch_is() {
 
 #[test]
 fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_out_and_counts_them() {
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
     let recorder = recorder(&ring);
     let options = ["--on", "span=slow", "--debounce", "0", "--strict", "-o", argument(&names)];
     let mut live = begun(&recorder, &ring, &place(&directory, "1.evc"), &options);
@@ -99,8 +97,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         (&format!("({daemon_ends}) & true"), "done"),
     ];
     let check = |command: &str, fate: &str| {
-        let directory = directory();
-        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+        let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
         let recorder = recorder(&ring);
         let limits = ["--exec-timeout", "1s", "--debounce", "50ms", "--max-files", "6"];
         let exec = [&["--exec", command, "-o", argument(&names)][..], &limits].concat();
@@ -140,8 +137,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
 /// The control of the limit: the second interrupt does not wait for it.
 #[test]
 fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wait_for_them() {
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
     let recorder = recorder(&ring);
     let stays = "n=3000; while [ -e {file} ] && [ $n -gt 0 ]; do sleep 0.1; n=$((n-1)); done";
     let options = ["--exec", stays, "--debounce", "1h", "-o", argument(&names)];
@@ -194,8 +190,7 @@ fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
         (&["--on", "span=never", "--wait", "--json", "never-made"], Some(3)),
     ];
     for (options, code) in cases {
-        let directory = directory();
-        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+        let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
         let recorder = recorder(&ring);
         let (stderr, _unread) = full_pipe();
         let words = ["capture", argument(&ring), "-d", "1s", "-o", argument(&names)];
@@ -219,8 +214,7 @@ fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
 
 #[test]
 fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, file]) = places(["ring", "{n}.evc"]);
     let _recorder = recorder(&ring);
     let (ring, file, missing) = (argument(&ring), argument(&file), place(&directory, "missing"));
     let row = place(&directory, "row.evc");
@@ -252,8 +246,7 @@ fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
 
 #[test]
 fn a_command_that_fails_is_named_with_its_file() {
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
     let recorder = recorder(&ring);
     let options = ["--debounce", "1h", "--exec", "exit 3 # {manifest}", "-o", argument(&names)];
     let first = place(&directory, "1.evc");

@@ -5,12 +5,10 @@ use crate::fixtures::*;
 use crate::program::now_nanos;
 use crate::triggers::{SLOW, checked, count, result, said, slow_spans, wait_for, watch_before, watching};
 use eventring::tracing::try_init;
-use eventring_stress::child::place;
 
 /// Returns what a watch of slow spans says, and which numbers of slow spans the program says are possible.
 fn watch_slow(test: &str, options: &[&str]) -> (tempfile::TempDir, Value, std::ops::RangeInclusive<u64>) {
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let all = [&["--on", SLOW, "--debounce", "0", "--after", "50ms", "-o", argument(&names)], options].concat();
     let ended = finish(watching(test, "slow", &ring, &all));
     let found = (result(&ended), said(&ended));
@@ -57,7 +55,7 @@ fn no_file_is_begun_when_the_files_have_their_largest_size_even_if_it_waits_alre
 #[test]
 fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
     let test = plays!({
-        let _recording = try_init(format!("{}:18:24", place().display())).unwrap();
+        let _recording = try_init(format!("{}:18:24", child::place().display())).unwrap();
         let mut random = 1_u64;
         for _ in 0..30_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -65,8 +63,7 @@ fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
         }
         std::process::abort();
     });
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}.evc"]);
     assert_eq!(finish(play(test, "die", &ring)).code, None);
     // A limit for files, also for those in memory, stands in for a full disk.
     let mut command = Command::new("sh");
@@ -94,14 +91,14 @@ fn open_files(process: u32, directory: &Path) -> usize {
 #[test]
 fn the_events_lie_in_the_spool_directory_and_nothing_stays_there() {
     let test = plays!({
-        let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+        let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
         (0..1000).for_each(|n| info_span!("short", n).in_scope(|| ()));
         say("recorded");
         child::wait_for_parent();
     });
     for has_spool in [true, false] {
         let (directory, spool) = (directory(), directory());
-        let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
         let spooling = if has_spool { &["--spool", argument(spool.path())][..] } else { &[] };
         let options = ["--on", "signal", "--after", "50ms", "-o", argument(&names)];
         let live = watch_before(&ring, &[&options[..], spooling].concat());
@@ -109,7 +106,7 @@ fn the_events_lie_in_the_spool_directory_and_nothing_stays_there() {
         assert_eq!(talk.hear(), "recorded");
         let pid = rustix::process::Pid::from_child(&live.child);
         rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
-        assert_eq!(wait_for(&program::place(&directory, "1-signal.evc"))["reason"], "signal");
+        assert_eq!(wait_for(&place(&directory, "1-signal.evc"))["reason"], "signal");
         assert_eq!(open_files(live.child.id(), spool.path()) > 0, has_spool);
         assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 0);
         assert!(talk.end().success());
@@ -147,7 +144,7 @@ fn time(words: &str) -> u64 {
 /// A program that makes spans `beat` and `steady` for two seconds, then only `steady` until its parent is gone. In the
 /// second part, the spans `query` take longer.
 fn beats() {
-    let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+    let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
     let begin = Instant::now();
     let pause = || std::thread::sleep(Duration::from_millis(1));
     let steady = || info_span!("steady").in_scope(|| ());
@@ -167,13 +164,12 @@ fn beats() {
 
 /// Watches [`beats`] with a condition that the second part fulfils, and with the same of a name that never changes.
 fn fires_in_the_second_part(test: &str, condition: &str, control: &str) {
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", condition, "--on", control, "--debounce", "0", "--after", "50ms", "-o", argument(&names)];
     let live = watch_before(&ring, &options);
     let mut talk = Talk::start(test, "beats", &ring);
     let begun = [time(&talk.hear()), time(&talk.hear())];
-    let manifest = wait_for(&program::place(&directory, "1-rate.evc"));
+    let manifest = wait_for(&place(&directory, "1-rate.evc"));
     // It holds on, and does not fire again.
     std::thread::sleep(Duration::from_millis(500));
     assert!(talk.end().success());
@@ -199,8 +195,7 @@ fn a_percentile_that_rises_above_its_limit_fires_once() {
 #[test]
 fn each_span_that_was_open_between_two_looks_fires_as_open() {
     let test = plays!(slow_spans());
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", "span=slow open>20ms", "--debounce", "0", "--after", "50ms", "-o", argument(&names)];
     let ended = finish(watching(test, "slow", &ring, &options));
     let (result, truth) = (result(&ended), said(&ended));

@@ -73,8 +73,7 @@ fn a_flood_of_short_spans_and_tasks_fires_nothing_and_each_that_stays_fires_once
     let name = plays!(plays_flood());
     let [open, woken] = ["open>500ms (span=brief or span=stays)", "woken>500ms"];
     let idle = "idle>500ms task!=starved";
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", open, "--on", woken, "--on", idle, "--debounce", "0", "--after", "0s"];
     let live = watch_before(&ring, &[&options[..], &["-o", argument(&names)]].concat());
     let mut talk = Talk::start(name, "flood", &ring);
@@ -90,8 +89,7 @@ fn a_flood_of_short_spans_and_tasks_fires_nothing_and_each_that_stays_fires_once
 fn beside_other_conditions_the_tables_say_what_still_is_after_losses() {
     let name = plays!(plays_flood());
     let [open, idle] = ["open>500ms (span=brief or span=stays)", "idle>500ms task!=starved or level>=ERROR"];
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", open, "--on", idle, "--debounce", "0", "--after", "0s", "-o", argument(&names)];
     let live = watch_before(&ring, &options);
     let mut talk = Talk::start(name, "flood", &ring);
@@ -114,13 +112,12 @@ fn a_span_whose_begin_was_overwritten_long_ago_fires_once_for_each_age() {
         drop(old);
         std::process::exit(0);
     });
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let mut talk = Talk::start(name, "old", &ring);
     talk.hear();
     let [one, two] = ["open>1s", "open>1s or open>1500ms"];
-    let options = ["--on", one, "--on", two, "--debounce", "0", "--after", "0s", "-o", argument(&names)];
-    let live = live!("capture", &ring, "--json", &options);
+    let live =
+        live!("capture", &ring, "--json", "--on", one, "--on", two, "--debounce", "0", "--after", "0s", "-o", &names);
     wait_for(&place(&directory, "3-old.evc"));
     std::thread::sleep(Duration::from_millis(300));
     assert!(talk.end().success());

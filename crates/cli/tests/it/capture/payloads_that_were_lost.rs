@@ -19,8 +19,7 @@ pub(super) struct Recorded {
 /// Records spans and events with payloads of about `text_bytes` bytes. No descriptor is overwritten. Returns the
 /// paths of the two rings.
 pub(super) fn recorded(text_bytes: usize) -> Recorded {
-    let directory = program::directory();
-    let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));
+    let (directory, [spans, orders]) = places(["shop", "shop-orders"]);
     let text = "x".repeat(text_bytes);
     let perf = PerfRecorder::builder().config(&spans).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
     let perf = perf.keep(true).build().unwrap();
@@ -40,14 +39,13 @@ pub(super) fn recorded(text_bytes: usize) -> Recorded {
 
 impl Recorded {
     fn capture(&self) -> (PathBuf, Value) {
-        let file = program::place(&self.directory, "t.evc");
-        let rings = [argument(&self.spans), argument(&self.orders)];
-        let captured = run!("capture", &rings, "-o", &file, "--json", "--force");
+        let file = place(&self.directory, "t.evc");
+        let captured = run!("capture", &self.spans, &self.orders, "-o", &file, "--json", "--force");
         (file, captured.json())
     }
 
     fn strict_capture(&self) -> Option<i32> {
-        let file = program::place(&self.directory, "strict.evc");
+        let file = place(&self.directory, "strict.evc");
         run!("capture", &self.spans, "-o", &file, "--strict", "--force").code
     }
 }
@@ -89,7 +87,7 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
     assert_eq!(summary["payload_losses"][1]["ring"], "shop-orders", "{summary}");
     assert_eq!(number(&summary["payload_losses"][1]["expired"]), expired[1], "{summary}");
 
-    let to = program::place(&recorded.directory, "export");
+    let to = place(&recorded.directory, "export");
     for format in ["perfetto", "chrome", "folded", "jsonl"] {
         let exported = export(&file, &to, format, "thread", &[]);
         assert!(exported.code == Some(0) && says(&exported.err, expired), "{format}: {exported:?}");
@@ -110,7 +108,7 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     let watched = run!("watch", &recorded.spans, "--type", "SPAN_NEW", "--json").json_lines();
     let expired = watched.iter().filter(|line| line["expired"] == true).count() as u64;
     assert!(expired > SPANS / 2);
-    let to = program::place(&recorded.directory, "export");
+    let to = place(&recorded.directory, "export");
 
     assert_eq!(export(&file, &to, "jsonl", "thread", &[]).code, Some(0));
     let lines = std::fs::read_to_string(&to).unwrap();
@@ -150,7 +148,7 @@ fn without_lost_payloads_nothing_is_reported() {
     let (file, captured) = recorded.capture();
     assert!(captured["rings"].list().iter().all(|ring| ring["expired_payloads"] == 0), "{captured}");
     assert_eq!(recorded.strict_capture(), Some(0));
-    let to = program::place(&recorded.directory, "export");
+    let to = place(&recorded.directory, "export");
     for run in [run!("summary", &file, "--strict"), export(&file, &to, "chrome", "thread", &["--strict"])] {
         assert!(run.code == Some(0) && !run.err.contains("payload"), "{run:?}");
     }

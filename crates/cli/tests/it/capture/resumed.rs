@@ -215,8 +215,10 @@ fn the_oldest_files_go_when_there_is_too_much() {
     let output = to.join("orders.evc");
     // Each file has a quarter of the limit, because `--rotate-size` is larger.
     let options = ["-o", output.to_str().unwrap(), "--rotate-size", "1M", "--keep-size", "100k", "--compression", "0"];
-    let arguments = [&["capture", ring.to_str().unwrap(), "--json"], &options[..]].concat();
-    let child = program(&arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let child = program!("capture", ring.to_str().unwrap(), "--json", &options)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     for number in 0..10_000_u64 {
         orders.record(7, [number; 4], &[number as u8; 50]);
         if number % 200 == 0 {
@@ -245,8 +247,10 @@ fn files_of_earlier_rings_that_are_removed_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, output) = (dir.path().join("orders"), dir.path().join("row.evc"));
     let options = ["--wait", "--reopen", "--rotate-every", "1h", "--keep", "2", "--json"];
-    let words = [&["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap()], &options[..]].concat();
-    let child = program(&words).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let child = program!("capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap(), &options)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     let begin = std::time::Instant::now();
     for part in 1..=4 {
         record(&ring, 100);
@@ -327,8 +331,7 @@ fn what_is_too_old_goes_while_nothing_is_recorded() {
     let output = to.join("orders.evc");
     let words = ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap()];
     // Each event fills a file, and an idle capture begins no other.
-    let options = ["--rotate-size", "1", "--keep-age", "3s"];
-    let mut child = program!(&words, &options).spawn().unwrap();
+    let mut child = program!(&words, "--rotate-size", "1", "--keep-age", "3s").spawn().unwrap();
     let begin = std::time::Instant::now();
     let wait = |until: &dyn Fn(&[PathBuf]) -> bool| {
         while !until(&files(&to)) {

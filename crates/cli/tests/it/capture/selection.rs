@@ -43,8 +43,7 @@ fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
 
 /// Makes a capture, and returns the directory in which it lies with its path.
 fn capture() -> (tempfile::TempDir, String) {
-    let directory = directory();
-    let (perf, exec) = (place(&directory, "shop"), place(&directory, "shop-exec"));
+    let (directory, [perf, exec]) = places(["shop", "shop-exec"]);
     let recorders = record(&perf, &exec);
     let path = argument(&place(&directory, "shop.evc")).to_owned();
     run!("capture", &perf, &exec, "--now", "-o", &path).ends(0);
@@ -104,9 +103,7 @@ fn spans_threads_and_rings_are_selected() {
 
 #[test]
 fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
-    let directory = directory();
-    let (perf, exec) = (place(&directory, "shop"), place(&directory, "shop-shop"));
-    let (all, taken) = (place(&directory, "all.evc"), place(&directory, "taken.evc"));
+    let (_directory, [perf, exec, all, taken]) = places(["shop", "shop-shop", "all.evc", "taken.evc"]);
     let (all, taken) = (argument(&all), argument(&taken));
     let recorder = PerfRecorder::builder().config(&perf).keep(true).prefault(false).build().unwrap();
     let typed = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).keep(true).build().unwrap();
@@ -142,13 +139,15 @@ fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
 #[test]
 fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes() {
     const REQUESTS: u64 = 20_000;
-    let directory = directory();
-    let (perf, exec, taken) = (place(&directory, "shop"), place(&directory, "shop-typed"), place(&directory, "t.evc"));
+    let (_directory, [perf, exec, taken]) = places(["shop", "shop-typed", "t.evc"]);
     let recorder = PerfRecorder::builder().config(&perf).shards(1).shifts(16, 22).prefault(false).build().unwrap();
     let builder = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).compact(true);
     let typed = builder.shifts(17, 22).prefault(false).build().unwrap();
-    let words = ["capture", argument(&exec), argument(&perf), "--where", "span=request", "--strict", "--json", "-o"];
-    let capture = program(&words).arg(&taken).stdout(Stdio::piped()).spawn().unwrap();
+    let capture = program!("capture", &exec, &perf, "--where", "span=request", "--strict", "--json", "-o")
+        .arg(&taken)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     while !taken.exists() {
         sleep(Duration::from_millis(1));
     }

@@ -2,7 +2,6 @@
 //! are counted exactly.
 
 use crate::fixtures::*;
-use eventring_stress::child::place;
 use std::sync::mpsc::channel;
 
 fn log(recorder: &PerfRecorder, events: u64) {
@@ -14,7 +13,8 @@ fn log(recorder: &PerfRecorder, events: u64) {
 /// Plays a program. It records in shard 0 until its parent sends a line. Then it records in three new shards, prints
 /// how many seqnos each shard has handed out, and exits.
 fn program() -> ! {
-    let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
+    let builder =
+        PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(builder.build().unwrap()));
     let (logged, has_logged) = channel::<()>();
@@ -79,9 +79,7 @@ fn wait_until(is: impl Fn() -> bool) {
 #[test]
 fn events_that_a_late_capture_misses_are_counted_exactly() {
     let test = plays!(program());
-    let directory = directory();
-    let place = program::place(&directory, "ring");
-    let file = program::place(&directory, "t.evc");
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
     // The capture writes its first bytes when it has opened the ring. So a file of more than 500 bytes shows that the
     // ring is open.
@@ -109,8 +107,7 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
 #[test]
 fn events_that_a_late_watch_misses_are_counted_exactly() {
     let test = plays!(program());
-    let directory = directory();
-    let place = program::place(&directory, "ring");
+    let (_directory, [place]) = places(["ring"]);
     let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
     // In this time the watch opens shard 0. Then it is stopped, so it misses the shards that the program makes
     // afterwards.
@@ -130,9 +127,7 @@ fn events_that_a_late_watch_misses_are_counted_exactly() {
 fn a_capture_that_looks_on_accounts_for_everything_whatever_it_was_in_time_for() {
     let test = plays!(program());
     for _ in 0..5 {
-        let directory = directory();
-        let place = program::place(&directory, "ring");
-        let file = program::place(&directory, "t.evc");
+        let (_directory, [place, file]) = places(["ring", "t.evc"]);
         let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
         let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
         let (handed_out, ended) = look_at(test, &place, &arguments, is_there, false);

@@ -56,8 +56,7 @@ fn a_job_that_fails_after_its_request_has_ended_is_found_by_the_request() {
 
 #[test]
 fn a_watch_of_a_ring_finds_such_a_job_and_find_does_not_because_it_asks_each_event_alone() {
-    let directory = directory();
-    let ring = place(&directory, "jobs");
+    let (directory, [ring]) = places(["jobs"]);
     let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), record_jobs);
     assert_eq!(texts(&ring, &["--where", OF_REQUEST]), FAILED);

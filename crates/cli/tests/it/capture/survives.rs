@@ -35,8 +35,7 @@ fn check_events(capture: &CaptureFile) -> u64 {
 
 #[test]
 fn what_a_capture_had_written_before_it_was_killed_is_read() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, file) = (directory.path().join("ring"), directory.path().join("t.evc"));
+    let (_directory, [ring, file]) = places(["ring", "t.evc"]);
     let recorder = recorder_at(&ring, 27);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -56,8 +55,7 @@ fn what_a_capture_had_written_before_it_was_killed_is_read() {
             assert!(start.elapsed() < Duration::from_secs(60), "the capture writes nothing");
             std::thread::sleep(Duration::from_millis(5));
         }
-        live.child.kill().unwrap();
-        live.child.wait().unwrap();
+        live.kill();
         is_over.store(true, Ordering::Relaxed);
     });
     let capture = CaptureFile::open(&file).unwrap();
@@ -68,8 +66,7 @@ fn what_a_capture_had_written_before_it_was_killed_is_read() {
 
 #[test]
 fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, disk) = (directory.path().join("ring"), directory.path().join("disk"));
+    let (_directory, [ring, disk]) = places(["ring", "disk"]);
     fs::create_dir(&disk).unwrap();
     let recorder = recorder_at(&ring, 27);
     let mut seed = 7;
@@ -86,7 +83,7 @@ fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
 
 #[test]
 fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let [ring, disk, started] = ["ring", "disk", "started"].map(|name| directory.path().join(name));
     fs::create_dir(&disk).unwrap();
     let recorder = recorder_at(&ring, 27);
@@ -116,8 +113,8 @@ fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
 fn a_capture_of_a_large_ring_takes_little_memory() {
     const PAYLOADS_MIB: usize = 256;
     const MEMORY_KIB_MAX: u64 = 64 << 10;
-    let (directory, disk) = (tempfile::tempdir_in("/dev/shm").unwrap(), tempfile::tempdir().unwrap());
-    let (ring, file) = (directory.path().join("ring"), disk.path().join("t.evc"));
+    let (directory, disk) = (directory(), tempfile::tempdir().unwrap());
+    let (ring, file) = (place(&directory, "ring"), disk.path().join("t.evc"));
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS"))
         .config(format!("{}:18:29", ring.display()))
         .prefault(false)

@@ -6,7 +6,6 @@ use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{
     PERF, PerfContent, PerfReader, RecorderLayer, TargetFilter, trigger, trigger_on_panic, try_init_with,
 };
-use eventring_stress::child::place;
 use eventring_stress::reference;
 use std::sync::atomic::AtomicU64;
 use tracing_subscriber::prelude::*;
@@ -38,7 +37,7 @@ fn triggers(reader: &mut PerfReader) -> Vec<(String, String)> {
 
 #[test]
 fn a_trigger_is_recorded_in_its_span_whatever_the_filter_says() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let dispatches: [fn(PerfRecorder) -> Dispatch; 2] = [
         |recorder| Dispatch::new(RecorderSubscriber::new(recorder)),
         |recorder| Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder))),
@@ -89,7 +88,7 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
         }));
         trigger_on_panic();
         trigger_on_panic();
-        let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).prefault(false);
+        let builder = PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).prefault(false);
         try_init_with(builder, TargetFilter::all()).unwrap();
         let worker = || {
             let _job = tracing::info_span!("job").entered();
@@ -110,8 +109,7 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
         say(CALLS.load(Ordering::Relaxed));
         wait_for_parent();
     });
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("app");
+    let (_directory, [place]) = places(["app"]);
     let mut child = Talk::start(test, "program", &place);
     // Each of the four panics has called the hook that was there before.
     assert_eq!(child.hear(), "4");

@@ -54,11 +54,10 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
     // A program may still record a field as long as it runs. At its end nothing has had it.
     let ring_of_program = place(&dir, "example");
     let program = Path::new(PROGRAM).with_file_name("examples").join("http_service");
-    let program = ["--", argument(&program), "--requests", "20", "--ring", argument(&ring_of_program)];
     for (option, output) in [("--where", &file), ("--on", &on)] {
         for (condition, is_there) in [("field.nosuch=1", false), ("field.customer=1", true)] {
             let words = ["capture", argument(&ring_of_program), "-f", "-o", argument(output), option, condition];
-            let asked = run!(&words, &program);
+            let asked = run!(&words, "--", &program, "--requests", "20", "--ring", &ring_of_program);
             let told = format!("{option} '{condition}': no event has a field");
             assert!(asked.code == Some(0) && asked.err.contains(&told) != is_there, "{told}: {asked:?}");
         }

@@ -24,14 +24,14 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
         // Lost descriptions of call sites count in any selection.
         let lost = untested + lost(ring, &["CALL_SITE"]);
         let ring = argument(ring);
-        let file = program::place(&recorded.directory, "t.evc");
+        let file = place(&recorded.directory, "t.evc");
         assert_eq!(run!("capture", ring, "-o", &file, "--force").code, Some(0));
         for from in [ring, argument(&file)] {
             let summary = run!("summary", from, "--where", condition, "--strict");
             assert!(summary.code == Some(16) && says(&summary, lost), "{summary:?}");
-            let to = program::place(&recorded.directory, "export");
-            let to = ["--format", "jsonl", "-o", argument(&to), "--force", "--json"];
-            let exported = run!("export", from, "--where", condition, &to);
+            let to = place(&recorded.directory, "export");
+            let exported =
+                run!("export", from, "--where", condition, "--format", "jsonl", "-o", &to, "--force", "--json");
             assert_eq!(number(&exported.json()["lost_payloads"]), lost, "{exported:?}");
             let begin = if from == ring { &["--from", "oldest"][..] } else { &[] };
             let watched = [&["watch", from, "--where", condition, "--strict", "--json"], begin].concat();
@@ -46,8 +46,7 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
         assert_ne!(opposite.code, Some(0), "{opposite:?}");
         assert!(opposite.err.contains(&format!("{untested} spans and events could not")), "{opposite:?}");
         // A capture keeps what it cannot test, without its payload.
-        let filtered = ["capture", ring, "--where", condition, "-o", argument(&file), "--force", "--strict"];
-        assert_eq!(run(&filtered).code, Some(16));
+        assert_eq!(run!("capture", ring, "--where", condition, "-o", &file, "--force", "--strict").code, Some(16));
         for options in [&[][..], &["--where", condition]] {
             let summary = run!("summary", &file, "--strict", options);
             assert!(summary.code == Some(16) && summary.err.contains("have lost their payload"), "{summary:?}");
@@ -58,9 +57,8 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
 #[test]
 fn what_a_condition_excludes_anyway_is_no_lost_payload() {
     let recorded = recorded(TEXT_BYTES);
-    let names = [argument(&recorded.spans), argument(&recorded.orders)];
     let condition = "span=bare or event=ORDER_PLACED field.id=1 or span=other field.number=1";
-    let summary = run!("summary", &names, "--where", condition, "--json");
+    let summary = run!("summary", &recorded.spans, &recorded.orders, "--where", condition, "--json");
     let of_call_sites = lost(&recorded.spans, &["CALL_SITE"]);
     assert_eq!((number(&summary.json()["lost_payloads"]), summary.code), (of_call_sites, Some(0)), "{summary:?}");
 }

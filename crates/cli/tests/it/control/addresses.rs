@@ -63,7 +63,7 @@ fn a_socket_that_somebody_else_has_put_in_the_place_stays() {
     alone!();
     let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
-    let socket = directory.path().join("control");
+    let socket = place(&directory, "control");
     // Somebody else was there before, and lives.
     let theirs = UnixListener::bind(&socket).unwrap();
     let (mut talk, said) = start(test, socket.to_str().unwrap(), directory.path());
@@ -79,10 +79,10 @@ fn a_socket_that_somebody_else_has_put_in_the_place_stays() {
     let _theirs = UnixListener::bind(&socket).unwrap();
     assert!(talk.end().success());
     assert!(socket.exists());
-    let server = Server::builder().address(ServerAddress::Path(directory.path().join("other"))).start().unwrap();
-    std::fs::rename(&socket, directory.path().join("other")).unwrap();
+    let server = Server::builder().address(ServerAddress::Path(place(&directory, "other"))).start().unwrap();
+    std::fs::rename(&socket, place(&directory, "other")).unwrap();
     drop(server);
-    assert!(directory.path().join("other").exists());
+    assert!(place(&directory, "other").exists());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let rings = directory.path().join("rings");
+    let rings = place(&directory, "rings");
     std::fs::create_dir(&rings).unwrap();
     let socket = rings.join("1-00000000.sock");
     let _server = Server::builder().address(ServerAddress::Path(socket.clone())).allow_import(4711).start().unwrap();
@@ -114,7 +114,7 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
         assert!(!error.to_string().contains("EVENTRING_SERVER=1"), "{error}");
     }
     // The program is copied, because the user may not be able to go to the place where it was built.
-    let copy = directory.path().join("eventring");
+    let copy = place(&directory, "eventring");
     std::fs::copy(program::PROGRAM, &copy).unwrap();
     set_mode(&copy, 0o755);
     let as_user = |arguments: &[&str]| {
@@ -146,7 +146,7 @@ fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
         program::finish(command)
     };
-    let path = directory.path().join("orders");
+    let path = place(&directory, "orders");
     for name in ["SHOP", "orders", path.to_str().unwrap(), &format!("pid:{pid}"), &format!("pid:{pid}/SHOP")] {
         let levels = run(&["levels", name, "--json"]);
         assert_eq!(levels.json()["pid"], pid, "{name}");
@@ -159,7 +159,7 @@ fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
     assert!(info.code == Some(13) && info.err.contains("several such rings"), "{info:?}");
     assert!(!info.err.contains("a ring is removed when"), "{info:?}");
     let snapshot = run(&["snapshot", &format!("pid:{pid}/SHOP")]);
-    assert!(snapshot.code == Some(0) && directory.path().join("SHOP.snapshot.zst").exists(), "{snapshot:?}");
+    assert!(snapshot.code == Some(0) && place(&directory, "SHOP.snapshot.zst").exists(), "{snapshot:?}");
 }
 
 #[test]
@@ -261,14 +261,14 @@ fn many_servers_that_do_not_answer_are_told_and_delay_no_command_for_long() {
     let named = watch.err.matches(".sock").count();
     assert!(named == 21 && watch.err.contains("and 279 more"), "{named}: {watch:?}");
     assert_eq!(run(&["clean", "--dry-run"]).code, Some(0));
-    assert!(directory.path().join("100000-00000000.sock").exists());
+    assert!(place(&directory, "100000-00000000.sock").exists());
 }
 
 #[test]
 fn a_capture_waits_for_the_first_answer_of_a_server_no_longer_than_its_duration() {
     let directory = program::directory();
     let _silent = silent_sockets(directory.path(), 1);
-    let socket = directory.path().join("100000-00000000.sock");
+    let socket = place(&directory, "100000-00000000.sock");
     let socket = socket.to_str().unwrap();
     for options in [&["-d", "100ms"][..], &["-d", "100ms", "--on", "event=TRIGGER"], &["-d", "100ms", "--wait"]] {
         let begin = Instant::now();

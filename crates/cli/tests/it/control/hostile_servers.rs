@@ -259,10 +259,9 @@ fn answers_that_drip_and_messages_that_nobody_has_asked_for_give_a_server_no_mor
 #[test]
 fn no_name_of_a_server_leads_to_a_file_or_to_another_ring() {
     alone!();
-    let directory = program::directory();
-    let outside = directory.path().join("outside");
+    let (directory, [outside]) = places(["outside"]);
     let mine = program::exec_ring(&outside);
-    drop(std::fs::create_dir(directory.path().join("in")));
+    drop(std::fs::create_dir(program::place(&directory, "in")));
     let ring = Recorder::builder(ContentDescription::new(300, "LIES")).anonymous().shifts(16, 27).prefault(false);
     let ring = ring.build().unwrap();
     ring.record(2, [0; 4], b"payload");
@@ -285,7 +284,7 @@ fn no_name_of_a_server_leads_to_a_file_or_to_another_ring() {
         }
         _ => client.state(number),
     });
-    let place = directory.path().join("in");
+    let place = program::place(&directory, "in");
     let capture = run_in(&place, &["capture", &server.address, "-d", "1s", "-o", "all.evc"]);
     assert_eq!(capture.code, Some(0), "{capture:?}");
     let captured = CaptureFile::open(&place.join("all.evc")).unwrap();
@@ -315,7 +314,7 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     let reader = Reader::options().open_fd(ring_descriptor(&ring)).unwrap();
     let (last_id, is_slow) = (AtomicU64::new(0), std::sync::Arc::new(AtomicBool::new(true)));
     let slow = is_slow.clone();
-    let path = directory.path().join("7-00000000.sock");
+    let path = program::place(&directory, "7-00000000.sock");
     let address = SocketAddrUnix::new(&path).unwrap();
     let server = Hostile::at(path.to_str().unwrap().into(), &address, move |client, kind, number| match kind {
         kind::LIST | kind::FOLLOW => {
@@ -427,7 +426,7 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
     assert!(levels.out.contains(&format!("honest (process {})", std::process::id())), "{levels:?}");
     assert!(levels.err.is_empty(), "{levels:?}");
     // A socket with another id in its name does not make its process that one.
-    let path = directory.path().join("1-00000000.sock");
+    let path = program::place(&directory, "1-00000000.sock");
     let _planted = Hostile::at(path.to_str().unwrap().into(), &SocketAddrUnix::new(&path).unwrap(), honest);
     assert_ends_with(&run_in(directory.path(), &["levels", "pid:1"]), "has no server in the ring directories");
     if !users::can_be_played() {

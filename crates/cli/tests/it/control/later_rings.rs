@@ -32,8 +32,7 @@ fn served(test: &str, address: &str, directory: &Path) -> Talk {
 #[test]
 fn a_capture_of_a_program_takes_the_rings_that_it_makes_later() {
     let test = plays!(program());
-    let directory = directory();
-    let socket = place(&directory, "control");
+    let (directory, [socket]) = places(["control"]);
     let abstract_name = format!("@later-{}", std::process::id());
     let cases: [(&str, bool); 3] = [(argument(&socket), false), (argument(&socket), true), (&abstract_name, true)];
     for (number, (address, waits)) in cases.into_iter().enumerate() {

@@ -67,7 +67,7 @@ struct Came {
 impl Shop {
     fn open(test: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("control");
+        let socket = place(&directory, "control");
         let mut command = child::play(test, "shop", Path::new(""));
         command.env("EVENTRING_SERVER", &socket);
         let mut talk = Talk::with(command);
@@ -243,7 +243,7 @@ fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
     let _market = market.domains("trades").build().unwrap();
     let ours = Process::connect(server.address()).unwrap();
     ours.wish("domain:orderbook", WishTime::Kept).unwrap();
-    let copy = directory.path().join("eventring");
+    let copy = place(&directory, "eventring");
     std::fs::copy(program::PROGRAM, &copy).unwrap();
     for place in [directory.path(), &copy] {
         std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -267,8 +267,7 @@ fn a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothin
         std::thread::sleep(Duration::from_millis(300));
         ring.record(2, [0; 4], b"last");
     });
-    let directory = program::directory();
-    let (ring, saved) = (program::place(&directory, "ring"), program::place(&directory, "saved.evc"));
+    let (_directory, [ring, saved]) = places(["ring", "saved.evc"]);
     let capture = |directive: &str| {
         let part = child::play(test, "recorder", &ring);
         let mut command = eventring_program(&["capture", program::argument(&ring), "-o", program::argument(&saved)]);

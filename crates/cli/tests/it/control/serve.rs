@@ -91,8 +91,7 @@ fn a_replayed_recording_is_read_live_by_two_readers_and_is_equal_again() {
 
 #[test]
 fn a_served_capture_has_all_events_of_the_capture() {
-    let directory = directory();
-    let (capture, socket) = (place(&directory, "kept.evc"), place(&directory, "sock"));
+    let (_directory, [capture, socket]) = places(["kept.evc", "sock"]);
     run!("capture", KEPT, "-o", &capture, "--now").ends(0);
     let original = Reader::open(KEPT).unwrap();
     let count = original.info().last_seqno as usize;
@@ -111,9 +110,7 @@ fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_th
     use eventring::tracing::{PerfRecorder, RecorderSubscriber};
     // The rings describe the call sites of other tests in this process, too.
     alone!();
-    let directory = directory();
-    let (ring, capture, socket) =
-        (place(&directory, "bazaar"), place(&directory, "bazaar.evc"), place(&directory, "sock"));
+    let (_directory, [ring, capture, socket]) = places(["bazaar", "bazaar.evc", "sock"]);
     let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         for _ in 0..20 {

@@ -33,7 +33,7 @@ fn check(printed: &str, events: u64) {
 
 #[test]
 fn gdb_shows_the_open_spans_and_the_last_events_of_a_core_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, events)) = crash(directory.path(), "memfd", "segv", 7) else { return };
     let program = std::env::current_exe().unwrap();
     let Some(printed) = gdb(&[argument(&program), argument(&core)]) else { return };
@@ -42,7 +42,7 @@ fn gdb_shows_the_open_spans_and_the_last_events_of_a_core_file() {
 
 #[test]
 fn gdb_shows_the_open_spans_and_the_last_events_of_a_program_that_runs() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let mut talk = Talk::start(TEST, "named waits 9", directory.path());
     assert_eq!(talk.hear(), "9");
     let Some(printed) = gdb(&["-p", &talk.child.id().to_string()]) else { return };

@@ -49,9 +49,9 @@ fn what_is_no_core_file_is_answered_by_one_line() {
 
 #[test]
 fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_memory() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "memfd", "abort", 20) else { return };
-    let (mutant, capture) = (directory.path().join("mutant"), directory.path().join("mutant.evc"));
+    let (mutant, capture) = (program::place(&directory, "mutant"), program::place(&directory, "mutant.evc"));
     // The ELF header and the tables come first, then the notes; the rings' headers begin with their magic.
     let bytes = fs::read(&core).unwrap();
     let headers: Vec<u64> =

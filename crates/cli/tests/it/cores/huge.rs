@@ -15,14 +15,14 @@ fn rings_on_huge_pages_are_in_a_core_file_with_a_name_and_without_if_the_recorde
         for (memory, events) in [("huge", 40), ("huge-unlinked", 1_700), ("huge-left-out", 3)] {
             // Not in /dev/shm, which is another one while there are huge pages.
             let directory = tempfile::tempdir().unwrap();
-            let mount = directory.path().join("huge");
+            let mount = place(&directory, "huge");
             std::fs::create_dir(&mount).unwrap();
             let _pages = match HugePages::with_pages(PAGES, &mount) {
                 Ok(pages) => pages,
                 Err(error) => return missing(format_args!("cannot set up huge pages: {error}")),
             };
             let Some((core, told)) = crash(directory.path(), memory, "abort", events) else { return };
-            let capture = directory.path().join("core.evc");
+            let capture = place(&directory, "core.evc");
             let answer = run!("core", &core, "-o", &capture, "--json");
             if memory == "huge-left-out" {
                 assert!(answer.code == Some(3) && answer.err.contains("huge/orders"), "{answer:?}");

@@ -6,7 +6,6 @@ mod huge;
 
 use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring_stress::child::place;
 use eventring_stress::skipped;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::os::unix::process::CommandExt as _;
@@ -21,7 +20,7 @@ const ENDS: [&str; 6] = ["segv", "abort", "quit", "xcpu", "sys", "trap"];
 
 /// Records as many orders and spans as the place says, tells it, and crashes.
 fn victim(memory: &str, end: &str, events: u64) {
-    std::env::set_current_dir(place()).unwrap();
+    std::env::set_current_dir(child::place()).unwrap();
     // A shell that starts the tests in its background makes them ignore SIGQUIT.
     for signal in [libc::SIGQUIT, libc::SIGXCPU, libc::SIGSYS, libc::SIGTRAP] {
         // SAFETY: the default action needs no handler.
@@ -30,7 +29,7 @@ fn victim(memory: &str, end: &str, events: u64) {
     let unlimited = Rlimit { current: None, maximum: None };
     setrlimit(Resource::Core, unlimited).unwrap();
     let is_in_cores = ["named", "directory", "huge", "huge-unlinked"].contains(&memory);
-    let rings = if memory.starts_with("huge") { place().join("huge") } else { place() };
+    let rings = if memory.starts_with("huge") { child::place().join("huge") } else { child::place() };
     let spans = PerfRecorder::builder().shifts(15, 21).shards(2).prefault(false).in_core_files(is_in_cores);
     let orders = Recorder::builder(ContentDescription::of::<Shop>()).shifts(15, 21).prefault(false);
     let orders = orders.in_core_files(is_in_cores);
@@ -125,10 +124,10 @@ fn a_core_file_holds_exactly_what_the_program_has_told() {
     let mut good = 0;
     for number in 0..cores {
         let (memory, end) = (MEMORIES[number % MEMORIES.len()], ENDS[number / MEMORIES.len() % ENDS.len()]);
-        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let directory = directory();
         let events = 1 + (number as u64 * 7919) % 2500;
         let Some((core, told)) = crash(directory.path(), memory, end, events) else { return };
-        let capture = directory.path().join("core.evc");
+        let capture = place(&directory, "core.evc");
         let answer = run!("core", &core, "-o", &capture, "--json").json();
         assert_eq!(told, events);
         check(&capture, told);
@@ -146,9 +145,9 @@ fn a_core_file_holds_exactly_what_the_program_has_told() {
 
 #[test]
 fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "memfd", "segv", 3) else { return };
-    let capture = directory.path().join("core.evc");
+    let capture = place(&directory, "core.evc");
     let answer = run!("core", &core, "-o", &capture).ends(0);
     let object = run!("core", &core, "-o", &capture, "--force", "--json").json();
     crate::ask::schemas::check(&[("core", object)]);
@@ -170,7 +169,7 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
     // A file that is cut says what it has lost: a part of a ring, whole rings, all rings.
     let bytes = std::fs::read(&core).unwrap();
     let cut_at = |length: usize| {
-        let cut = directory.path().join("cut");
+        let cut = place(&directory, "cut");
         std::fs::write(&cut, &bytes[..length]).unwrap();
         let answer = run!("core", &cut, "-o", &capture, "--force");
         assert!(answer.code == Some(6) && answer.err.contains("the core file is cut: "), "{length}: {answer:?}");
@@ -190,9 +189,9 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
 #[test]
 fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
     const EVENTS: u64 = 2000;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "memfd", "segv", EVENTS) else { return };
-    let (cut, capture) = (directory.path().join("cut"), directory.path().join("core.evc"));
+    let (cut, capture) = (place(&directory, "cut"), place(&directory, "core.evc"));
     let bytes = std::fs::read(&core).unwrap();
     let rings = (0..bytes.len()).step_by(4096).filter(|at| bytes[*at..].starts_with(b"RING01"));
     let (mut with, mut without) = (0, 0);
@@ -217,9 +216,9 @@ fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
 
 #[test]
 fn rings_with_a_name_are_left_out_of_a_core_file_without_the_option_and_the_answer_says_how_to_change_that() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "left-out", "abort", 3) else { return };
-    let capture = directory.path().join("core.evc");
+    let capture = place(&directory, "core.evc");
     let answer = run!("core", &core, "-o", &capture);
     assert!(answer.code == Some(3) && answer.err.lines().count() == 1, "{answer:?}");
     for words in ["holds no ring", "EVENTRING_CORE=1", "in_core_files(true)"] {

@@ -67,8 +67,7 @@ fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
     let address = place.broker.address();
     let kept = |ring: &str, host: &str, filter: &[&str]| {
         let ring = place.path(ring);
-        let to = ["--to", &address, "--stream", "S", "--host", host];
-        assert_eq!(run!("forward", &ring, &to, filter).code, Some(0));
+        assert_eq!(run!("forward", &ring, "--to", &address, "--stream", "S", "--host", host, filter).code, Some(0));
         let file = place.path(&format!("{host}.evc"));
         let received = place.receive(&file, &["--host", host]).json();
         assert_eq!(received["lost"], 0);
@@ -216,8 +215,11 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         }
         host += 1;
         let host = format!("host-{host}");
-        let sent = ["forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition];
-        assert_eq!(run(&sent).code, Some(0), "{condition}");
+        assert_eq!(
+            run!("forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition).code,
+            Some(0),
+            "{condition}"
+        );
         let received = place.path(&format!("{host}.evc"));
         place.receive(&received, &["--host", &host]);
         let only = contents(&all, &["--ring", "shop", "--where", condition]);
@@ -261,12 +263,18 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     assert!(refused("rate(event=PART)>5/s").contains("not about a single event"));
     // The programs have ended, so no event will ever have the field.
     assert!(refused("field.custumer=1 or span=request").contains("no event has a field `custumer`; there are"));
-    let unknown = ["forward", &service, "--to", &address, "--stream", "S", "--where", "field.custumer=1"];
-    assert!(run(&unknown).err.contains("no event has a field `custumer`; there are"));
+    assert!(
+        run!("forward", &service, "--to", &address, "--stream", "S", "--where", "field.custumer=1")
+            .err
+            .contains("no event has a field `custumer`; there are")
+    );
     let collector = run!("forward", &service, "--to", "http://127.0.0.1:1", "--where", "span=request");
     assert!(collector.err.contains("an OpenTelemetry collector has no --where"), "{collector:?}");
-    let on = ["capture", &service, "--on", "span=request", "-o", "{n}.evc", "--where", "span=request"];
-    assert!(run(&on).err.contains("select from the file with those of `export`"));
+    assert!(
+        run!("capture", &service, "--on", "span=request", "-o", "{n}.evc", "--where", "span=request")
+            .err
+            .contains("select from the file with those of `export`")
+    );
     let typed_only = run!("capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink);
     assert!(typed_only.code == Some(2) && typed_only.err.contains("no event has a field `prize`"), "{typed_only:?}");
 }
@@ -307,7 +315,7 @@ fn record_jobs(spans: &str, typed: &str) {
 
 #[test]
 fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_does() {
-    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let dir = directory();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (spans, typed, all, taken) = (path("spans"), path("typed"), path("all.evc"), path("taken.evc"));
     record_jobs(&spans, &typed);
@@ -363,8 +371,7 @@ fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
     let filter = ["--where", "span=job"];
     let rings = [&spans, &typed];
     rings.into_iter().for_each(|ring| std::fs::remove_file(ring).unwrap());
-    let words = [&["forward", &typed, &spans, "--wait", "--reopen", "--json"], &to("e")[..], &filter].concat();
-    let forwarder = Live::start(&words);
+    let forwarder = live!("forward", &typed, &spans, "--wait", "--reopen", "--json", &to("e")[..], &filter);
     for program in 1..3 {
         record_jobs(&spans, &typed);
         let begin = Instant::now();

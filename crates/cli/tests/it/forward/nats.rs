@@ -50,8 +50,10 @@ fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
     let [ring, beside, file, live] = ["shop", "beside.evc", "all.evc", "live.evc"].map(|name| place.path(name));
     let address = place.broker.address();
     // The receiver waits for the stream, and the others for the ring.
-    let words = ["receive", &address, "--stream", "S", "-o", &live, "--wait", "--until-end", "--json"];
-    let receive = program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let receive = program!("receive", &address, "--stream", "S", "-o", &live, "--wait", "--until-end", "--json")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut forward = program!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--json");
     let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
     let mut capture = program!("capture", &ring, "--wait", "-o", &beside, "--json");
@@ -303,10 +305,12 @@ fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
         let orders = recorder(&ring);
         (0..program * 100).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
         drop(orders);
-        let words = ["receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "100ms", "--json"];
         let expected = (1..=program).map(|program| program * 100).sum::<u64>();
         let begin = std::time::Instant::now();
-        while run(&words).json()["events"] != expected {
+        while run!("receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "100ms", "--json")
+            .json()["events"]
+            != expected
+        {
             assert!(begin.elapsed().as_secs() < 30, "program {program}");
         }
     }
@@ -325,8 +329,11 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
     assert_eq!(place.forward(&[&place.path("shop"), &place.path("sink")]).code, Some(0));
     let (file, rings, tables) = (place.path("all.evc"), place.path("rings"), place.path("tables"));
     let address = place.broker.address();
-    let receive = ["receive", &address, "--stream", "S", "-o", &file, "--rings", &rings, "--parquet", &tables];
-    let mut receiver = program(&receive).stdout(Stdio::null()).spawn().unwrap();
+    let mut receiver =
+        program!("receive", &address, "--stream", "S", "-o", &file, "--rings", &rings, "--parquet", &tables)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
     let [shop, sink] = ["web-1.shop", "web-1.sink"].map(|name| format!("{rings}/{name}"));
     let begin = std::time::Instant::now();
     let live = loop {

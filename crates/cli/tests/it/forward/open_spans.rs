@@ -34,8 +34,11 @@ fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came
         });
         floods();
         let address = place.broker.address();
-        let words = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "50ms"];
-        let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
+        let mut forward =
+            program!("forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "50ms")
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
         std::thread::sleep(Duration::from_secs(1));
         drop(ends);
         std::thread::sleep(Duration::from_millis(500));
@@ -56,8 +59,10 @@ fn a_stream_with_many_looks_is_received_to_its_end() {
     let ring = place.path("shop");
     let dispatch = records(&ring, (17, 23), 1);
     let address = place.broker.address();
-    let words = ["forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json"];
-    let forward = program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let forward = program!("forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     tracing::dispatcher::with_default(&dispatch, || {
         let open: Vec<_> = (0..1000_u64).map(|port| info_span!("open", port)).collect();
         // Images of several batches: the first one, some later ones, and the last.

@@ -23,8 +23,11 @@ fn a_stream_without_messages_is_received_and_is_idle() {
         answer.push(byte[0]);
     }
     let (address, file) = (place.broker.address(), place.path("all.evc"));
-    let words = ["receive", &address, "--stream", "S", "-o", &file, "--until-idle", "300ms"];
-    let mut receive = program(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut receive = program!("receive", &address, "--stream", "S", "-o", &file, "--until-idle", "300ms")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let begin = Instant::now();
     let ended = loop {
         match receive.try_wait().unwrap() {
@@ -42,8 +45,11 @@ fn forward_service(place: &Place, host: &str) {
     let (ring, address) = (place.path("shop"), place.broker.address());
     let shards = (1..10).map(|shard| format!("{ring}.{shard}"));
     shards.chain([ring.clone()]).for_each(|ring| drop(std::fs::remove_file(ring)));
-    let words = ["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", host, "--every", "20ms"];
-    let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
+    let mut forward =
+        program!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", host, "--every", "20ms")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
     place.service_ring(4000);
     assert!(forward.wait().unwrap().success());
 }
@@ -121,8 +127,7 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     assert_eq!((&first["events"], &first["removed"]), (&all["events"], &0.into()), "{first}");
     // The rows of the tables, and the lines of the files, are those of the one file.
     let export = |captures: &[&str], format: &str, output: &str| {
-        let words = [&["export"], captures, &["--format", format, "-o", output, "--json"]].concat();
-        program::run(&words).json()
+        run!("export", captures, "--format", format, "-o", output, "--json").json()
     };
     let captures: Vec<&str> = written.iter().map(String::as_str).collect();
     let rows = |format: &str, captures: &[&str]| {

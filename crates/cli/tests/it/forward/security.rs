@@ -88,7 +88,7 @@ fn a_broker_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
 #[test]
 fn no_message_has_a_password_or_key_of_an_address() {
     let dir = program::directory();
-    let (ring, file) = (ring(dir.path()), program::place(&dir, "all.evc"));
+    let (ring, file) = (ring(dir.path()), place(&dir, "all.evc"));
     let file = program::argument(&file);
     for address in [
         "nats://user:S3CRET@127.0.0.1:99999",

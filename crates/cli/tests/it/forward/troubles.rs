@@ -15,8 +15,7 @@ fn record(recorder: &Recorder, count: u64) {
 /// Starts a forwarder of these rings to the broker of the place.
 fn start(place: &Place, rings: &[&str], more: &[&str]) -> Live {
     let address = place.broker.address();
-    let to = ["--to", &address, "--stream", "S", "--host", "web-1", "--every", "20ms", "--json"];
-    live!("forward", rings, &to, more)
+    live!("forward", rings, "--to", &address, "--stream", "S", "--host", "web-1", "--every", "20ms", "--json", more)
 }
 
 fn signal(forwarder: &Live, signal: Signal) {
@@ -36,12 +35,12 @@ fn forwarded(place: &Place, events: u64, more: &[&str]) -> (Recorder, Live) {
 /// Waits until the stream has this many events at least. Receives them into a file.
 fn wait_for_events(place: &Place, count: u64) {
     let (file, address) = (place.path("so-far.evc"), place.broker.address());
-    let words = ["receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "50ms", "--json"];
     let mut received = serde_json::Value::Null;
     let begin = Instant::now();
     while received["events"].as_u64().is_none_or(|events| events < count) {
         assert!(begin.elapsed() < Duration::from_secs(120), "{count}: {received}");
-        received = run(&words).json();
+        received =
+            run!("receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "50ms", "--json").json();
     }
 }
 
@@ -403,8 +402,7 @@ fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
     record(&recorder(&ring), 10);
     place.forward(&[&ring]).json();
     let (address, file) = (place.broker.address(), place.path("other.evc"));
-    let words = ["receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch"];
-    let mut receiver = Live::start(&words);
+    let mut receiver = live!("receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch");
     let said = receiver.notice("waiting for");
     assert!(said.contains("waiting for batches of the host nosuch in the stream S"), "{said}");
     signal(&receiver, Signal::TERM);

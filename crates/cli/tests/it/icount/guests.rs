@@ -119,8 +119,7 @@ fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
         assert_eq!(code, 7);
         spans("parent");
     });
-    let directory = directory();
-    let file = place(&directory, "forks.evc");
+    let (_directory, [file]) = places(["forks.evc"]);
     let Some(spans) = spans_of_guest(test, &file) else { return };
     assert_eq!(spans.len(), 20, "{spans:?}");
     assert!(spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].list().len() == 1));

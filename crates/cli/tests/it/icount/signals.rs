@@ -127,8 +127,7 @@ fn a_run_that_fails_leaves_an_older_capture_as_it_is() {
     let names = |directory: &TempDir| std::fs::read_dir(directory.path()).unwrap().count();
     // A program without spans, and one whose spans are not counted.
     for script in ["exit 5".to_owned(), format!("{}; exit 5", argument(&example))] {
-        let directory = directory();
-        let kept = place(&directory, "kept.evc");
+        let (directory, [kept]) = places(["kept.evc"]);
         let icount = || {
             let mut command = program!("icount", "--force", "-o", &kept, "--", "sh", "-c", &script);
             command.env("EVENTRING_QEMU_PLUGIN", plugin);

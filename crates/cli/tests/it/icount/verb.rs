@@ -54,8 +54,7 @@ fn five_runs_count_the_same_as_one_that_counts_each_instruction() {
 #[test]
 fn the_capture_shows_the_counts_in_every_format() {
     let Some(plugin) = plugin() else { return };
-    let directory = directory();
-    let file = place(&directory, "counted.evc");
+    let (_directory, [file]) = places(["counted.evc"]);
     let example = example("instruction_clock");
     let counted = icount(plugin, &["--json", "-o", argument(&file), "--", argument(&example)]).json();
     crate::ask::schemas::check(&[("icount", counted.clone())]);
@@ -82,8 +81,7 @@ fn the_capture_shows_the_counts_in_every_format() {
 
 #[test]
 fn without_qemu_the_same_program_records_no_counts_and_no_error() {
-    let directory = directory();
-    let file = place(&directory, "native.evc");
+    let (directory, [file]) = places(["native.evc"]);
     let example = example("instruction_clock");
     let mut command = program!("capture", "instruction-clock", "-o", &file, "--strict", "--");
     command.arg(example).env("EVENTRING_DIR", directory.path()).env_remove("EVENTRING_INSTRUCTIONS");
@@ -94,8 +92,7 @@ fn without_qemu_the_same_program_records_no_counts_and_no_error() {
     assert!(folded.code == Some(1) && folded.out.is_empty(), "{folded:?}");
     assert!(folded.err.contains("no instructions were counted"), "{folded:?}");
     let stacks = place(&directory, "native.folded");
-    let options = ["--format", "folded", "--weight", "instructions", "-o", argument(&stacks)];
-    assert_eq!(run!("export", &file, &options).code, Some(1));
+    assert_eq!(run!("export", &file, "--format", "folded", "--weight", "instructions", "-o", &stacks).code, Some(1));
     assert!(!stacks.exists());
     for format in ["perfetto", "chrome", "jsonl"] {
         let refused = run!("export", &file, "--format", format, "--weight", "instructions", "-o", "-");
@@ -106,8 +103,7 @@ fn without_qemu_the_same_program_records_no_counts_and_no_error() {
 #[test]
 fn paths_may_have_all_characters() {
     let Some(plugin) = plugin() else { return };
-    let directory = directory();
-    let strange = place(&directory, "a,b=c d ü");
+    let (_directory, [strange]) = places(["a,b=c d ü"]);
     std::fs::create_dir(&strange).unwrap();
     let [moved, program] = ["plug,in.so", "pro gram"].map(|name| strange.join(name));
     std::fs::copy(plugin, &moved).unwrap();
@@ -156,8 +152,7 @@ fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
 #[test]
 fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
     let Some(plugin) = plugin() else { return };
-    let directory = directory();
-    let script = place(&directory, "script");
+    let (directory, [script]) = places(["script"]);
     std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
     let text = place(&directory, "text");
     std::fs::write(&text, "no program").unwrap();

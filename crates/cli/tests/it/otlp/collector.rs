@@ -338,7 +338,7 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
 #[test]
 fn a_collector_that_is_away_at_first_gets_everything_later() {
     let directory = tempfile::tempdir().unwrap();
-    let ring = directory.path().join("orders");
+    let ring = program::place(&directory, "orders");
     let orders = typed_ring(&ring, false);
     for id in 0..5000 {
         record!(orders => Shop::OrderPlaced, &Order { id });
@@ -353,9 +353,11 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
     assert!(counts["last_error"].text().contains("/v1/logs"), "{counts}");
 
     // The ring comes later, too.
-    let later = directory.path().join("later");
-    let words = ["forward", argument(&later), "--to", &to, "--header", "key=of all", "--wait", "--json"];
-    let forward = program::program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let later = program::place(&directory, "later");
+    let forward = program!("forward", &later, "--to", &to, "--header", "key=of all", "--wait", "--json")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
     std::fs::rename(&ring, &later).unwrap();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();

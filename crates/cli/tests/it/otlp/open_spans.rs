@@ -99,7 +99,7 @@ fn open_spans_that_are_forwarded_are_those_that_are_exported() {
     let test = plays!(|part| play(&child::place(), part == "lossy"));
     for is_lossy in [false, true] {
         let directory = tempfile::tempdir().unwrap();
-        let ring = directory.path().join("spans");
+        let ring = place(&directory, "spans");
         let mut writer = Talk::start(test, if is_lossy { "lossy" } else { "whole" }, directory.path());
         assert_eq!(writer.hear(), "ready");
         let collector = Collector::start();

@@ -9,13 +9,6 @@ fn export(output: &Path, more: &[&str]) -> Run {
     run!("export", KEPT, "--format", "ctf", "-o", output, more)
 }
 
-fn names(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
 fn assert_refused(run: &Run, output: &Path, problem: &str) {
     assert_eq!(run.code, Some(14), "{run:?}");
     assert_eq!(run.err, format!("error: cannot write {}: {problem}\n", output.display()));
@@ -23,10 +16,9 @@ fn assert_refused(run: &Run, output: &Path, problem: &str) {
 
 #[test]
 fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
-    let directory = directory();
-    let output = place(&directory, "t.ctf");
+    let (directory, [output]) = places(["t.ctf"]);
     assert_eq!(export(&output, &[]).code, Some(0));
-    assert_eq!(names(&output), ["metadata", "stream_0"]);
+    assert_eq!(names_in(&output), ["metadata", "stream_0"]);
     let first = fs::read(output.join("metadata")).unwrap();
     assert_refused(&export(&output, &[]), &output, "it exists; choose another name, or --force");
     assert_eq!(fs::read(output.join("metadata")).unwrap(), first);
@@ -35,7 +27,7 @@ fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
     fs::write(output.join("stream_7"), "old").unwrap();
     assert_eq!(export(&output, &["--force"]).code, Some(0));
     assert_eq!(
-        (names(&output), names(directory.path())),
+        (names_in(&output), names_in(directory.path())),
         (vec!["metadata".into(), "stream_0".into()], vec!["t.ctf".into()])
     );
     // Each trace has a UUID of its own.
@@ -44,13 +36,12 @@ fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
     let empty = place(&directory, "empty");
     fs::create_dir(&empty).unwrap();
     assert_eq!(export(&empty, &["--force"]).code, Some(0));
-    assert_eq!(names(&empty), ["metadata", "stream_0"]);
+    assert_eq!(names_in(&empty), ["metadata", "stream_0"]);
 }
 
 #[test]
 fn a_directory_with_anything_else_is_never_replaced() {
-    let directory = directory();
-    let output = place(&directory, "precious");
+    let (directory, [output]) = places(["precious"]);
     fs::create_dir(&output).unwrap();
     let other = "it is a directory with other things than an export in this format";
     for (name, is_directory) in [("letter", false), ("stream_0", true)] {
@@ -61,7 +52,7 @@ fn a_directory_with_anything_else_is_never_replaced() {
             fs::write(&entry, "dear").unwrap()
         }
         assert_refused(&export(&output, &["--force"]), &output, &format!("{other} ({name}); choose another name"));
-        assert_eq!(names(&output), [name]);
+        assert_eq!(names_in(&output), [name]);
         if is_directory { fs::remove_dir(&entry).unwrap() } else { fs::remove_file(&entry).unwrap() }
     }
     let (file, link) = (place(&directory, "file"), place(&directory, "link"));
@@ -72,13 +63,12 @@ fn a_directory_with_anything_else_is_never_replaced() {
     let is_link = "it is a symbolic link, which is not replaced; name what it leads to";
     assert_refused(&export(&link, &["--force"]), &link, is_link);
     assert_eq!(fs::read(&file).unwrap(), b"precious");
-    assert_eq!(names(directory.path()), ["file", "link", "precious"]);
+    assert_eq!(names_in(directory.path()), ["file", "link", "precious"]);
 }
 
 #[test]
 fn a_file_that_is_read_is_not_replaced_with_its_directory() {
-    let directory = directory();
-    let output = place(&directory, "t.ctf");
+    let (directory, [output]) = places(["t.ctf"]);
     assert_eq!(export(&output, &[]).code, Some(0));
     let capture = output.join("stream_0");
     fs::remove_file(&capture).unwrap();
@@ -89,7 +79,7 @@ fn a_file_that_is_read_is_not_replaced_with_its_directory() {
         "{run:?}"
     );
     assert_eq!(fs::read(&capture).unwrap(), fs::read(KEPT).unwrap());
-    assert_eq!(names(directory.path()), ["t.ctf"]);
+    assert_eq!(names_in(directory.path()), ["t.ctf"]);
 }
 
 #[test]
@@ -108,8 +98,7 @@ fn stdout_takes_no_directory_and_a_missing_parent_is_named() {
 
 #[test]
 fn a_failed_export_leaves_nothing_and_the_default_name_is_that_of_the_input() {
-    let directory = directory();
-    let capture = place(&directory, "t.evc");
+    let (directory, [capture]) = places(["t.evc"]);
     fs::write(&capture, "no capture").unwrap();
     let run_there = |arguments: &[&str]| {
         let mut command = program::program(arguments);
@@ -117,12 +106,12 @@ fn a_failed_export_leaves_nothing_and_the_default_name_is_that_of_the_input() {
         program::finish(command)
     };
     assert_ne!(run_there(&["export", "t.evc", "--format", "ctf"]).code, Some(0));
-    assert_eq!(names(directory.path()), ["t.evc"]);
+    assert_eq!(names_in(directory.path()), ["t.evc"]);
     fs::copy(KEPT, place(&directory, "kept.zst")).unwrap();
     let run = run_there(&["export", "kept.zst", "--format", "ctf"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.err.contains("written to kept.ctf"), "{run:?}");
-    assert_eq!(names(directory.path()), ["kept.ctf", "kept.zst", "t.evc"]);
+    assert_eq!(names_in(directory.path()), ["kept.ctf", "kept.zst", "t.evc"]);
 }
 
 #[test]
@@ -151,7 +140,7 @@ fn only_the_owner_and_the_group_may_read_the_files() {
         run!("export", KEPT, "--format", format, "-o", &output).ends(0);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&output) & 0o007, 0);
-        assert!(names(&output).iter().all(|name| mode(&output.join(name)) & 0o137 == 0));
+        assert!(names_in(&output).iter().all(|name| mode(&output.join(name)) & 0o137 == 0));
     }
 }
 
@@ -198,11 +187,11 @@ fn ends_by_signal(capture: &str, format: &str, signal: Signal, outputs: &Path) -
     let mut command = program!("export", capture, "--format", format, "-o", "out");
     let mut child = command.current_dir(outputs).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     // A directory has a temporary name, a file has none.
-    while names(outputs).is_empty() && !writes_nameless(child.id()) && child.try_wait().unwrap().is_none() {}
+    while names_in(outputs).is_empty() && !writes_nameless(child.id()) && child.try_wait().unwrap().is_none() {}
     // An export that is complete has ended and cannot get a signal.
     let _ = kill_process(Pid::from_child(&child), signal);
     let status = child.wait().unwrap();
-    let left = names(outputs);
+    let left = names_in(outputs);
     fs::remove_dir_all(outputs).unwrap();
     if left == ["out"] {
         return false;

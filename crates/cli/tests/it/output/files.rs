@@ -18,8 +18,7 @@ fn verbs(ring: &Path) -> [Vec<&str>; 3] {
 
 #[test]
 fn a_link_is_not_replaced_and_not_followed() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     let (precious, link, dangling) =
         (place(&directory, "precious"), place(&directory, "link"), place(&directory, "dangling"));
@@ -45,8 +44,7 @@ fn a_link_is_not_replaced_and_not_followed() {
 
 #[test]
 fn a_pipe_is_written_to_and_stays_a_pipe() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     let pipe = place(&directory, "pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -68,8 +66,7 @@ fn a_pipe_is_written_to_and_stays_a_pipe() {
 
 #[test]
 fn a_path_of_stdout_means_stdout_even_if_that_is_a_file() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     for verb in verbs(&ring) {
         for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
@@ -85,8 +82,7 @@ fn a_path_of_stdout_means_stdout_even_if_that_is_a_file() {
 
 #[test]
 fn a_device_stays_a_device() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (_directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     for verb in verbs(&ring) {
         // /dev/full is a device that lets programs write to it, but each write fails with "no space left". (The test
@@ -98,8 +94,7 @@ fn a_device_stays_a_device() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (_directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 30_000);
     for verb in verbs(&ring) {
         let mut child = Command::new(PROGRAM)
@@ -120,8 +115,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 fn a_range_that_ends_before_it_begins_is_a_mistake() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 30);
     let file = place(&directory, "saved");
     run!("snapshot", &ring, "-o", &file, "--from", "20", "--to", "10").ends(2);

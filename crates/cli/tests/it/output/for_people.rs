@@ -48,7 +48,7 @@ fn a_window_in_which_all_hangs_shows_what_is_open() {
         made.span(PerfEvent::SpanEnter, 6010, 1, 2, 2);
     });
     let file = file.to_str().unwrap();
-    let output = directory.path().join("out.json");
+    let output = place(&directory, "out.json");
     // In the middle, and between the last event and the end of the capture at 9999.
     for (around, is_open) in [("4000+-0.000000500", [true, false]), ("8000+-0.000000500", [true, true])] {
         let export = ["export", file, "--format", "chrome", "-f", "-o", output.to_str().unwrap(), "--around", around];

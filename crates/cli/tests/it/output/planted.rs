@@ -15,8 +15,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let directory = directory();
-        let (ring, precious) = (place(&directory, "ring"), place(&directory, "precious"));
+        let (directory, [ring, precious]) = places(["ring", "precious"]);
         let description = ContentDescription::of::<ExecEvent>();
         let recorder = Recorder::builder(description).config(&ring).compact(true).shifts(15, 21).build().unwrap();
         (0..2).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
@@ -105,18 +104,8 @@ fn a_link_that_waits_for_a_later_file_of_a_row_ends_the_capture_and_what_is_befo
     let scene = Scene::new();
     let output = place(&scene.directory, "t.evc");
     plant(&scene, "symlink", &place(&scene.directory, "t.0003.evc"));
-    let arguments = [
-        "capture",
-        argument(&scene.ring),
-        "--force",
-        "--rotate-every",
-        "50ms",
-        "--duration",
-        "3s",
-        "-o",
-        argument(&output),
-    ];
-    let ended = Live::start(&arguments).end();
+    let ended =
+        live!("capture", &scene.ring, "--force", "--rotate-every", "50ms", "--duration", "3s", "-o", &output).end();
     scene.assert_nothing_is_harmed("a later file");
     assert_eq!(ended.code, Some(14), "{ended:?}");
     let events: usize = ["t.0001.evc", "t.0002.evc"]
@@ -226,8 +215,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
     let rows_ring = place(&scene.directory, "t.0001.evc");
     fs::rename(&scene.ring, &rows_ring).unwrap();
     let output = place(&scene.directory, "t.evc");
-    let rotated = ["--rotate-size", "1M", "--force", "-o", argument(&output)];
-    assert_refused(&run!("capture", &rows_ring, "--now", &rotated), &rows_ring);
+    assert_refused(&run!("capture", &rows_ring, "--now", "--rotate-size", "1M", "--force", "-o", &output), &rows_ring);
     assert_ring_is_whole(&rows_ring, 2);
     // The ring still works: its writer records one more event, and a reader finds it.
     scene.recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
@@ -242,20 +230,20 @@ fn a_capture_is_not_written_over_by_its_export() {
     let export = ["export", argument(&capture), "--format", "jsonl", "--force", "-o", argument(&capture)];
     assert_refused(&run(&export), &capture);
     assert_eq!(CaptureFile::open(&capture).unwrap().events().count(), 2);
-    let row = ["--rotate-every", "1ms", "--duration", "200ms", "--force", "-o", argument(&capture)];
-    assert_eq!(run!("capture", &scene.ring, &row).code, Some(0));
+    assert_eq!(
+        run!("capture", &scene.ring, "--rotate-every", "1ms", "--duration", "200ms", "--force", "-o", &capture).code,
+        Some(0)
+    );
     let [one, two] = ["t.0001.evc", "t.0002.evc"].map(|name| place(&scene.directory, name));
     for output in [&one, &two] {
-        let both = [argument(&one), argument(&two), "--format", "jsonl", "--force", "-o", argument(output)];
-        assert_refused(&run!("export", &both), output);
+        assert_refused(&run!("export", &one, &two, "--format", "jsonl", "--force", "-o", output), output);
         assert!(CaptureFile::open(output).is_ok());
     }
 }
 
 #[test]
 fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_comes() {
-    let directory = directory();
-    let perf = place(&directory, "perf");
+    let (directory, [perf]) = places(["perf"]);
     let builder = PerfRecorder::builder().config(&perf).shifts(15, 21).tables_shift(16).shards(4).prefault(false);
     let recorder = builder.build().unwrap();
     let log =
@@ -303,8 +291,7 @@ fn no_row_of_files_is_made_beside_a_device_or_a_pipe() {
     let pipe = place(&scene.directory, "pipe");
     let _end = plant(&scene, "fifo", &pipe);
     for output in [Path::new("/dev/null"), &pipe] {
-        let rotated = ["--now", "--rotate-size", "4K", "-o", argument(output)];
-        let run = run!("capture", &scene.ring, &rotated).ends(14);
+        let run = run!("capture", &scene.ring, "--now", "--rotate-size", "4K", "-o", output).ends(14);
         assert!(run.err.contains("is a device or a pipe"), "{run:?}");
         assert!(!Path::new("/dev/null.0001").exists());
         scene.assert_nothing_is_harmed("a row beside a device");

@@ -111,7 +111,7 @@ fn every_verb_says_the_same_of_one_capture_each_time() {
     let directory = tempfile::tempdir().unwrap();
     let file = capture(directory.path());
     let file = file.to_str().unwrap();
-    let output = directory.path().join("out");
+    let output = place(&directory, "out");
     let out = output.to_str().unwrap();
     let plain: [&[&str]; 26] = [
         &["open", file],

@@ -4,12 +4,11 @@ use super::profiling;
 use super::roles::{hot_function, own, pin, spawn};
 use crate::consumers;
 use crate::fixtures::*;
-use eventring_stress::child::place;
 use std::hint::black_box;
 
 /// Plays a part, with a ring, and ends the process.
 fn play(part: &str) -> ! {
-    let recording = eventring::tracing::try_init(format!("{}:17:24", place().display())).unwrap();
+    let recording = eventring::tracing::try_init(format!("{}:17:24", child::place().display())).unwrap();
     match part {
         "hot" => hot(),
         "pinned" => pinned(),
@@ -120,8 +119,7 @@ fn folded(file: &Path, weight: &str) -> Vec<(String, u64)> {
 #[test]
 fn samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads() {
     let test = plays!(|part| play(&part));
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (_directory, [file]) = places(["p.evc"]);
     // Without --resolve: names come from the file of this program, which is still there.
     let Some(said) = profiled(test, "hot", &file, &["--sched", "--stacks", "--syscalls"]) else { return };
     let threads = said.lines().find_map(|line| line.trim().strip_prefix("talk: threads ")).unwrap();

@@ -28,8 +28,7 @@ fn a_process_that_a_started_program_starts_is_followed() {
 #[test]
 fn a_process_that_a_running_program_starts_is_followed() {
     let test = plays!(|part| play(&part));
-    let directory = directory();
-    let (place, file) = (directory.path().join("forks"), directory.path().join("p.evc"));
+    let (directory, [place, file]) = places(["forks", "p.evc"]);
     let mut talk = Talk::start(test, "forks", &place);
     talk.hear();
     let id = format!("pid:{}", talk.child.id());

@@ -44,7 +44,7 @@ impl Asked {
     /// Profiles what the command starts, which is to write `p.evc`. Returns `None`, and says so, if the kernel does not
     /// tell everything here.
     fn profile(directory: TempDir, command: &Command) -> Option<Self> {
-        let file = directory.path().join("p.evc");
+        let file = place(&directory, "p.evc");
         let profiled = profiled(&finish(before_others(command)), &file);
         if profiled.summary["missing"] != json!([]) {
             missing(format_args!("root, tracefs and perf_event_open: {}", profiled.summary["missing"]));
@@ -58,8 +58,7 @@ impl Asked {
     /// Asks why these spans took long.
     fn why(&self, which: &[&str]) -> Vec<Value> {
         let file = self.directory.path().join("p.evc");
-        let words = [&["why", argument(&file), "--span", "request", "--json"], which].concat();
-        let spans = run(&words).json()["spans"].list().clone();
+        let spans = run!("why", &file, "--span", "request", "--json", which).json()["spans"].list().clone();
         for span in &spans {
             let shares: f64 = span["shares"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
             assert!((shares - 100.0).abs() < 1.0, "{span:#}");
@@ -166,8 +165,7 @@ fn faults_of_the_http_service_have_their_kind() {
     let each = faults().div_ceil(KINDS.len()) as u64;
     let mut found = Vec::new();
     for fault in ["waiting", "computing", "lock", "sleeping", "child", "executor"] {
-        let directory = directory();
-        let (file, ring) = (directory.path().join("p.evc"), directory.path().join("shop"));
+        let (directory, [file, ring]) = places(["p.evc", "shop"]);
         let mut command = Command::new(crate::program::PROGRAM);
         command.args(["profile", argument(&ring), "-o", argument(&file), "--json", "--sched", "--syscalls", "--"]);
         command.arg(&service).args(["--ring", argument(&ring), "--slow-how", fault]);

@@ -52,7 +52,7 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
     }
     let directory = directory();
     let mut talk = replaced(test, "replaced", directory.path());
-    let (ring, file) = (directory.path().join("ring"), directory.path().join("p.evc"));
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "p.evc"));
     let process = format!("pid:{}", talk.child.id());
     let checked = ends(directory.path(), &["check", &process]);
     assert!(checked.out.contains("ring"), "{checked:?}");
@@ -67,7 +67,7 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
     assert!(named > 0, "{profiled:?}");
 
     // Without names in it, a capture names files, which may be anything by now.
-    let (bare, again) = (directory.path().join("bare.evc"), crate::program::directory());
+    let (bare, again) = (place(&directory, "bare.evc"), crate::program::directory());
     let mut talk = replaced(test, "replaced", again.path());
     let process = format!("pid:{}", talk.child.id());
     let profiled = ends(directory.path(), &["profile", &process, "-o", argument(&bare), "--stacks", "-d", "300ms"]);

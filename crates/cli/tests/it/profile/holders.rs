@@ -17,8 +17,7 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
         Ok(status) if status.success() => {}
         failed => return eventring_stress::missing(format_args!("cannot make a pid namespace: {failed:?}")),
     }
-    let directory = directory();
-    let (ring, file) = (directory.path().join("hung"), directory.path().join("p.evc"));
+    let (directory, [ring, file]) = places(["hung", "p.evc"]);
     let played = child::play(test, "hang", &ring);
     let mut command = Command::new("unshare");
     command.args(namespace).arg(played.get_program()).args(played.get_args());
@@ -36,7 +35,7 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
     let checked = run!("check", &ring, "--json").json();
     assert_eq!(checked["rings"][0]["pid"], inside, "{checked:#}");
     let profiled = run!("profile", &ring, "-o", &file, "--sched", "-d", "500ms", "--json").ends(0);
-    let by_number = directory.path().join("n.evc");
+    let by_number = place(&directory, "n.evc");
     let process = format!("pid:{inside}");
     let words = ["profile", &process, "-o", argument(&by_number), "--sched", "-d", "100ms", "--json"];
     let by_number = finish(program_in(directory.path(), &words));
@@ -99,8 +98,7 @@ fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
     if !can_be_played() {
         return;
     }
-    let directory = directory();
-    let (ring, file) = (directory.path().join("hung"), directory.path().join("p.evc"));
+    let (_directory, [ring, file]) = places(["hung", "p.evc"]);
     let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
     let stranger = Stranger::start();
@@ -118,8 +116,7 @@ fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
 #[test]
 fn a_later_process_of_the_number_of_a_dead_writer_is_left_alone() {
     let test = plays!(|part| play(&part));
-    let directory = directory();
-    let (ring, file) = (directory.path().join("dead"), directory.path().join("p.evc"));
+    let (_directory, [ring, file]) = places(["dead", "p.evc"]);
     let mut talk = Talk::start(test, "waits", &ring);
     talk.hear();
     talk.kill();

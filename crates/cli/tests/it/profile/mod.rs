@@ -39,8 +39,7 @@ fn profiling(test: &str, part: &str, file: &Path, options: &[&str]) -> Command {
 
 /// Profiles this executable. Returns `None`, and says so, if the kernel does not tell everything here.
 fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let profiled = profiled(&finish(profiling(test, part, &file, options)), &file);
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["p.evc"], "rings were left");

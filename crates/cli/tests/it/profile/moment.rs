@@ -10,8 +10,7 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
     if !can_be_played() {
         return;
     }
-    let directory = directory();
-    let place = directory.path().join("hung");
+    let (directory, [place]) = places(["hung"]);
     let mut talk = Talk::start(test, "hang", &place);
     talk.hear();
     let span_of = |answer: &Value, name: &str| {
@@ -30,7 +29,7 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
         ["--before", "3s", "--after", "300ms", "--max-files", "1", "-d", "4s", "--sched", "--stacks", "--json"];
     let mut words = vec!["capture", argument(&place), "--on", "span=late dur>100ms", "-o", &name];
     words.extend(options);
-    let file = directory.path().join("cut-1.evc");
+    let file = program::place(&directory, "cut-1.evc");
     // On a busy machine the kernel may leave out the few stacks of a thread that mostly waits.
     let mut tries = 8;
     let captured = loop {

@@ -19,8 +19,7 @@ fn a_user_gets_what_is_allowed_and_is_told_the_rest() {
     if !can_be_played() || !become_user(NOBODY, NOBODY) {
         return;
     }
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (_directory, [file]) = places(["p.evc"]);
     let profiled = profiled(&finish(profiling(test, "hot", &file, &[])), &file);
     let missing: Vec<&str> = profiled.summary["missing"].list().iter().map(|missing| missing["what"].text()).collect();
     assert!(missing.iter().any(|what| what.contains("who wakes them")), "{missing:?}");
@@ -36,8 +35,7 @@ fn a_user_gets_what_is_allowed_and_is_told_the_rest() {
 
 #[test]
 fn what_cannot_be_looked_at_is_an_error() {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let file = file.to_str().unwrap();
     let codes = [
         &["profile", "pid:999999999", "-o", file][..],
@@ -86,8 +84,7 @@ fn hide_tracefs() -> std::io::Result<()> {
 
 /// Profiles a hot function in a process that is prepared so, and returns the profile and what is missing.
 fn profiled_in(test: &str, prepare: fn() -> std::io::Result<()>) -> (super::Profiled, String) {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (_directory, [file]) = places(["p.evc"]);
     let mut command: Command = profiling(test, "hot", &file, &["--sched"]);
     // SAFETY: the closure calls the system, and nothing that another thread may have locked.
     unsafe { command.pre_exec(prepare) };

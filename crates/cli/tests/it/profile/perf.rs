@@ -74,8 +74,7 @@ fn of_perf(data: &Path, thread: u64) -> Option<[u64; 3]> {
 #[test]
 fn times_agree_with_those_of_perf_sched() {
     let test = plays!(|part| play(&part));
-    let directory = directory();
-    let data = directory.path().join("p.data");
+    let (_directory, [data]) = places(["p.data"]);
     let Some(profiled) = both(test, "times", &data, &["sched", "record"], &["--sched"]) else { return };
     let [thread, end, ..] = profiled.numbers("schedstat")[..] else { panic!("{}", profiled.said) };
     let ours = times(&profiled, thread, end);
@@ -90,8 +89,7 @@ const FUNCTIONS: [&str; 3] = ["share_of_ten", "share_of_six", "share_of_four"];
 #[test]
 fn shares_of_functions_agree_with_those_of_perf_record() {
     let test = plays!(|part| play(&part));
-    let directory = directory();
-    let data = directory.path().join("p.data");
+    let (_directory, [data]) = places(["p.data"]);
     let words = ["record", "-q", "-F", "997", "-e", "cpu-clock"];
     let Some(profiled) = both(test, "shares", &data, &words, &["--stacks"]) else { return };
     let [thread] = profiled.numbers("thread")[..] else { panic!("{}", profiled.said) };

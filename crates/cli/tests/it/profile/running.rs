@@ -66,7 +66,7 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
     let directory = directory();
     let mut talk = Talk::start(HALF_MADE, "half made", &place(&directory, "shards"));
     assert_eq!(talk.hear(), "ready");
-    let file = directory.path().join("p.evc");
+    let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
     let ended = finish(program_in(directory.path(), &words));
@@ -82,8 +82,7 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
 
 #[test]
 fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "shards"), directory.path().join("p.evc"));
+    let (_directory, [ring, file]) = places(["shards", "p.evc"]);
     let mut talk = Talk::start(HALF_MADE, "half made", &ring);
     talk.hear();
     let shard = ring.with_extension("1");
@@ -105,7 +104,7 @@ fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
     let directory = directory();
     let mut talk = Talk::start(test, "waits", &place(&directory, "waits"));
     assert_eq!(talk.hear(), "ready");
-    let file = directory.path().join("p.evc");
+    let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
     let ended = finish(program_in(directory.path(), &words));
@@ -119,8 +118,7 @@ fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
     if !eventring_stress::users::can_be_played() {
         return;
     }
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let options = ["--stacks", "--hz", "50000", "-d", "500ms"];
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let process = format!("pid:{}", busy.id());
@@ -139,8 +137,7 @@ fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
 
 #[test]
 fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let process = format!("pid:{}", sleeper.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched"];
@@ -160,8 +157,7 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
 
 #[test]
 fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let profile = |options: &[&str]| {
         let begin = ["profile", "-f", "-o", argument(&file), "--json"];
         let words = [&begin[..], options, &["--", "sh", "-c", "sleep 0.05; sleep 0.05"]].concat();
@@ -177,10 +173,9 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
 
     // A capture that was cut is said to be cut, and not to have been recorded without switches.
     let whole = std::fs::read(&file).unwrap();
-    let cut = directory.path().join("cut.evc");
+    let cut = place(&directory, "cut.evc");
     std::fs::write(&cut, &whole[..whole.len() * 3 / 5]).unwrap();
-    let folded = ["export", argument(&cut), "--format", "folded", "--weight", "blocked", "-o", "-"];
-    let ended = run(&folded);
+    let ended = run!("export", &cut, "--format", "folded", "--weight", "blocked", "-o", "-");
     assert!(ended.code == Some(6) && ended.err.contains("the capture is not whole, as said above"), "{ended:?}");
     let ended = run!("why", &cut);
     assert!(ended.code == Some(6) && ended.err.contains("no span has ended"), "{ended:?}");
@@ -192,9 +187,7 @@ fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded
     if !eventring_stress::users::can_be_played() {
         return;
     }
-    let directory = directory();
-    let (ring, file) = (place(&directory, "hung"), directory.path().join("p.evc"));
-    let sched = directory.path().join("hung-sched");
+    let (_directory, [ring, file, sched]) = places(["hung", "p.evc", "hung-sched"]);
     let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
     let blocked = |answer: &serde_json::Value| {

@@ -1,7 +1,6 @@
 //! A small service with planted faults: one executor of one thread, which handles requests one after the other.
 
 use crate::fixtures::*;
-use eventring_stress::child::place;
 use eventring_stress::random::Random;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
@@ -24,7 +23,7 @@ const FILE_BYTES: usize = 64 << 20;
 pub fn serve(part: &str) -> ! {
     let numbers: Vec<u64> = part.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [seed, faults] = numbers[..] else { panic!("{part}") };
-    let recording = eventring::tracing::try_init(format!("{}:17:24", place().display())).unwrap();
+    let recording = eventring::tracing::try_init(format!("{}:17:24", child::place().display())).unwrap();
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     // A request in twenty is slow.
     let count = (20 * faults).max(300);

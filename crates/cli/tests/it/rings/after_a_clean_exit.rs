@@ -17,8 +17,7 @@ fn ring(path: &std::path::Path) -> Recorder {
 
 #[test]
 fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
-    let directory = program::directory();
-    let path = place(&directory, "shop");
+    let (directory, [path]) = places(["shop"]);
     let verb = |arguments: &[&str]| {
         let mut command = program::program(arguments);
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
@@ -51,8 +50,7 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
 
 #[test]
 fn a_type_is_named_as_in_the_ring_or_as_in_the_source() {
-    let directory = program::directory();
-    let path = place(&directory, "shop");
+    let (_directory, [path]) = places(["shop"]);
     let _recorder = ring(&path);
     let count = |name: &str| {
         let watched = run!("watch", &path, "--from", "oldest", "--count", "3", "--json", "--type", name).ends(0);

@@ -86,8 +86,7 @@ fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
             assert_eq!(numbers(&watched), ends());
             let exported = run!("export", &capture, "--format", "jsonl", &found);
             assert_eq!(numbers(&exported.json_lines()), ends());
-            let of_block = ["--where", "event=BLOCK_END", "--block-number", "15000043"];
-            let watched = run!("watch", &capture, "--json", &of_block);
+            let watched = run!("watch", &capture, "--json", "--where", "event=BLOCK_END", "--block-number", "15000043");
             assert_eq!(numbers(&watched.json_lines()).len(), 1, "{watched:?}");
             let told = "3 events are of blocks whose number is not known: their BLOCK_START was not captured";
             // A snapshot numbers its events anew, and does not keep the numbers of events that it does not have.
@@ -98,8 +97,7 @@ fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
 
 #[test]
 fn people_see_numbers_of_known_blocks_and_seqnos_of_others() {
-    let directory = directory();
-    let file = directory.path().join("ring");
+    let (_directory, [file]) = places(["ring"]);
     ring(&file, true);
     let watched = run!("watch", &file, "--quiet", "--utc", "--type", "BLOCK_END");
     let blocks: Vec<&str> =
@@ -112,8 +110,7 @@ fn people_see_numbers_of_known_blocks_and_seqnos_of_others() {
 
 #[test]
 fn a_watch_from_the_block_begins_at_the_start_of_the_last_block() {
-    let directory = directory();
-    let file = directory.path().join("ring");
+    let (directory, [file]) = places(["ring"]);
     let start = ring(&file, true);
     let watched = run!("watch", &file, "--quiet", "--json", "--from", "block").json_lines();
     assert_eq!(
@@ -122,15 +119,14 @@ fn a_watch_from_the_block_begins_at_the_start_of_the_last_block() {
     );
     // Without the table, the newest event decides, and it belongs to no block.
     ring(&directory.path().join("other"), false);
-    let other = directory.path().join("other");
+    let other = place(&directory, "other");
     let watched = run!("watch", &other, "--quiet", "--json", "--from", "block").json_lines();
     assert_eq!(watched.iter().map(|line| line["name"].clone()).collect::<Vec<_>>(), ["BLOCK_QC"]);
 }
 
 #[test]
 fn info_shows_how_full_the_table_is_and_its_last_block() {
-    let directory = directory();
-    let file = directory.path().join("ring");
+    let (directory, [file]) = places(["ring"]);
     let start = ring(&file, true);
     let info = run!("info", &file, "--json").json();
     let table = &info["block_table"];

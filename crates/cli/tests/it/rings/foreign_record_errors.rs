@@ -5,8 +5,7 @@ use crate::fixtures::*;
 
 #[test]
 fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole() {
-    let directory = program::directory();
-    let path = program::place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let builder = Recorder::builder(ContentDescription::new(300, "X")).config(&path).prefault(false).keep(true);
     let recorder = builder.build().unwrap();
     let error = |kind: u16, rest: u32| {
@@ -31,7 +30,7 @@ fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole(
     assert!(!run(&["info", argument(&path)]).out.contains("RECORD_ERROR"));
     let lines = exported(&path);
     assert_eq!(shown(lines.into_iter().filter(|line| line["type"] == "typed_event").collect()), expected);
-    let chrome = program::place(&directory, "trace.json");
+    let chrome = place(&directory, "trace.json");
     assert_eq!(run!("export", &path, "--format", "chrome", "-o", &chrome).code, Some(0));
     let trace: Value = serde_json::from_slice(&std::fs::read(chrome).unwrap()).unwrap();
     let args: Vec<&Value> =

@@ -62,8 +62,7 @@ fn refused(path: &Path) -> (ReaderErrorKind, String) {
 
 #[test]
 fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     ring(&path, 5, &shards(0, 2));
     let shard = place(&directory, "r.1");
     // This file is shard 0 under the name of shard 1. If readers took it for shard 1, they would count its events
@@ -101,8 +100,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
 
 #[test]
 fn a_shard_of_another_user_is_refused() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     ring(&path, 5, &shards(0, 2));
     let shard = place(&directory, "r.1");
     ring(&shard, 5, &shards(1, 0));
@@ -116,8 +114,7 @@ fn a_shard_of_another_user_is_refused() {
 
 #[test]
 fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     ring(&path, 5, &shards(0, u64::MAX));
     let count = Reader::open(&path).unwrap().shard_count();
     assert_eq!(count, ext::SHARDS_MAX as u64);
@@ -147,8 +144,7 @@ fn counts_that_add_up_to_too_much_are_listed_all_the_same() {
 
 #[test]
 fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     // The header says that the ring is live, and this test holds the file's lock. So readers take the ring for a live
     // one.
     let file = ring(&path, 40, &[(ext::STATE, ext::STATE_LIVE)]);
@@ -175,8 +171,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
 
 #[test]
 fn a_pipe_in_the_place_of_a_capture_is_not_waited_for() {
-    let directory = directory();
-    let path = place(&directory, "pipe");
+    let (_directory, [path]) = places(["pipe"]);
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0)
         .unwrap();
     let (say, hear) = std::sync::mpsc::channel();

@@ -4,7 +4,6 @@
 
 use crate::consumers;
 use crate::fixtures::*;
-use eventring_stress::child::place;
 use std::sync::Barrier;
 
 const THREADS: u64 = 5;
@@ -34,7 +33,7 @@ fn work(thread: u64, barrier: &Barrier) -> ! {
 }
 
 fn victim() {
-    let builder = PerfRecorder::builder().config(place()).shifts(18, 24).shards(SHARDS).prefault(false);
+    let builder = PerfRecorder::builder().config(child::place()).shifts(18, 24).shards(SHARDS).prefault(false);
     let recorder = builder.build().unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
     let barrier = Barrier::new(THREADS as usize);
@@ -49,8 +48,7 @@ fn victim() {
 #[test]
 fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open() {
     let test = plays!(victim());
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
+    let (directory, [ring, capture]) = places(["victim", "t.evc"]);
     let mut talk = Talk::start(test, "victim", &ring);
     let mut reported: BTreeMap<u64, u64> = BTreeMap::new();
     while reported.len() < THREADS as usize || reported.values().any(|steps| *steps < 400) {

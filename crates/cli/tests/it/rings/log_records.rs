@@ -42,8 +42,7 @@ fn events(recorder: &PerfRecorder) -> Vec<(String, CallSiteLevel, Option<u32>, S
 fn log_records_name_their_own_place_and_are_filtered_by_it() {
     alone!();
     tracing_log::LogTracer::init().unwrap();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("log");
+    let (directory, [place]) = places(["log"]);
     let event = |target: &str, level, line, fields: &str| {
         (target.to_owned(), level, Some(FIRST_LINE + line), fields.to_owned(), true)
     };

@@ -67,8 +67,7 @@ fn read(reader: &Reader, start: Seek, filter: &EventFilter) -> Vec<[u64; 4]> {
 
 #[test]
 fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
-    let directory = directory();
-    let ring = place(&directory, "shop");
+    let (directory, [ring]) = places(["shop"]);
     let recorder = SHOP.try_init::<Shop>(&format!("{}:16:27", ring.display())).unwrap();
     recorder.record(3, [0; 4], &[]);
     let expected = [vec![[0; 4]], record_orders()].concat();
@@ -119,8 +118,7 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
 #[test]
 fn a_word_with_the_name_of_another_key_is_shown_only_among_all_words() {
     for name in ["name", "content_ext", "type"] {
-        let directory = directory();
-        let ring = place(&directory, "shop");
+        let (directory, [ring]) = places(["shop"]);
         let text = Shop::schema().text().replace("shelf", name);
         let description = ContentDescription::new(300, "SHOP").schema_hash(Shop::schema_hash()).schema_text(text);
         let builder = Recorder::builder(description).config(&ring).shifts(16, 27).prefault(false);

@@ -2,7 +2,6 @@
 //! tests check what happens to the shards that are left over.
 
 use crate::fixtures::*;
-use eventring_stress::child::place;
 use std::sync::Barrier;
 
 /// The number of shards that a recorder may have. The tests record on as many threads at the same time.
@@ -11,7 +10,7 @@ const MANY: usize = 4;
 /// Plays a program that records on `threads` threads at the same time. Then it waits for its parent. When it ends,
 /// its rings stay if `keep` is true.
 fn record(threads: usize, keep: bool) {
-    let builder = PerfRecorder::builder().config(place()).shifts(15, 21).shards(MANY).prefault(false);
+    let builder = PerfRecorder::builder().config(child::place()).shifts(15, 21).shards(MANY).prefault(false);
     let recorder = builder.keep(keep).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let (recorded, reported) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
@@ -65,13 +64,6 @@ fn plain(path: &Path) -> Recorder {
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).prefault(false).build().unwrap()
 }
 
-fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
 fn shard(ring: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", ring.display()))
 }
@@ -79,10 +71,9 @@ fn shard(ring: &Path, suffix: &str) -> PathBuf {
 #[test]
 fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_else() {
     let test = plays!(|part| plays(&part));
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     crash(test, &ring);
-    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
     // None of these files is a left-over shard, so all of them must stay:
     // - `.2`: a dead ring of another kind;
     // - `.7` and `.03`: copies of shards under names that are not theirs;
@@ -109,31 +100,30 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
 
     let mut few = recording(test, "few", &ring, 1);
     let of_both = ["shop", "shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop.now", "shop2.1"];
-    assert_eq!(names(directory.path()), of_both);
+    assert_eq!(names_in(directory.path()), of_both);
     assert!(few.end().success());
-    assert_eq!(names(directory.path()), left);
+    assert_eq!(names_in(directory.path()), left);
     // This is the control: when nobody holds the lock of shard `.3` any more, the next recorder removes the shard.
     // (A child that another test starts has the file open for a moment, too, so closing it is not enough.)
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::Unlock).unwrap();
     drop(locked);
     drop(plain(&ring));
-    assert_eq!(names(directory.path()), ["shop.03", "shop.2", "shop.7", "shop.8", "shop2.1"]);
+    assert_eq!(names_in(directory.path()), ["shop.03", "shop.2", "shop.7", "shop.8", "shop2.1"]);
 }
 
 #[test]
 fn shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_hand() {
     let test = plays!(|part| plays(&part));
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     let mut many = recording(test, "many", &ring, MANY);
     std::fs::remove_file(&ring).unwrap();
     let next = plain(&ring);
-    assert_eq!(names(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
     let cleaned = run!("clean", "--json", directory.path()).json();
     assert_eq!((paths(&cleaned["removed"]), paths(&cleaned["left"]).len()), (vec![], MANY + 1));
     assert!(many.end().success());
     drop(next);
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 fn paths(files: &Value) -> Vec<String> {
@@ -153,8 +143,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_count_to_it() {
     let test = plays!(|part| plays(&part));
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     crash(test, &ring);
     // This is the control: while shard 0 exists, the other shards are not listed as orphans.
     let listed = run!("list", "--json", directory.path()).json();
@@ -162,7 +151,7 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     assert_eq!((&listed["rings"][0]["shards"], &listed["rings"][0]["orphaned"]), (&MANY.into(), &false.into()));
     // The next recorder of the name would remove these shards. The test hides them until it has started, as if the
     // recorder were not allowed to remove them.
-    let crashed = directory.path().join("crashed");
+    let crashed = place(&directory, "crashed");
     std::fs::rename(&ring, &crashed).unwrap();
     for index in 1..MANY {
         std::fs::rename(shard(&ring, &format!(".{index}")), shard(&crashed, &format!(".{index}"))).unwrap();
@@ -191,7 +180,7 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
 #[test]
 fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     let test = plays!(|part| plays(&part));
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let at = |name: &str| directory.path().join(name);
     crash(test, &at("dead"));
     crash(test, &at("gone"));
@@ -202,7 +191,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     std::fs::write(at("letter"), "no ring").unwrap();
     std::fs::write(at("empty.~4194305"), "").unwrap();
     std::fs::copy(program::KEPT, at("saved.zst")).unwrap();
-    let before = names(directory.path());
+    let before = names_in(directory.path());
 
     // If shard 0 is missing, each verb that reads a ring fails. The error names the first shard that is left.
     for verb in ["info", "watch", "summary"] {
@@ -229,7 +218,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     let left = pairs(&[("kept", "ended"), ("live", "live"), ("saved.zst", "snapshot")]);
     let dry = run!("clean", "--dry-run", "--json", directory.path()).json();
     assert_eq!((whys(&dry["removed"]), whys(&dry["left"])), (removed.clone(), left.clone()));
-    assert_eq!((&dry["dry_run"], names(directory.path())), (&true.into(), before));
+    assert_eq!((&dry["dry_run"], names_in(directory.path())), (&true.into(), before));
 
     // `clean` removes only the files of the ring that is named: by a path, or by a name in the ring directory.
     let gone = run!("clean", "--json", &at("gone")).json();
@@ -246,21 +235,20 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     let kept = ["kept", "kept.1", "kept.2", "kept.3", "kept.now"];
     let others = ["letter", "live", "live.1", "live.2", "live.3", "live.now", "saved.zst"];
     let stay = [kept.as_slice(), &others].concat();
-    assert_eq!(names(directory.path()), stay);
+    assert_eq!(names_in(directory.path()), stay);
     let ended = run!("clean", "--ended", directory.path());
     let message = format!("process {} writes it", live.child.id());
     assert!(ended.out.lines().any(|line| line.starts_with("left ") && line.ends_with(&message)), "{ended:?}");
-    assert_eq!(names(directory.path()), others);
+    assert_eq!(names_in(directory.path()), others);
     assert!(live.end().success());
-    assert_eq!(names(directory.path()), ["letter", "saved.zst"]);
+    assert_eq!(names_in(directory.path()), ["letter", "saved.zst"]);
     assert_eq!(run!("clean", &at("nothing")).code, Some(3));
 }
 
 #[test]
 fn clean_leaves_the_rings_of_other_users() {
     let test = plays!(|part| plays(&part));
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     crash(test, &ring);
     if let Err(error) = std::os::unix::fs::chown(shard(&ring, ".1"), Some(4711), None) {
         return eventring_stress::missing(format_args!("only root can give files away: {error}"));
@@ -269,8 +257,8 @@ fn clean_leaves_the_rings_of_other_users() {
     let cleaned = run!("clean", "--json", directory.path()).json();
     assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3", "shop.now"]);
     assert!(cleaned["left"][0]["message"].text().contains("it belongs to user 4711"), "{cleaned:#}");
-    assert_eq!(names(directory.path()), ["shop.1"]);
+    assert_eq!(names_in(directory.path()), ["shop.1"]);
     // A new recorder does not remove the file either.
     drop(plain(&ring));
-    assert_eq!(names(directory.path()), ["shop.1"]);
+    assert_eq!(names_in(directory.path()), ["shop.1"]);
 }

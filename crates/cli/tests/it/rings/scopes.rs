@@ -5,13 +5,12 @@ use crate::fixtures::*;
 use crate::triggers::{count, result, wait_for, watch_before};
 use eventring::scope;
 use eventring::tracing::PERF;
-use eventring_stress::child::place;
 
 const THREADS: u64 = 3;
 const STEPS: u64 = 200;
 
 fn victim() -> ! {
-    let recorder = PerfRecorder::builder().config(place()).shifts(18, 24).prefault(false).build().unwrap();
+    let recorder = PerfRecorder::builder().config(child::place()).shifts(18, 24).prefault(false).build().unwrap();
     PERF.install(recorder).unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::global()).unwrap();
     let work = |thread: u64| {
@@ -49,9 +48,7 @@ fn victim() -> ! {
 #[test]
 fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     let test = plays!(victim());
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
-    let fired = directory.path().join("tick-1.evc");
+    let (directory, [ring, capture, fired]) = places(["victim", "t.evc", "tick-1.evc"]);
     let on = ["--on", "span=tick dur>10ms field.what=\"a trigger\"", "--before", "100ms", "--after", "100ms"];
     let watch = watch_before(
         &ring,
@@ -80,7 +77,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     let asked = run!("ask", &capture, "--json").json();
     let events = asked["rings"].list().iter().map(|ring| ring["events"].number());
     assert_eq!(Some(events.sum::<u64>()), captured["events"].as_u64(), "{asked:#}");
-    let page = directory.path().join("t.html");
+    let page = place(&directory, "t.html");
     assert_eq!(run!("report", &capture, "-o", &page).code, Some(0));
     let page = std::fs::read_to_string(page).unwrap();
     let shown = page.split("<span>events captured</span>").next().unwrap();
@@ -124,9 +121,9 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
 
     let total = spans.len() as u64;
     for (format, view) in [("perfetto", "thread"), ("perfetto", "span"), ("chrome", "thread"), ("chrome", "span")] {
-        let file = directory.path().join("trace");
-        let options = ["--format", format, "--view", view, "-o", argument(&file), "--json", "--force"];
-        let counts = run!("export", &capture, &options).json();
+        let file = place(&directory, "trace");
+        let counts =
+            run!("export", &capture, "--format", format, "--view", view, "-o", &file, "--json", "--force").json();
         assert_eq!((counts["spans"].as_u64(), &counts["lost"]), (Some(total), &0.into()), "{format} {view}: {counts}");
         if format == "chrome" {
             let ended = std::fs::read_to_string(&file).unwrap().matches(r#""end":"with its parent""#).count() as u64;

@@ -4,8 +4,7 @@ use crate::fixtures::*;
 
 #[test]
 fn list_and_info_say_how_many_shards_could_not_be_made() {
-    let directory = directory();
-    let ring = place(&directory, "spans");
+    let (directory, [ring]) = places(["spans"]);
     let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false);
     let recorder = builder.build().unwrap();
     let asked = || [run!("list", directory.path()).out, run!("info", &ring).out];

@@ -23,8 +23,7 @@ fn transactions(path: &Path) -> Vec<u64> {
 
 #[test]
 fn a_live_ring_is_saved_and_reported() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 5);
     let run = run!("snapshot", &ring, "-o", &file);
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
@@ -40,8 +39,7 @@ fn a_live_ring_is_saved_and_reported() {
 
 #[test]
 fn a_part_is_saved_with_what_was_lost_of_it() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["ring", "saved"]);
     let recorder = recorder_at(&ring, 0);
     let capacity = recorder.geometry().descriptor_capacity();
     for i in 1..=2 * capacity {
@@ -69,8 +67,7 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
 
 #[test]
 fn a_snapshot_from_a_seqno_that_was_not_handed_out_yet_warns() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 5);
     let saved = run!("snapshot", &ring, "-o", &file, "--from", "500").ends(0);
     let warning = "warning: the snapshot is empty: --from is 500, and the last sequence number of the ring is 5\n";
@@ -82,8 +79,7 @@ fn a_snapshot_from_a_seqno_that_was_not_handed_out_yet_warns() {
 
 #[test]
 fn a_file_that_exists_is_replaced_only_by_force() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 2);
     fs::write(&file, "precious").unwrap();
     let run = run!("snapshot", &ring, "-o", &file);
@@ -99,8 +95,7 @@ fn a_file_that_exists_is_replaced_only_by_force() {
 
 #[test]
 fn without_a_name_it_is_called_after_the_ring() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 3);
     let mut command = program!("snapshot", &ring, "--json");
     command.current_dir(directory.path());
@@ -110,8 +105,7 @@ fn without_a_name_it_is_called_after_the_ring() {
 
 #[test]
 fn it_can_go_through_a_pipe() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 3);
     let output = program!("snapshot", &ring, "-o", "-").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -123,8 +117,7 @@ fn it_can_go_through_a_pipe() {
 
 #[test]
 fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
-    let directory = directory();
-    let file = place(&directory, "saved");
+    let (_directory, [file]) = places(["saved"]);
     assert_eq!(run!("snapshot", program::KEPT, "-o", &file, "--level", "19").code, Some(0));
     let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
@@ -174,8 +167,7 @@ fn two_shards(path: &Path) -> PerfRecorder {
 
 #[test]
 fn a_recorder_with_several_shards_is_refused_with_the_command_that_saves_them_all() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "spans"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["spans", "saved"]);
     let recorder = two_shards(&ring);
     assert_eq!(recorder.shard_count(), 2);
     let refused = run!("snapshot", &ring, "-o", &file).ends(2);
@@ -193,8 +185,7 @@ fn a_recorder_with_several_shards_is_refused_with_the_command_that_saves_them_al
 
 #[test]
 fn a_snapshot_of_one_shard_of_several_is_known_as_such() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "spans"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["spans", "saved"]);
     let recorder = two_shards(&ring);
     // Only a program can take it.
     let out = fs::File::create(&file).unwrap();
@@ -212,8 +203,7 @@ fn a_snapshot_of_one_shard_of_several_is_known_as_such() {
 
 #[test]
 fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
-    let directory = directory();
-    let (ring, file, copy) = (place(&directory, "ring"), place(&directory, "saved"), place(&directory, "copy"));
+    let (_directory, [ring, file, copy]) = places(["ring", "saved", "copy"]);
     let recorder = recorder_at(&ring, 3);
     let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let before = now();
@@ -235,8 +225,7 @@ fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
 /// A plain copy of shard 0 alone: its header says that there were others.
 #[test]
 fn a_copy_of_one_shard_of_several_says_what_is_not_there() {
-    let directory = directory();
-    let (ring, copy) = (place(&directory, "spans"), place(&directory, "copy"));
+    let (_directory, [ring, copy]) = places(["spans", "copy"]);
     let recorder = two_shards(&ring);
     recorder.keep(true);
     drop(recorder);

@@ -55,9 +55,7 @@ fn run_to_its_end(arguments: &[&str]) -> Run {
 
 #[test]
 fn holes_of_the_file_take_neither_memory_nor_time() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
-    let output = place(&directory, "output");
+    let (directory, [ring, output]) = places(["ring", "output"]);
     for (shift, is_locked) in [(24, false), (24, true), (32, false), (32, true)] {
         let last_seqno = 1 << shift;
         let file = sparse_ring(&ring, shift, last_seqno);
@@ -124,8 +122,7 @@ fn as_a_control_an_ordinary_mapping_fills_what_it_reads() {
 fn what_is_written_into_holes_while_they_are_read_is_read() {
     const SHIFT: u32 = 16;
     const EVENTS: u64 = 3000;
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let file = sparse_ring(&path, SHIFT, 0);
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();
@@ -166,8 +163,7 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
 
 #[test]
 fn a_copy_with_holes_is_read_as_its_original() {
-    let directory = directory();
-    let (ring, copy) = (place(&directory, "ring"), place(&directory, "copy"));
+    let (_directory, [ring, copy]) = places(["ring", "copy"]);
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&ring).shifts(16, 27);
     let recorder = builder.prefault(false).keep(true).build().unwrap();
     for n in 0..5000_u64 {
@@ -194,7 +190,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
 fn a_page_for_which_there_is_no_memory_is_no_cut() {
     let directory = tempfile::tempdir().unwrap();
     let Some(_mounted) = mount_or_skip(directory.path(), "tmpfs", "size=12M") else { return };
-    let path = directory.path().join("ring");
+    let path = program::place(&directory, "ring");
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
     let recorder = builder.keep(true).build().unwrap();
     (0..2000).for_each(|n| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [n; 4], b"payload"), 0));
@@ -207,7 +203,7 @@ fn a_page_for_which_there_is_no_memory_is_no_cut() {
         // The file has no holes yet, so the reader maps it as a whole. Below, the test makes some of its pages
         // unreadable: it punches a hole and fills the file system, or it truncates the file.
         let reader = Reader::open(&path).unwrap();
-        let full = directory.path().join("full");
+        let full = program::place(&directory, "full");
         if lost == LostPages::NoMemory {
             let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             rustix::fs::fallocate(&file, punch, HEADER_SECTION_BYTES + (1 << 16), 1 << 20).unwrap();

@@ -46,8 +46,7 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     // The rings describe the call sites of other tests in this process, too.
     alone!();
     const THREADS: usize = 80;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("full");
+    let (directory, [place]) = places(["full"]);
     let builder = PerfRecorder::builder().config(&place).shifts(15, 21).shards(1).tables_shift(13);
     let recorder = builder.prefault(false).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
@@ -75,7 +74,7 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     assert_eq!((of_known_threads, of_unknown), (0, events));
     assert_eq!((later.call_sites, later.threads), (losses.call_sites, losses.threads + 1));
 
-    let capture = directory.path().join("t.evc");
+    let capture = program::place(&directory, "t.evc");
     let captured = run!("capture", &place, "-o", &capture, "--now");
     for (count, what) in [(later.call_sites, "call sites"), (later.threads, "threads")] {
         assert!(captured.err.contains(&format!("{count} {what} found no room in the table")), "{captured:?}");

@@ -27,13 +27,6 @@ fn kill(mut talk: Talk) {
     talk.kill();
 }
 
-fn names(directory: &Path) -> Vec<String> {
-    let files = fs::read_dir(directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<_> = files.collect();
-    names.sort();
-    names
-}
-
 fn clean(directory: &Path, options: &[&str]) -> Value {
     run(&[&["clean", "--json", argument(directory)], options].concat()).json()
 }
@@ -48,25 +41,24 @@ fn whys(files: &Value) -> Vec<(&str, &str)> {
 #[test]
 fn tables_of_a_killed_program_stay_for_readers_and_are_cleaned_with_its_ring() {
     let test = plays!(|part| plays(&part));
-    let directory = directory();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     let talk = recording(test, "", &ring);
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![], vec![("shop", "live")]));
-    assert_eq!(names(directory.path()), ["shop", "shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop", "shop.now"]);
     kill(talk);
     assert!(NowReader::open_beside(&Reader::open(&ring).unwrap()).unwrap().is_some());
     let removed = vec![("shop", "writer_died"), ("shop.now", "writer_died")];
     let on_disk = fs::metadata(now_path(&ring)).unwrap().blocks() * 512;
     for options in [&["--dry-run"], [].as_slice()] {
-        assert_eq!(names(directory.path()), ["shop", "shop.now"]);
+        assert_eq!(names_in(directory.path()), ["shop", "shop.now"]);
         let cleaned = clean(directory.path(), options);
         assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (removed.clone(), vec![]));
         // Not the length: the file is sparse.
         assert_eq!(cleaned["removed"][1]["file_bytes"], on_disk);
         assert!(on_disk < 1 << 20, "{on_disk}");
     }
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
@@ -74,9 +66,9 @@ fn tables_of_a_program_that_ends_normally_go_with_its_ring() {
     let test = plays!(|part| plays(&part));
     let directory = directory();
     let mut talk = recording(test, "", &directory.path().join("shop"));
-    assert_eq!(names(directory.path()), ["shop", "shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop", "shop.now"]);
     assert!(talk.end().success());
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
@@ -88,14 +80,13 @@ fn tables_of_a_kept_ring_stay_with_it_until_ended_rings_are_cleaned() {
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![], vec![("shop", "ended")]));
     let cleaned = clean(directory.path(), &["--ended"]);
     assert_eq!(whys(&cleaned["removed"]), [("shop", "ended"), ("shop.now", "ended")]);
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
 fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
     let test = plays!(|part| plays(&part));
-    let directory = directory();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     let talk = recording(test, "", &ring);
     fs::remove_file(&ring).unwrap();
     // The next recorder of the name makes no tables: those of the name have a writer.
@@ -110,26 +101,25 @@ fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
     let cleaned = finish(by_name);
     let line = cleaned.out.lines().find(|line| line.starts_with("removed ")).unwrap();
     assert!(line.contains("shop.now ") && line.ends_with("tables of a recorder that is gone"), "{cleaned:?}");
-    assert_eq!(names(directory.path()), ["shop"]);
+    assert_eq!(names_in(directory.path()), ["shop"]);
     drop(next);
 }
 
 #[test]
 fn a_file_that_only_has_the_name_of_tables_is_never_removed() {
     let test = plays!(|part| plays(&part));
-    let directory = directory();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     fs::write(now_path(&ring), "a letter, of more bytes than the words at the start of the file").unwrap();
     let talk = recording(test, "", &ring);
     kill(talk);
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![("shop", "writer_died")], vec![]));
-    assert_eq!(names(directory.path()), ["shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop.now"]);
     // A recorder that ends normally leaves it, too.
     drop(recorder(&ring, false));
-    assert_eq!(names(directory.path()), ["shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop.now"]);
     // A ring may have such a name, and is one.
-    let now = directory.path().join("till.now");
+    let now = place(&directory, "till.now");
     let description = ContentDescription::new(300, "OTHER");
     let other =
         Recorder::builder(description).config(&now).compact(true).shifts(15, 21).prefault(false).build().unwrap();
@@ -140,8 +130,7 @@ fn a_file_that_only_has_the_name_of_tables_is_never_removed() {
 
 #[test]
 fn tables_of_other_users_are_never_removed() {
-    let directory = directory();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     drop(recorder(&ring, true));
     if let Err(error) = std::os::unix::fs::chown(now_path(&ring), Some(4711), None) {
         return eventring_stress::missing(format_args!("only root can give files away: {error}"));
@@ -149,13 +138,12 @@ fn tables_of_other_users_are_never_removed() {
     let cleaned = clean(directory.path(), &["--ended"]);
     assert_eq!(whys(&cleaned["removed"]), [("shop", "ended")]);
     assert!(cleaned["left"][0]["message"].text().contains("it belongs to user 4711"), "{cleaned:#}");
-    assert_eq!(names(directory.path()), ["shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop.now"]);
 }
 
 #[test]
 fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() {
-    let directory = directory();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     let write = |magic: &[u8], bytes: u64| {
         drop(recorder(&ring, true));
         let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();
@@ -167,13 +155,13 @@ fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() 
         let next = recorder(&ring, false);
         assert!(NowReader::open_beside(&Reader::open(&ring).unwrap()).unwrap().is_some(), "{bytes}");
         drop(next);
-        assert!(names(directory.path()).is_empty());
+        assert!(names_in(directory.path()).is_empty());
     }
     // One that has no tables removes them.
     write(b"EVRNOW02", 1 << 30);
     let description = ContentDescription::new(300, "OTHER");
     drop(Recorder::builder(description).config(&ring).compact(true).shifts(15, 21).prefault(false).build().unwrap());
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
@@ -208,8 +196,7 @@ fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
 
 #[test]
 fn damaged_cells_are_answered_like_any_others() {
-    let directory = directory();
-    let ring = directory.path().join("shop");
+    let (_directory, [ring]) = places(["shop"]);
     drop(recorder(&ring, true));
     let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();
     let write = |offset: u64, words: &[u64]| {

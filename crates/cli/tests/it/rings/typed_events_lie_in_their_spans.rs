@@ -96,8 +96,7 @@ fn perfetto(trace: &Value) -> (Slices, Vec<(u64, u64, Value)>) {
 
 #[test]
 fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
-    let directory = program::directory();
-    let [spans, orders, trace] = ["shop", "shop-orders", "trace"].map(|name| program::place(&directory, name));
+    let (_directory, [spans, orders, trace]) = places(["shop", "shop-orders", "trace"]);
     record_spans(&spans, &orders);
     let expected = (THREADS * SPANS_EACH * EVENTS_EACH) as usize;
     // Each case has an order of the two rings, and a length of the clock's ticks in nanoseconds. With long ticks,

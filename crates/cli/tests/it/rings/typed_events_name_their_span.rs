@@ -7,7 +7,6 @@ use crate::fixtures::*;
 use eventring::global::GlobalRecorder;
 use eventring::recordv;
 use eventring::tracing::{PerfItem, PerfReader, TargetFilter, try_init_with};
-use eventring_stress::child::place;
 
 #[derive(EventPayload)]
 struct Order {
@@ -42,10 +41,10 @@ fn beside(place: &Path, name: &str) -> PathBuf {
 
 /// Records events in spans; `order` is the number of the span.
 fn program() {
-    let config = |name: &str| format!("{}:16:27", beside(&place(), name).display());
+    let config = |name: &str| format!("{}:16:27", beside(&child::place(), name).display());
     SHOP.try_init::<Shop>(&config("shop")).unwrap();
     let stock = Recorder::builder(ContentDescription::of::<Stock>()).config(config("stock")).build().unwrap();
-    let perf = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
+    let perf = PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
     try_init_with(perf, TargetFilter::all()).unwrap();
 
     record!(Shop::OrderPlaced, &Order { id: 100 });
@@ -179,8 +178,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
 #[test]
 fn a_typed_event_is_drawn_in_its_span() {
     let test = plays!(program());
-    let directory = program::directory();
-    let place = program::place(&directory, "perf");
+    let (_directory, [place]) = places(["perf"]);
     let mut talk = Talk::start(test, "program", &place);
     assert_eq!(talk.hear(), "recorded");
     check_merged(&place);

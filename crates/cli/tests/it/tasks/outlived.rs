@@ -116,7 +116,7 @@ fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let (file, cut) = (directory.path().join("t.evc"), directory.path().join("cut.evc"));
+        let (file, cut) = (place(&directory, "t.evc"), place(&directory, "cut.evc"));
         let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
         let mut capture = live!("capture", ring, "-o", &file);
         let mut lengths = 0;
@@ -147,10 +147,10 @@ fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let (saved, other) = (directory.path().join("shop.zst"), directory.path().join("part.zst"));
+        let (saved, other) = (place(&directory, "shop.zst"), place(&directory, "part.zst"));
         let save = |file: &Path, options: &[&str]| run!("snapshot", ring, "-o", file, options).code;
         assert_eq!(save(&saved, &[]), Some(0));
-        let beside = directory.path().join("shop.zst.now");
+        let beside = place(&directory, "shop.zst.now");
         assert!(std::fs::metadata(&beside).unwrap().blocks() * 512 < 1 << 20);
         let answer = tasks(&saved, &[]);
         let lengths = |answer: &Value| {
@@ -169,7 +169,7 @@ fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do
         assert!(kinds.contains("task_deadlock"), "{kinds}");
         // Both files are replaced, or none.
         assert_eq!(save(&saved, &[]), Some(14));
-        std::fs::rename(&beside, directory.path().join("part.zst.now")).unwrap();
+        std::fs::rename(&beside, place(&directory, "part.zst.now")).unwrap();
         assert_eq!((save(&other, &[]), other.exists()), (Some(14), false));
         // The events of another time have no tables.
         assert_eq!((save(&saved, &["--force"]), beside.exists()), (Some(0), true));

@@ -96,8 +96,7 @@ fn every_event_of_a_published_recording_is_decoded() {
 
 #[test]
 fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut capacity = 0;
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
@@ -109,8 +108,7 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
         (0..3).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
     });
     let last = capacity + 13;
-    let arguments = ["watch", argument(&path), "--json", "--from", "5"];
-    let run = run(&arguments);
+    let run = run!("watch", &path, "--json", "--from", "5");
     assert_eq!(run.code, Some(0));
     let lines = run.json_lines();
     assert_eq!(lines[0], json!({ "gap": { "first_seqno": 5, "count": 9, "cause": "overwritten" } }));
@@ -136,8 +134,7 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
 
 #[test]
 fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let mut capacity = 0;
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
@@ -173,8 +170,7 @@ fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
 
 #[test]
 fn holes_that_a_killed_writer_left_are_gaps() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         recorder.record(20, [0; 4], b"");
         // This reservation is neither committed nor dropped, like that of a thread that was killed.
@@ -191,8 +187,7 @@ fn holes_that_a_killed_writer_left_are_gaps() {
 
 #[test]
 fn payloads_are_decoded_by_the_text_that_the_ring_carries() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let text = "schema-text 1\ncontent 777 SHOP 1\nstruct Sale 16\nfield id u64 0 8\nfield items u32 8 4\n\
                 event 5 SALE Sale\ntrailing note utf8 *\n";
     kept_ring(&path, ContentDescription::new(777, "SHOP").schema_text(text), |recorder| {
@@ -217,8 +212,7 @@ fn payloads_are_decoded_by_the_text_that_the_ring_carries() {
 
 #[test]
 fn payloads_of_an_unknown_schema_are_hex_with_a_warning() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     kept_ring(&path, ContentDescription::new(2, "EXEC").schema_hash([1; 32]), |recorder| {
         recorder.record(5, [0; 4], b"\x01\x02");
         drop(recorder.reserve(7, [0; 4], 0));
@@ -235,8 +229,7 @@ fn payloads_of_an_unknown_schema_are_hex_with_a_warning() {
 
 #[test]
 fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
-    let directory = directory();
-    let (first, second) = (place(&directory, "first"), place(&directory, "second"));
+    let (_directory, [first, second]) = places(["first", "second"]);
     let build = |path| {
         let description = ContentDescription::of::<ExecEvent>();
         Recorder::builder(description).config(path).compact(true).shifts(15, 21).keep(true).build().unwrap()
@@ -264,8 +257,7 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
 
 #[test]
 fn the_heading_is_aligned_if_all_rings_have_short_names() {
-    let directory = directory();
-    let (a, b) = (place(&directory, "a"), place(&directory, "b"));
+    let (directory, [a, b]) = places(["a", "b"]);
     for path in [&a, &b] {
         kept_ring(path, ContentDescription::of::<ExecEvent>(), |recorder| {
             recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
@@ -280,8 +272,7 @@ fn the_heading_is_aligned_if_all_rings_have_short_names() {
 
 #[test]
 fn a_ring_that_is_named_twice_is_watched_once() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     kept_ring(&ring, ContentDescription::of::<ExecEvent>(), |recorder| {
         (0..3).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
     });
@@ -306,8 +297,7 @@ fn output_into_a_closed_pipe_ends_quietly() {
 
 #[test]
 fn descriptions_of_call_sites_and_threads_are_shown_on_request() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     kept_ring(&path, ContentDescription::of::<PerfEvent>(), |recorder| {
         recorder.record(PerfEvent::ThreadStarted as u16, [0, 0, 1 << 32, 0], &ThreadView::encode(5, 77, "worker"));
         recorder.record(PerfEvent::SpanClose as u16, [9, 0, 1 << 32, 0], b"");

@@ -2,7 +2,6 @@
 
 use crate::fixtures::*;
 use crate::terminal::{BEFORE, CTRL_C, DOWN, ENTER, ESC, Terminal, UP};
-use eventring_stress::child::place;
 use std::sync::Barrier;
 
 const SMALL: (u16, u16) = (80, 24);
@@ -12,7 +11,7 @@ const THREADS: &str = "in, nearest first";
 
 /// Records until the parent closes stdin: a thread waits in a lock, one works, and one is in no span.
 fn shop() {
-    let builder = PerfRecorder::builder().config(place()).shifts(17, 23).prefault(false).keep(true);
+    let builder = PerfRecorder::builder().config(child::place()).shifts(17, 23).prefault(false).keep(true);
     let recorder = builder.build().unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
     let begun = Barrier::new(4);
@@ -58,13 +57,13 @@ struct Shop {
 impl Shop {
     fn open(test: &str) -> Self {
         let directory = directory();
-        let mut talk = Talk::start(test, "shop", &program::place(&directory, "shop"));
+        let mut talk = Talk::start(test, "shop", &place(&directory, "shop"));
         assert_eq!(talk.hear(), "open");
         Self { talk, directory }
     }
 
     fn command(&self, verb: &str, options: &[&str]) -> Command {
-        let ring = program::place(&self.directory, "shop");
+        let ring = place(&self.directory, "shop");
         program!(verb, &ring, options)
     }
 }
@@ -209,7 +208,7 @@ fn a_terminal_that_is_closed_ends_the_program_in_it() {
         assert!(terminal.close().is_some(), "{verb} goes on");
     }
     // A program that ignores SIGHUP, in a pause in which nothing is drawn.
-    let ring = program::place(&shop.directory, "shop");
+    let ring = place(&shop.directory, "shop");
     let mut ignores = Command::new("sh");
     ignores.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_eventring"), "top", argument(&ring)]);
     let mut terminal = Terminal::start(ignores, SMALL);
@@ -230,8 +229,7 @@ fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_scr
     assert!(!shown.contains("ended"), "{shown}");
     terminal.press("t");
     terminal.wait(&[THREADS, "waits"]);
-    shop.talk.child.kill().unwrap();
-    shop.talk.child.wait().unwrap();
+    shop.talk.kill();
     let shown = terminal.wait(&["these are the last seconds: died", THREADS]);
     // The thread `works` may have been anywhere between two spans.
     let rest: Vec<String> =
@@ -248,8 +246,7 @@ fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_scr
 
 #[test]
 fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
-    let directory = directory();
-    let ring = program::place(&directory, "bank");
+    let (_directory, [ring]) = places(["bank"]);
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _day = info_span!("day").entered();

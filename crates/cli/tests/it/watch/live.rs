@@ -10,8 +10,7 @@ fn record(recorder: &Recorder, mark: u64) -> u64 {
 
 #[test]
 fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     record(&recorder, 1);
     let mut live = live!("watch", &path, "--json");
@@ -44,8 +43,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
 
 #[test]
 fn ctrl_c_ends_with_a_summary() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     (0..3).for_each(|mark| assert_ne!(record(&recorder, mark), 0));
     let mut live = live!("watch", &path, "--from", "oldest");
@@ -68,8 +66,7 @@ fn a_killed_writer_ends_it_too() {
         child::wait_for_parent();
         unreachable!("it is killed");
     }
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut writer = Talk::start(test_name!(), "writer", &path);
     assert_eq!(writer.hear(), "recorded");
     let mut live = live!("watch", &path, "--from", "oldest", "--json");
@@ -100,8 +97,7 @@ fn the_cause_of_a_rings_end_is_reported() {
         std::process::exit(0);
     });
     let reported = ["exit", "kept", "killed", "killed and removed"].map(|part| {
-        let directory = directory();
-        let path = place(&directory, "ring");
+        let (_directory, [path]) = places(["ring"]);
         let mut writer = Talk::start(test, part, &path);
         assert_eq!(writer.hear(), "recorded");
         let mut live = live!("watch", &path, "--from", "oldest", "--json");
@@ -129,8 +125,7 @@ fn the_cause_of_a_rings_end_is_reported() {
 
 #[test]
 fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut live = live!("watch", &path, "--reopen", "--from", "oldest", "--json");
     for round in 1..4 {
         let recorder = exec_ring(&path);
@@ -164,8 +159,7 @@ fn without_reopen_a_missing_ring_is_an_error() {
 
 #[test]
 fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
-    let directory = directory();
-    let (pattern, shop) = (place(&directory, "shop*"), place(&directory, "shop"));
+    let (directory, [pattern, shop]) = places(["shop*", "shop"]);
     let (first, other) = (exec_ring(&shop), exec_ring(&place(&directory, "other")));
     record(&first, 1);
     record(&other, 9);
@@ -202,9 +196,7 @@ fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
 
 #[test]
 fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
-    let directory = directory();
-    let pattern = place(&directory, "shop*");
-    let capture_file = place(&directory, "all.evc");
+    let (directory, [pattern, capture_file]) = places(["shop*", "all.evc"]);
     let mut watch = live!("watch", &pattern, "--json", "--reopen", "--from", "oldest");
     let capture = live!("capture", &pattern, "--wait", "-o", &capture_file);
     // If one of them begins later than this, it sees the same.

@@ -5,7 +5,6 @@ use crate::fixtures::*;
 use crate::program::{memory_of, now_nanos};
 use eventring::reader::RingSet;
 use eventring_live::{Live, LiveOptions, LiveProgress, Observation};
-use eventring_stress::child::place;
 
 fn record(place: &Path, shifts: (u32, u32)) -> PerfRecorder {
     let builder = PerfRecorder::builder().config(place).shifts(shifts.0, shifts.1).prefault(false).keep(true);
@@ -21,8 +20,7 @@ fn id_of(span: &tracing::Span) -> u64 {
 
 /// Opens the spans of `name` with `eventring open --json`.
 fn open(name: &Path, options: &[&str]) -> Value {
-    let arguments = [&["open", argument(name), "--json"][..], options].concat();
-    run(&arguments).json()
+    run!("open", name, "--json", options).json()
 }
 
 fn spans(opened: &Value) -> Vec<Value> {
@@ -39,8 +37,7 @@ fn named<'v>(spans: &'v [Value], name: &str) -> &'v Value {
 
 /// Runs `eventring open` for people, and replaces what is different in each run.
 fn screen(name: &Path, options: &[&str]) -> String {
-    let arguments = [&["open", argument(name), "--utc"][..], options].concat();
-    let run = run(&arguments);
+    let run = run!("open", name, "--utc", options);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
     let mut out = String::new();
     for line in run.out.lines() {
@@ -89,7 +86,7 @@ fn without_times(line: &str) -> String {
 }
 
 fn deadlock() {
-    record(&place(), (17, 23));
+    record(&child::place(), (17, 23));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     runtime.block_on(async {
         let accounts = [(); 2].map(|()| Arc::new(tokio::sync::Mutex::new(100)));
@@ -118,8 +115,7 @@ fn deadlock() {
 #[test]
 fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
     let test = plays!(deadlock());
-    let directory = directory();
-    let ring = program::place(&directory, "bank");
+    let (_directory, [ring]) = places(["bank"]);
     let mut talk = Talk::start(test, "deadlock", &ring);
     let said = talk.hear();
     let truth: BTreeMap<u64, u64> = said
@@ -152,7 +148,7 @@ fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
 const SPANS: usize = 100_000;
 
 fn many() {
-    record(&place(), (18, 25));
+    record(&child::place(), (18, 25));
     let all = info_span!("all");
     let open: Vec<tracing::Span> = (0..SPANS).map(|n| info_span!(parent: &all, "task", n)).collect();
     for closed in 0..1000_u64 {
@@ -165,8 +161,7 @@ fn many() {
 #[test]
 fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
     let test = plays!(many());
-    let directory = directory();
-    let ring = program::place(&directory, "many");
+    let (_directory, [ring]) = places(["many"]);
     let mut talk = Talk::start(test, "many", &ring);
     let truth: BTreeSet<u64> = talk.hear().split(' ').map(|id| id.parse().unwrap()).collect();
     let opened = open(&ring, &[]);
@@ -191,7 +186,7 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
 }
 
 fn killed() {
-    record(&place(), (17, 23));
+    record(&child::place(), (17, 23));
     let told = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {
         for n in 0..3_u64 {
@@ -217,8 +212,7 @@ fn killed() {
 #[test]
 fn a_killed_program_shows_which_thread_was_in_which_span() {
     let test = plays!(killed());
-    let directory = directory();
-    let ring = program::place(&directory, "victim");
+    let (_directory, [ring]) = places(["victim"]);
     let mut talk = Talk::start(test, "killed", &ring);
     let mut truth = BTreeMap::new();
     loop {
@@ -258,7 +252,7 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
 }
 
 fn late() {
-    record(&place(), (15, 21));
+    record(&child::place(), (15, 21));
     let service = info_span!("service", port = 80);
     let (lost, unseen) = (info_span!("lost"), info_span!("unseen"));
     let _entered = service.enter();
@@ -280,8 +274,7 @@ fn without_tables(ring: &Path) {
 #[test]
 fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
     let test = plays!(late());
-    let directory = directory();
-    let ring = program::place(&directory, "late");
+    let (_directory, [ring]) = places(["late"]);
     let mut talk = Talk::start(test, "late", &ring);
     let [service, lost, child, unseen] =
         talk.hear().split(' ').map(|id| id.parse::<u64>().unwrap()).collect::<Vec<_>>()[..]
@@ -310,8 +303,7 @@ fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
 
 #[test]
 fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
-    let directory = directory();
-    let ring = program::place(&directory, "doubt");
+    let (directory, [ring]) = places(["doubt"]);
     let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false);
     let recorder = builder.build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
@@ -367,7 +359,7 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
         assert!(top.contains("4 open spans and perhaps 3 more"), "{top}");
 
         // One shard alone would show spans as open that were closed in another one.
-        let shard = program::place(&directory, "doubt.1");
+        let shard = place(&directory, "doubt.1");
         for verb in [&["open"][..], &["top", "--once"]] {
             let refused = run!(verb, &shard);
             assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
@@ -382,8 +374,7 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
 
 #[test]
 fn a_capture_shows_what_was_open_at_any_time() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
     let builder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false);
     let recorder = builder.build().unwrap();
     let pause = || std::thread::sleep(Duration::from_millis(20));
@@ -458,8 +449,7 @@ fn a_capture_shows_what_was_open_at_any_time() {
 
 #[test]
 fn open_goes_on_with_watch_until_the_program_ends() {
-    let directory = directory();
-    let ring = program::place(&directory, "watched");
+    let (_directory, [ring]) = places(["watched"]);
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
     let mut command = program!("open", &ring, "--watch", "20ms", "--json");
     let command = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -490,8 +480,7 @@ fn open_goes_on_with_watch_until_the_program_ends() {
 
 #[test]
 fn spans_that_found_no_room_in_the_tables_are_counted() {
-    let directory = directory();
-    let ring = program::place(&directory, "full");
+    let (directory, [ring]) = places(["full"]);
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
     let _open = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || info_span!("open"));
     let opened = run!("open", &ring);

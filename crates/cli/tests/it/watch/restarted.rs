@@ -69,7 +69,7 @@ fn marks(live: &mut Live, count: usize, anew: usize, pid: u32) -> Vec<u64> {
 fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
     let test = plays!(shop());
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("control").to_str().unwrap().to_owned();
+    let path = place(&directory, "control").to_str().unwrap().to_owned();
     for server in [path, format!("@eventring-restarted-{}", std::process::id())] {
         let mut talk = start(test, &server);
         let mut live = live!("watch", &server, "--reopen", "--from", "oldest", "--json");
@@ -119,7 +119,7 @@ fn a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ri
 fn a_watch_waits_for_the_first_ring_at_an_address() {
     let test = plays!(shop());
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("control").to_str().unwrap().to_owned();
+    let path = place(&directory, "control").to_str().unwrap().to_owned();
     for server in [path, format!("@eventring-first-{}", std::process::id())] {
         let mut live = live!("watch", &format!("{server}/SHOP"), "--reopen", "--json");
         live.notice("waiting for the ring");

@@ -6,7 +6,6 @@ use crate::fixtures::*;
 use eventring::global::EXEC;
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::{PerfItem, PerfReader, SpanId, SpanTree, TargetFilter, try_init_with};
-use eventring_stress::child::place;
 use std::sync::Barrier;
 
 const SHOPS: u64 = 4;
@@ -37,9 +36,9 @@ fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
 
 /// Plays the program. It records ticks until the parent sends a line, and then does its work.
 fn program() {
-    EXEC.try_init::<ExecEvent>(exec_place(&place()).to_str().unwrap()).unwrap();
+    EXEC.try_init::<ExecEvent>(exec_place(&child::place()).to_str().unwrap()).unwrap();
     let builder =
-        PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false);
+        PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false);
     let recorder = try_init_with(builder, TargetFilter::all()).unwrap().recorder().unwrap();
     let is_told = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -147,8 +146,7 @@ fn check_merged(place: &Path) {
 #[test]
 fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans() {
     let test = plays!(program());
-    let directory = program::directory();
-    let place = program::place(&directory, "shop");
+    let (_directory, [place]) = places(["shop"]);
     let mut talk = Talk::start(test, "program", &place);
     assert_eq!(talk.hear(), "ticking");
     let mut live = live!("watch", &place, &exec_place(&place), "--json");

@@ -5,8 +5,7 @@ use crate::fixtures::*;
 
 #[test]
 fn one_frame_and_one_json_object_show_what_the_program_does() {
-    let directory = directory();
-    let ring = place(&directory, "shop");
+    let (_directory, [ring]) = places(["shop"]);
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let ends = AtomicBool::new(false);
@@ -66,8 +65,7 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
 
 #[test]
 fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_the_ring_too_high() {
-    let directory = directory();
-    let ring = place(&directory, "shop");
+    let (directory, [ring]) = places(["shop"]);
     let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false).keep(true);
     let recorder = builder.build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
@@ -95,8 +93,7 @@ fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_
 
 #[test]
 fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "shop"), place(&directory, "shop.evc"));
+    let (_directory, [ring, file]) = places(["shop", "shop.evc"]);
     let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).keep(true).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         (0..100).for_each(|_| info_span!("request").in_scope(|| tracing::error!("refused")));

@@ -40,8 +40,7 @@ fn verbs_that_follow_end_when_nobody_reads_them_any_more() {
     made.record(0, &node);
     let watch = ["watch", argument(&ring), "--from", "oldest", "--json"];
     assert_eq!(end_after_one_line(Live::start(&watch), "TXN_END", || ()), Some(0));
-    let blocks = ["blocks", argument(&chain), "--follow", "--json"];
-    assert_eq!(end_after_one_line(Live::start(&blocks), "\"number\":1", || ()), Some(0));
+    assert_eq!(end_after_one_line(live!("blocks", &chain, "--follow", "--json"), "\"number\":1", || ()), Some(0));
     let reopen = live!(&watch, "--reopen");
     // The ring is gone, and the next one is awaited.
     assert_eq!(end_after_one_line(reopen, "TXN_END", || drop(recorder)), Some(0));

@@ -24,8 +24,7 @@ fn accounted_for(line: &Value) -> u64 {
 
 #[test]
 fn it_says_what_it_waits_for() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let ring = argument(&path);
     assert_eq!(only_notice(&["watch", ring, "--reopen"]), format!("── waiting for the ring {ring} to be made ──\n"));
     let recorder = exec_ring(&path);
@@ -50,8 +49,7 @@ fn it_says_what_it_waits_for() {
 
 #[test]
 fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     record(&recorder, 2);
     let open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
@@ -71,8 +69,7 @@ fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
 
 #[test]
 fn losses_before_a_reopen_are_counted() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut live = live!("watch", &path, "--reopen", "--json", "--strict");
     // The watch began before the ring was made, so it must account for every event of the ring.
     live.notice("waiting for the ring");
@@ -116,8 +113,7 @@ fn rings_that_live_for_milliseconds_are_seen_by_reopen() {
 
 /// Makes this many rings, one after the other, each for a few milliseconds. Returns how many of them a watch has seen.
 fn short_rings_seen(rings: usize) -> usize {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let live = live!("watch", &path, "--reopen", "--json");
     for _ in 0..rings {
         let recorder = exec_ring(&path);
@@ -136,8 +132,7 @@ fn short_rings_seen(rings: usize) -> usize {
 
 #[test]
 fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     record(&recorder, 3);
     let mut live = live!("watch", &path, "--from", "oldest", "--json", "--reopen");
@@ -151,8 +146,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
 
 #[test]
 fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();
     // This reservation stays open in its slot. The last of the following events comes to the same slot a lap later,
@@ -175,8 +169,7 @@ fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
 
 #[test]
 fn a_block_is_looked_for_only_where_there_are_blocks() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let _recorder =
         Recorder::builder(ContentDescription::new(300, "SHOP")).config(&path).compact(true).shifts(15, 21).build();
     let run = run!("watch", &path, "--from", "block");
@@ -186,8 +179,7 @@ fn a_block_is_looked_for_only_where_there_are_blocks() {
 
 #[test]
 fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
-    let directory = directory();
-    let (made, place_of_ring) = (place(&directory, "made"), place(&directory, "ring"));
+    let (directory, [made, place_of_ring]) = places(["made", "ring"]);
     let recorder = exec_ring(&made);
     recorder.keep(true);
     recorder.record(ExecEvent::TxnEnd as u16, [0, 7, 0, 0], b"");
