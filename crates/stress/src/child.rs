@@ -117,6 +117,12 @@ pub fn ends_within(mut command: Command, limit: Duration) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// Kills a process. Nothing is left of it but its files.
+pub fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// A child process whose messages the parent reads line by line. [`Talk::end`], or dropping this value, ends the child.
 pub struct Talk {
     pub child: Child,
@@ -152,8 +158,7 @@ impl Talk {
 
     /// Kills the child. Nothing is left of it but its files.
     pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        kill(&mut self.child);
     }
 
     /// Returns the child's next message. Panics if the child ends without one.

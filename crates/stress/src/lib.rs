@@ -13,6 +13,7 @@ pub mod own_rings;
 pub mod random;
 pub mod real_data;
 pub mod reference;
+pub mod rings;
 pub mod switched_off;
 pub mod users;
 

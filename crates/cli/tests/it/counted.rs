@@ -46,9 +46,13 @@ fn capture_of_ring(
     leaves_one_open: bool,
 ) -> String {
     let ring = place(directory, name);
-    let builder =
-        Recorder::builder(ContentDescription::of::<PerfEvent>()).config(&ring).compact(true).shifts(shifts.0, shifts.1);
-    let recorder = builder.prefault(false).keep(true).build().unwrap();
+    let recorder = typed_in::<PerfEvent>(&ring)
+        .compact(true)
+        .shifts(shifts.0, shifts.1)
+        .prefault(false)
+        .keep(true)
+        .build()
+        .unwrap();
     let is_counted = spans.iter().any(|span| span.instructions > 0);
     let event = |event: PerfEvent, ext: PerfExt, payload: &[u8]| {
         _ = recorder.record(event.code(), PerfExt { thread_id: 1, ..ext }.to_words(), payload);

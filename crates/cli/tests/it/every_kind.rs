@@ -147,7 +147,7 @@ fn record_spans(recorder: &PerfRecorder, dispatch: &Dispatch) {
 }
 
 fn sink_recorder(path: &str) -> Recorder {
-    let sink = Recorder::builder(ContentDescription::of::<Sink>()).config(path).compact(true).shifts(15, 21);
+    let sink = typed_in::<Sink>(path).compact(true).shifts(15, 21);
     sink.prefault(false).keep(true).build().unwrap()
 }
 
@@ -158,7 +158,7 @@ fn path_in(dir: &Path, name: &str) -> String {
 /// Captures spans and typed events of two rings, `shop` and `sink`. Returns the path of the capture.
 pub fn capture_everything(dir: &Path) -> String {
     let [ring, sink_ring, capture] = ["shop", "sink", "t.evc"].map(|name| path_in(dir, name));
-    let recorder = PerfRecorder::builder().config(&ring).prefault(false).keep(true).build().unwrap();
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let sink = sink_recorder(&sink_ring);
     record_spans(&recorder, &dispatch);

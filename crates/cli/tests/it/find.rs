@@ -20,7 +20,7 @@ fn id(file: u64, number: u64) -> String {
 /// Records requests with ids, of which each hundredth fails, and captures them.
 fn capture(directory: &TempDir, file: u64, spans: u64) -> PathBuf {
     let ring = place(directory, &format!("shop{file}"));
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(1).tables_shift(16).prefault(false);
+    let recorder = spans_in(&ring).shifts(15, 21).shards(1).tables_shift(16);
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.keep(true).build().unwrap()));
     tracing::dispatcher::with_default(&dispatch, || {
         for number in 0..spans {
@@ -32,7 +32,7 @@ fn capture(directory: &TempDir, file: u64, spans: u64) -> PathBuf {
             });
         }
     });
-    let in_directory = place(&directory, "captures").join(format!("day{}", file % 2));
+    let in_directory = place(directory, "captures").join(format!("day{}", file % 2));
     std::fs::create_dir_all(&in_directory).unwrap();
     let path = in_directory.join(format!("{file}.evc"));
     run!("capture", &ring, "--now", "-o", &path).ends(0);
@@ -111,8 +111,7 @@ fn nothing_found_and_mistakes_have_exit_codes() {
     let (directory, all, _) = captures();
     let (code, _, end) = find(&["request_id=nobody", &all]);
     assert_eq!((code, end["hits"].as_u64()), (Some(19), Some(0)));
-    let unknown = run!("find", "requst_id=1", &all);
-    assert!(unknown.code == Some(19) && unknown.err.contains("no event has a field `requst_id`"), "{unknown:?}");
+    run!("find", "requst_id=1", &all).fails(19, "no event has a field `requst_id`");
     refused(&["dur>1s", &all], 2, "no event says `dur` by itself");
     refused(&["", &all], 2, "expected span=NAME, level>=LEVEL, event=NAME, NAME=VALUE (a field), field.NAME=VALUE");
     refused(&["a=1", "/nowhere/at/all"], 3, "cannot read /nowhere/at/all");

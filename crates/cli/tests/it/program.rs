@@ -2,6 +2,8 @@
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring_stress::child;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT};
 use std::io::{BufRead as _, BufReader};
@@ -16,9 +18,11 @@ pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/al
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eventring");
 
-/// The output and exit code of a run of the program.
+/// The output and exit code of a run of the program, and what was run.
 #[derive(Debug)]
+#[expect(dead_code, reason = "`command` is for the messages of tests that fail")]
 pub struct Run {
+    pub command: String,
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
@@ -29,6 +33,13 @@ impl Run {
     #[track_caller]
     pub fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// Returns the run, which must have ended with this exit code and said this.
+    #[track_caller]
+    pub fn fails(self, code: i32, said: impl AsRef<str>) -> Self {
+        assert!(self.code == Some(code) && self.err.contains(said.as_ref()), "not `{}`: {self:?}", said.as_ref());
         self
     }
 
@@ -93,6 +104,7 @@ pub fn finish(mut command: Command) -> Run {
     }
     let output = ended.unwrap();
     Run {
+        command: format!("{command:?}"),
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
@@ -123,6 +135,7 @@ pub fn run(arguments: &[&str]) -> Run {
 
 /// A run of the program whose output is read while the program continues.
 pub struct Live {
+    command: String,
     pub child: Child,
     pub out: BufReader<ChildStdout>,
     pub err: BufReader<ChildStderr>,
@@ -137,7 +150,7 @@ impl Live {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
-        Self { child, out, err }
+        Self { command: format!("{command:?}"), child, out, err }
     }
 
     /// Returns the next line of stdout. Panics at its end.
@@ -164,14 +177,12 @@ impl Live {
     }
 
     pub fn interrupt(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        signal(&self.child, Signal::INT);
     }
 
     /// Kills the program. Nothing is left of it but its files.
     pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        child::kill(&mut self.child);
     }
 
     /// Waits for the end and returns the rest of the output.
@@ -179,7 +190,7 @@ impl Live {
         let (mut out, mut err) = (String::new(), String::new());
         std::io::Read::read_to_string(&mut self.out, &mut out).unwrap();
         std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
-        Run { code: self.child.wait().unwrap().code(), out, err }
+        Run { command: self.command, code: self.child.wait().unwrap().code(), out, err }
     }
 }
 
@@ -192,6 +203,11 @@ pub fn exec_ring(path: &Path) -> Recorder {
 /// Returns a path as an argument.
 pub fn argument(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Sends a signal to a process.
+pub fn signal(process: &Child, signal: Signal) {
+    kill_process(Pid::from_child(process), signal).unwrap();
 }
 
 /// Returns the lines of JSON that the program exports from a ring or capture.

@@ -52,7 +52,7 @@ fn record() {
 
 /// Records the requests in a ring with this path, on a thread `worker`. The ring exists until the recorder is dropped.
 pub fn record_requests(ring: &str) -> PerfRecorder {
-    let recorder = PerfRecorder::builder().config(ring).prefault(false).build().unwrap();
+    let recorder = spans_in(ring).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         std::thread::scope(|scope| {
             let dispatch = tracing::dispatcher::get_default(Clone::clone);

@@ -101,12 +101,12 @@ impl Scene {
         let ring = exec_ring(&place(&directory, "ring"));
         assert_ne!(ring.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0);
         let [spans, capture, budgets] = ["spans", "capture", "budgets"].map(|name| place(&directory, name));
-        let perf = PerfRecorder::builder().config(&spans).shifts(15, 21).prefault(false).build().unwrap();
+        let perf = spans_in(&spans).shifts(15, 21).build().unwrap();
         let subscriber = RecorderSubscriber::new(perf.clone());
         tracing::subscriber::with_default(subscriber, || tracing::info_span!("x").in_scope(|| ()));
         run(&["capture", argument(&spans), "--now", "-o", argument(&capture)]).ends(0);
         let budget = ["budget", "update", argument(&budgets), argument(&capture), "--measure", "count"];
-        assert_eq!(run(&budget).code, Some(0));
+        run(&budget).ends(0);
         Self { directory, _ring: ring }
     }
 
@@ -130,8 +130,7 @@ impl Scene {
             match child.try_wait().unwrap() {
                 Some(status) => break status.code(),
                 None if begin.elapsed() > HANGS_AFTER => {
-                    child.kill().unwrap();
-                    child.wait().unwrap();
+                    kill(&mut child);
                     return None;
                 }
                 None => std::thread::sleep(Duration::from_millis(5)),

@@ -103,9 +103,8 @@ fn request(shard: u64, fault: Option<&str>, long: Duration, scheduler: &Schedule
 fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in_common_is_found() {
     let dir = directory();
     let (ring, sched, capture) = (place(&dir, "shop"), place(&dir, "shop-sched"), place(&dir, "shop.evc"));
-    let recorder = PerfRecorder::builder().config(argument(&ring)).shifts(16, 22).prefault(false).build().unwrap();
-    let content = ContentDescription::of::<Sched>();
-    let scheduler = Recorder::builder(content).config(argument(&sched)).shifts(15, 21).compact(true).build().unwrap();
+    let recorder = spans_in(&ring).shifts(16, 22).build().unwrap();
+    let scheduler = typed_in::<Sched>(&sched).shifts(15, 21).compact(true).build().unwrap();
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let scheduler = Scheduler { ring: scheduler, thread };
     let session = Session {
@@ -184,7 +183,7 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
 
     // Without the scheduler, what spans alone can say is said, and the rest is named.
     let alone = place(&dir, "alone.evc");
-    assert_eq!(run!("capture", &ring, "--now", "-o", &alone).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &alone).ends(0);
     let alone = FAULTS.map(|fault| ask(&alone, fault));
     let causes = alone.each_ref().map(|answer| answer["spans"][0]["cause"].as_str().unwrap_or("none"));
     // If the kernel stopped the worker between the two spans, they alone do not show that it was busy.
@@ -192,6 +191,5 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
     let executor = if pause >= PAUSE && causes[5] == "waiting" { "waiting" } else { "executor" };
     assert_eq!(causes, ["unknown", "unknown", "child", "unknown", "unknown", executor], "{alone:#?}");
     assert!(alone[0]["missing"][0].text().starts_with("the scheduler"), "{alone:#?}");
-    let nothing = run!("why", &capture, "--span", "reqest");
-    assert!(nothing.code == Some(2) && nothing.err.contains("no span reqest has ended"), "{nothing:?}");
+    run!("why", &capture, "--span", "reqest").fails(2, "no span reqest has ended");
 }

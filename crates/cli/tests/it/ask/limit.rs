@@ -44,9 +44,8 @@ fn the_pages_of_a_list_are_the_list_and_stay_within_their_budget() {
     }
     let first = run!("open", &ring, "--json", "--limit", "1", "--after", "").json();
     assert_eq!((first["spans"].list().len(), &first["cut"]), (1, &499.into()));
-    let refused = run!("open", &ring, "--json", "--after", "7:7");
-    assert!(refused.code == Some(2) && refused.err.contains("--after 7:7"), "{refused:?}");
-    assert_eq!(run!("open", &ring, "--limit", "3").code, Some(2));
+    run!("open", &ring, "--json", "--after", "7:7").fails(2, "--after 7:7");
+    run!("open", &ring, "--limit", "3").ends(2);
 }
 
 /// Takes the lines of a verb in pages, and checks that they are the lines of one run, and that each page has its
@@ -82,7 +81,7 @@ fn the_pages_of_lines_are_the_lines_and_stay_within_their_budget() {
         (0..12).for_each(|number| tracing::info!(number, "counted"));
     });
     let capture = place(&dir, "shop.evc");
-    assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     let capture = argument(&capture);
     let whole = run!("watch", capture, "--json").json_lines();
     pages_are_the_lines(&["watch", capture], &whole);
@@ -102,6 +101,5 @@ fn the_pages_of_lines_are_the_lines_and_stay_within_their_budget() {
     pages_are_the_lines(&["blocks", argument(&chain), "--headers"], &whole);
     let some = run!("blocks", &chain, "--limit", "2");
     assert!(some.out.lines().count() == 2 && some.err.contains("2 blocks (there may be more)"), "{some:?}");
-    let small = run!("blocks", &chain, "--json", "--budget", "1024");
-    assert!(small.code == Some(2) && small.err.contains("allow at least"), "{small:?}");
+    run!("blocks", &chain, "--json", "--budget", "1024").fails(2, "allow at least");
 }

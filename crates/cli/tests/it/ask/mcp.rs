@@ -18,7 +18,7 @@ fn a_client_of_others_lists_calls_and_goes_through_pages() {
         spans!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r");
     });
     let capture = place(&dir, "shop.evc");
-    assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     let output = client.args([PROGRAM, argument(&capture), argument(&place(&dir, "nothing")), KEPT]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -126,7 +126,7 @@ fn a_ping_is_answered_during_a_call_and_a_call_that_is_not_wanted_any_more_ends(
     let dir = directory();
     let (ring, _recorder) = recorded(&dir, "shop", || usual(&mut Random(3), 50));
     let capture = place(&dir, "shop.evc");
-    assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     let mut server = program!("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut input, mut output) = (server.stdin.take().unwrap(), BufReader::new(server.stdout.take().unwrap()));
     // A thousand files take long.

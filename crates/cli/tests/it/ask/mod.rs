@@ -37,7 +37,7 @@ fn usual(seeded: &mut Random, requests: u64) {
 /// Runs what records into a new ring of this directory. Returns the path of the ring, and the recorder, which keeps it.
 fn recorded(dir: &tempfile::TempDir, name: &str, record: impl FnOnce()) -> (PathBuf, PerfRecorder) {
     let ring = place(dir, name);
-    let recorder = PerfRecorder::builder().config(argument(&ring)).shifts(16, 22).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(16, 22).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), record);
     (ring, recorder)
 }

@@ -93,6 +93,5 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
 #[test]
 fn a_schema_needs_no_other_argument_and_other_verbs_have_none() {
     assert_eq!(run!("why", "--json-schema").json()["$id"], "urn:eventring:json-schema:why:1");
-    let none = run!("completions", "--json-schema");
-    assert!(none.code == Some(2) && none.err.contains("has no --json; these have: archive, ask"), "{none:?}");
+    run!("completions", "--json-schema").fails(2, "has no --json; these have: archive, ask");
 }

@@ -46,8 +46,7 @@ impl Broker {
 
     /// Kills the broker as `kill -9` does.
     pub fn kill(&mut self) {
-        self.server.kill().unwrap();
-        self.server.wait().unwrap();
+        kill(&mut self.server);
     }
 
     /// Removes everything that the broker has stored. It must not run.

@@ -17,8 +17,7 @@ fn flood(dispatch: &tracing::Dispatch) {
 }
 
 fn on_recorder(ring: &Path, test: impl FnOnce(&tracing::Dispatch)) {
-    let builder = PerfRecorder::builder().config(ring).shifts(15, 21).shards(2).prefault(false);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(ring).shifts(15, 21).shards(2).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     tracing::dispatcher::with_default(&dispatch, || test(&dispatch));
 }

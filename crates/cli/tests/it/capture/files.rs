@@ -194,7 +194,7 @@ fn every_bad_input_has_its_line_and_its_code() {
     drop(exec);
     drop(place.ring("older", ContentDescription::new(3, "PERF").schema_hash([7; 32])));
     let capture = place.path("t.evc");
-    assert_eq!(run!("capture", &place.path("perf"), "-o", &capture).code, Some(0));
+    run!("capture", &place.path("perf"), "-o", &capture).ends(0);
     let bytes = std::fs::read(&capture).unwrap();
     std::fs::write(place.path("cut.evc"), &bytes[..bytes.len() - 100]).unwrap();
     std::fs::write(place.path("text"), "no ring").unwrap();
@@ -231,7 +231,7 @@ fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
     let place = Place::new();
     drop(place.perf(500));
     let (capture, cut) = (place.path("t.evc"), place.path("cut.evc"));
-    assert_eq!(run!("capture", &place.path("perf"), "-o", &capture).code, Some(0));
+    run!("capture", &place.path("perf"), "-o", &capture).ends(0);
     let bytes = std::fs::read(&capture).unwrap();
     std::fs::write(&cut, &bytes[..100]).unwrap();
     let folded = ["export", &cut, "--format", "folded"];
@@ -247,12 +247,12 @@ fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
 #[test]
 fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
     let place = Place::new();
-    let recorder = PerfRecorder::builder().config(place.path("shop")).shifts(15, 21).tables_shift(16).keep(true);
+    let recorder = spans_in(place.path("shop")).shifts(15, 21).tables_shift(16).keep(true);
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.prefault(false).build().unwrap()));
     tracing::dispatcher::with_default(&dispatch, || drop(tracing::info_span!("query").entered()));
     let capture = place.path("t.evc");
-    assert_eq!(run!("capture", &place.path("shop"), "--now", "-o", &capture).code, Some(0));
-    assert_eq!(run!("summary", &capture, "--span", "query").code, Some(0));
+    run!("capture", &place.path("shop"), "--now", "-o", &capture).ends(0);
+    run!("summary", &capture, "--span", "query").ends(0);
     let mut bytes = std::fs::read(&capture).unwrap();
     // A block of the kind 3 holds the tables of call sites.
     let blocks = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB"));
@@ -261,8 +261,7 @@ fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
     std::fs::write(&capture, &bytes).unwrap();
     for options in [&[][..], &["--span", "query"]] {
         for verb in ["summary", "watch"] {
-            let run = run!(verb, &capture, options).ends(7);
-            assert!(run.err.contains("is damaged"), "{run:?}");
+            run!(verb, &capture, options).fails(7, "is damaged");
         }
     }
 }
@@ -308,8 +307,7 @@ fn events_in_a_damaged_block_are_lost_for_every_verb() {
     assert!(page.code == Some(7) && page.out.contains("is damaged: its checksum is "), "{page:?}");
     assert!(page.out.contains(" damaged.</p>"), "{page:?}");
     for sides in [[&whole, &damaged], [&damaged, &whole]] {
-        let compared = run!("diff", sides[0], sides[1], "--strict");
-        assert!(compared.code == Some(7) && compared.err.contains("lost"), "{compared:?}");
+        run!("diff", sides[0], sides[1], "--strict").fails(7, "lost");
     }
     run!("budget", "update", &place.path("budgets.json"), &damaged).ends(7);
 }
@@ -388,8 +386,8 @@ fn rings_are_counted_and_exported_together() {
     assert_eq!(run!("summary", &both[0], &both[1], "--json").json()["spans"][0]["count"], 10);
     assert_eq!(run!("summary", &both[0], &both[0], "--json").json()["events"][0]["name"], "TXN_END");
     // None of these rings has spans.
-    let refused = run!("export", "--format", "folded", &both[0], &both[0]).ends(8);
-    assert!(refused.err.contains("holds EXEC events (content type 2) and no spans"), "{refused:?}");
+    run!("export", "--format", "folded", &both[0], &both[0])
+        .fails(8, "holds EXEC events (content type 2) and no spans");
     drop((perf, exec));
 }
 
@@ -460,8 +458,8 @@ fn a_full_stdout_is_named() {
 #[test]
 fn full_tables_are_reported_by_capture_summary_and_export() {
     let place = Place::new();
-    let recorder = eventring::tracing::PerfRecorder::builder().config(place.path("small")).tables_shift(13);
-    let recorder = recorder.shifts(15, 21).shards(1).prefault(false).build().unwrap();
+    let recorder =
+        spans_in(place.path("small")).tables_shift(13).shifts(15, 21).shards(1).prefault(false).build().unwrap();
     let dispatch = tracing::Dispatch::new(eventring::tracing::RecorderSubscriber::new(recorder));
     for n in 0..300 {
         let log = || tracing::dispatcher::with_default(&dispatch, || tracing::info!(n));

@@ -64,7 +64,7 @@ fn damage_losses_and_filters_are_said_where_nothing_is_selected() {
 fn losses_are_said_where_nothing_is_selected_and_are_an_error_if_that_is_strict() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, file) = (every_kind::ring_with_losses(dir.path()), dir.path().join("lossy.evc"));
-    assert_eq!(run!("capture", &ring, "--now", "-o", &file).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &file).ends(0);
     for (verb, strict, code) in
         [("summary", &["--strict"][..], 16), ("summary", &[], 2), ("watch", &["--strict"], 16), ("watch", &[], 2)]
     {

@@ -6,7 +6,7 @@ use crate::fixtures::*;
 /// Records spans into a ring of this name, and captures it.
 fn capture(directory: &tempfile::TempDir, name: &str, spans: u64) -> String {
     let ring = place(directory, name);
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).tables_shift(16).keep(true).prefault(false);
+    let builder = spans_in(&ring).shifts(15, 21).tables_shift(16).keep(true);
     tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
         (0..spans).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
     });
@@ -40,10 +40,8 @@ fn one_ring_in_two_captures_is_refused() {
     let directory = directory();
     let a = capture(&directory, "a", 3);
     let again = argument(&place(&directory, "again.evc")).to_owned();
-    assert_eq!(run!("capture", &place(&directory, "a"), "--now", "-o", &again).code, Some(0));
-    let refused = run!("summary", &a, &again);
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("again.evc: it has the ring a of process "), "{refused:?}");
+    run!("capture", &place(&directory, "a"), "--now", "-o", &again).ends(0);
+    let refused = run!("summary", &a, &again).fails(2, "again.evc: it has the ring a of process ");
     assert!(refused.err.ends_with("name one of the two\n"), "{refused:?}");
 }
 
@@ -51,7 +49,7 @@ fn one_ring_in_two_captures_is_refused() {
 fn files_of_a_rotated_capture_may_be_among_other_captures() {
     let directory = directory();
     let (a, ring) = (capture(&directory, "a", 3), place(&directory, "many"));
-    let builder = PerfRecorder::builder().config(&ring).shifts(17, 27).tables_shift(16).keep(true).prefault(false);
+    let builder = spans_in(&ring).shifts(17, 27).tables_shift(16).keep(true);
     tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
         (0..20_000_u64).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
     });
@@ -100,7 +98,7 @@ fn rings_of_another_version_are_left_out_by_name_and_the_others_are_read() {
             assert!(said(&shown) && shown.code == Some(0), "{shown:?}");
         }
         for verb in [&["summary"][..], &["export", "--format", "jsonl"], &["open"]] {
-            assert_eq!(run!(verb, other).code, Some(9), "{verb:?}");
+            run!(verb, other).ends(9);
         }
     }
     let chosen = run!("summary", "--json", "--ring", "a", &good, &other);
@@ -108,8 +106,7 @@ fn rings_of_another_version_are_left_out_by_name_and_the_others_are_read() {
     // The file lacks a ring that was asked for: the others are there, and the exit code says it.
     let both = argument(&place(&directory, "both.evc")).to_owned();
     for names in [[ring, of_version], [of_version, ring]] {
-        let made = run!("capture", "--now", "--force", "-o", &both, &names);
-        assert!(made.code == Some(9) && made.err.contains("0909090909090909"), "{made:?}");
+        run!("capture", "--now", "--force", "-o", &both, &names).fails(9, "0909090909090909");
         assert_eq!(run!("summary", "--json", &both).json()["spans"][0]["count"], 3);
     }
 }

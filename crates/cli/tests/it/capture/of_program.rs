@@ -146,8 +146,8 @@ const IDLE: &str = test_name!("a_program_without_the_named_ring_is_an_error");
 fn a_program_without_the_named_ring_is_an_error() {
     let (_directory, place, file) = brief();
     let arguments = ["capture", argument(&place), "-o", argument(&file)];
-    let ended = finish(capturing(IDLE, "idle", &place, &arguments)).ends(3);
-    assert!(ended.err.contains(" was not made by it; give the name under which it records"), "{ended:?}");
+    finish(capturing(IDLE, "idle", &place, &arguments))
+        .fails(3, " was not made by it; give the name under which it records");
     assert!(!file.exists());
     let missing = run!("capture", &place, "-o", &file, "--", "/no/such/program").ends(3);
     assert!(missing.err.starts_with("error: cannot start /no/such/program: "), "{missing:?}");
@@ -308,8 +308,7 @@ fn a_program_is_not_started_if_the_output_cannot_be_written() {
 #[test]
 fn a_program_is_not_started_for_a_ring_that_can_never_be() {
     let (_directory, [ring, file, started]) = places(["ring:64MiB", "t.evc", "started"]);
-    let refused = run!("capture", &ring, "-o", &file, "--", "touch", &started);
-    assert!(refused.code == Some(3) && refused.err.contains("are sizes for the recorder"), "{refused:?}");
+    run!("capture", &ring, "-o", &file, "--", "touch", &started).fails(3, "are sizes for the recorder");
     // If it was started, it may take a moment.
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(!started.exists() && !file.exists());
@@ -322,8 +321,7 @@ const RUNS: &str = test_name!("a_program_that_runs_already_is_captured_although_
 fn a_program_that_runs_already_is_captured_although_nothing_is_taken_so_far() {
     let (_directory, ring, file) = brief();
     let words = ["capture", argument(&ring), "-o", argument(&file), "--type", "NOSUCH"];
-    let captured = finish(capturing(RUNS, "ends", &ring, &words));
-    assert!(captured.code == Some(7) && captured.err.contains("--type NOSUCH"), "{captured:?}");
+    finish(capturing(RUNS, "ends", &ring, &words)).fails(7, "--type NOSUCH");
     assert!(file.exists() && !ring.exists());
 }
 
@@ -351,7 +349,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         if part == "built" {
             // The program builds this recorder itself. Such a recorder does not read EVENTRING_KEEP, so its ring does
             // not stay.
-            let builder = PerfRecorder::builder().config(child::place()).shifts(15, 21).prefault(false);
+            let builder = spans_in(child::place()).shifts(15, 21);
             Box::leak(Box::new(builder.build().unwrap()));
             std::process::exit(0);
         }
@@ -376,7 +374,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
 /// Returns a command that runs in a directory, which also has the rings.
 fn in_directory(directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = program::program(arguments);
-    command.current_dir(directory).env("EVENTRING_DIR", place(&directory, "rings")).env_remove("EVENTRING_KEEP");
+    command.current_dir(directory).env("EVENTRING_DIR", place(directory, "rings")).env_remove("EVENTRING_KEEP");
     command
 }
 
@@ -402,10 +400,9 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_the_program_of_the_same_name(
     let mut watch = in_directory(&directory, &["watch", "shop", "--reopen", "--json"]);
     let mut watch = watch.stdout(std::process::Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(finish(in_directory(&directory, &replay[2..])).code, Some(0));
+    finish(in_directory(&directory, &replay[2..])).ends(0);
     let line = std::io::BufReader::new(watch.stdout.take().unwrap()).lines().next();
-    watch.kill().unwrap();
-    watch.wait().unwrap();
+    kill(&mut watch);
     assert!(line.is_some_and(|line| line.unwrap().starts_with('{')));
     let waited = waits.wait_with_output().unwrap();
     assert_eq!(waited.status.code(), Some(0), "{waited:?}");
@@ -423,7 +420,7 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_th
     // What has the name in the working folder has no events.
     let empty = program::exec_ring(&program::place(&directory, "empty"));
     let capture = ["capture", "./empty", "--now", "-o", "shop"];
-    assert_eq!(finish(in_directory(&directory, &capture)).code, Some(0));
+    finish(in_directory(&directory, &capture)).ends(0);
     drop(empty);
     let verbs: [&[&str]; 5] = [
         &["summary", "NAME", "--json"],
@@ -448,7 +445,7 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_th
     assert_eq!(of(verbs[2], "shop"), 2);
     // Where no ring has the name, it is that of the file; also where captures lie beside the rings.
     let capture = ["capture", "rings/shop", "--now", "-o", "saved.evc"];
-    assert_eq!(finish(in_directory(&directory, &capture)).code, Some(0));
+    finish(in_directory(&directory, &capture)).ends(0);
     assert_eq!(of(verbs[2], "saved.evc"), 2);
     std::fs::copy(program::place(&directory, "saved.evc"), program::place(&directory, "rings/saved.evc")).unwrap();
     assert_eq!(of(verbs[2], "saved.evc"), 2);
@@ -468,8 +465,7 @@ fn a_second_instance_of_the_service_is_captured_by_the_name_that_both_have() {
     }
     let second = ["capture", "shop", "-o", "shop.evc", "--", argument(&service), "--requests", "20", "--ring", "shop"];
     let captured = finish(in_directory(&directory, &second));
-    first.kill().unwrap();
-    first.wait().unwrap();
+    kill(&mut first);
     assert_eq!(captured.code, Some(0), "{captured:?}");
     let summary = finish(in_directory(&directory, &["summary", "shop.evc", "--json"])).json();
     let requests = summary["spans"].list().iter().find(|span| span["name"] == "request").unwrap();

@@ -86,8 +86,7 @@ fn a_signal_gives_a_file_and_ctrl_c_ends_the_watch() {
     let live = watch_before(&ring, &["--on", "signal", "--after", "50ms", "-o", argument(&names)]);
     let mut talk = Talk::start(test, "waits", &ring);
     let id: u64 = talk.hear().parse().unwrap();
-    let pid = rustix::process::Pid::from_child(&live.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
+    signal(&live.child, Signal::USR1);
     assert_eq!(wait_for(&file)["reason"], "signal");
     live.interrupt();
     let result = result(&live.end());

@@ -8,7 +8,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::io::{PipeReader, PipeWriter};
 
 fn recorder(ring: &Path) -> PerfRecorder {
-    PerfRecorder::builder().config(ring).shifts(18, 24).prefault(false).build().unwrap()
+    spans_in(ring).shifts(18, 24).build().unwrap()
 }
 
 /// Starts a watch, and returns when a trigger has given the file `first`: then the watch has begun.
@@ -111,7 +111,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         }
         live.interrupt();
         let (mut out, mut err) = (String::new(), String::new());
-        let Live { mut child, out: mut stdout, err: mut stderr } = live;
+        let Live { mut child, out: mut stdout, err: mut stderr, .. } = live;
         // Nobody reads stderr until the watch has ended.
         stdout.read_to_string(&mut out).unwrap();
         for entry in std::fs::read_dir(&directory).unwrap() {
@@ -172,8 +172,7 @@ fn ended_within(child: &mut Child, patience: Duration) -> Option<i32> {
         match child.try_wait().unwrap() {
             Some(status) => return status.code(),
             None if begin.elapsed() > patience => {
-                child.kill().unwrap();
-                child.wait().unwrap();
+                kill(child);
                 panic!("it does not end");
             }
             None => std::thread::sleep(Duration::from_millis(10)),

@@ -104,8 +104,7 @@ fn the_events_lie_in_the_spool_directory_and_nothing_stays_there() {
         let live = watch_before(&ring, &[&options[..], spooling].concat());
         let mut talk = Talk::start(test, "short", &ring);
         assert_eq!(talk.hear(), "recorded");
-        let pid = rustix::process::Pid::from_child(&live.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
+        signal(&live.child, Signal::USR1);
         assert_eq!(wait_for(&place(&directory, "1-signal.evc"))["reason"], "signal");
         assert_eq!(open_files(live.child.id(), spool.path()) > 0, has_spool);
         assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 0);

@@ -15,8 +15,12 @@ struct Recorded {
 impl Recorded {
     fn new() -> Self {
         let directory = directory();
-        let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(place(&directory, "perf"));
-        let recorder = builder.compact(true).shifts(15, 21).prefault(false).build().unwrap();
+        let recorder = typed_in::<PerfEvent>(place(&directory, "perf"))
+            .compact(true)
+            .shifts(15, 21)
+            .prefault(false)
+            .build()
+            .unwrap();
         Self { directory, recorder }
     }
 

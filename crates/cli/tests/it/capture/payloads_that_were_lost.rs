@@ -21,16 +21,14 @@ pub(super) struct Recorded {
 pub(super) fn recorded(text_bytes: usize) -> Recorded {
     let (directory, [spans, orders]) = places(["shop", "shop-orders"]);
     let text = "x".repeat(text_bytes);
-    let perf = PerfRecorder::builder().config(&spans).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
-    let perf = perf.keep(true).build().unwrap();
+    let perf = spans_in(&spans).shifts(15, 21).tables_shift(16).shards(1).keep(true).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(perf), || {
         for number in 0..SPANS {
             drop(tracing::info_span!("request", number, text).entered());
             drop(tracing::info_span!("bare").entered());
         }
     });
-    let ring = Recorder::builder(ContentDescription::of::<Shop>()).config(&orders).compact(true).shifts(15, 21);
-    let ring = ring.prefault(false).keep(true).build().unwrap();
+    let ring = typed_in::<Shop>(&orders).compact(true).shifts(15, 21).prefault(false).keep(true).build().unwrap();
     for id in 0..SPANS {
         recordv!(ring => Shop::OrderNoted, &Order { id }, [text.as_bytes()]);
     }
@@ -79,7 +77,7 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
 
     let summary = run!("summary", &file);
     assert!(summary.code == Some(0) && says(&summary.err, expired), "{summary:?}");
-    assert_eq!(run!("summary", &file, "--strict").code, Some(16));
+    run!("summary", &file, "--strict").ends(16);
     let summary = run!("summary", &file, "--json");
     assert!(says(&summary.err, expired), "{summary:?}");
     let summary = summary.json();
@@ -97,8 +95,7 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
     }
 
     // The events that a ring holds now are counted, too.
-    let now = run!("summary", &recorded.spans, "--strict");
-    assert!(now.code == Some(16) && now.err.contains(&format!("({} in shop)", grouped(expired[0]))), "{now:?}");
+    run!("summary", &recorded.spans, "--strict").fails(16, format!("({} in shop)", grouped(expired[0])));
 }
 
 #[test]

@@ -56,8 +56,7 @@ fn a_capture_that_was_killed_goes_on_after_its_newest_file() {
             std::thread::sleep(Duration::from_millis(10));
         }
         if round < 4 {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            kill(&mut child);
             known = files(&to).len();
             orders.record(7, [0; 4], b"while nobody captures");
             recorded += 1;
@@ -160,7 +159,7 @@ fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    signal(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -170,7 +169,7 @@ fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
     let stated: Vec<PathBuf> = serde_json::from_value(summary["files"].clone()).unwrap();
     assert_eq!(stated, files(&to));
     // The row exists now, and only `--resume` goes on with it.
-    assert_eq!(run(&words).code, Some(14));
+    run(&words).ends(14);
 }
 
 #[test]
@@ -197,8 +196,7 @@ fn what_lies_under_the_name_of_a_next_ring_is_said_at_once() {
         if others_live {
             assert!(child.try_wait().unwrap().is_none());
             drop(other);
-            rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
-                .unwrap();
+            signal(&child, Signal::INT);
             assert!(error().contains("/a:"));
         }
         assert_ne!(child.wait().unwrap().code(), Some(0));
@@ -260,7 +258,7 @@ fn files_of_earlier_rings_that_are_removed_are_counted() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    signal(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let counts = ["events", "removed", "removed_files"].map(|name| summary[name].number());
@@ -319,7 +317,7 @@ fn two_captures_do_not_write_the_same_row() {
     }
     drop(orders);
     assert!(first.wait().unwrap().success());
-    assert_eq!(run(&words).code, Some(0));
+    run(&words).ends(0);
 }
 
 #[test]
@@ -352,6 +350,6 @@ fn what_is_too_old_goes_while_nothing_is_recorded() {
 #[test]
 fn a_forwarder_into_a_directory_is_told_which_capture_does_it() {
     let dir = tempfile::tempdir().unwrap();
-    let refused = run!("forward", "orders", "--to", dir.path().to_str().unwrap());
-    assert!(refused.code == Some(2) && refused.err.contains("eventring capture RING --resume --reopen"), "{refused:?}");
+    run!("forward", "orders", "--to", dir.path().to_str().unwrap())
+        .fails(2, "eventring capture RING --resume --reopen");
 }

@@ -13,16 +13,8 @@ enum Inside {
 /// Records three requests on a thread each, `first`, `second` and `third`. Each of them has a `query` with a log record
 /// in it; the second query lasts 30 ms. A typed event is in each request.
 fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
-    let description = ContentDescription::of::<ExecEvent>();
-    let typed = Recorder::builder(description).config(exec).compact(true).shifts(15, 21).keep(true).build().unwrap();
-    let recorder = PerfRecorder::builder()
-        .config(perf)
-        .shifts(15, 21)
-        .tables_shift(16)
-        .keep(true)
-        .prefault(false)
-        .build()
-        .unwrap();
+    let typed = typed_in::<ExecEvent>(exec).compact(true).shifts(15, 21).keep(true).build().unwrap();
+    let recorder = spans_in(perf).shifts(15, 21).tables_shift(16).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     for (number, name) in ["first", "second", "third"].into_iter().enumerate() {
         let (dispatch, typed) = (dispatch.clone(), typed.clone());
@@ -105,8 +97,8 @@ fn spans_threads_and_rings_are_selected() {
 fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
     let (_directory, [perf, exec, all, taken]) = places(["shop", "shop-shop", "all.evc", "taken.evc"]);
     let (all, taken) = (argument(&all), argument(&taken));
-    let recorder = PerfRecorder::builder().config(&perf).keep(true).prefault(false).build().unwrap();
-    let typed = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).keep(true).build().unwrap();
+    let recorder = spans_in(&perf).keep(true).build().unwrap();
+    let typed = typed_in::<Inside>(&exec).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     tracing::dispatcher::with_default(&dispatch, || {
         let step = || assert_ne!(eventring::record!(&typed => Inside::Step), 0);
@@ -140,9 +132,8 @@ fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
 fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes() {
     const REQUESTS: u64 = 20_000;
     let (_directory, [perf, exec, taken]) = places(["shop", "shop-typed", "t.evc"]);
-    let recorder = PerfRecorder::builder().config(&perf).shards(1).shifts(16, 22).prefault(false).build().unwrap();
-    let builder = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).compact(true);
-    let typed = builder.shifts(17, 22).prefault(false).build().unwrap();
+    let recorder = spans_in(&perf).shards(1).shifts(16, 22).build().unwrap();
+    let typed = typed_in::<Inside>(&exec).compact(true).shifts(17, 22).prefault(false).build().unwrap();
     let capture = program!("capture", &exec, &perf, "--where", "span=request", "--strict", "--json", "-o")
         .arg(&taken)
         .stdout(Stdio::piped())
@@ -271,12 +262,12 @@ fn a_condition_is_about_the_whole_capture_and_what_it_finds_must_fulfil_the_othe
 fn a_span_has_all_that_is_in_it_if_its_creation_was_overwritten_before_the_capture() {
     let directory = directory();
     let (ring, path) = (place(&directory, "shop"), argument(&place(&directory, "shop.evc")).to_owned());
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).keep(true).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(15, 21).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&tracing::Dispatch::new(RecorderSubscriber::new(recorder)), || {
         let _parent = tracing::info_span!("parent").entered();
         (0..10_000).for_each(|_| tracing::info_span!("child").in_scope(|| ()));
     });
-    assert_eq!(run!("capture", &ring, "--now", "-o", &path).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &path).ends(0);
     let children = |options: &[&str]| {
         let summary = run!("summary", &path, "--json", options).json();
         let spans = summary["spans"].list();

@@ -13,8 +13,7 @@ fn log(recorder: &PerfRecorder, events: u64) {
 /// Plays a program. It records in shard 0 until its parent sends a line. Then it records in three new shards, prints
 /// how many seqnos each shard has handed out, and exits.
 fn program() -> ! {
-    let builder =
-        PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
+    let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16).shards(8);
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(builder.build().unwrap()));
     let (logged, has_logged) = channel::<()>();

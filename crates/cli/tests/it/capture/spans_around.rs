@@ -57,11 +57,11 @@ fn a_job_that_fails_after_its_request_has_ended_is_found_by_the_request() {
 #[test]
 fn a_watch_of_a_ring_finds_such_a_job_and_find_does_not_because_it_asks_each_event_alone() {
     let (directory, [ring]) = places(["jobs"]);
-    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), record_jobs);
     assert_eq!(texts(&ring, &["--where", OF_REQUEST]), FAILED);
     let file = place(&directory, "jobs.evc");
-    assert_eq!(run!("capture", &ring, "--now", "-o", &file).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &file).ends(0);
     let found = run!("find", OF_REQUEST, &file);
     let why = "`level>=ERROR` holds only for log records, and `span=request` only for spans";
     assert!(found.code == Some(2) && found.err.contains(why), "{found:?}");

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use tracing_subscriber::prelude::*;
 
 fn recorder(place: &Path) -> PerfRecorder {
-    PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
+    spans_in(place).shifts(15, 21).tables_shift(16).build().unwrap()
 }
 
 /// Returns the fields of each trigger, and the name of its span. Checks its call site.
@@ -88,7 +88,7 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
         }));
         trigger_on_panic();
         trigger_on_panic();
-        let builder = PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).prefault(false);
+        let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16);
         try_init_with(builder, TargetFilter::all()).unwrap();
         let worker = || {
             let _job = tracing::info_span!("job").entered();

@@ -4,7 +4,7 @@ use crate::fixtures::*;
 
 /// Records a request with a query in it, on a thread of a name.
 fn record(ring: &Path) {
-    let recorder = PerfRecorder::builder().config(ring).shifts(15, 21).keep(true).prefault(false).build().unwrap();
+    let recorder = spans_in(ring).shifts(15, 21).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     let request = move || {
         tracing::dispatcher::with_default(&dispatch, || {
@@ -26,7 +26,7 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
     let triggers = ["capture", ring, "-o", argument(&on)];
     let watch = ["watch", ring, "--from", "oldest"];
     let saved = place(&dir, "saved.evc");
-    assert_eq!(run!("capture", ring, "--now", "-o", &saved).code, Some(0));
+    run!("capture", ring, "--now", "-o", &saved).ends(0);
     let watch_file = ["watch", argument(&saved)];
     let (export, summary) = (["export", argument(&saved), "--format", "jsonl"], ["summary", argument(&saved)]);
     let unseen = |what: &str| format!("no {what} `nobody` was seen");
@@ -68,7 +68,7 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
     record(&again);
     (0..5).for_each(|_| drop(reopened.json_line()));
     std::fs::remove_file(&again).unwrap();
-    drop(PerfRecorder::builder().config(&again).shifts(15, 21).keep(true).prefault(false).build().unwrap());
+    drop(spans_in(&again).shifts(15, 21).keep(true).build().unwrap());
     assert!(reopened.json_line()["made_anew"].is_object());
     reopened.interrupt();
     let reopened = reopened.end();

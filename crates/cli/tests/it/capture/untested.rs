@@ -25,7 +25,7 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
         let lost = untested + lost(ring, &["CALL_SITE"]);
         let ring = argument(ring);
         let file = place(&recorded.directory, "t.evc");
-        assert_eq!(run!("capture", ring, "-o", &file, "--force").code, Some(0));
+        run!("capture", ring, "-o", &file, "--force").ends(0);
         for from in [ring, argument(&file)] {
             let summary = run!("summary", from, "--where", condition, "--strict");
             assert!(summary.code == Some(16) && says(&summary, lost), "{summary:?}");
@@ -46,10 +46,9 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
         assert_ne!(opposite.code, Some(0), "{opposite:?}");
         assert!(opposite.err.contains(&format!("{untested} spans and events could not")), "{opposite:?}");
         // A capture keeps what it cannot test, without its payload.
-        assert_eq!(run!("capture", ring, "--where", condition, "-o", &file, "--force", "--strict").code, Some(16));
+        run!("capture", ring, "--where", condition, "-o", &file, "--force", "--strict").ends(16);
         for options in [&[][..], &["--where", condition]] {
-            let summary = run!("summary", &file, "--strict", options);
-            assert!(summary.code == Some(16) && summary.err.contains("have lost their payload"), "{summary:?}");
+            run!("summary", &file, "--strict", options).fails(16, "have lost their payload");
         }
     }
 }

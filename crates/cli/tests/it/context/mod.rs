@@ -137,7 +137,7 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
         let mut words = vec!["export"];
         words.extend(inputs);
         words.extend(["--view", view, "--format", "chrome", "--force", "-o", argument(&trace)]);
-        assert_eq!(run(&words).code, Some(0));
+        run(&words).ends(0);
         let flows = flows(&trace);
         assert_eq!((flows.len(), flows.iter().any(|[from, to]| from == to)), (expected, false), "{view}");
     }

@@ -13,7 +13,7 @@ const THREADS: usize = 4;
 /// Makes a recorder that loses nothing of this number of requests.
 fn recorder(path: &Path, requests: usize) -> PerfRecorder {
     let shift = (requests * 24).next_power_of_two().ilog2().max(15);
-    let recorder = PerfRecorder::builder().config(path).shards(1).shifts(shift, shift + 6).tables_shift(16);
+    let recorder = spans_in(path).shards(1).shifts(shift, shift + 6).tables_shift(16);
     recorder.prefault(false).keep(true).build().unwrap()
 }
 

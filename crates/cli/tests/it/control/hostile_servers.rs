@@ -183,7 +183,7 @@ fn run_in(directory: &Path, arguments: &[&str]) -> Run {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    Run { code, out: out.join().unwrap(), err: err.join().unwrap() }
+    Run { command: String::new(), code, out: out.join().unwrap(), err: err.join().unwrap() }
 }
 
 fn assert_ends_with(run: &Run, message: &str) {

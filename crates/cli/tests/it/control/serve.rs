@@ -107,11 +107,10 @@ fn a_served_capture_has_all_events_of_the_capture() {
 
 #[test]
 fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_the_first_client_on() {
-    use eventring::tracing::{PerfRecorder, RecorderSubscriber};
     // The rings describe the call sites of other tests in this process, too.
     alone!();
     let (_directory, [ring, capture, socket]) = places(["bazaar", "bazaar.evc", "sock"]);
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(15, 21).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         for _ in 0..20 {
             let _span = tracing::info_span!(target: "souk", "haggling").entered();

@@ -67,7 +67,7 @@ fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
     let address = place.broker.address();
     let kept = |ring: &str, host: &str, filter: &[&str]| {
         let ring = place.path(ring);
-        assert_eq!(run!("forward", &ring, "--to", &address, "--stream", "S", "--host", host, filter).code, Some(0));
+        run!("forward", &ring, "--to", &address, "--stream", "S", "--host", host, filter).ends(0);
         let file = place.path(&format!("{host}.evc"));
         let received = place.receive(&file, &["--host", host]).json();
         assert_eq!(received["lost"], 0);
@@ -86,8 +86,7 @@ fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
     assert_eq!((count(&warnings, r#""type":"span""#), count(&warnings, r#""level":"WARN""#)), (0, 2), "{warnings:#?}");
     let parts = kept("sink", "c", &["--type", "PART"]);
     assert_eq!((count(&parts, r#""type":"typed_event""#), count(&parts, "PART")), (24, 24), "{parts:#?}");
-    let refused = run!("forward", "x", "--to", &address, "--stream", "S", "--sample", "2");
-    assert!(refused.code == Some(2) && refused.err.contains("like 0.01 or 1/100"), "{refused:?}");
+    run!("forward", "x", "--to", &address, "--stream", "S", "--sample", "2").fails(2, "like 0.01 or 1/100");
 }
 
 /// Captures rings into a new directory, and returns the lines of all files.
@@ -159,8 +158,7 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     let mut err = std::io::BufReader::new(waiting.stderr.take().unwrap());
     std::io::BufRead::read_line(&mut err, &mut said).unwrap();
     assert!(said.contains("warning: --type LATER: there is no event of that name; there are"), "{said}");
-    waiting.kill().unwrap();
-    waiting.wait().unwrap();
+    kill(&mut waiting);
 }
 
 /// Returns the ids of a capture's spans, and the lines of its log records, marks and typed events.
@@ -179,7 +177,7 @@ fn contents(capture: &str, options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
 fn captured_contents(place: &Place, rings: &[&str], options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
     let file = place.path("alone.evc");
     let options = if options[0] == "--rotate-size" { &[] } else { options };
-    assert_eq!(run!("capture", "-o", &file, "-f", options, rings).code, Some(0));
+    run!("capture", "-o", &file, "-f", options, rings).ends(0);
     contents(&file, &[])
 }
 
@@ -191,7 +189,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     let service = place.service_ring(400);
     let address = place.broker.address();
     let rings = [sink.as_str(), &service];
-    assert_eq!(run!("capture", &rings, "-o", &all, "-f").code, Some(0));
+    run!("capture", &rings, "-o", &all, "-f").ends(0);
     let mut host = 0;
     for condition in [
         "span=request",
@@ -215,11 +213,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         }
         host += 1;
         let host = format!("host-{host}");
-        assert_eq!(
-            run!("forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition).code,
-            Some(0),
-            "{condition}"
-        );
+        run!("forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition).ends(0);
         let received = place.path(&format!("{host}.evc"));
         place.receive(&received, &["--host", &host]);
         let only = contents(&all, &["--ring", "shop", "--where", condition]);
@@ -275,8 +269,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
             .err
             .contains("select from the file with those of `export`")
     );
-    let typed_only = run!("capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink);
-    assert!(typed_only.code == Some(2) && typed_only.err.contains("no event has a field `prize`"), "{typed_only:?}");
+    run!("capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink).fails(2, "no event has a field `prize`");
 }
 
 #[derive(eventring::EventType, Clone, Copy)]
@@ -288,9 +281,8 @@ enum Inside {
 
 /// Records spans in the ring `spans`, and typed events in them in the ring `typed`.
 fn record_jobs(spans: &str, typed: &str) {
-    let perf = PerfRecorder::builder().config(spans).keep(true).prefault(false).build().unwrap();
-    let description = eventring::recorder::ContentDescription::of::<Inside>();
-    let events = eventring::recorder::Recorder::builder(description).config(typed).keep(true).build().unwrap();
+    let perf = spans_in(spans).keep(true).build().unwrap();
+    let events = typed_in::<Inside>(typed).keep(true).build().unwrap();
     let step = || _ = eventring::record!(&events => Inside::Step);
     dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(perf)), || {
         step();
@@ -320,7 +312,7 @@ fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_
     let (spans, typed, all, taken) = (path("spans"), path("typed"), path("all.evc"), path("taken.evc"));
     record_jobs(&spans, &typed);
     let rings = [spans.as_str(), typed.as_str()];
-    assert_eq!(run!("capture", &rings, "-o", &all).code, Some(0));
+    run!("capture", &rings, "-o", &all).ends(0);
     for condition in [
         "span=job",
         "span=part",
@@ -385,7 +377,7 @@ fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
         }
     }
     forwarder.interrupt();
-    assert_eq!(forwarder.end().code, Some(0));
+    forwarder.end().ends(0);
 }
 
 /// Records trees of spans on three threads until it is told to end. Some trees are open from the beginning to the end.
@@ -422,8 +414,7 @@ fn record_trees(recorder: &PerfRecorder, is_over: &AtomicBool) {
 fn a_sample_has_whole_trees_after_its_forwarder_was_killed() {
     let Some(place) = Place::new() else { return };
     let (ring, beside, file) = (place.path("shop"), place.path("beside.evc"), place.path("all.evc"));
-    let builder = PerfRecorder::builder().config(&ring).shards(3).shifts(17, 24).prefault(false).keep(true);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(&ring).shards(3).shifts(17, 24).keep(true).build().unwrap();
     let address = place.broker.address();
     let words = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--sample", "1/4"];
     let is_over = AtomicBool::new(false);
@@ -432,14 +423,13 @@ fn a_sample_has_whole_trees_after_its_forwarder_was_killed() {
         for _ in 0..6 {
             let mut forwarder = program(&words).stdout(Stdio::null()).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(400));
-            forwarder.kill().unwrap();
-            forwarder.wait().unwrap();
+            kill(&mut forwarder);
         }
         is_over.store(true, Relaxed);
         recording.join().unwrap();
     });
     drop(recorder);
-    assert_eq!(run(&words).code, Some(0));
+    run(&words).ends(0);
     run!("capture", &ring, "-o", &beside, "--json").json();
     assert_eq!(place.receive(&file, &[]).json()["lost"], 0);
     let (all, roots) = spans_and_roots(&beside);

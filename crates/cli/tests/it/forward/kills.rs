@@ -65,8 +65,7 @@ impl Restarted {
 
     fn kill(&mut self) {
         let child = self.child.as_mut().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(child);
     }
 
     /// Returns the exit status once the process has ended by itself.

@@ -94,8 +94,7 @@ fn a_receiver_goes_on_with_its_file_and_adds_only_what_is_new() {
         let mut child = program!("forward", &ring, "--to", &address, "--stream", "S", "--json");
         let child = child.stdout(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(700));
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        signal(&child, Signal::INT);
         let output = child.wait_with_output().unwrap();
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     };
@@ -314,7 +313,7 @@ fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
             assert!(begin.elapsed().as_secs() < 30, "program {program}");
         }
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&forward), rustix::process::Signal::INT).unwrap();
+    signal(&forward, Signal::INT);
     let output = forward.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -362,7 +361,7 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
     };
     let expected = run!("export", &capture, "--format", "jsonl");
     assert_eq!(shown(&live.out), shown(&expected.out));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&receiver), rustix::process::Signal::INT).unwrap();
+    signal(&receiver, Signal::INT);
     assert!(receiver.wait().unwrap().success());
     // They stay.
     assert_eq!(shown(&run!("export", &shop, &sink, "--format", "jsonl").out), shown(&expected.out));

@@ -5,7 +5,7 @@ use crate::fixtures::*;
 
 /// Makes a recorder that ends with the dispatcher.
 fn records(ring: &str, (descriptors, payload): (u32, u32), shards: usize) -> tracing::Dispatch {
-    let builder = PerfRecorder::builder().config(Path::new(ring)).shifts(descriptors, payload).shards(shards);
+    let builder = spans_in(Path::new(ring)).shifts(descriptors, payload).shards(shards);
     tracing::Dispatch::new(RecorderSubscriber::new(builder.prefault(false).build().unwrap()))
 }
 
@@ -42,8 +42,7 @@ fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came
         std::thread::sleep(Duration::from_secs(1));
         drop(ends);
         std::thread::sleep(Duration::from_millis(500));
-        forward.kill().unwrap();
-        forward.wait().unwrap();
+        kill(&mut forward);
         let file = place.path("all.evc");
         assert_eq!(place.receive(&file, &[]).code, Some(0));
         let mut shown = open(&file);

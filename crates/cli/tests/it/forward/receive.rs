@@ -195,7 +195,7 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::fs::remove_file(&file).unwrap();
-    rustix::process::kill_process(rustix::process::Pid::from_child(&receive), rustix::process::Signal::INT).unwrap();
+    signal(&receive, Signal::INT);
     let mut said = String::new();
     receive.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(!receive.wait().unwrap().success() && said.contains("all.evc: it was removed"), "{said}");

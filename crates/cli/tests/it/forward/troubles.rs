@@ -124,8 +124,7 @@ fn log_on_threads(recorder: &PerfRecorder, threads: usize, events: u64) {
 const SHARDS: usize = 4;
 
 fn perf_recorder(ring: &str) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(ring).shifts(15, 21).tables_shift(16).shards(SHARDS);
-    builder.prefault(false).build().unwrap()
+    spans_in(ring).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false).build().unwrap()
 }
 
 fn seqnos_of(recorder: &PerfRecorder) -> u64 {
@@ -245,8 +244,7 @@ fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
     let mut forwarder = start(&place, &[&ring], &[]);
     forwarder.notice("the broker knows the id of the batch");
     signal(&forwarder, Signal::TERM);
-    let run = forwarder.end();
-    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    forwarder.end().fails(1, "a batch was not sent");
     drop(orders);
 }
 
@@ -271,8 +269,7 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
     record(&orders, 10);
     forwarder.notice("nothing goes to or from the broker now");
     signal(&forwarder, Signal::TERM);
-    let run = forwarder.end();
-    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    let run = forwarder.end().fails(1, "a batch was not sent");
     // What was sent before is in the account.
     let sent = json_of(&run);
     assert_eq!((&sent["events"], &sent["rings"][0]["events"]), (&10.into(), &10.into()), "{sent}");

@@ -106,13 +106,13 @@ fn the_next_run_removes_the_directory_of_one_that_was_killed() {
     let Some(plugin) = qemu::plugin() else { return };
     let other = EndlessRun::start(plugin, "");
     let mut killed = EndlessRun::start(plugin, "");
-    kill_process(Pid::from_child(&killed.eventring), Signal::KILL).unwrap();
+    signal(&killed.eventring, Signal::KILL);
     killed.eventring.wait().unwrap();
     kill_process(killed.qemu, Signal::KILL).unwrap();
     // Another test may have removed it by now.
     let mut next = program!("icount", "--", "true");
     next.env("EVENTRING_QEMU_PLUGIN", plugin);
-    assert_eq!(finish(next).code, Some(3));
+    finish(next).ends(3);
     assert!(!killed.directory.exists() && other.directory.exists());
     other.signal(Signal::TERM);
     let mut other = other;

@@ -92,11 +92,10 @@ fn without_qemu_the_same_program_records_no_counts_and_no_error() {
     assert!(folded.code == Some(1) && folded.out.is_empty(), "{folded:?}");
     assert!(folded.err.contains("no instructions were counted"), "{folded:?}");
     let stacks = place(&directory, "native.folded");
-    assert_eq!(run!("export", &file, "--format", "folded", "--weight", "instructions", "-o", &stacks).code, Some(1));
+    run!("export", &file, "--format", "folded", "--weight", "instructions", "-o", &stacks).ends(1);
     assert!(!stacks.exists());
     for format in ["perfetto", "chrome", "jsonl"] {
-        let refused = run!("export", &file, "--format", format, "--weight", "instructions", "-o", "-");
-        assert!(refused.code == Some(2) && refused.err.contains("--format folded"), "{refused:?}");
+        run!("export", &file, "--format", format, "--weight", "instructions", "-o", "-").fails(2, "--format folded");
     }
 }
 
@@ -139,8 +138,7 @@ fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
     let file = place(&directory, "live.evc");
     let captured = run!("capture", &ring, "-o", &file, "--duration", "2s", "--json", "--strict");
     let is_running = guest.try_wait().unwrap().is_none();
-    guest.kill().unwrap();
-    guest.wait().unwrap();
+    kill(&mut guest);
     assert_eq!(info.json()["state"], "live", "{info:?}");
     assert!(is_running);
     let captured = captured.json();

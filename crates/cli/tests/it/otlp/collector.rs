@@ -13,7 +13,7 @@ const TREES_EACH: u64 = 40;
 const MANY: u64 = 40_000;
 
 fn typed_ring(path: &Path, is_small: bool) -> Recorder {
-    let ring = Recorder::builder(ContentDescription::of::<Shop>()).config(path).prefault(false).keep(true);
+    let ring = typed_in::<Shop>(path).keep(true);
     let ring = if is_small { ring.compact(true).shifts(15, 21) } else { ring.shifts(16, 27) };
     ring.build().unwrap()
 }
@@ -52,7 +52,7 @@ fn record_trees(thread: u64, orders: &Recorder) {
 }
 
 fn play(place: &Path) {
-    let perf = PerfRecorder::builder().config(place.join("spans")).shifts(17, 24).tables_shift(16).prefault(false);
+    let perf = spans_in(place.join("spans")).shifts(17, 24).tables_shift(16);
     let recorder = perf.keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     let (orders, small) = (typed_ring(&place.join("orders"), false), typed_ring(&place.join("small"), true));

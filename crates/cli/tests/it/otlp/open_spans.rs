@@ -12,7 +12,7 @@ type Spans = BTreeMap<Vec<u8>, Value>;
 
 /// Records spans that are not closed. With `is_lossy`, the close of one is lost.
 fn play(place: &Path, is_lossy: bool) {
-    let perf = PerfRecorder::builder().config(place.join("spans")).shifts(15, 21).tables_shift(16).shards(2);
+    let perf = spans_in(place.join("spans")).shifts(15, 21).tables_shift(16).shards(2);
     let recorder = perf.prefault(false).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     child::say("ready");

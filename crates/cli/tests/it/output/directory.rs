@@ -147,7 +147,7 @@ fn only_the_owner_and_the_group_may_read_the_files() {
 /// Captures spans whose export takes longer than a signal takes to come.
 fn large_capture(directory: &tempfile::TempDir) -> String {
     let (ring, capture) = (place(directory, "ring"), place(directory, "t.evc"));
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 24).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(17, 24).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
         (0..25_000).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
         run!("capture", &ring, "--now", "-o", &capture).ends(0);

@@ -53,16 +53,14 @@ fn a_window_in_which_all_hangs_shows_what_is_open() {
     for (around, is_open) in [("4000+-0.000000500", [true, false]), ("8000+-0.000000500", [true, true])] {
         let export = ["export", file, "--format", "chrome", "-f", "-o", output.to_str().unwrap(), "--around", around];
         for arguments in [&["summary", file, "--around", around][..], &["watch", file, "--around", around], &export] {
-            let shown = run(arguments).ends(0);
-            assert!(shown.err.contains("has no event; what was open in it:"), "{shown:?}");
+            let shown = run(arguments).fails(0, "has no event; what was open in it:");
             assert_eq!(["request", "query"].map(|name| shown.err.contains(name)), is_open, "{shown:?}");
         }
     }
     // A window with an event says nothing of this, and one behind the end of the capture is a mistake.
     let with_event = run!("summary", file, "--around", "6000+-0.000000500");
     assert!(with_event.code == Some(0) && !with_event.err.contains("no event"), "{with_event:?}");
-    let behind = run!("summary", file, "--around", "20000+-0.000000500");
-    assert!(behind.code == Some(2) && behind.err.contains("the time window has no event"), "{behind:?}");
+    run!("summary", file, "--around", "20000+-0.000000500").fails(2, "the time window has no event");
 }
 
 #[test]

@@ -16,8 +16,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let (directory, [ring, precious]) = places(["ring", "precious"]);
-        let description = ContentDescription::of::<ExecEvent>();
-        let recorder = Recorder::builder(description).config(&ring).compact(true).shifts(15, 21).build().unwrap();
+        let recorder = typed_in::<ExecEvent>(&ring).compact(true).shifts(15, 21).build().unwrap();
         (0..2).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
         fs::write(&precious, "precious").unwrap();
         Self { directory, ring, precious, recorder }
@@ -93,7 +92,7 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             uproot(&first);
         }
         // This is the control: if nothing was planted, the program makes its file here.
-        assert_eq!(run(&arguments).code, Some(0));
+        run(&arguments).ends(0);
         assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
         uproot(&first);
     }
@@ -226,14 +225,11 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
 fn a_capture_is_not_written_over_by_its_export() {
     let scene = Scene::new();
     let capture = place(&scene.directory, "t.evc");
-    assert_eq!(run!("capture", &scene.ring, "--now", "-o", &capture).code, Some(0));
+    run!("capture", &scene.ring, "--now", "-o", &capture).ends(0);
     let export = ["export", argument(&capture), "--format", "jsonl", "--force", "-o", argument(&capture)];
     assert_refused(&run(&export), &capture);
     assert_eq!(CaptureFile::open(&capture).unwrap().events().count(), 2);
-    assert_eq!(
-        run!("capture", &scene.ring, "--rotate-every", "1ms", "--duration", "200ms", "--force", "-o", &capture).code,
-        Some(0)
-    );
+    run!("capture", &scene.ring, "--rotate-every", "1ms", "--duration", "200ms", "--force", "-o", &capture).ends(0);
     let [one, two] = ["t.0001.evc", "t.0002.evc"].map(|name| place(&scene.directory, name));
     for output in [&one, &two] {
         assert_refused(&run!("export", &one, &two, "--format", "jsonl", "--force", "-o", output), output);
@@ -244,8 +240,7 @@ fn a_capture_is_not_written_over_by_its_export() {
 #[test]
 fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_comes() {
     let (directory, [perf]) = places(["perf"]);
-    let builder = PerfRecorder::builder().config(&perf).shifts(15, 21).tables_shift(16).shards(4).prefault(false);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(&perf).shifts(15, 21).tables_shift(16).shards(4).build().unwrap();
     let log =
         || tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || tracing::info!("here"));
     log();
@@ -267,7 +262,7 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
     }
     // No shard can have this name.
     let free = place(&directory, "perf.evc");
-    assert_eq!(run!("capture", name, "--now", "-o", &free).code, Some(0));
+    run!("capture", name, "--now", "-o", &free).ends(0);
     assert!(!fs::metadata(&free).unwrap().file_type().is_fifo());
 }
 
@@ -291,8 +286,7 @@ fn no_row_of_files_is_made_beside_a_device_or_a_pipe() {
     let pipe = place(&scene.directory, "pipe");
     let _end = plant(&scene, "fifo", &pipe);
     for output in [Path::new("/dev/null"), &pipe] {
-        let run = run!("capture", &scene.ring, "--now", "--rotate-size", "4K", "-o", output).ends(14);
-        assert!(run.err.contains("is a device or a pipe"), "{run:?}");
+        run!("capture", &scene.ring, "--now", "--rotate-size", "4K", "-o", output).fails(14, "is a device or a pipe");
         assert!(!Path::new("/dev/null.0001").exists());
         scene.assert_nothing_is_harmed("a row beside a device");
     }
@@ -310,8 +304,7 @@ fn the_manifest_of_a_triggered_file_is_written_through_nothing_that_stands_in_it
         drop(end);
         let live = watch_before(&ring, &["--on", "signal", "--after", "1ms", "--force", "-o", argument(&names)]);
         let _recorder = program::exec_ring(&ring);
-        let pid = rustix::process::Pid::from_child(&live.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
+        signal(&live.child, Signal::USR1);
         while !file.exists() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }

@@ -6,14 +6,14 @@ use crate::fixtures::*;
 fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_it() {
     let dir = directory();
     let (ring, capture, trace) = (place(&dir, "shop"), place(&dir, "shop.evc"), place(&dir, "trace.json"));
-    let recorder = PerfRecorder::builder().config(argument(&ring)).build().unwrap();
+    let recorder = spans_in(&ring).build().unwrap();
     let span = tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         let span = info_span!("poll");
         (0..3).for_each(|_| span.in_scope(|| ()));
         info!(parent: &span, "done");
         span
     });
-    assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     let exported = run!("export", &capture, "--format", "chrome", "-o", &trace);
     let (said, _) = exported.err.split_once(" written to ").unwrap();
     assert_eq!(said, "1 span, entered 3 times, 1 still open, 1 log record");
@@ -24,7 +24,7 @@ fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_
 fn bytes_that_are_text_are_shown_as_text_beside_their_digits() {
     let dir = directory();
     let ring = place(&dir, "shop");
-    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         info!(key = &b"caf\xc3\xa9 \"7\""[..], hash = &[0x61_u8, 0, 0x62][..], "bytes");
     });
@@ -62,8 +62,7 @@ fn one_event_is_never_spoken_of_as_of_several() {
     let dir = directory();
     let (ring, row, page) = (place(&dir, "ring"), place(&dir, "row.evc"), place(&dir, "page.html"));
     let (one, saved) = (place(&dir, "one.evc"), place(&dir, "saved.snapshot"));
-    let builder = Recorder::builder(ContentDescription::of::<Counted>()).config(argument(&ring)).compact(true);
-    let recorder = builder.shifts(15, 21).prefault(false).keep(true).build().unwrap();
+    let recorder = typed_in::<Counted>(&ring).compact(true).shifts(15, 21).prefault(false).keep(true).build().unwrap();
     let [ring, row, page, one, saved] = [&ring, &row, &page, &one, &saved].map(|path| argument(path));
     let capture = ["capture", ring, "--now", "--resume", "-o", row];
     let mut said = Vec::new();

@@ -20,15 +20,14 @@ fn ends(rings: &Path, arguments: &[&str]) -> Run {
     let begin = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if begin.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            kill(&mut child);
             panic!("{arguments:?} did not end");
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut said = String::new();
     err.read_to_string(&mut said).unwrap();
-    Run { code: child.wait().unwrap().code(), out: reads.join().unwrap(), err: said }
+    Run { command: String::new(), code: child.wait().unwrap().code(), out: reads.join().unwrap(), err: said }
 }
 
 /// Starts a copy of this executable, which plays a part of `test` and puts pipes where its own file was.

@@ -103,10 +103,8 @@ fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
     talk.hear();
     let stranger = Stranger::start();
     stranger.forge(&ring, true);
-    let profiled = run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms");
-    assert!(profiled.code == Some(3) && profiled.err.contains("it is not known which process"), "{profiled:?}");
-    let shown = run!("open", &ring, "--stacks");
-    assert!(shown.code == Some(0) && shown.err.contains("no stacks: "), "{shown:?}");
+    run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms").fails(3, "it is not known which process");
+    run!("open", &ring, "--stacks").fails(0, "no stacks: ");
     let checked = run!("check", &ring, "--json");
     assert!(!checked.out.contains(&format!("\"pid\":{}", stranger.0.id())), "{checked:?}");
     drop(stranger);
@@ -122,6 +120,5 @@ fn a_later_process_of_the_number_of_a_dead_writer_is_left_alone() {
     talk.kill();
     let later = Stranger::start();
     later.forge(&ring, false);
-    let profiled = run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms");
-    assert!(profiled.code == Some(3) && profiled.err.contains("no such program runs"), "{profiled:?}");
+    run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms").fails(3, "no such program runs");
 }

@@ -44,7 +44,7 @@ fn what_cannot_be_looked_at_is_an_error() {
     ]
     .map(|arguments| run(arguments).code);
     assert_eq!(codes, [Some(3); 3]);
-    assert_eq!(run!("profile", "-o", "-", "--", "true").code, Some(2));
+    run!("profile", "-o", "-", "--", "true").ends(2);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 

@@ -130,8 +130,7 @@ fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
     }
     let has_ended = profile.child.try_wait().unwrap().is_some();
     let _ = profile.child.kill();
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    kill(&mut busy);
     assert!(has_ended, "{:?}", profile.end());
 }
 
@@ -149,10 +148,9 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
     let id = Pid::from_raw(profile.child.id() as i32).unwrap();
     kill_process(id, Signal::HUP).unwrap();
     let ended = profile.end();
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
+    kill(&mut sleeper);
     assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
-    assert_eq!(run!("watch", &file, "--json").code, Some(0));
+    run!("watch", &file, "--json").ends(0);
 }
 
 #[test]
@@ -175,10 +173,9 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     let whole = std::fs::read(&file).unwrap();
     let cut = place(&directory, "cut.evc");
     std::fs::write(&cut, &whole[..whole.len() * 3 / 5]).unwrap();
-    let ended = run!("export", &cut, "--format", "folded", "--weight", "blocked", "-o", "-");
-    assert!(ended.code == Some(6) && ended.err.contains("the capture is not whole, as said above"), "{ended:?}");
-    let ended = run!("why", &cut);
-    assert!(ended.code == Some(6) && ended.err.contains("no span has ended"), "{ended:?}");
+    run!("export", &cut, "--format", "folded", "--weight", "blocked", "-o", "-")
+        .fails(6, "the capture is not whole, as said above");
+    run!("why", &cut).fails(6, "no span has ended");
 }
 
 #[test]
@@ -205,8 +202,7 @@ fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded
     let is_blocked = |answer: &serde_json::Value| blocked(answer).as_u64() > Some(100_000_000);
     let beside = (0..10).map(look).find(is_blocked).expect("the span is blocked");
     profile.interrupt();
-    let ended = profile.end();
-    assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
+    profile.end().fails(0, "(interrupted)");
     crate::ask::schemas::check(&[("top", alone), ("top", beside)]);
     assert!(talk.end().success());
 }

@@ -6,8 +6,7 @@ use crate::fixtures::*;
 use crate::shop::{Order, Shop};
 
 fn ring(path: &std::path::Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path).prefault(false);
-    let ring = builder.build().unwrap();
+    let ring = typed_in::<Shop>(path).build().unwrap();
     for id in 0..3 {
         record!(ring => Shop::OrderPlaced, &Order { id });
         record!(ring => Shop::OrderShipped, &Order { id });
@@ -57,9 +56,5 @@ fn a_type_is_named_as_in_the_ring_or_as_in_the_source() {
         watched.json_lines().iter().filter(|line| line["name"] == "ORDER_SHIPPED").count()
     };
     assert_eq!(["ORDER_SHIPPED", "order_shipped", "OrderShipped", "3"].map(count), [3; 4]);
-    let other = run!("watch", &path, "--type", "OrderSent");
-    assert!(
-        other.code == Some(2) && other.err.contains("there are RECORD_ERROR, ORDER_PLACED, ORDER_SHIPPED"),
-        "{other:?}"
-    );
+    run!("watch", &path, "--type", "OrderSent").fails(2, "there are RECORD_ERROR, ORDER_PLACED, ORDER_SHIPPED");
 }

@@ -21,8 +21,8 @@ fn ended(recorder: &Recorder, tag: u64) {
 /// 15,000,042, the start of block 15,000,043, its end, the end of a block that nobody knows, and a certificate of block
 /// 15,000,042. Returns the seqno of the start.
 fn ring(path: &Path, has_table: bool) -> u64 {
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(path).compact(true).shifts(15, 21);
-    let recorder = builder.block_table(has_table).keep(true).build().unwrap();
+    let recorder =
+        typed_in::<ExecEvent>(path).compact(true).shifts(15, 21).block_table(has_table).keep(true).build().unwrap();
     let tags = [started(&recorder, 15_000_041), started(&recorder, 15_000_042)];
     (0..CAPACITY).for_each(|_| {
         recorder.record(ExecEvent::BlockPerfEvmExit.code(), [0; 4], &[]);
@@ -67,7 +67,7 @@ fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
         ring(&file, has_table);
         let watched = run!("watch", &file, "--json", "--quiet").json_lines();
         assert_eq!(numbers(&watched), expected(of_late.clone()));
-        assert_eq!(run!("snapshot", &file, "-o", &snapshot).code, Some(0));
+        run!("snapshot", &file, "-o", &snapshot).ends(0);
         let watched = run!("watch", &snapshot, "--json", "--quiet").json_lines();
         assert_eq!(numbers(&watched), expected(of_late.clone()));
         for of in [&file, &snapshot] {

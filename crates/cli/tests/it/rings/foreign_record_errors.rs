@@ -31,7 +31,7 @@ fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole(
     let lines = exported(&path);
     assert_eq!(shown(lines.into_iter().filter(|line| line["type"] == "typed_event").collect()), expected);
     let chrome = place(&directory, "trace.json");
-    assert_eq!(run!("export", &path, "--format", "chrome", "-o", &chrome).code, Some(0));
+    run!("export", &path, "--format", "chrome", "-o", &chrome).ends(0);
     let trace: Value = serde_json::from_slice(&std::fs::read(chrome).unwrap()).unwrap();
     let args: Vec<&Value> =
         trace["traceEvents"].list().iter().filter(|event| event["ph"] == "i").map(|it| &it["args"]).collect();

@@ -157,8 +157,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     }
     std::thread::sleep(Duration::from_millis(200));
     file.set_len(2 << 20).unwrap();
-    let capture = capture.end().ends(6);
-    assert!(capture.err.contains("was truncated while it was read"), "{capture:?}");
+    let capture = capture.end().fails(6, "was truncated while it was read");
     // The capture reports the truncation as its reason to end. It does not claim that the ring's program has ended.
     assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");
     let saved = CaptureFile::open(&output).unwrap();

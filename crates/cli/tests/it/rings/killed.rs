@@ -33,8 +33,7 @@ fn work(thread: u64, barrier: &Barrier) -> ! {
 }
 
 fn victim() {
-    let builder = PerfRecorder::builder().config(child::place()).shifts(18, 24).shards(SHARDS).prefault(false);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(child::place()).shifts(18, 24).shards(SHARDS).build().unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
     let barrier = Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {

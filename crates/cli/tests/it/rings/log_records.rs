@@ -20,7 +20,7 @@ fn work() {
 }
 
 fn recorder(place: &Path) -> PerfRecorder {
-    PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
+    spans_in(place).shifts(15, 21).tables_shift(16).build().unwrap()
 }
 
 /// Returns the target, level, line and fields of each event. The last value is true if the event is in a span.

@@ -95,7 +95,7 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
     assert!(text.trim_end().ends_with("order=6 line=0 shelf=9"), "{text}");
 
     let capture = place(&directory, "shop.evc");
-    assert_eq!(run!("capture", &ring, "-o", &capture, "--now").code, Some(0));
+    run!("capture", &ring, "-o", &capture, "--now").ends(0);
     let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let packed: Vec<&Value> = lines.iter().filter(|line| line["name"] == "LINE_PACKED").collect();
     assert_eq!((&packed[1]["order_seqno"], &packed[1]["line_index"]), (&json!(2), &json!(0)));
@@ -121,8 +121,7 @@ fn a_word_with_the_name_of_another_key_is_shown_only_among_all_words() {
         let (directory, [ring]) = places(["shop"]);
         let text = Shop::schema().text().replace("shelf", name);
         let description = ContentDescription::new(300, "SHOP").schema_hash(Shop::schema_hash()).schema_text(text);
-        let builder = Recorder::builder(description).config(&ring).shifts(16, 27).prefault(false);
-        let recorder = builder.build().unwrap();
+        let recorder = Recorder::builder(description).config(&ring).shifts(16, 27).prefault(false).build().unwrap();
         recorder.record(3, [6, 1, 9, 0], &[]);
         assert_eq!(Reader::open(&ring).unwrap().ext_words().index_of(name), Some(2));
 
@@ -131,7 +130,7 @@ fn a_word_with_the_name_of_another_key_is_shown_only_among_all_words() {
         assert_eq!((&watched["order_seqno"], &watched["ext"]), (&json!(6), &json!([6, 1, 9, 0])), "{name}");
 
         let capture = place(&directory, "shop.evc");
-        assert_eq!(run!("capture", &ring, "-o", &capture, "--now").code, Some(0));
+        run!("capture", &ring, "-o", &capture, "--now").ends(0);
         let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
         let packed = lines.iter().find(|line| line["type"] == "typed_event").unwrap();
         assert_eq!((&packed["name"], &packed["content_ext"]), (&json!("LINE_PACKED"), &json!([6, 1, 9, 0])), "{name}");

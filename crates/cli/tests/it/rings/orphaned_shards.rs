@@ -10,8 +10,7 @@ const MANY: usize = 4;
 /// Plays a program that records on `threads` threads at the same time. Then it waits for its parent. When it ends,
 /// its rings stay if `keep` is true.
 fn record(threads: usize, keep: bool) {
-    let builder = PerfRecorder::builder().config(child::place()).shifts(15, 21).shards(MANY).prefault(false);
-    let recorder = builder.keep(keep).build().unwrap();
+    let recorder = spans_in(child::place()).shifts(15, 21).shards(MANY).keep(keep).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let (recorded, reported) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
     std::thread::scope(|scope| {
@@ -242,7 +241,7 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     assert_eq!(names_in(directory.path()), others);
     assert!(live.end().success());
     assert_eq!(names_in(directory.path()), ["letter", "saved.zst"]);
-    assert_eq!(run!("clean", &at("nothing")).code, Some(3));
+    run!("clean", &at("nothing")).ends(3);
 }
 
 #[test]

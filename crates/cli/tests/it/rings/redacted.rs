@@ -41,8 +41,13 @@ fn work() {
 }
 
 fn recorder(place: &Path) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false);
-    builder.redact_fields(["password", "cookie"]).redact_fields(["TOKEN", "error"]).build().unwrap()
+    spans_in(place)
+        .shifts(15, 21)
+        .tables_shift(16)
+        .redact_fields(["password", "cookie"])
+        .redact_fields(["TOKEN", "error"])
+        .build()
+        .unwrap()
 }
 
 #[test]

@@ -10,7 +10,7 @@ const THREADS: u64 = 3;
 const STEPS: u64 = 200;
 
 fn victim() -> ! {
-    let recorder = PerfRecorder::builder().config(child::place()).shifts(18, 24).prefault(false).build().unwrap();
+    let recorder = spans_in(child::place()).shifts(18, 24).build().unwrap();
     PERF.install(recorder).unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::global()).unwrap();
     let work = |thread: u64| {
@@ -78,7 +78,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     let events = asked["rings"].list().iter().map(|ring| ring["events"].number());
     assert_eq!(Some(events.sum::<u64>()), captured["events"].as_u64(), "{asked:#}");
     let page = place(&directory, "t.html");
-    assert_eq!(run!("report", &capture, "-o", &page).code, Some(0));
+    run!("report", &capture, "-o", &page).ends(0);
     let page = std::fs::read_to_string(page).unwrap();
     let shown = page.split("<span>events captured</span>").next().unwrap();
     let shown: String = shown[shown.len() - 40..].chars().filter(char::is_ascii_digit).collect();

@@ -5,8 +5,7 @@ use crate::fixtures::*;
 #[test]
 fn list_and_info_say_how_many_shards_could_not_be_made() {
     let (directory, [ring]) = places(["spans"]);
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(&ring).shifts(15, 21).shards(2).build().unwrap();
     let asked = || [run!("list", directory.path()).out, run!("info", &ring).out];
     assert!(asked().iter().all(|out| !out.contains("not made")));
     // Nothing can be made under the name of the second shard.

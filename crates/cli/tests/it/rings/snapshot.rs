@@ -89,7 +89,7 @@ fn a_file_that_exists_is_replaced_only_by_force() {
         format!("error: cannot write {}: it exists; choose another name, or --force\n", file.display())
     );
     assert_eq!(fs::read(&file).unwrap(), b"precious");
-    assert_eq!(run!("snapshot", &ring, "-o", &file, "--force").code, Some(0));
+    run!("snapshot", &ring, "-o", &file, "--force").ends(0);
     assert_eq!(transactions(&file), [1, 2]);
 }
 
@@ -112,13 +112,13 @@ fn it_can_go_through_a_pipe() {
     let file = place(&directory, "saved");
     fs::write(&file, output.stdout).unwrap();
     assert_eq!(transactions(&file), [1, 2, 3]);
-    assert_eq!(run!("snapshot", &ring, "-o", "-", "--json").code, Some(2));
+    run!("snapshot", &ring, "-o", "-", "--json").ends(2);
 }
 
 #[test]
 fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     let (_directory, [file]) = places(["saved"]);
-    assert_eq!(run!("snapshot", program::KEPT, "-o", &file, "--level", "19").code, Some(0));
+    run!("snapshot", program::KEPT, "-o", &file, "--level", "19").ends(0);
     let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
     // The kept snapshot has version 1.0 of the header's extension. The copy has the version that this build uses. All
@@ -156,8 +156,7 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
 
 /// Makes a recorder of spans with two shards, and records a span in each.
 fn two_shards(path: &Path) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(path).shifts(15, 21).shards(2).prefault(false);
-    let recorder = builder.all_shards_at_build(true).build().unwrap();
+    let recorder = spans_in(path).shifts(15, 21).shards(2).all_shards_at_build(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let work = || tracing::dispatcher::with_default(&dispatch, || tracing::info_span!("work").in_scope(|| ()));
     work();
@@ -207,10 +206,10 @@ fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
     let recorder = recorder_at(&ring, 3);
     let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let before = now();
-    assert_eq!(run!("snapshot", &ring, "-o", &file).code, Some(0));
+    run!("snapshot", &ring, "-o", &file).ends(0);
     let after = now();
     drop(recorder);
-    assert_eq!(run!("snapshot", &file, "-o", &copy).code, Some(0));
+    run!("snapshot", &file, "-o", &copy).ends(0);
     for saved in [&file, &copy] {
         let taken = run!("info", saved, "--json").json()["extension"]["snapshot_ts_ns"].number();
         // The clocks of two processes may differ a little.
@@ -233,10 +232,9 @@ fn a_copy_of_one_shard_of_several_says_what_is_not_there() {
     let info = run!("info", &copy);
     assert!(info.out.contains("; those of 1 shard are not here"), "{}", info.out);
     assert!(info.out.contains("is not beside this file: it was removed or not copied"), "{}", info.out);
-    let summary = run!("summary", &copy, "--strict");
-    assert!(summary.code == Some(16) && summary.err.contains("in shards that could not be opened"), "{summary:?}");
+    run!("summary", &copy, "--strict").fails(16, "in shards that could not be opened");
     // The control: beside its shard, the ring is whole.
     let whole = run!("info", &ring);
     assert!(!whole.out.contains("not here"), "{}", whole.out);
-    assert_eq!(run!("summary", &ring, "--strict").code, Some(0));
+    run!("summary", &ring, "--strict").ends(0);
 }

@@ -164,8 +164,7 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
 #[test]
 fn a_copy_with_holes_is_read_as_its_original() {
     let (_directory, [ring, copy]) = places(["ring", "copy"]);
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&ring).shifts(16, 27);
-    let recorder = builder.prefault(false).keep(true).build().unwrap();
+    let recorder = typed_in::<ExecEvent>(&ring).shifts(16, 27).prefault(false).keep(true).build().unwrap();
     for n in 0..5000_u64 {
         // `cp --sparse=always` turns these zeros into holes in the middle of payloads.
         let payload = if n % 50 == 0 { vec![0; 20_000] } else { n.to_le_bytes().to_vec() };
@@ -191,8 +190,7 @@ fn a_page_for_which_there_is_no_memory_is_no_cut() {
     let directory = tempfile::tempdir().unwrap();
     let Some(_mounted) = mount_or_skip(directory.path(), "tmpfs", "size=12M") else { return };
     let path = program::place(&directory, "ring");
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
-    let recorder = builder.keep(true).build().unwrap();
+    let recorder = typed_in::<ExecEvent>(&path).compact(true).shifts(15, 21).keep(true).build().unwrap();
     (0..2000).for_each(|n| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [n; 4], b"payload"), 0));
     drop(recorder);
     for (lost, state, kind, reason) in [

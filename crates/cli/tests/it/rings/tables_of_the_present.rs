@@ -5,8 +5,7 @@ use eventring::now::{NowReader, now_path};
 use std::os::unix::fs::MetadataExt as _;
 
 fn recorder(ring: &Path, keep: bool) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(ring).shifts(15, 21).shards(1).prefault(false);
-    builder.keep(keep).build().unwrap()
+    spans_in(ring).shifts(15, 21).shards(1).keep(keep).build().unwrap()
 }
 
 /// Plays a program that records until its parent ends it.

@@ -12,11 +12,10 @@ const EVENTS_EACH: u64 = 4;
 
 /// Records spans, with events directly after a span's begin and directly before its end.
 fn record_spans(spans: &Path, orders: &Path) {
-    let perf = PerfRecorder::builder().config(spans).shifts(17, 24).tables_shift(16).shards(1).prefault(false);
+    let perf = spans_in(spans).shifts(17, 24).tables_shift(16).shards(1);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());
     let dispatch = tracing::Dispatch::new(subscriber);
-    let ring = Recorder::builder(ContentDescription::of::<Shop>()).config(orders).shifts(16, 27);
-    let ring = ring.prefault(false).keep(true).build().unwrap();
+    let ring = typed_in::<Shop>(orders).shifts(16, 27).prefault(false).keep(true).build().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (dispatch, ring) = (&dispatch, &ring);

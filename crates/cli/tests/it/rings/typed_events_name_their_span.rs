@@ -43,8 +43,8 @@ fn beside(place: &Path, name: &str) -> PathBuf {
 fn program() {
     let config = |name: &str| format!("{}:16:27", beside(&child::place(), name).display());
     SHOP.try_init::<Shop>(&config("shop")).unwrap();
-    let stock = Recorder::builder(ContentDescription::of::<Stock>()).config(config("stock")).build().unwrap();
-    let perf = PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
+    let stock = typed_in::<Stock>(config("stock")).build().unwrap();
+    let perf = spans_in(child::place()).shifts(15, 21).tables_shift(16).shards(1);
     try_init_with(perf, TargetFilter::all()).unwrap();
 
     record!(Shop::OrderPlaced, &Order { id: 100 });
@@ -126,7 +126,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
     let mut arguments = vec!["capture"];
     arguments.extend(rings.iter().map(|ring| argument(ring)));
     arguments.extend(["-o", argument(&capture), "--now"]);
-    assert_eq!(run(&arguments).code, Some(0));
+    run(&arguments).ends(0);
 
     let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let orders = lines.iter().filter(|line| line["type"] == "span" && line["name"] == "order");

@@ -20,7 +20,7 @@ pub fn check(name: &str, plays: fn(), check: fn(&Path)) {
     let mut child = Talk::start(name, "plays", &ring);
     assert_eq!(child.hear(), "ready");
     check(&ring);
-    assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     check(&capture);
     child.kill();
     check(&ring);

@@ -94,11 +94,10 @@ fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
         assert!(blocks["scheduled_p99_ns"].number() > 0, "{blocks:#}");
         // A capture that was cut says so.
         let capture = place(&dir, "shop.evc");
-        assert_eq!(run!("capture", &ring, "--now", "-o", &capture).code, Some(0));
+        run!("capture", &ring, "--now", "-o", &capture).ends(0);
         let whole = std::fs::read(&capture).unwrap();
         std::fs::write(&capture, &whole[..whole.len() - 100]).unwrap();
-        let cut = run!("tasks", &capture, "--json");
-        assert!(cut.code == Some(6) && cut.err.contains("truncated"), "{cut:?}");
+        run!("tasks", &capture, "--json").fails(6, "truncated");
         // The control: what is listed may be less, what is counted not.
         let few = tasks(&ring, &["--max", "3"]);
         assert_eq!((few["tasks"].list().len(), &few["counts"]["polls"]), (3, &counts["polls"]));

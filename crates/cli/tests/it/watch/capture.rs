@@ -5,7 +5,7 @@ use crate::fixtures::*;
 /// Records spans and typed events into rings, and captures the rings. Returns the names of the rings, and the capture.
 fn capture(directory: &tempfile::TempDir) -> ([String; 2], String) {
     let perf = argument(&place(directory, "shop")).to_owned();
-    let builder = PerfRecorder::builder().config(&perf).shifts(15, 21).tables_shift(18).keep(true).prefault(false);
+    let builder = spans_in(&perf).shifts(15, 21).tables_shift(18).keep(true);
     tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
         for number in 0..4 {
             tracing::info_span!("request", number).in_scope(|| {

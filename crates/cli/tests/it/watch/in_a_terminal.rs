@@ -11,8 +11,7 @@ const THREADS: &str = "in, nearest first";
 
 /// Records until the parent closes stdin: a thread waits in a lock, one works, and one is in no span.
 fn shop() {
-    let builder = PerfRecorder::builder().config(child::place()).shifts(17, 23).prefault(false).keep(true);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(child::place()).shifts(17, 23).keep(true).build().unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
     let begun = Barrier::new(4);
     std::thread::scope(|scope| {
@@ -184,8 +183,7 @@ fn without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_termina
 
     let mut terminal = Terminal::start(shop.command("top", &[]), SMALL);
     terminal.wait(&["by self time", "query", "lock"]);
-    let pid = rustix::process::Pid::from_child(&terminal.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    signal(&terminal.child, Signal::TERM);
     assert_eq!(terminal.end().code(), Some(0));
     assert_eq!(terminal.changes(), [""; 0]);
 
@@ -247,7 +245,7 @@ fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_scr
 #[test]
 fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
     let (_directory, [ring]) = places(["bank"]);
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _day = info_span!("day").entered();
         let transfer = info_span!("transfer", from = 0);

@@ -88,8 +88,8 @@ fn without_times(text: &str) -> String {
 #[test]
 fn the_cause_of_a_rings_end_is_reported() {
     let test = plays!(|part| {
-        let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(child::place());
-        let recorder = builder.compact(true).shifts(15, 21).keep(part == "kept").build().unwrap();
+        let recorder =
+            typed_in::<ExecEvent>(child::place()).compact(true).shifts(15, 21).keep(part == "kept").build().unwrap();
         record(&recorder, 7);
         child::say("recorded");
         child::wait_for_parent();
@@ -144,9 +144,7 @@ fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event()
         assert_eq!(live.json_line()["ext"][1], round + 20);
     }
     live.interrupt();
-    let run = live.end();
-    assert_eq!(run.code, Some(0));
-    assert!(run.err.contains("── the ring was made anew ──"), "{run:?}");
+    let run = live.end().fails(0, "── the ring was made anew ──");
     assert!(run.err.contains("── 9 events shown, none lost"), "{run:?}");
 }
 
@@ -188,10 +186,8 @@ fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
     let captured = capture.end().ends(0);
     assert!(captured.err.starts_with("3 events from 2 rings "), "{captured:?}");
     drop(other);
-    let none = run!("watch", &pattern);
-    assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
-    let none = run!("capture", &pattern, "-o", &capture_file);
-    assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
+    run!("watch", &pattern).fails(3, "no ring fits ");
+    run!("capture", &pattern, "-o", &capture_file).fails(3, "no ring fits ");
 }
 
 #[test]

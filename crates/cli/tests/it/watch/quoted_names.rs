@@ -17,7 +17,7 @@ fn texts(arguments: &[&str]) -> Vec<String> {
 fn fields_of_any_name_are_asked_for_in_quotation_marks() {
     let dir = directory();
     let ring = place(&dir, "shop");
-    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         info_span!("request", "content-type" = "html").in_scope(|| info!("quoted key" = 7, "served"));
         info_span!("request", "content-type" = "json")
@@ -25,7 +25,7 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
     });
     let (ring, file, part) = (argument(&ring), place(&dir, "shop.evc"), place(&dir, "part.evc"));
     let file = argument(&file);
-    assert_eq!(run!("capture", ring, "--now", "-o", file).code, Some(0));
+    run!("capture", ring, "--now", "-o", file).ends(0);
     for (condition, expected) in [
         (r#"field."content-type"=json"#, &["failed"][..]),
         (r#"field."content-type"=*ml level>=INFO"#, &["served"]),

@@ -91,8 +91,7 @@ fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
             assert_eq!(came, [round, round, round + 10, round + 10]);
         }
         live.interrupt();
-        let run = live.end().ends(0);
-        assert!(run.err.contains("none lost in the rings that were seen"), "{run:?}");
+        let run = live.end().fails(0, "none lost in the rings that were seen");
         assert!(run.err.contains("14 events"), "{run:?}");
     }
 }
@@ -111,7 +110,7 @@ fn a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ri
             assert_eq!(marks(&mut live, rings, 1, talk.child.id()), vec![round; rings]);
         }
         live.interrupt();
-        assert_eq!(live.end().code, Some(0));
+        live.end().ends(0);
     }
 }
 
@@ -128,7 +127,7 @@ fn a_watch_waits_for_the_first_ring_at_an_address() {
         tell(&mut talk, "8");
         assert_eq!(marks(&mut live, 2, 0, 0), [7, 8]);
         live.interrupt();
-        assert_eq!(live.end().code, Some(0));
+        live.end().ends(0);
     }
 }
 
@@ -150,7 +149,7 @@ fn a_watch_goes_on_when_a_program_ends_only_its_server() {
     tell(&mut talk, "2");
     assert_eq!(marks(&mut live, 2, 0, 0), [2, 2]);
     assert!(talk.end().success());
-    assert_eq!(live.end().code, Some(0));
+    live.end().ends(0);
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
     let [shop, orders, all, taken] = ["shop", "orders", "all.evc", "taken.evc"].map(|name| place(&dir, name));
     random_program::record(&shop, &orders, 4, 7);
     let [shop, orders, all, taken] = [&shop, &orders, &all, &taken].map(|path| argument(path));
-    assert_eq!(run!("capture", shop, orders, "-o", all).code, Some(0));
+    run!("capture", shop, orders, "-o", all).ends(0);
     let (mut compared, mut events) = (0, 0);
     for _ in 0..selections {
         let options = options(&mut seeded);
@@ -132,7 +132,7 @@ fn a_selection_changes_nothing_of_what_became_of_a_span_after_losses_and_where_a
     let [shop, orders, all] = ["shop", "orders", "all.evc"].map(|name| place(&dir, name));
     // So many events that their rings hold only the end of them.
     random_program::record(&shop, &orders, 600, 3);
-    assert_eq!(run!("capture", &shop, "-o", &all, "--rotate-size", "16k").code, Some(0));
+    run!("capture", &shop, "-o", &all, "--rotate-size", "16k").ends(0);
     let mut became = [0; 3];
     for number in 1.. {
         let file = place(&dir, &format!("all.{number:04}.evc"));

@@ -35,7 +35,7 @@ fn shown(ring: &str, options: &[&str]) -> Vec<String> {
 fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fields() {
     let dir = directory();
     let ring = place(&dir, "shop");
-    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
     tracing::dispatcher::with_default(&dispatch, || {
         info_span!(target: "shop::web", "request", user = "ada").in_scope(|| {
@@ -58,7 +58,7 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     let all = 2 * 4 + query.len() + 1;
     assert_eq!(shown(ring, &["--span", "request"]).len(), all);
     assert_eq!(shown(ring, &["--span", "query", "--span", "shop::web::request"]).len(), all);
-    assert_eq!(run!("watch", ring, "--span", "query", "--span", "7").code, Some(2));
+    run!("watch", ring, "--span", "query", "--span", "7").ends(2);
     assert_eq!(shown(ring, &["--min-duration", "15ms"]), ["SPAN_CLOSE request"]);
     assert_eq!(shown(ring, &["--thread", "worker"]), ["EVENT from a worker"]);
     assert_eq!(shown(ring, &["--target", "shop::j*"]), ["EVENT from a worker"]);
@@ -70,7 +70,7 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     assert_eq!(shown(ring, &["--where", "event=*main* or span=query dur>0s"]), ["SPAN_CLOSE query"]);
     // The same of a capture.
     let file = place(&dir, "shop.evc");
-    assert_eq!(run!("capture", ring, "--now", "-o", &file).code, Some(0));
+    run!("capture", ring, "--now", "-o", &file).ends(0);
     let of_file = |condition: &str| {
         let lines = run!("watch", &file, "--json", "--where", condition).json_lines();
         lines.iter().filter(|line| line["name"] == "EVENT").count()
@@ -117,13 +117,10 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     let counts: Vec<_> =
         summary["spans"].list().iter().map(|span| (span["name"].clone(), span["count"].clone())).collect();
     assert_eq!(counts, [("request".into(), 1.into()), ("query".into(), 1.into())]);
-    let refused = run!("summary", &file, "--where", "field.usr=ada");
-    assert!(refused.code == Some(2) && refused.err.contains("no event has a field `usr`; there are"), "{refused:?}");
-    let nothing = run!("summary", &file, "--where", "field.user=eve");
-    assert!(nothing.code == Some(2) && nothing.err.contains("nothing of the capture is so"), "{nothing:?}");
+    run!("summary", &file, "--where", "field.usr=ada").fails(2, "no event has a field `usr`; there are");
+    run!("summary", &file, "--where", "field.user=eve").fails(2, "nothing of the capture is so");
     // Some terms are not about single events.
-    let refused = run!("watch", ring, "--where", "open>2s");
-    assert!(refused.code == Some(2) && refused.err.contains("`open>2s` is not about a single event"), "{refused:?}");
+    run!("watch", ring, "--where", "open>2s").fails(2, "`open>2s` is not about a single event");
     let warned = run!("watch", ring, "--from", "oldest", "--count", "1", "--where", "field.usr=ada or level>=INFO");
     assert!(warned.err.contains("so far, no event has a field `usr`; there are"), "{warned:?}");
 }
@@ -145,13 +142,12 @@ enum Shares {
 fn a_number_of_32_bits_is_compared_as_it_is_shown() {
     let dir = directory();
     let (path, file) = (place(&dir, "shares"), place(&dir, "shares.evc"));
-    let content = ContentDescription::of::<Shares>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(15, 21).keep(true).build().unwrap();
+    let recorder = typed_in::<Shares>(&path).shifts(15, 21).keep(true).build().unwrap();
     for part in [0.1_f32, 0.3, 0.5] {
         recorder.record(Shares::Given.code(), [0; 4], &eventring::schema::encode_array(&[Share { part }]));
     }
     drop(recorder);
-    assert_eq!(run!("capture", &path, "--now", "-o", &file).code, Some(0));
+    run!("capture", &path, "--now", "-o", &file).ends(0);
     let count = |arguments: &[&str]| run(arguments).out.matches("GIVEN").count();
     for (condition, of) in
         [("=0.1", 1), ("!=0.1", 2), ("<=0.1", 1), ("<0.3", 1), (">=0.3", 2), (">0.3", 1), ("=0.5", 1), ("=1", 0)]
@@ -166,8 +162,7 @@ fn a_number_of_32_bits_is_compared_as_it_is_shown() {
 fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
     let dir = directory();
     let path = place(&dir, "shop");
-    let content = ContentDescription::of::<Shop>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(17, 24).build().unwrap();
+    let recorder = typed_in::<Shop>(&path).shifts(17, 24).build().unwrap();
     let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
     let mut watch = program!("watch", &path, "--from", "oldest");
     watch.env("EVENTRING_DIR", dir.path());
@@ -200,8 +195,7 @@ fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
 fn a_terminal_is_waited_for_if_nobody_writes_the_ring_any_more() {
     let dir = directory();
     let path = place(&dir, "shop");
-    let content = ContentDescription::of::<Shop>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(17, 24).keep(true).build().unwrap();
+    let recorder = typed_in::<Shop>(&path).shifts(17, 24).keep(true).build().unwrap();
     let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
     for order in 0..50_000 {
         recorder.record(Shop::Placed.code(), [order, 0, 0, 0], &payload);
@@ -220,8 +214,7 @@ fn a_terminal_is_waited_for_if_nobody_writes_the_ring_any_more() {
 fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_that_no_event_has_is_refused() {
     let dir = directory();
     let path = place(&dir, "shop");
-    let content = ContentDescription::of::<Shop>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(15, 21).keep(true).build().unwrap();
+    let recorder = typed_in::<Shop>(&path).shifts(15, 21).keep(true).build().unwrap();
     for order in 1..=3_u64 {
         let placed = Placed { price: order * 100, parcels: 2 };
         let payload = eventring::schema::encode_array(&[placed]);
@@ -276,7 +269,7 @@ fn a_type_is_selected_by_its_name_in_each_schema_and_not_by_its_code_in_all() {
     let file = place(&dir, "all.evc");
     let rings = places.each_ref().map(|place| argument(place));
     let all = [&["capture", "--now", "-o", argument(&file)], &rings[..]].concat();
-    assert_eq!(run(&all).code, Some(0));
+    run(&all).ends(0);
     let names = |of: &[&str], options: &[&str]| {
         let lines = run!("watch", "--json", of, options).json_lines();
         let mut names: Vec<String> = lines.iter().filter_map(|line| line["name"].as_str().map(str::to_owned)).collect();
@@ -314,10 +307,6 @@ fn a_type_is_selected_by_its_name_in_each_schema_and_not_by_its_code_in_all() {
     let capture = run!(&all[..3], &kept, "--type", "ShelfFilled", "--type", "placed", &rings).ends(0);
     assert!(!capture.err.contains("was seen"), "{capture:?}");
     assert_eq!(names(&[argument(&kept)], &[]), ["PLACED", "SHELF_FILLED"]);
-    let missing = run!("watch", &file, "--type", "PLACE");
-    assert!(
-        missing.code == Some(2) && missing.err.contains("there is no event of that name; there are"),
-        "{missing:?}"
-    );
+    let missing = run!("watch", &file, "--type", "PLACE").fails(2, "there is no event of that name; there are");
     assert_eq!(missing.err.matches("RECORD_ERROR").count(), 1, "{missing:?}");
 }

@@ -37,8 +37,7 @@ fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
 /// Plays the program. It records ticks until the parent sends a line, and then does its work.
 fn program() {
     EXEC.try_init::<ExecEvent>(exec_place(&child::place()).to_str().unwrap()).unwrap();
-    let builder =
-        PerfRecorder::builder().config(child::place()).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false);
+    let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16).shards(SHARDS);
     let recorder = try_init_with(builder, TargetFilter::all()).unwrap().recorder().unwrap();
     let is_told = AtomicBool::new(false);
     std::thread::scope(|scope| {

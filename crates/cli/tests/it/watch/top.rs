@@ -6,7 +6,7 @@ use crate::fixtures::*;
 #[test]
 fn one_frame_and_one_json_object_show_what_the_program_does() {
     let (_directory, [ring]) = places(["shop"]);
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let ends = AtomicBool::new(false);
     let (shown, text) = std::thread::scope(|scope| {
@@ -66,8 +66,7 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
 #[test]
 fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_the_ring_too_high() {
     let (directory, [ring]) = places(["shop"]);
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false).keep(true);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(&ring).shifts(15, 21).shards(2).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let work = |spans: u32| {
         tracing::dispatcher::with_default(&dispatch, || {
@@ -94,7 +93,7 @@ fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_
 #[test]
 fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
     let (_directory, [ring, file]) = places(["shop", "shop.evc"]);
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).keep(true).build().unwrap();
+    let recorder = spans_in(&ring).shifts(17, 23).keep(true).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         (0..100).for_each(|_| info_span!("request").in_scope(|| tracing::error!("refused")));
     });
@@ -109,8 +108,7 @@ fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
         shown["programs"][0]["ended_before_ns"].take();
     }
     assert_eq!(of_ring, of_capture);
-    let refused = run!("top", &ring, "--once", "--at", "+1s");
-    assert!(refused.code == Some(2) && refused.err.contains("--at needs a capture"), "{refused:?}");
+    run!("top", &ring, "--once", "--at", "+1s").fails(2, "--at needs a capture");
 }
 
 #[test]

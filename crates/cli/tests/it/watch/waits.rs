@@ -12,7 +12,7 @@ fn only_notice(arguments: &[&str]) -> String {
     let mut live = Live::start(arguments);
     let line = live.notice("");
     live.interrupt();
-    assert_eq!(live.end().code, Some(0));
+    live.end().ends(0);
     line
 }
 
@@ -172,9 +172,7 @@ fn a_block_is_looked_for_only_where_there_are_blocks() {
     let (_directory, [path]) = places(["ring"]);
     let _recorder =
         Recorder::builder(ContentDescription::new(300, "SHOP")).config(&path).compact(true).shifts(15, 21).build();
-    let run = run!("watch", &path, "--from", "block");
-    assert_eq!(run.code, Some(8));
-    assert!(run.err.contains("\nerror: --from block needs a ring of execution events"), "{run:?}");
+    run!("watch", &path, "--from", "block").fails(8, "\nerror: --from block needs a ring of execution events");
 }
 
 #[test]
@@ -212,6 +210,5 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     assert_eq!(watch.end().code, Some(0));
     // Without the wish to wait, such a file is an error.
     std::fs::File::create(&place_of_ring).unwrap();
-    let refused = run!("watch", &place_of_ring);
-    assert!(refused.code == Some(4) && refused.err.contains("is empty"), "{refused:?}");
+    run!("watch", &place_of_ring).fails(4, "is empty");
 }
