@@ -12,7 +12,7 @@ pub use eventring::tracing::{
     PERF, PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber, SpanTree, TargetFilter,
 };
 pub use eventring::{record, recordv};
-pub use eventring_stress::child::{self, Talk, part, place, play, say, wait_for_parent};
+pub use eventring_stress::child::{self, Talk, part, place, play, say, wait_for_parent, wait_while};
 pub use eventring_stress::files::{directory, names_in, places};
 pub use eventring_stress::random::Random;
 pub use eventring_stress::{alone, forked, missing, plays, real_data, reference, test_name, users};

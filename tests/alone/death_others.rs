@@ -86,8 +86,7 @@ fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
     let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     record_some(&recorder, 0, 0..100);
-    let mut reader = Talk::start(test, "reader", &path);
-    assert_eq!(reader.hear(), "reading");
+    let mut reader = Talk::told(test, "reader", &path, "reading");
     signal(&reader, rustix::process::Signal::STOP);
     record_some(&recorder, 0, 100..100_000);
     signal(&reader, rustix::process::Signal::CONT);
@@ -115,8 +114,7 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
         wait_for_parent();
     });
     let (_directory, [path]) = places(["ring"]);
-    let mut writer = Talk::start(test, "writer", &path);
-    assert_eq!(writer.hear(), "recording");
+    let mut writer = Talk::told(test, "writer", &path, "recording");
     let reader = Reader::open(&path).unwrap();
     let mut cursor = from_the_start(&reader);
     let mut verdict = Verdict::default();
@@ -199,8 +197,7 @@ fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives
         panic!("{error}");
     });
     let (_directory, [path]) = places(["ring"]);
-    let mut writer = Talk::start(test, "writer", &path);
-    assert_eq!(writer.hear(), "recording");
+    let mut writer = Talk::told(test, "writer", &path, "recording");
     let (cursor, verdict) = follow(&Reader::open(&path).unwrap());
     let reader = cursor.reader();
     println!("a writer that became another program: {verdict}");

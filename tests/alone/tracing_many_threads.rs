@@ -336,9 +336,7 @@ fn a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read() {
         tracing::dispatcher::with_default(&dispatch, || tracing::info!(n = 1_u64));
         let main = format!("/proc/thread-self/../{}/stat", std::process::id());
         std::thread::spawn(move || {
-            while !std::fs::read_to_string(&main).is_ok_and(|stat| stat.contains(") Z ")) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_while(|| !std::fs::read_to_string(&main).is_ok_and(|stat| stat.contains(") Z ")));
             tracing::dispatcher::with_default(&dispatch, || tracing::info!(n = 2_u64));
             child::say("recorded");
             child::wait_for_parent();
@@ -348,8 +346,7 @@ fn a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read() {
         unsafe { libc::syscall(libc::SYS_exit, 0) };
     });
     let (_directory, [path]) = places(["ring"]);
-    let mut talk = Talk::start(test, "", &path);
-    assert_eq!(talk.hear(), "recorded");
+    let mut talk = Talk::told(test, "", &path, "recorded");
     let mut reader = PerfReader::open(&path).unwrap();
     let numbers: Vec<u64> = numbers_by_thread(&reference::records(&mut reader)).into_values().flatten().collect();
     assert_eq!(numbers.len(), 2, "{numbers:?}");

@@ -117,6 +117,16 @@ pub fn ends_within(mut command: Command, limit: Duration) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// Waits as long as this holds. Panics after a minute.
+#[track_caller]
+pub fn wait_while(mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while holds() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it still holds");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Kills a process. Nothing is left of it but its files.
 pub fn kill(child: &mut Child) {
     child.kill().unwrap();
@@ -154,6 +164,14 @@ impl Talk {
     /// Starts this executable again, to play a part of `test`.
     pub fn start(test: &str, part: &str, place: &Path) -> Self {
         Self::with(play(test, part, place))
+    }
+
+    /// Starts this executable again, to play a part of `test`, and waits until it says this.
+    #[track_caller]
+    pub fn told(test: &str, part: &str, place: &Path, says: impl AsRef<str>) -> Self {
+        let mut talk = Self::start(test, part, place);
+        assert_eq!(talk.hear(), says.as_ref());
+        talk
     }
 
     /// Kills the child. Nothing is left of it but its files.

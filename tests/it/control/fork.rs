@@ -67,8 +67,7 @@ struct Family {
 
 impl Family {
     fn start(test: &str, address: &str) -> Self {
-        let mut talk = Talk::start(test, "program", Path::new(address));
-        assert_eq!(talk.hear(), "begun");
+        let talk = Talk::told(test, "program", Path::new(address), "begun");
         Self { talk, children: Vec::new() }
     }
 

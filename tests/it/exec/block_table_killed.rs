@@ -29,8 +29,7 @@ fn a_writer_that_is_killed_leaves_only_whole_records() {
     let test = plays!(write());
     let (_directory, [path]) = places(["ring"]);
     for round in 0..KILLS {
-        let mut writer = Talk::start(test, "writer", &path);
-        assert_eq!(writer.hear(), "ring");
+        let mut writer = Talk::told(test, "writer", &path, "ring");
         std::thread::sleep(Duration::from_micros(round * 700));
         writer.kill();
         let reader = Reader::open(&path).unwrap();

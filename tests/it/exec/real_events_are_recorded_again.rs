@@ -133,8 +133,7 @@ fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
         None => {
             run.recording.path()?;
             let (_directory, [ring]) = places(["ring"]);
-            let mut writer = Talk::start(test, "writer", &ring);
-            assert_eq!(writer.hear(), "ring");
+            let mut writer = Talk::told(test, "writer", &ring, "ring");
             let mut readers = [(); 2].map(|()| Talk::start(test, "reader", &ring));
             readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "ready"));
             writer.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();

@@ -36,8 +36,7 @@ fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
     let (_directory, [path]) = places(["ring"]);
     assert_eq!(Reader::open(&path).unwrap_err().kind(), ReaderErrorKind::NotFound);
 
-    let mut first = Talk::start(test, "first", &path);
-    assert_eq!(first.hear(), "recorded");
+    let mut first = Talk::told(test, "first", &path, "recorded");
     let mut old = follower(&path);
     let old_reader = old.cursor().reader();
     assert_eq!((mark(&mut old), old_reader.state(), old_reader.was_replaced()), (10, RingState::Live, false));
@@ -46,8 +45,7 @@ fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
     assert_eq!(error.kind(), RecorderErrorKind::AlreadyOwned { pid: Some(first.child.id()) });
     first.kill();
 
-    let mut second = Talk::start(test, "second", &path);
-    assert_eq!(second.hear(), "recorded");
+    let mut second = Talk::told(test, "second", &path, "recorded");
     // The old ring is still there for readers that have it open.
     assert_eq!((mark(&mut old), mark(&mut old)), (11, 12));
     assert_eq!(old.next_blocking(), Followed::Ended);

@@ -101,10 +101,8 @@ fn go_on(talk: &mut Talk) {
 /// Makes a ring, starts a reader, and kills the ring's owner. After that the reader holds `locks` on the dead ring.
 /// Returns the reader.
 fn dead_and_locked(test: &str, path: &Path, locks: &str) -> Talk {
-    let mut owner = Talk::start(test, "owner", path);
-    assert_eq!(owner.hear(), "recorded 1");
-    let mut reader = Talk::start(test, locks, path);
-    assert_eq!(reader.hear(), "while it lives: []");
+    let mut owner = Talk::told(test, "owner", path, "recorded 1");
+    let mut reader = Talk::told(test, locks, path, "while it lives: []");
     // This is the control: while the ring's owner lives, nobody can replace the ring.
     assert_eq!(Talk::start(test, "owner", path).hear(), "already owned");
     owner.kill();
@@ -172,8 +170,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::WriterDied);
     // This is the control: a ring whose writer lives still counts as live, although its header names no writer.
-    let mut next = Talk::start(test, "owner", &path);
-    assert_eq!(next.hear(), "recorded 1");
+    let mut next = Talk::told(test, "owner", &path, "recorded 1");
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::Live);
     assert!(reader.end().success() && next.end().success());

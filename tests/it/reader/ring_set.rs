@@ -51,8 +51,7 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
     assert!(begun.elapsed() >= Duration::from_millis(20));
     assert_eq!(RingSet::open([&path]).unwrap_err().kind(), ReaderErrorKind::NotFound);
 
-    let mut writer = Talk::start(test, "writer", &path);
-    assert_eq!(writer.hear(), "started");
+    let mut writer = Talk::told(test, "writer", &path, "started");
     let opened = std::thread::spawn({
         let options = RingSet::options().reader(Reader::options().wait(LONG));
         let path = path.clone();
@@ -88,11 +87,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     });
     let directory = directory();
     let [path, other_path] = ["ring", "other"].map(|name| directory.path().join(name));
-    let start = |part: &str, path: &Path| {
-        let mut writer = Talk::start(test, part, path);
-        assert_eq!(writer.hear(), "recorded");
-        writer
-    };
+    let start = |part: &str, path: &Path| Talk::told(test, part, path, "recorded");
     let mut first = start("10", &path);
     let mut other = start("50", &other_path);
     let mut rings = RingSet::open([&path, &other_path]).unwrap();

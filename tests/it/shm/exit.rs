@@ -55,8 +55,7 @@ fn a_ring_in_a_static_goes_with_the_process_unless_it_is_kept() {
     });
     let (_directory, [path]) = places(["ring"]);
     for (part, stays) in [("exit", false), ("keep", true), ("abort", true)] {
-        let mut owner = Talk::start(test, part, &path);
-        assert_eq!(owner.hear(), "made");
+        let mut owner = Talk::told(test, part, &path, "made");
         assert!(path.exists());
         let pid = owner.child.id();
         let error = make(&path, false).unwrap_err();
@@ -101,8 +100,7 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         unsafe { libc::_exit(0) };
     });
     let (_directory, [path]) = places(["ring"]);
-    let mut owner = Talk::start(test, "owner", &path);
-    assert_eq!(owner.hear(), "forked");
+    let mut owner = Talk::told(test, "owner", &path, "forked");
     // The test waits for the end of the owner only. It cannot use `Talk::end`, which waits for the end of the pipe:
     // the owner's child has inherited the pipe and lives on.
     let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
@@ -141,9 +139,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     }
     owner.child.kill().unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while identity.liveness() == Liveness::Alive && std::time::Instant::now() < deadline {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    wait_while(|| identity.liveness() == Liveness::Alive && std::time::Instant::now() < deadline);
     // Nobody has waited for the killed owner yet, so it is a zombie. It must count as dead.
     for identity in [Some(&identity), None] {
         assert_eq!(writer_liveness(&file, identity), Liveness::Dead);
@@ -181,8 +177,7 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         std::process::exit(0);
     });
     let (_directory, [path]) = places(["ring"]);
-    let mut owner = Talk::start(test, "owner", &path);
-    assert_eq!(owner.hear(), "closed");
+    let mut owner = Talk::told(test, "owner", &path, "closed");
     let pid = Some(owner.child.id());
     for path in [&path, &path.with_extension("static")] {
         assert_eq!(lock_state(open(path)), LockState::Held { pid });

@@ -235,8 +235,7 @@ fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
     let begin = Instant::now();
     for round in 0..40 {
         let part = if round % 2 == 0 { "maker" } else { "replacer" };
-        let mut maker = Talk::start(test, part, &path);
-        assert_eq!(maker.hear(), "ready");
+        let maker = Talk::told(test, part, &path, "ready");
         // The sleep has another length each time, so the maker is killed at another moment of its loop.
         std::thread::sleep(Duration::from_micros(u64::from(begin.elapsed().subsec_nanos()) % 997));
         drop(maker);

@@ -117,8 +117,7 @@ fn record_and(end: fn() -> !) -> ! {
 /// Runs the program of `test` to its end, while a reader has the program's ring open but does not read. Returns the
 /// reader, how many seqnos each of the three later shards has handed out, and how the program ended.
 fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
-    let mut talk = Talk::start(test, "program", place);
-    assert_eq!(talk.hear(), "recording");
+    let mut talk = Talk::told(test, "program", place, "recording");
     let reader = PerfReader::open(place).unwrap();
     drop(talk.child.stdin.take());
     let handed_out = talk.hear().split(' ').map(|count| count.parse().unwrap()).collect();

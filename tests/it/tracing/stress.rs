@@ -50,8 +50,7 @@ fn read_by_another_process(test: &str, dispatch: fn(PerfRecorder, Collected) -> 
         return program(&place(), dispatch);
     }
     let (_directory, [place]) = places(["stress"]);
-    let mut talk = Talk::start(test, "program", &place);
-    assert_eq!(talk.hear(), "recording");
+    let mut talk = Talk::told(test, "program", &place, "recording");
     let is_done = AtomicBool::new(false);
     let live = std::thread::scope(|scope| {
         let reader = PerfReader::open(&place).unwrap();

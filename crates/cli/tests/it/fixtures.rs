@@ -12,7 +12,7 @@ pub(crate) use eventring::schema::{EventType as _, Utf8};
 pub(crate) use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 pub(crate) use eventring::{EventPayload, EventType, record};
 pub(crate) use eventring_capture::CaptureFile;
-pub(crate) use eventring_stress::child::{self, Talk, kill, part, play, say, wait_for_parent};
+pub(crate) use eventring_stress::child::{self, Talk, kill, part, play, say, wait_for_parent, wait_while};
 pub(crate) use eventring_stress::rings::{spans_in, typed_in};
 pub(crate) use eventring_stress::{alone, plays, real_data, test_name};
 pub(crate) use rustix::process::{Pid, Signal, kill_process};

@@ -174,9 +174,7 @@ fn an_interrupted_capture_of_a_live_ring_is_whole() {
     let place = Place::new();
     let recorder = place.perf(50);
     let mut live = live!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--json");
-    while std::fs::metadata(place.path("t.evc")).is_err() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    wait_while(|| std::fs::metadata(place.path("t.evc")).is_err());
     let pid = live.child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let captured = live.json_line();

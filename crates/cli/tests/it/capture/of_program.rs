@@ -161,9 +161,7 @@ fn a_capture_waits_for_a_ring_and_says_so() {
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
     let recorder = recorder.prefault(false).build().unwrap();
     (0..100).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
-    while !file.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    wait_while(|| !file.exists());
     recorder.record(2, [0; 4], b"the last one");
     drop(recorder);
     let ended = live.end().ends(0);
@@ -214,9 +212,7 @@ fn record_things(recorder: &Recorder, count: u64) {
 /// Waits until the capture has opened a ring. The capture creates its file only after that, so the function waits for
 /// the file.
 fn wait_for(file: &Path) {
-    while !file.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    wait_while(|| !file.exists());
 }
 
 #[test]

@@ -101,8 +101,7 @@ fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
         let truth = ring.with_extension("truth");
         std::fs::write(&truth, vec![0; (THREADS * DEPTH * SLOT_BYTES) as usize]).unwrap();
         let live = watch_before(&ring, &["--on", "death", "--after", "100ms", "-o", argument(&names)]);
-        let mut talk = Talk::start(test, "works", &ring);
-        assert_eq!(talk.hear(), "works");
+        let mut talk = Talk::told(test, "works", &ring, "works");
         std::thread::sleep(Duration::from_millis(100 + 37 * round));
         talk.kill();
         let result = result(&live.end());

@@ -102,8 +102,7 @@ fn the_events_lie_in_the_spool_directory_and_nothing_stays_there() {
         let spooling = if has_spool { &["--spool", argument(spool.path())][..] } else { &[] };
         let options = ["--on", "signal", "--after", "50ms", "-o", argument(&names)];
         let live = watch_before(&ring, &[&options[..], spooling].concat());
-        let mut talk = Talk::start(test, "short", &ring);
-        assert_eq!(talk.hear(), "recorded");
+        let mut talk = Talk::told(test, "short", &ring, "recorded");
         signal(&live.child, Signal::USR1);
         assert_eq!(wait_for(&place(&directory, "1-signal.evc"))["reason"], "signal");
         assert_eq!(open_files(live.child.id(), spool.path()) > 0, has_spool);

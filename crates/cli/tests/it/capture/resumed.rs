@@ -153,11 +153,7 @@ fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
                 .sum();
             events == (1..=program).map(|program| program * 100).sum::<u64>()
         };
-        let begin = std::time::Instant::now();
-        while !has_come(program) {
-            assert!(begin.elapsed() < Duration::from_secs(30), "program {program}: {:?}", files(&to));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_while(|| !has_come(program));
     }
     signal(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
@@ -249,14 +245,10 @@ fn files_of_earlier_rings_that_are_removed_are_counted() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let begin = std::time::Instant::now();
     for part in 1..=4 {
         record(&ring, 100);
         let file = dir.path().join(format!("row.{part:04}.evc"));
-        while CaptureFile::open(&file).ok().is_none_or(|capture| capture.end().is_none()) {
-            assert!(begin.elapsed() < Duration::from_secs(60));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_while(|| CaptureFile::open(&file).ok().is_none_or(|capture| capture.end().is_none()));
     }
     signal(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
@@ -330,12 +322,8 @@ fn what_is_too_old_goes_while_nothing_is_recorded() {
     let words = ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap()];
     // Each event fills a file, and an idle capture begins no other.
     let mut child = program!(&words, "--rotate-size", "1", "--keep-age", "3s").spawn().unwrap();
-    let begin = std::time::Instant::now();
     let wait = |until: &dyn Fn(&[PathBuf]) -> bool| {
-        while !until(&files(&to)) {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", files(&to));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_while(|| !until(&files(&to)));
     };
     for count in 1..=4 {
         orders.record(7, [0; 4], b"an order");

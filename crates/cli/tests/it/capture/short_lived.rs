@@ -51,8 +51,7 @@ fn program() -> ! {
 /// a signal stops `look` while the program makes its new shards and exits. Returns how many seqnos each shard has
 /// handed out, and what `look` has printed.
 fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stopped: bool) -> (Vec<u64>, program::Run) {
-    let mut talk = Talk::start(test, "program", place);
-    assert_eq!(talk.hear(), "recording");
+    let mut talk = Talk::told(test, "program", place, "recording");
     let live = Live::start(look);
     is_there();
     let pid = Pid::from_child(&live.child);
@@ -70,9 +69,7 @@ fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stop
 }
 
 fn wait_until(is: impl Fn() -> bool) {
-    while !is() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_while(|| !is());
 }
 
 #[test]

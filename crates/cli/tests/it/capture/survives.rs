@@ -49,12 +49,8 @@ fn what_a_capture_had_written_before_it_was_killed_is_read() {
             }
         });
         let mut live = live!("capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap());
-        let start = Instant::now();
         // A block has some 2 MB, so one block at least was written as a whole.
-        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5_000_000 {
-            assert!(start.elapsed() < Duration::from_secs(60), "the capture writes nothing");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_while(|| fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5_000_000);
         live.kill();
         is_over.store(true, Ordering::Relaxed);
     });

@@ -89,8 +89,7 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
     let mut middle_port = String::new();
     BufReader::new(middle.stdout.take().unwrap()).read_line(&mut middle_port).unwrap();
     std::fs::write(path("ports"), format!("{} {back_port}", middle_port.trim())).unwrap();
-    let mut front = Talk::start(test, "front", place);
-    assert_eq!(front.hear(), "ready");
+    let mut front = Talk::told(test, "front", place, "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
     let (front_ring, back_ring) = (path("front"), path("back"));
     let rings = [argument(&front_ring), argument(&back_ring)];

@@ -178,9 +178,7 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
         |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("stat")).unwrap().contains(") T ");
     for (talk, _) in &programs {
         let tasks = || std::fs::read_dir(format!("/proc/{}/task", talk.child.id())).unwrap().map(Result::unwrap);
-        while !tasks().all(is_stopped) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_while(|| !tasks().all(is_stopped));
     }
     let pid = programs[0].0.child.id();
     let run = |arguments: &[&str]| {

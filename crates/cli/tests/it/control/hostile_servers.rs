@@ -226,9 +226,7 @@ fn answers_without_an_end_are_given_up() {
 fn answers_that_drip_and_messages_that_nobody_has_asked_for_give_a_server_no_more_time() {
     let directory = program::directory();
     let dripping = Hostile::serve("drip", |client, _, number| {
-        while client.answer(kind::FILE, number, &[&file(1, "x", "")]) {
-            std::thread::sleep(Duration::from_millis(300));
-        }
+        wait_while(|| client.answer(kind::FILE, number, &[&file(1, "x", "")]));
         false
     });
     let telling = Hostile::serve("tell", |client, kind, number| match kind {

@@ -133,11 +133,7 @@ fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_th
     assert_eq!(serving.end().code, Some(0));
     // The export of what is served has the names, too.
     let _serving = serve(&capture, &socket, &[]);
-    let start = Instant::now();
-    while !socket.exists() {
-        assert!(start.elapsed() < Duration::from_secs(60), "nobody serves");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| !socket.exists());
     let run = run!("export", &named, "-t", "jsonl", "-o", "-");
     assert!(run.code == Some(0) && run.out.contains("haggling"), "{run:?}");
 }

@@ -43,8 +43,7 @@ fn gdb_shows_the_open_spans_and_the_last_events_of_a_core_file() {
 #[test]
 fn gdb_shows_the_open_spans_and_the_last_events_of_a_program_that_runs() {
     let directory = directory();
-    let mut talk = Talk::start(TEST, "named waits 9", directory.path());
-    assert_eq!(talk.hear(), "9");
+    let talk = Talk::told(TEST, "named waits 9", directory.path(), "9");
     let Some(printed) = gdb(&["-p", &talk.child.id().to_string()]) else { return };
     check(&printed, 9);
     assert!(!printed.contains("died"), "{printed}");

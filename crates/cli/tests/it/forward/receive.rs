@@ -191,9 +191,7 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
     let (file, address) = (place.path("all.evc"), place.broker.address());
     let mut receive = program!("receive", &address, "--stream", "S", "-o", &file);
     let mut receive = receive.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000);
     std::fs::remove_file(&file).unwrap();
     signal(&receive, Signal::INT);
     let mut said = String::new();

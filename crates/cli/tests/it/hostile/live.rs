@@ -94,10 +94,8 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
     for i in 0..40_000u64 {
         recorder.record((2 + i % 20) as u16, [i; 4], &i.to_le_bytes()[..(i % 9) as usize]);
     }
-    let mut reader = Talk::start(test, "reader", &path);
-    assert_eq!(reader.hear(), "attached");
-    let mut scribbler = Talk::start(test, "scribbler", &path);
-    assert_eq!(scribbler.hear(), "scribbling");
+    let mut reader = Talk::told(test, "reader", &path, "attached");
+    let _scribbler = Talk::told(test, "scribbler", &path, "scribbling");
     let printed = reader.hear();
     assert!(reader.end().success());
     println!("scribbled: opened, slowest ms, peak KiB: {printed}");

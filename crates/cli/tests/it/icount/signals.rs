@@ -72,9 +72,7 @@ fn is_running(process: Pid) -> bool {
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| !is_so());
 }
 
 #[test]

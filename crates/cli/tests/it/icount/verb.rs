@@ -128,9 +128,7 @@ fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
     let mut guest = guest.spawn().unwrap();
     let ring = place(&directory, "shop");
     let until = Instant::now() + Duration::from_secs(60);
-    while !ring.exists() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_while(|| !ring.exists() && Instant::now() < until);
     let info = run!("info", &ring, "--json");
     // On a busy machine the guest needs seconds to its first request.
     let seen = run!("watch", &ring, "--where", "span=request", "--count", "1", "--json", "--quiet");

@@ -275,8 +275,7 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     let rings = ["spans", "orders", "small"].map(path);
     let rings = rings.each_ref().map(|ring| argument(ring));
     let Some(collector) = Collector::start() else { return };
-    let mut writer = Talk::start(test, "writer", place);
-    assert_eq!(writer.hear(), "ready");
+    let mut writer = Talk::told(test, "writer", place, "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
     let mut forward = program!("forward", rings[0], rings[1], rings[2], "--to", &to, "--host", "shop-1", "--json");
     let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

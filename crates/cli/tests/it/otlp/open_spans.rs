@@ -100,8 +100,7 @@ fn open_spans_that_are_forwarded_are_those_that_are_exported() {
     for is_lossy in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let ring = place(&directory, "spans");
-        let mut writer = Talk::start(test, if is_lossy { "lossy" } else { "whole" }, directory.path());
-        assert_eq!(writer.hear(), "ready");
+        let mut writer = Talk::told(test, if is_lossy { "lossy" } else { "whole" }, directory.path(), "ready");
         let collector = Collector::start();
         let to = collector.address();
         let start = || live!("forward", &ring, "--to", &to, "--host", "shop-1", "--json");

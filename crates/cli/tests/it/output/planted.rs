@@ -305,9 +305,7 @@ fn the_manifest_of_a_triggered_file_is_written_through_nothing_that_stands_in_it
         let live = watch_before(&ring, &["--on", "signal", "--after", "1ms", "--force", "-o", argument(&names)]);
         let _recorder = program::exec_ring(&ring);
         signal(&live.child, Signal::USR1);
-        while !file.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_while(|| !file.exists());
         live.interrupt();
         let ended = live.end();
         scene.assert_nothing_is_harmed(what);

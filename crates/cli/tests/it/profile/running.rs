@@ -64,8 +64,7 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
         play(&part);
     }
     let directory = directory();
-    let mut talk = Talk::start(HALF_MADE, "half made", &place(&directory, "shards"));
-    assert_eq!(talk.hear(), "ready");
+    let mut talk = Talk::told(HALF_MADE, "half made", &place(&directory, "shards"), "ready");
     let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
@@ -102,8 +101,7 @@ fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
 fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
     let test = plays!(|part| play(&part));
     let directory = directory();
-    let mut talk = Talk::start(test, "waits", &place(&directory, "waits"));
-    assert_eq!(talk.hear(), "ready");
+    let mut talk = Talk::told(test, "waits", &place(&directory, "waits"), "ready");
     let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
@@ -125,9 +123,7 @@ fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
     let words = [&["profile", &process, "-o", argument(&file)], &options[..]].concat();
     let mut profile = Live::of(program_in(directory.path(), &words));
     let until = Instant::now() + Duration::from_secs(60);
-    while profile.child.try_wait().unwrap().is_none() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_while(|| profile.child.try_wait().unwrap().is_none() && Instant::now() < until);
     let has_ended = profile.child.try_wait().unwrap().is_some();
     let _ = profile.child.kill();
     kill(&mut busy);
@@ -194,9 +190,7 @@ fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded
     let alone = run!("top", &ring, "--once", "--json").json();
     assert!(blocked(&alone).is_null(), "{alone:#}");
     let profile = live!("profile", &ring, "-o", &file, "--sched");
-    while !sched.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_while(|| !sched.exists());
     // The span sleeps for a quarter of a second, again and again. Of those that began before the profile, nothing is known.
     let look = |_| run!("top", &ring, &sched, "--once", "--json").json();
     let is_blocked = |answer: &serde_json::Value| blocked(answer).as_u64() > Some(100_000_000);

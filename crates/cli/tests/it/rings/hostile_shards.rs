@@ -152,9 +152,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     let reader = Reader::open(&path).unwrap();
     let output = place(&directory, "r.evc");
     let capture = live!("capture", &path, "-o", &output);
-    while !output.exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_while(|| !output.exists());
     std::thread::sleep(Duration::from_millis(200));
     file.set_len(2 << 20).unwrap();
     let capture = capture.end().fails(6, "was truncated while it was read");

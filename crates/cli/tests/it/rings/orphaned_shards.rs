@@ -36,9 +36,7 @@ fn record(threads: usize, keep: bool) {
 
 /// Starts a child process that plays `part` of `test`. Waits until the child's recorder has `shards` shards.
 fn recording(test: &str, part: &str, ring: &Path, shards: usize) -> Talk {
-    let mut talk = Talk::start(test, part, ring);
-    assert_eq!(talk.hear(), shards.to_string());
-    talk
+    Talk::told(test, part, ring, shards.to_string())
 }
 
 /// Plays the child's part, whose name tells how many threads record, and whether the rings are kept.

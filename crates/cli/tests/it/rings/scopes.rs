@@ -54,8 +54,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
         &ring,
         &[&on[..], &["--debounce", "1h", "-o", argument(&directory.path().join("tick-{n}.evc"))]].concat(),
     );
-    let mut talk = Talk::start(test, "victim", &ring);
-    assert_eq!(talk.hear(), "waiting");
+    let mut talk = Talk::told(test, "victim", &ring, "waiting");
     assert_eq!(wait_for(&fired)["span"]["name"], "tick");
     let top = run!("top", &ring, "--once").out;
     for name in ["parse", "there", "tick"] {

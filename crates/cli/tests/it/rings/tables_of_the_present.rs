@@ -17,9 +17,7 @@ fn plays(part: &str) {
 }
 
 fn recording(test: &str, part: &str, ring: &Path) -> Talk {
-    let mut talk = Talk::start(test, part, ring);
-    assert_eq!(talk.hear(), "ready");
-    talk
+    Talk::told(test, part, ring, "ready")
 }
 
 fn kill(mut talk: Talk) {

@@ -179,8 +179,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
 fn a_typed_event_is_drawn_in_its_span() {
     let test = plays!(program());
     let (_directory, [place]) = places(["perf"]);
-    let mut talk = Talk::start(test, "program", &place);
-    assert_eq!(talk.hear(), "recorded");
+    let mut talk = Talk::told(test, "program", &place, "recorded");
     check_merged(&place);
     let orders = check_exports(&place);
     check_watch(&place, &orders);

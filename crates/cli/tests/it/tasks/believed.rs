@@ -17,8 +17,7 @@ pub fn check(name: &str, plays: fn(), check: fn(&Path)) {
     }
     let dir = directory();
     let (ring, capture) = (place(&dir, "shop"), dir.path().join("shop.evc"));
-    let mut child = Talk::start(name, "plays", &ring);
-    assert_eq!(child.hear(), "ready");
+    let mut child = Talk::told(name, "plays", &ring, "ready");
     check(&ring);
     run!("capture", &ring, "--now", "-o", &capture).ends(0);
     check(&capture);

@@ -140,8 +140,7 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         let path = ring.with_extension("account");
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.set_len(WORDS * 8).unwrap();
-        let mut child = Talk::start(name, "works", &ring);
-        assert_eq!(child.hear(), "ready");
+        let mut child = Talk::told(name, "works", &ring, "ready");
         std::thread::sleep(Duration::from_micros(kill * 7919 % 100_000));
         child.kill();
 

@@ -116,8 +116,7 @@ fn planted_faults_are_found_in_each_run_live_and_after_a_kill() {
     for _ in 0..runs() {
         let dir = directory();
         let ring = place(&dir, "shop");
-        let mut child = Talk::start(name, "faults", &ring);
-        assert_eq!(child.hear(), "ready");
+        let mut child = Talk::told(name, "faults", &ring, "ready");
         check_faults(&ring);
         child.kill();
         check_faults(&ring);
@@ -161,8 +160,7 @@ fn nothing_is_found_in_clean_runs() {
     for _ in 0..runs() {
         let dir = directory();
         let ring = place(&dir, "shop");
-        let mut child = Talk::start(test, "clean", &ring);
-        assert_eq!(child.hear(), "ready");
+        let mut child = Talk::told(test, "clean", &ring, "ready");
         let answer = tasks(&ring, &["--deadlocks"]);
         assert_eq!((&answer["deadlocks"], &answer["tasks"]), (&serde_json::json!([]), &serde_json::json!([])));
         let open = run!("open", &ring);

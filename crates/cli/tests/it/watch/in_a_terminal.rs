@@ -56,8 +56,7 @@ struct Shop {
 impl Shop {
     fn open(test: &str) -> Self {
         let directory = directory();
-        let mut talk = Talk::start(test, "shop", &place(&directory, "shop"));
-        assert_eq!(talk.hear(), "open");
+        let talk = Talk::told(test, "shop", &place(&directory, "shop"), "open");
         Self { talk, directory }
     }
 

@@ -67,8 +67,7 @@ fn a_killed_writer_ends_it_too() {
         unreachable!("it is killed");
     }
     let (_directory, [path]) = places(["ring"]);
-    let mut writer = Talk::start(test_name!(), "writer", &path);
-    assert_eq!(writer.hear(), "recorded");
+    let mut writer = Talk::told(test_name!(), "writer", &path, "recorded");
     let mut live = live!("watch", &path, "--from", "oldest", "--json");
     assert_eq!(live.json_line()["ext"][1], 7);
     writer.child.kill().unwrap();
@@ -98,8 +97,7 @@ fn the_cause_of_a_rings_end_is_reported() {
     });
     let reported = ["exit", "kept", "killed", "killed and removed"].map(|part| {
         let (_directory, [path]) = places(["ring"]);
-        let mut writer = Talk::start(test, part, &path);
-        assert_eq!(writer.hear(), "recorded");
+        let mut writer = Talk::told(test, part, &path, "recorded");
         let mut live = live!("watch", &path, "--from", "oldest", "--json");
         assert_eq!(live.json_line()["ext"][1], 7);
         match part {
@@ -170,9 +168,7 @@ fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
     };
     assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 1));
     // The capture has begun when its file is there.
-    while !capture_file.exists() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_while(|| !capture_file.exists());
     let second = exec_ring(&place(&directory, "shop~2"));
     record(&second, 2);
     assert_eq!(mark(&watch.json_line()), ("shop~2".to_owned(), 2));
@@ -200,12 +196,8 @@ fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
     let ring = exec_ring(&place(&directory, "shop~2"));
     ring.keep(true);
     record(&ring, 1);
-    while !capture_file.exists() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    while record(&ring, 2) < 500 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_while(|| !capture_file.exists());
+    wait_while(|| record(&ring, 2) < 500);
     assert_eq!(watch.json_line()["ring"], argument(&place(&directory, "shop~2")));
     drop(ring);
     assert_eq!(capture.end().code, Some(0));

@@ -146,8 +146,7 @@ fn check_merged(place: &Path) {
 fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans() {
     let test = plays!(program());
     let (_directory, [place]) = places(["shop"]);
-    let mut talk = Talk::start(test, "program", &place);
-    assert_eq!(talk.hear(), "ticking");
+    let mut talk = Talk::told(test, "program", &place, "ticking");
     let mut live = live!("watch", &place, &exec_place(&place), "--json");
     // The watch shows a tick, so it has begun. Only now does the program make its other shards and do its work.
     let tick = live.json_line();
