@@ -48,7 +48,7 @@ fn record_spans(seeded: &mut Random, orders: &Recorder, depth: u64) {
 pub fn record(spans: &Path, orders: &Path, trees: u64, seed: u64) {
     let perf = spans_in(spans).shifts(15, 21).shards(4);
     let dispatch = Dispatch::new(RecorderSubscriber::new(perf.keep(true).build().unwrap()));
-    let recorder = typed_in::<Shop>(orders).keep(true).compact(true).shifts(15, 21).prefault(false).build().unwrap();
+    let recorder = typed_in::<Shop>(orders).keep(true).compact(true).shifts(15, 21).build().unwrap();
     // One thread after the other: an event of a span on another thread has the same time otherwise.
     for thread in 0..3 {
         let (mut seeded, recorder, dispatch) = (Random(seed * 7 + thread + 1), &recorder, &dispatch);

@@ -101,8 +101,7 @@ fn request(shard: u64, fault: Option<&str>, long: Duration, scheduler: &Schedule
 
 #[test]
 fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in_common_is_found() {
-    let dir = directory();
-    let (ring, sched, capture) = (place(&dir, "shop"), place(&dir, "shop-sched"), place(&dir, "shop.evc"));
+    let (dir, [ring, sched, capture]) = places(["shop", "shop-sched", "shop.evc"]);
     let recorder = spans_in(&ring).shifts(16, 22).build().unwrap();
     let scheduler = typed_in::<Sched>(&sched).shifts(15, 21).compact(true).build().unwrap();
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;

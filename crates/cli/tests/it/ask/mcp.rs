@@ -90,8 +90,7 @@ fn hostile_lines_are_answered_by_errors_and_the_next_line_as_usual() {
 
 #[test]
 fn no_answer_has_a_byte_of_a_file_that_is_no_recording() {
-    let dir = directory();
-    let secret = place(&dir, "secret");
+    let (_dir, [secret]) = places(["secret"]);
     // Beside what is no recording, what begins like one, and like a snapshot and a core file.
     let beginnings = [&b""[..], b"RING", b"EVRCAPT1", b"EVCAP_01", b"\x28\xb5\x2f\xfd", b"\x7fELF\x02\x01\x01"];
     for beginning in beginnings {

@@ -456,8 +456,7 @@ fn a_full_stdout_is_named() {
 #[test]
 fn full_tables_are_reported_by_capture_summary_and_export() {
     let place = Place::new();
-    let recorder =
-        spans_in(place.path("small")).tables_shift(13).shifts(15, 21).shards(1).prefault(false).build().unwrap();
+    let recorder = spans_in(place.path("small")).tables_shift(13).shifts(15, 21).shards(1).build().unwrap();
     let dispatch = tracing::Dispatch::new(eventring::tracing::RecorderSubscriber::new(recorder));
     for n in 0..300 {
         let log = || tracing::dispatcher::with_default(&dispatch, || tracing::info!(n));

@@ -28,7 +28,7 @@ pub(super) fn recorded(text_bytes: usize) -> Recorded {
             drop(tracing::info_span!("bare").entered());
         }
     });
-    let ring = typed_in::<Shop>(&orders).compact(true).shifts(15, 21).prefault(false).keep(true).build().unwrap();
+    let ring = typed_in::<Shop>(&orders).compact(true).shifts(15, 21).keep(true).build().unwrap();
     for id in 0..SPANS {
         recordv!(ring => Shop::OrderNoted, &Order { id }, [text.as_bytes()]);
     }

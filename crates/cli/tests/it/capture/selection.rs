@@ -133,7 +133,7 @@ fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes(
     const REQUESTS: u64 = 20_000;
     let (_directory, [perf, exec, taken]) = places(["shop", "shop-typed", "t.evc"]);
     let recorder = spans_in(&perf).shards(1).shifts(16, 22).build().unwrap();
-    let typed = typed_in::<Inside>(&exec).compact(true).shifts(17, 22).prefault(false).build().unwrap();
+    let typed = typed_in::<Inside>(&exec).compact(true).shifts(17, 22).build().unwrap();
     let capture = program!("capture", &exec, &perf, "--where", "span=request", "--strict", "--json", "-o")
         .arg(&taken)
         .stdout(Stdio::piped())

@@ -17,8 +17,7 @@ fn record(ring: &Path) {
 
 #[test]
 fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not() {
-    let dir = directory();
-    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    let (dir, [ring, file]) = places(["shop", "shop.evc"]);
     record(&ring);
     let ring = argument(&ring);
     let capture = ["capture", ring, "-f", "-o", argument(&file)];
@@ -93,8 +92,7 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
 
 #[test]
 fn numbers_beyond_128_bits_are_compared_and_never_silently_unequal() {
-    let dir = directory();
-    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    let (_dir, [ring, file]) = places(["shop", "shop.evc"]);
     record(&ring);
     run!("capture", &ring, "-o", &file).ends(0);
     let largest = u128::MAX.to_string();
@@ -116,8 +114,7 @@ fn numbers_beyond_128_bits_are_compared_and_never_silently_unequal() {
 
 #[test]
 fn a_summary_counts_the_log_records_of_what_is_selected() {
-    let dir = directory();
-    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    let (dir, [ring, file]) = places(["shop", "shop.evc"]);
     record(&ring);
     record(&place(&dir, "other"));
     run!("capture", &ring, &place(&dir, "other"), "-o", &file).ends(0);
@@ -136,8 +133,7 @@ fn a_summary_counts_the_log_records_of_what_is_selected() {
 
 #[test]
 fn relative_times_of_a_snapshot_and_of_a_ring_count_from_its_first_event_and_from_its_end() {
-    let dir = directory();
-    let (ring, snapshot) = (place(&dir, "shop"), place(&dir, "shop.snapshot"));
+    let (_dir, [ring, snapshot]) = places(["shop", "shop.snapshot"]);
     record(&ring);
     run!("snapshot", &ring, "-o", &snapshot).ends(0);
     // The end is not now.

@@ -120,7 +120,7 @@ fn log_on_threads(recorder: &PerfRecorder, threads: usize, events: u64) {
 const SHARDS: usize = 4;
 
 fn perf_recorder(ring: &str) -> PerfRecorder {
-    spans_in(ring).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false).build().unwrap()
+    spans_in(ring).shifts(15, 21).tables_shift(16).shards(SHARDS).build().unwrap()
 }
 
 fn seqnos_of(recorder: &PerfRecorder) -> u64 {

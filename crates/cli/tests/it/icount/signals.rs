@@ -17,8 +17,7 @@ struct EndlessRun {
 impl EndlessRun {
     /// Starts a shell that first does what `before` says, and then works for ever.
     fn start(plugin: &Path, before: &str) -> Self {
-        let own = directory();
-        let begun = place(&own, "begun");
+        let (_own, [begun]) = places(["begun"]);
         let script = format!("{before} : > {}; while :; do :; done", argument(&begun));
         let mut command = program!("icount", "--", "sh", "-c", &script);
         command.env("EVENTRING_QEMU_PLUGIN", plugin).stdout(Stdio::null()).stderr(Stdio::piped());

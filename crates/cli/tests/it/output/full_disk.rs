@@ -46,8 +46,7 @@ fn every_verb_that_writes_ends_with_the_code_of_a_full_disk() {
 
 #[test]
 fn an_archive_on_a_full_disk_ends_before_the_block_that_has_no_room() {
-    let dir = directory();
-    let (ring, disk) = (place(&dir, "node"), place(&dir, "disk"));
+    let (dir, [ring, disk]) = places(["node", "disk"]);
     fs::create_dir(&disk).unwrap();
     let recorder = node(&ring);
     let mut made = Made::default();
@@ -76,8 +75,7 @@ fn an_archive_on_a_full_disk_ends_before_the_block_that_has_no_room() {
 
 #[test]
 fn the_rings_of_a_core_file_that_find_no_room_are_a_full_disk_and_no_missing_ring() {
-    let dir = directory();
-    let disk = place(&dir, "disk");
+    let (dir, [disk]) = places(["disk"]);
     fs::create_dir(&disk).unwrap();
     let Some((core, _)) = crate::cores::crash(dir.path(), "memfd", "segv", 100) else { return };
     let Some(_mounted) = mount_or_skip(&disk, "tmpfs", "size=64k") else { return };

@@ -5,8 +5,7 @@ use crate::fixtures::*;
 
 #[test]
 fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_others_are_not() {
-    let dir = directory();
-    let (ring, page) = (place(&dir, "shop"), place(&dir, "page.html"));
+    let (_dir, [ring, page]) = places(["shop", "page.html"]);
     let recorder = spans_in(&ring).build().unwrap();
     let mut open = Vec::new();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder.clone())), || {

@@ -4,8 +4,7 @@ use crate::fixtures::*;
 
 #[test]
 fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_it() {
-    let dir = directory();
-    let (ring, capture, trace) = (place(&dir, "shop"), place(&dir, "shop.evc"), place(&dir, "trace.json"));
+    let (_dir, [ring, capture, trace]) = places(["shop", "shop.evc", "trace.json"]);
     let recorder = spans_in(&ring).build().unwrap();
     let span = tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         let span = info_span!("poll");
@@ -22,8 +21,7 @@ fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_
 
 #[test]
 fn bytes_that_are_text_are_shown_as_text_beside_their_digits() {
-    let dir = directory();
-    let ring = place(&dir, "shop");
+    let (_dir, [ring]) = places(["shop"]);
     let recorder = spans_in(&ring).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         info!(key = &b"caf\xc3\xa9 \"7\""[..], hash = &[0x61_u8, 0, 0x62][..], "bytes");
@@ -59,10 +57,9 @@ fn plural_of_one(text: &str) -> Option<String> {
 #[test]
 fn one_event_is_never_spoken_of_as_of_several() {
     const SLOTS: u64 = 1 << 15;
-    let dir = directory();
-    let (ring, row, page) = (place(&dir, "ring"), place(&dir, "row.evc"), place(&dir, "page.html"));
+    let (dir, [ring, row, page]) = places(["ring", "row.evc", "page.html"]);
     let (one, saved) = (place(&dir, "one.evc"), place(&dir, "saved.snapshot"));
-    let recorder = typed_in::<Counted>(&ring).compact(true).shifts(15, 21).prefault(false).keep(true).build().unwrap();
+    let recorder = typed_in::<Counted>(&ring).compact(true).shifts(15, 21).keep(true).build().unwrap();
     let [ring, row, page, one, saved] = [&ring, &row, &page, &one, &saved].map(|path| argument(path));
     let capture = ["capture", ring, "--now", "--resume", "-o", row];
     let mut said = Vec::new();

@@ -47,7 +47,7 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     alone!();
     const THREADS: usize = 80;
     let (directory, [place]) = places(["full"]);
-    let recorder = spans_in(&place).shifts(15, 21).shards(1).tables_shift(13).prefault(false).build().unwrap();
+    let recorder = spans_in(&place).shifts(15, 21).shards(1).tables_shift(13).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let log = || tracing::dispatcher::with_default(&dispatch, log_from_forty_places);
 

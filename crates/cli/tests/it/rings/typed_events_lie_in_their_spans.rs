@@ -15,7 +15,7 @@ fn record_spans(spans: &Path, orders: &Path) {
     let perf = spans_in(spans).shifts(17, 24).tables_shift(16).shards(1);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());
     let dispatch = tracing::Dispatch::new(subscriber);
-    let ring = typed_in::<Shop>(orders).shifts(16, 27).prefault(false).keep(true).build().unwrap();
+    let ring = typed_in::<Shop>(orders).shifts(16, 27).keep(true).build().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (dispatch, ring) = (&dispatch, &ring);

@@ -78,8 +78,7 @@ fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
         wait_for_parent();
     });
     for by in ["counts", LAYERED] {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (dir, [ring]) = places(["shop"]);
         let mut child = Talk::start(name, by, &ring);
         let counted = child.hear();
         let answer = tasks(&ring, &[]);
@@ -126,8 +125,7 @@ fn a_hundred_thousand_tasks_are_counted_exactly() {
         counters.say();
         wait_for_parent();
     });
-    let dir = directory();
-    let ring = place(&dir, "shop");
+    let (dir, [ring]) = places(["shop"]);
     let mut child = Talk::start(name, "many", &ring);
     let counted = child.hear();
     let answer = tasks(&ring, &[]);

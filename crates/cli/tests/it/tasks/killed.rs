@@ -135,8 +135,7 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
     let kills: u64 = std::env::var("EVENTRING_TABLE_KILLS").map_or(5, |kills| kills.parse().unwrap());
     let (mut seen, mut moving) = ([0, 0], 0);
     for kill in 0..kills {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let path = ring.with_extension("account");
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.set_len(WORDS * 8).unwrap();

@@ -39,8 +39,7 @@ fn plays() {
 #[test]
 fn perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls() {
     let name = plays!(plays());
-    let dir = directory();
-    let (ring, capture, trace) = (place(&dir, "shop"), place(&dir, "t.evc"), place(&dir, "trace"));
+    let (_dir, [ring, capture, trace]) = places(["shop", "t.evc", "trace"]);
     let mut child = Talk::told(name, "asks", &ring, "ready");
     run!("capture", &ring, "-o", &capture, "--now", "--json").json();
     let tasks = run!("tasks", &capture, "--json").json();

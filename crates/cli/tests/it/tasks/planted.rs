@@ -114,8 +114,7 @@ fn check_faults(ring: &Path) {
 fn planted_faults_are_found_in_each_run_live_and_after_a_kill() {
     let name = plays!(plays_faults());
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let mut child = Talk::told(name, "faults", &ring, "ready");
         check_faults(&ring);
         child.kill();
@@ -158,8 +157,7 @@ fn plays_clean() {
 fn nothing_is_found_in_clean_runs() {
     let test = plays!(plays_clean());
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let mut child = Talk::told(test, "clean", &ring, "ready");
         let answer = tasks(&ring, &["--deadlocks"]);
         assert_eq!((&answer["deadlocks"], &answer["tasks"]), (&serde_json::json!([]), &serde_json::json!([])));

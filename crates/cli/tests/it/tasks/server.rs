@@ -98,8 +98,7 @@ fn the_tasks_polls_and_wakes_of_a_server_are_those_that_it_counts() {
         wait_for_parent();
     });
     for by in ["serves", LAYERED] {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let mut child = Talk::start(name, by, &ring);
         let counted = child.hear();
         let answer = tasks(&ring, &[]);

@@ -117,8 +117,7 @@ fn each_planted_fault_fires_once() {
     let [blocking, starved] = ["task=blocker poll>150ms", "task=starved woken>150ms"];
     let [lost, holders] = ["task=lost idle>200ms", "task=\"holder *\" idle>200ms"];
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let (seen, times_starved) = fired(name, "faults", &ring, &[blocking, starved, lost, holders]);
         let expected = [(blocking, "blocker", 1), (starved, "starved", times_starved), (lost, "lost", 1)];
         let expected = expected.into_iter().chain(["holder_0", "holder_1", "holder_2"].map(|of| (holders, of, 1)));
@@ -132,8 +131,7 @@ fn nothing_fires_in_clean_runs_that_last_longer_than_each_limit() {
     let name = plays!(plays_clean());
     let mut busy = 0;
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let conditions = ["poll>400ms", "woken>400ms", "task!=other idle>400ms", "task=other idle>400ms"];
         let (seen, longest_millis) = fired(name, "clean", &ring, &conditions);
         // Then the run was not clean: the machine has let its tasks wait.

@@ -15,8 +15,7 @@ fn texts(arguments: &[&str]) -> Vec<String> {
 
 #[test]
 fn fields_of_any_name_are_asked_for_in_quotation_marks() {
-    let dir = directory();
-    let ring = place(&dir, "shop");
+    let (dir, [ring]) = places(["shop"]);
     let recorder = spans_in(&ring).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         info_span!("request", "content-type" = "html").in_scope(|| info!("quoted key" = 7, "served"));

@@ -33,8 +33,7 @@ fn shown(ring: &str, options: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fields() {
-    let dir = directory();
-    let ring = place(&dir, "shop");
+    let (dir, [ring]) = places(["shop"]);
     let recorder = spans_in(&ring).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
     tracing::dispatcher::with_default(&dispatch, || {
@@ -140,8 +139,7 @@ enum Shares {
 
 #[test]
 fn a_number_of_32_bits_is_compared_as_it_is_shown() {
-    let dir = directory();
-    let (path, file) = (place(&dir, "shares"), place(&dir, "shares.evc"));
+    let (_dir, [path, file]) = places(["shares", "shares.evc"]);
     let recorder = typed_in::<Shares>(&path).shifts(15, 21).keep(true).build().unwrap();
     for part in [0.1_f32, 0.3, 0.5] {
         recorder.record(Shares::Given.code(), [0; 4], &eventring::schema::encode_array(&[Share { part }]));
@@ -160,8 +158,7 @@ fn a_number_of_32_bits_is_compared_as_it_is_shown() {
 
 #[test]
 fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
-    let dir = directory();
-    let path = place(&dir, "shop");
+    let (dir, [path]) = places(["shop"]);
     let recorder = typed_in::<Shop>(&path).shifts(17, 24).build().unwrap();
     let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
     let mut watch = program!("watch", &path, "--from", "oldest");
@@ -193,8 +190,7 @@ fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
 
 #[test]
 fn a_terminal_is_waited_for_if_nobody_writes_the_ring_any_more() {
-    let dir = directory();
-    let path = place(&dir, "shop");
+    let (_dir, [path]) = places(["shop"]);
     let recorder = typed_in::<Shop>(&path).shifts(17, 24).keep(true).build().unwrap();
     let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
     for order in 0..50_000 {
@@ -212,8 +208,7 @@ fn a_terminal_is_waited_for_if_nobody_writes_the_ring_any_more() {
 
 #[test]
 fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_that_no_event_has_is_refused() {
-    let dir = directory();
-    let path = place(&dir, "shop");
+    let (_dir, [path]) = places(["shop"]);
     let recorder = typed_in::<Shop>(&path).shifts(15, 21).keep(true).build().unwrap();
     for order in 1..=3_u64 {
         let placed = Placed { price: order * 100, parcels: 2 };

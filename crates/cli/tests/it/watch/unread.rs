@@ -31,8 +31,7 @@ fn end_after_one_line(mut live: Live, line: &str, then: impl FnOnce()) -> Option
 
 #[test]
 fn verbs_that_follow_end_when_nobody_reads_them_any_more() {
-    let dir = directory();
-    let (ring, chain) = (place(&dir, "ring"), place(&dir, "chain"));
+    let (_dir, [ring, chain]) = places(["ring", "chain"]);
     let (recorder, node) = (exec_ring(&ring), node(&chain));
     recorder.record(ExecEvent::TxnEnd as u16, [0, 1, 0, 0], b"");
     let mut made = Made::default();
@@ -48,8 +47,7 @@ fn verbs_that_follow_end_when_nobody_reads_them_any_more() {
 
 #[test]
 fn a_watch_of_others_events_ends_when_nobody_reads_it_any_more() {
-    let dir = directory();
-    let ring = place(&dir, "ring");
+    let (_dir, [ring]) = places(["ring"]);
     let recorder = exec_ring(&ring);
     recorder.record(ExecEvent::TxnEnd as u16, [0, 1, 0, 0], b"");
     let is_over = std::sync::atomic::AtomicBool::new(false);
