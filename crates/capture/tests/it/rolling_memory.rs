@@ -3,7 +3,7 @@
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring_capture::{NextRing, RollingCapture, RollingOptions};
-use eventring_stress::child::{Talk, part, place, say};
+use eventring_stress::child::{Talk, place, say};
 use eventring_stress::plays;
 use std::path::Path;
 use std::time::{Duration, Instant};
