@@ -1,8 +1,8 @@
 //! The allocator of this program. It counts what it hands out, and tells one test of each call.
 
+use crate::fixtures::*;
 use crate::record_within_the_allocator::{Arena, note};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub struct Allocator;
 

@@ -1,13 +1,7 @@
 //! Two processes, each with a clock of its own, agree on the time. A forked child continues with its parent's clock.
 
-use eventring_stress::child::{Talk, part, play, say};
-use eventring_stress::{alone, forked, test_name};
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use crate::fixtures::*;
 
-use eventring::recorder::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The largest allowed difference between the times of two processes.
@@ -16,11 +10,11 @@ const DISAGREEMENT_NANOS_MAX: u64 = 1_000;
 #[test]
 fn two_processes_agree_on_the_time() {
     alone!();
-    if part().is_some() {
+    let test = plays!({
         // This process plays the other one: it answers every line with the time.
-        return std::io::stdin().lines().for_each(|_| say(Clock::global().now_epoch_nanos()));
-    }
-    let mut other = Talk::with(play(test_name!("two_processes_agree_on_the_time"), "other", Path::new("")));
+        std::io::stdin().lines().for_each(|_| say(Clock::global().now_epoch_nanos()));
+    });
+    let mut other = Talk::start(test, "other", Path::new(""));
     for round in 0..2_000u64 {
         let before = Clock::global().now_epoch_nanos();
         other.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();

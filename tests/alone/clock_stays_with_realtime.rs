@@ -1,10 +1,9 @@
 //! A comparison of the clock with the machine's real-time clock. It takes ten seconds, or as many as
 //! `EVENTRING_CLOCK_TEST_SECONDS` says. Most of the time, the test sleeps.
 
-use eventring_stress::alone;
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
 
-use eventring::recorder::{Clock, ClockKind};
+use eventring::recorder::ClockKind;
 use rustix::time::{ClockId, clock_gettime};
 
 const DEFAULT_SECONDS: u64 = 10;

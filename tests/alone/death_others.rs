@@ -1,14 +1,10 @@
 //! While a ring is written and read, its processes are stopped, die, fork or execute another program.
 
 use crate::death::{follow, follow_on, recorder};
+use crate::fixtures::*;
 use crate::stall::ring::{judge, record};
 use crate::stall::seal::{Verdict, fill};
-use eventring::reader::{Cursor, Next, Reader, RingState, Seek};
-use eventring::recorder::Recorder;
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::{forked, test_name};
 use std::os::unix::process::CommandExt;
-use std::time::Duration;
 
 fn record_some(recorder: &Recorder, writer: u64, counts: std::ops::Range<u64>) {
     let mut payload = Vec::new();
@@ -43,29 +39,26 @@ fn signal(talk: &Talk, signal: rustix::process::Signal) {
 
 #[test]
 fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
-    const TEST: &str = test_name!("readers_that_are_killed_leave_writer_and_other_readers_alone");
-    if part().is_some() {
+    let test = plays!({
         let mut cursor = from_the_start(&Reader::open(place()).unwrap());
         say("reading");
         let mut verdict = Verdict::default();
         loop {
             read_on(&mut cursor, &mut verdict);
         }
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     let mut mine = from_the_start(&Reader::open(&path).unwrap());
     let mut verdict = Verdict::default();
     let (mut count, mut kills) = (0, 0);
     for _ in 0..5 {
-        let mut readers: Vec<_> = (0..4).map(|_| Talk::with(play(TEST, "reader", &path))).collect();
+        let mut readers: Vec<_> = (0..4).map(|_| Talk::start(test, "reader", &path)).collect();
         readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "reading"));
         for mut reader in readers {
             record_some(&recorder, 0, count..count + 500);
             count += 500;
-            reader.child.kill().unwrap();
-            reader.child.wait().unwrap();
+            reader.kill();
             kills += 1;
             record_some(&recorder, 0, count..count + 500);
             count += 500;
@@ -82,22 +75,18 @@ fn readers_that_are_killed_leave_writer_and_other_readers_alone() {
 
 #[test]
 fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
-    const TEST: &str = test_name!("a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count");
-    if part().is_some() {
+    let test = plays!({
         let mut cursor = from_the_start(&Reader::open(place()).unwrap());
         let mut verdict = Verdict::default();
         read_on(&mut cursor, &mut verdict);
         say("reading");
         let (_, verdict) = follow_on(cursor, verdict);
         say(format!("{} {} {}", verdict.read, verdict.lost, verdict.wrong()));
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     record_some(&recorder, 0, 0..100);
-    let mut reader = Talk::with(play(TEST, "reader", &path));
-    assert_eq!(reader.hear(), "reading");
+    let mut reader = Talk::told(test, "reader", &path, "reading");
     signal(&reader, rustix::process::Signal::STOP);
     record_some(&recorder, 0, 100..100_000);
     signal(&reader, rustix::process::Signal::CONT);
@@ -113,8 +102,7 @@ fn a_reader_that_was_stopped_for_some_laps_goes_on_with_an_exact_count() {
 
 #[test]
 fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
-    const TEST: &str = test_name!("a_writer_that_was_stopped_counts_as_live_and_goes_on");
-    if part().is_some() {
+    let test = plays!({
         let recorder = recorder(&place());
         std::thread::scope(|scope| {
             for writer in 0..3 {
@@ -124,12 +112,9 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
             say("recording");
         });
         wait_for_parent();
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut writer = Talk::with(play(TEST, "writer", &path));
-    assert_eq!(writer.hear(), "recording");
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut writer = Talk::told(test, "writer", &path, "recording");
     let reader = Reader::open(&path).unwrap();
     let mut cursor = from_the_start(&reader);
     let mut verdict = Verdict::default();
@@ -158,9 +143,7 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
 
 #[test]
 fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoils_nothing() {
-    const TEST: &str =
-        test_name!("a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoils_nothing");
-    if part().is_some() {
+    let test = plays!({
         let recorder = recorder(&place());
         std::thread::scope(|scope| {
             for writer in 0..3 {
@@ -182,11 +165,9 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
         });
         say("recorded");
         wait_for_parent();
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut writer = Talk::with(play(TEST, "writer", &path));
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut writer = Talk::start(test, "writer", &path);
     let forks = writer.hear();
     assert_eq!(writer.hear(), "recorded");
     let reader = Reader::open(&path).unwrap();
@@ -202,8 +183,7 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
 
 #[test]
 fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives() {
-    const TEST: &str = test_name!("a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives");
-    if part().is_some() {
+    let test = plays!({
         let recorder = recorder(&place());
         for writer in 0..3 {
             let recorder = recorder.clone();
@@ -215,11 +195,9 @@ fn a_writer_that_becomes_another_program_counts_as_dead_though_its_process_lives
         say("recording");
         let error = std::process::Command::new("cat").exec();
         panic!("{error}");
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut writer = Talk::with(play(TEST, "writer", &path));
-    assert_eq!(writer.hear(), "recording");
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut writer = Talk::told(test, "writer", &path, "recording");
     let (cursor, verdict) = follow(&Reader::open(&path).unwrap());
     let reader = cursor.reader();
     println!("a writer that became another program: {verdict}");

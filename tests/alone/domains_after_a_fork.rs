@@ -1,11 +1,8 @@
 //! In a forked child, a domain that is off evaluates nothing, and the child's own recorder has domains of its own.
 
-use eventring::record;
-use eventring_stress::alone;
-use eventring_stress::forked;
+use crate::fixtures::*;
 use eventring_stress::market;
 use eventring_stress::market::{MARKET, Market, Price};
-use std::cell::Cell;
 
 #[test]
 fn a_child_inherits_the_domains_until_it_has_its_own_recorder() {

@@ -1,10 +1,8 @@
 //! While a program switches a domain on and off, no event of another domain is lost.
 
-use eventring::record;
-use eventring_stress::alone;
+use crate::fixtures::*;
 use eventring_stress::market;
 use eventring_stress::market::{MARKET, Market, Price};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Number of times that the domain is switched on and off.
 const SWITCHES: usize = 1_000;

@@ -1,14 +1,9 @@
 //! A forked child may install a recorder with a ring of its own in the inherited global recorder. Parent and child then
 //! record side by side.
 
+use crate::fixtures::*;
 use eventring::global::{EXEC, InitErrorKind};
-use eventring::reader::{Next, Reader, Seek};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::{BlockVerified, ExecEvent};
-use eventring_stress::alone;
-use eventring_stress::forked;
-use std::path::Path;
+use eventring::schema::exec::BlockVerified;
 
 fn block_numbers(path: &Path) -> Vec<u8> {
     let mut cursor = Reader::open_typed::<ExecEvent>(path).unwrap().cursor();
@@ -24,8 +19,7 @@ fn block_numbers(path: &Path) -> Vec<u8> {
 #[test]
 fn parent_and_child_record_into_rings_of_their_own() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    let (_directory, [path, child_path]) = places(["parent", "child"]);
     let builder = |path: &Path| {
         let description = ContentDescription::of::<ExecEvent>();
         Recorder::builder(description).config(path).compact(true).shifts(15, 21)

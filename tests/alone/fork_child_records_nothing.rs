@@ -1,11 +1,8 @@
 //! Whatever a forked child tries, it records nothing into its parent's ring. When it ends, it removes no file of the
 //! ring.
 
-use eventring::reader::{Next, Reader, RingState, Seek};
-use eventring::recorder::{ContentDescription, Recorder, RecorderError};
-use eventring_stress::alone;
-use eventring_stress::forked;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::recorder::RecorderError;
 
 fn recorder_at(path: &Path) -> Result<Recorder, RecorderError> {
     let description = ContentDescription::new(300, "THINGS");
@@ -15,8 +12,7 @@ fn recorder_at(path: &Path) -> Result<Recorder, RecorderError> {
 #[test]
 fn a_child_leaves_its_parents_rings_alone() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, other_path) = (directory.path().join("ring"), directory.path().join("other"));
+    let (_directory, [path, other_path]) = places(["ring", "other"]);
     let recorder = recorder_at(&path).unwrap();
     let mut other = Some(recorder_at(&other_path).unwrap());
     recorder.record(2, [0; 4], b"before");

@@ -1,14 +1,7 @@
 //! A forked child has the same process id as its parent if each of them is the first process of a pid namespace. The
 //! child still owns none of its parent's rings.
 
-use eventring::reader::{Reader, RingState};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::{forked, test_name};
-use std::path::Path;
-use std::sync::OnceLock;
-
-const TEST: &str = test_name!("a_child_with_its_parents_pid_leaves_its_parents_rings_alone");
+use crate::fixtures::*;
 
 /// A ring that is never dropped.
 static RING: OnceLock<Recorder> = OnceLock::new();
@@ -60,18 +53,16 @@ fn parent() {
 
 #[test]
 fn a_child_with_its_parents_pid_leaves_its_parents_rings_alone() {
-    if part().is_some() {
+    let test = plays!({
         if begin_namespace() {
             say("ready");
             fork(parent);
         } else {
             say("not permitted");
         }
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut talk = Talk::with(play(TEST, "grandparent", &path));
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut talk = Talk::start(test, "grandparent", &path);
     if talk.hear() == "not permitted" {
         return eventring_stress::missing("a pid namespace may not be made here");
     }

@@ -1,11 +1,8 @@
 //! `record!` evaluates neither payload nor extension words while its recorder is off, and records nothing.
 
+use crate::fixtures::*;
 use eventring::global::EXEC;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::{BlockVerified, ExecEvent, TxnLog};
-use eventring::{record, recordv};
-use eventring_stress::alone;
-use std::cell::Cell;
+use eventring::schema::exec::{BlockVerified, TxnLog};
 
 #[test]
 fn arguments_are_evaluated_only_while_the_recorder_is_on() {

@@ -1,10 +1,7 @@
 //! A scoped override: for a while, one thread records to another recorder. The other threads are not affected.
 
+use crate::fixtures::*;
 use eventring::global::EXEC;
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::alone;
 
 fn recorder() -> Recorder {
     Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap()

@@ -7,22 +7,14 @@
 //!
 //! `EVENTRING_INTERRUPTIONS` is the number of interruptions of each pair.
 
+use crate::fixtures::*;
 use eventring::global::GlobalRecorder;
 use eventring::now::{NowReader, Presence};
-use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::reader::Descriptor;
 use eventring::schema::perf::flags;
-use eventring::tracing::{
-    Fields, PERF, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, SpanId, try_init_with,
-};
-use eventring::{EventPayload, EventType, ext_scope, log, record, scope};
-use eventring_stress::child::{part, place, play};
-use eventring_stress::test_name;
-use std::collections::{HashMap, HashSet};
-use std::process::Stdio;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use eventring::tracing::{Fields, PerfItem, SpanId, try_init_with};
+use eventring::{EventPayload, EventType, ext_scope, log, scope};
+use std::collections::HashSet;
 
 #[derive(EventPayload)]
 struct Number {
@@ -343,7 +335,7 @@ fn count_close(closed: &mut HashMap<SpanId, u32>, span: SpanId, is_closed: bool)
 const WARM_UP: u64 = 10;
 
 fn pair(work: usize, handler: usize, interruptions: u64) {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let builder = || PerfRecorder::builder().shifts(18, 25).prefault(false);
     try_init_with(builder().config(directory.path().join("perf")), "info".parse().unwrap()).unwrap();
     HELD.set(tracing::info_span!("held")).unwrap();
@@ -418,13 +410,13 @@ fn read((reader, typed): &mut (PerfReader, Cursor), seen: &mut Seen) {
 
 #[test]
 fn a_handler_that_records_at_any_instruction_spoils_nothing() {
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         let [work, handler, interruptions] = part.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<_>>()[..] else {
             panic!("{part}")
         };
         pair(work, handler, interruptions as u64);
-        return std::fs::write(place(), "done").unwrap();
-    }
+        std::fs::write(place(), "done").unwrap();
+    });
     let interruptions = std::env::var("EVENTRING_INTERRUPTIONS").map_or(2000, |number| number.parse::<u64>().unwrap());
     let directory = tempfile::tempdir().unwrap();
     let mut failed = Vec::new();
@@ -433,7 +425,6 @@ fn a_handler_that_records_at_any_instruction_spoils_nothing() {
         // Both change the same cell, and only an interruption between two neighbouring instructions could spoil it.
         let is_same_span = WORK[work].0 == "a held span" && HANDLERS[handler].0 == "a held span";
         let part = format!("{work} {handler} {}", interruptions * if is_same_span { 30 } else { 1 });
-        let test = test_name!("a_handler_that_records_at_any_instruction_spoils_nothing");
         let run = play(test, &part, &place).stderr(Stdio::piped()).output().unwrap();
         if !run.status.success() || !place.exists() {
             let (work, handler) = (WORK[work].0, HANDLERS[handler].0);

@@ -1,11 +1,8 @@
 //! The macros of `eventring::log`: what readers show is what `format!` makes.
 
-use crate::spans::records;
+use crate::fixtures::*;
 use eventring::log;
-use eventring::tracing::{PERF, PerfContent, PerfRecorder, try_init_with};
-use eventring_stress::alone;
-use std::cell::Cell;
-use std::collections::BTreeMap;
+use eventring::tracing::try_init_with;
 use std::fmt;
 use std::num::{NonZero, Wrapping};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -8,6 +8,8 @@ mod death_others;
 mod death_writer;
 mod domains_after_a_fork;
 mod domains_are_switched_while_recording;
+#[path = "../fixtures.rs"]
+mod fixtures;
 mod fork_child_makes_its_own_ring;
 mod fork_child_records_nothing;
 mod fork_with_the_parents_pid;

@@ -4,19 +4,12 @@
 //! Whatever the recorder does when it allocates, the program must not wait for itself. So each part runs in a process
 //! of its own, and a part that does not end within a minute has failed.
 
+use crate::fixtures::*;
 use eventring::global::GlobalRecorder;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{
-    Counter, FilterHandle, PERF, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderLayer,
-    RecorderSubscriber, TargetFilter,
-};
-use eventring::{EventPayload, EventType, ext_scope, record};
-use eventring_stress::child::{ends_within, part, place, play};
-use eventring_stress::test_name;
+use eventring::tracing::{Counter, FilterHandle, PerfItem};
+use eventring::{EventPayload, EventType, ext_scope};
+use eventring_stress::child::ends_within;
 use std::alloc::{GlobalAlloc as _, Layout, System};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 use tracing_subscriber::prelude::*;
 
 #[derive(EventPayload)]
@@ -224,7 +217,7 @@ fn an_allocator_that_records_does_not_stop_its_program() {
     let Some(part) = part() else {
         let parts = ["subscriber 4096", "subscriber 1", "layer 4096"];
         let parts = parts.iter().flat_map(|part| ["early", "late"].map(|when| format!("{part} {when}")));
-        return parts.for_each(|part| run(test_name!("an_allocator_that_records_does_not_stop_its_program"), &part));
+        return parts.for_each(|part| run(test_name!(), &part));
     };
     let [kind, threshold, when] = part.split(' ').collect::<Vec<_>>().try_into().unwrap();
     program(kind, threshold.parse().unwrap(), when == "early");
@@ -314,7 +307,7 @@ fn interrupted_program() {
 #[test]
 fn a_signal_handler_that_records_does_not_stop_its_program() {
     match part() {
-        None => run(test_name!("a_signal_handler_that_records_does_not_stop_its_program"), "signals"),
+        None => run(test_name!(), "signals"),
         Some(_) => {
             interrupted_program();
             std::fs::write(place(), "done").unwrap();

@@ -1,13 +1,10 @@
 //! Scopes: the macro, the attribute, their parents and children, and what happens to guards that are not dropped in
 //! order.
 
-use crate::spans::{records, small};
-use eventring::tracing::{FilterHandle, Level, PERF, RecorderLayer, RecorderSubscriber, Span, SpanTree, try_init_with};
+use crate::fixtures::*;
+use eventring::tracing::{FilterHandle, Level, Span, try_init_with};
 use eventring::{scope, scoped};
-use eventring_stress::alone;
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracing::{info, info_span};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Returns the recorded spans, and each span's name with those of its ancestors.

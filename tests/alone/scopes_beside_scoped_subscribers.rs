@@ -1,12 +1,9 @@
 //! Scopes and log macros beside subscribers that only some threads use, and only for a while.
 
-use eventring::tracing::{
-    FilterHandle, PERF, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber,
-};
+use crate::fixtures::*;
+use eventring::tracing::FilterHandle;
 use eventring::{log, scope};
-use eventring_stress::{alone, reference};
 use std::thread;
-use tracing::Dispatch;
 use tracing::dispatcher::{set_default, with_default};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::LevelFilter;

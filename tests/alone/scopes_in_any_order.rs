@@ -1,13 +1,10 @@
 //! Scopes and spans whose guards are dropped, or forgotten, in any order: the recording is that of a model.
 
-use crate::spans::records;
+use crate::fixtures::*;
 use eventring::scope;
-use eventring::tracing::{PERF, PerfRecorder, RecorderLayer, RecorderSubscriber, Scope, Span, SpanTree};
-use eventring_stress::alone;
+use eventring::tracing::{Scope, Span};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use std::cell::Cell;
-use tracing::info_span;
 use tracing::span::EnteredSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
 

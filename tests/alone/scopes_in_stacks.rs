@@ -1,15 +1,11 @@
 //! Scopes and log macros in stacks of layers: what other layers get, and which filter decides.
 
-use crate::spans::{recorder, records};
-use eventring::tracing::{FilterHandle, Level, PERF, PerfContent, RecorderLayer, RecorderSubscriber, Span, SpanTree};
+use crate::fixtures::*;
+use eventring::tracing::{FilterHandle, Level, Span};
 use eventring::{log, scope};
-use eventring_stress::alone;
 use proptest::prelude::*;
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use tracing::span::{Attributes, Id};
-use tracing::{Dispatch, Event, Subscriber, debug_span, info_span};
+use tracing::{Event, Subscriber, debug_span};
 use tracing_subscriber::filter::{DynFilterFn, EnvFilter, LevelFilter, Targets, dynamic_filter_fn};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;

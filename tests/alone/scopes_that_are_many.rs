@@ -1,10 +1,8 @@
 //! Many scopes on one thread: they all end, and none makes the others slower.
 
+use crate::fixtures::*;
 use eventring::scope;
-use eventring::tracing::{PERF, PerfReader, PerfRecorder, Scope, SpanTree};
-use eventring_stress::{alone, reference};
-use std::time::{Duration, Instant};
-use tracing::info_span;
+use eventring::tracing::Scope;
 
 fn install() {
     let recorder = PerfRecorder::builder().anonymous().shards(1).shifts(16, 22).tables_shift(16).prefault(false);

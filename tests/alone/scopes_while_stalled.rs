@@ -1,13 +1,10 @@
 //! Threads that are stopped anywhere, also while they begin or end a scope or record a text, spoil nothing of others
 //! and nothing of their own.
 
+use crate::fixtures::*;
 use crate::stall;
-use eventring::tracing::{PERF, PerfContent, PerfReader, PerfRecorder, Span, SpanId, SpanTree, try_init_with};
+use eventring::tracing::{Span, SpanId, try_init_with};
 use eventring::{log, scope};
-use eventring_stress::{alone, reference};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tracing::info_span;
 
 const THREADS: u64 = 4;
 /// The rings hold all events of this many rounds of each thread, whichever shards the threads have.

@@ -1,10 +1,8 @@
 //! Modes of files and directories. These tests have a test program of their own, because the umask is the same for
 //! all threads of a process.
 
-use eventring_stress::alone;
-use std::fs;
+use crate::fixtures::*;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use eventring::internal::shm::{CreateOptions, RingDirectories, RingName, ShmError, ShmErrorKind, create};
 
@@ -13,8 +11,7 @@ fn modes_are_exact_whatever_the_umask_is() {
     alone!();
     // SAFETY: umask cannot fail and touches no memory.
     unsafe { libc::umask(0o077) };
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring_directory = directory.path().join("rings");
+    let (_directory, [ring_directory]) = places(["rings"]);
     let name = RingName::new("ring").unwrap();
     let place = RingDirectories::only(&ring_directory).location_for_writing(&name);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;

@@ -4,10 +4,7 @@
 //! If two subscribers answer differently, `tracing` asks again for each span and event. So the tests of this file run
 //! one after the other.
 
-use crate::spans::recorder;
-use eventring::tracing::{RecorderLayer, RecorderSubscriber, TargetFilter};
-use eventring_stress::alone;
-use std::sync::{Arc, Mutex};
+use crate::fixtures::*;
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::LevelFilter;

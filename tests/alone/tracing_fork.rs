@@ -1,15 +1,9 @@
 //! The parent of a forked child has a subscriber. Whatever the child does, it records nothing into its parent's
 //! rings. When it has made rings of its own, parent and child record side by side.
 
+use crate::fixtures::*;
 use eventring::scope;
-use eventring::tracing::{
-    Counter, Marker, PERF, PerfContent, PerfReader, PerfRecorder, PerfRecorderBuilder, SpanTree, TargetFilter, trigger,
-    trigger_on_panic, try_init_with,
-};
-use eventring_stress::alone;
-use eventring_stress::forked;
-use eventring_stress::reference;
-use std::path::{Path, PathBuf};
+use eventring::tracing::{Counter, Marker, PerfRecorderBuilder, trigger, trigger_on_panic, try_init_with};
 use tracing::field::Empty;
 
 static OPEN: Counter = Counter::new("open");
@@ -63,8 +57,7 @@ fn spans(path: &Path) -> Vec<String> {
 #[test]
 fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    let (_directory, [path, child_path]) = places(["parent", "child"]);
     trigger_on_panic();
     let recording = try_init_with(builder(&path), TargetFilter::all()).unwrap();
     let outer = tracing::info_span!("outer").entered();
@@ -120,8 +113,7 @@ fn a_forked_child_leaves_its_parents_rings_alone_and_records_into_its_own() {
 #[test]
 fn a_forked_child_does_not_end_the_scopes_of_its_parent_in_its_own_rings() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (path, child_path) = (directory.path().join("parent"), directory.path().join("child"));
+    let (_directory, [path, child_path]) = places(["parent", "child"]);
     PERF.install(builder(&path).build().unwrap()).unwrap();
     let mut outer = Some(scope!("outer"));
     let mut inner = Some(scope!("inner"));

@@ -1,10 +1,9 @@
 //! A global subscriber and a scoped one in the same program. The test has a test program of its own, because it sets
 //! a global subscriber.
 
-use crate::spans::{records, small};
-use eventring::tracing::{PERF, PerfContent, PerfRecorder, RecorderSubscriber, SetupErrorKind, TargetFilter};
+use crate::fixtures::*;
+use eventring::tracing::SetupErrorKind;
 use eventring::tracing::{try_init, try_init_with};
-use eventring_stress::alone;
 
 fn messages(recorder: &PerfRecorder) -> Vec<String> {
     let records = records(recorder);

@@ -1,8 +1,7 @@
 //! The tracing feature makes a program's file only a little larger: memory that is zero when the program starts takes
 //! no space in the file.
 
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::alone;
+use crate::fixtures::*;
 
 /// Size of the span cells that a program has from its start.
 const CELLS_BYTES: u64 = 1 << 20;

@@ -1,20 +1,13 @@
 //! Filters that name spans and fields, and wishes that come and go while the program runs.
 
-use crate::spans::{recorder, records};
-use eventring::tracing::{
-    FilterHandle, PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter,
-    Wish,
-};
-use eventring_stress::alone;
+use crate::fixtures::*;
+use eventring::tracing::{FilterHandle, PerfItem, Wish};
 use proptest::prelude::*;
-use std::collections::HashMap;
 use std::future::Future;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use tracing::instrument::Instrument as _;
 use tracing::subscriber::Subscriber as _;
-use tracing::{Dispatch, debug, debug_span, info, info_span, trace};
+use tracing::{debug, debug_span, trace};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{EnvFilter, registry, reload};
 

@@ -1,18 +1,9 @@
 //! Any number of threads record. Up to the limit of shards, each thread has a shard of its own. If there are more
 //! threads, they share the shards. The events of a thread stay in order, and readers know each thread by its name.
 
-use crate::spans::records;
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
 use eventring::schema::perf::FieldValue;
-use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, PerfRecorderBuilder, RecorderSubscriber};
-use eventring_stress::child;
-use eventring_stress::reference;
-use eventring_stress::{alone, test_name};
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Barrier, OnceLock};
-use std::time::{Duration, Instant};
-use tracing::Dispatch;
+use eventring::tracing::PerfRecorderBuilder;
 
 fn recorder(limit: usize) -> PerfRecorder {
     small(PerfRecorder::builder().anonymous()).shards(limit).build().unwrap()
@@ -124,8 +115,7 @@ fn a_thread_that_ends_leaves_its_shard_to_the_next_one() {
 #[test]
 fn a_shard_that_cannot_be_made_is_counted_and_its_threads_share() {
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (directory, [place]) = places(["ring"]);
     // The name of shard 1 is taken by something that is no ring.
     std::fs::create_dir(directory.path().join("ring.1")).unwrap();
     let recorder = small(PerfRecorder::builder().config(&place)).shards(4).build().unwrap();
@@ -291,8 +281,7 @@ fn allow_only(calls: &[i64]) {
 #[test]
 fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
     const THREADS: u64 = 6;
-    let test = test_name!("in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before");
-    if let Some(part) = child::part() {
+    let test = plays!(|part| {
         let builder = small(PerfRecorder::builder().config(child::place())).shards(4).keep(true);
         let recorder = builder.all_shards_at_build(part == "before").build().unwrap();
         let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
@@ -316,8 +305,8 @@ fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
         std::process::exit(0);
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    });
+    let directory = directory();
     let end = |part: &str, place: &std::path::Path| child::play(test, part, place).output().unwrap().status;
     let place = directory.path().join("ring");
     let status = end("before", &place);
@@ -333,8 +322,7 @@ fn in_a_sandbox_that_kills_new_threads_record_if_all_shards_were_made_before() {
 
 #[test]
 fn a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read() {
-    let test = test_name!("a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read");
-    if child::part().is_some() {
+    let test = plays!({
         // In a forked child, this thread is the main thread.
         // SAFETY: the other threads of this process hold no locks that the child needs: they wait for this test.
         let forked = unsafe { libc::fork() };
@@ -348,9 +336,7 @@ fn a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read() {
         tracing::dispatcher::with_default(&dispatch, || tracing::info!(n = 1_u64));
         let main = format!("/proc/thread-self/../{}/stat", std::process::id());
         std::thread::spawn(move || {
-            while !std::fs::read_to_string(&main).is_ok_and(|stat| stat.contains(") Z ")) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_while(|| !std::fs::read_to_string(&main).is_ok_and(|stat| stat.contains(") Z ")));
             tracing::dispatcher::with_default(&dispatch, || tracing::info!(n = 2_u64));
             child::say("recorded");
             child::wait_for_parent();
@@ -358,11 +344,9 @@ fn a_thread_that_begins_to_record_after_the_end_of_the_main_thread_is_read() {
         });
         // SAFETY: only this thread ends, as if a program in C had called `pthread_exit`. Nothing that it owns is used.
         unsafe { libc::syscall(libc::SYS_exit, 0) };
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut talk = child::Talk::with(child::play(test, "", &path));
-    assert_eq!(talk.hear(), "recorded");
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut talk = Talk::told(test, "", &path, "recorded");
     let mut reader = PerfReader::open(&path).unwrap();
     let numbers: Vec<u64> = numbers_by_thread(&reference::records(&mut reader)).into_values().flatten().collect();
     assert_eq!(numbers.len(), 2, "{numbers:?}");

@@ -3,16 +3,12 @@
 //! that the allocator hands out.
 
 use crate::allocator::heap_bytes;
-use crate::spans::small;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::alone;
-use std::sync::{Arc, Barrier, OnceLock};
+use crate::fixtures::*;
 use tracing::callsite::Identifier;
 use tracing::field::FieldSet;
 use tracing::metadata::Kind;
 use tracing::subscriber::Interest;
-use tracing::{Callsite, Dispatch, Level, Metadata, Span};
+use tracing::{Callsite, Level, Metadata, Span};
 use tracing_subscriber::prelude::*;
 
 fn recorder() -> PerfRecorder {
@@ -71,7 +67,7 @@ fn a_quarter_of_a_million_open_spans_of_the_layer_take_two_cells_and_64_bytes_ea
 fn rings_are_as_many_and_as_large_as_configured_whatever_the_number_of_threads() {
     alone!();
     const THREADS: usize = 60;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let builder = PerfRecorder::builder().config(directory.path().join("ring")).shifts(16, 22).tables_shift(17);
     let recorder = builder.shards(3).prefault(false).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));

@@ -1,12 +1,9 @@
 //! A child span's value panics while it is formatted, so the program never gets the child. The layer must still close
 //! the parent when the program drops the parent's last handle.
 
-use crate::spans::records;
-use eventring::tracing::{PerfRecorder, RecorderLayer, SpanTree};
-use eventring_stress::alone;
+use crate::fixtures::*;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracing::Dispatch;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::prelude::*;
 

@@ -1,18 +1,13 @@
 //! Several threads change switches and filters at the same time. A layer also changes them while `tracing` asks it
 //! about a call site. A value changes them while it is formatted.
 
-use crate::spans::{records, small};
-use eventring::tracing::{FilterHandle, PerfRecorder, RecorderSubscriber, TargetFilter};
-use eventring_stress::alone;
-use std::cell::Cell;
+use crate::fixtures::*;
+use eventring::tracing::FilterHandle;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::{Interest, Subscriber};
-use tracing::{Dispatch, Level, Metadata, info_span};
+use tracing::{Level, Metadata};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 
 fn filter(directives: &str) -> TargetFilter {

@@ -1,9 +1,7 @@
 //! Values that record while they are formatted: the events of a thread stay in the order of time.
 
-use eventring::tracing::{PERF, PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::{alone, reference};
+use crate::fixtures::*;
 use std::fmt;
-use tracing::info;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// A value whose formatting records something itself.

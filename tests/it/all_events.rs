@@ -1,11 +1,10 @@
 //! A recording of two small blocks of execution. The blocks contain every event of the EXEC schema, and are recorded
 //! as a program would record them.
 
+use crate::fixtures::*;
 use eventring::exec::BlockScope;
 use eventring::global::EXEC;
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::*;
-use eventring::{record, recordv};
 
 fn hash(byte: u8) -> Bytes32 {
     Bytes32([byte; 32])

@@ -5,6 +5,8 @@ mod clock;
 mod control;
 mod domains;
 mod exec;
+#[path = "../fixtures.rs"]
+mod fixtures;
 mod global;
 mod lints;
 mod mapped;

@@ -1,7 +1,6 @@
 //! All events of a ring or snapshot that has lost none, and readers of rings of this process.
 
-use eventring::reader::{Next, Reader, Seek};
-use eventring::recorder::Recorder;
+use crate::fixtures::*;
 
 /// An event's seqno, type, extension and payload.
 pub type Event = (u64, u16, [u64; 4], Vec<u8>);

@@ -1,10 +1,8 @@
 //! A way to record an execution event of a ring again: its payload is copied byte for byte.
 
+use crate::fixtures::*;
 use eventring::reader::Descriptor;
-use eventring::recorder::Recorder;
-use eventring::recordv;
 use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
 
 /// Records an event with the type, payload bytes and extension words of `event`. Returns the new seqno.
 pub fn pass_on(to: &Recorder, event: &Descriptor, payload: &[u8]) -> u64 {

@@ -1,18 +1,13 @@
 //! A program that serves, as a user without privileges, and clients of several users that speak to it byte by byte.
 
+use crate::fixtures::*;
 use eventring::control::{ControlError, Process, Server, ServerAddress};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child::{self, Talk};
-use eventring_stress::users;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::{IoSlice, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::io::IoSlice;
 
 pub fn socket() -> OwnedFd {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
@@ -118,7 +113,7 @@ impl Served {
     /// Starts the program. Returns `None` if this system lets nobody play other users.
     pub fn start(test: &str) -> Option<Self> {
         let name = format!("held-{}-{}", std::process::id(), &test.rsplit("::").next().unwrap()[..20]);
-        let mut talk = Talk::with(child::play(test, "program", Path::new(&name)));
+        let mut talk = Talk::start(test, "program", Path::new(&name));
         let is_serving = rustix::process::geteuid().is_root() && talk.hear() == "serving";
         if !is_serving {
             eventring_stress::missing("only root can play other users");

@@ -28,7 +28,7 @@ fn in_child(test: &str, argument: &str, measure: impl FnOnce(&str) -> Vec<u64>) 
         child::say(said.join(" "));
         std::process::exit(0);
     }
-    let numbers = Talk::with(child::play(test, argument, Path::new(""))).hear();
+    let numbers = Talk::start(test, argument, Path::new("")).hear();
     println!("{argument}: {numbers}");
     numbers.split(' ').map(|number| number.parse().unwrap()).collect()
 }
@@ -97,7 +97,7 @@ fn twenty_minutes(keep: bool) -> Vec<u64> {
 
 #[test]
 fn an_engine_takes_no_more_memory_after_twenty_minutes_than_after_ten() {
-    let test = test_name!("an_engine_takes_no_more_memory_after_twenty_minutes_than_after_ten");
+    let test = test_name!();
     let measured = in_child(test, "bounded", |argument| twenty_minutes(argument == "keep"));
     let growth = measured[1].saturating_sub(measured[0]);
     assert!(growth < 1 << 10, "{measured:?}");
@@ -127,7 +127,7 @@ fn a_million_open_spans(argument: &str) -> Vec<u64> {
 
 #[test]
 fn a_million_open_spans_take_no_more_memory_than_the_options_promise() {
-    let test = test_name!("a_million_open_spans_take_no_more_memory_than_the_options_promise");
+    let test = test_name!();
     for (argument, most_mib) in [("few fields", 950), ("many fields", 1350), ("unknown", 1200)] {
         let measured = in_child(test, argument, a_million_open_spans);
         let mib = (measured[1] - measured[0]) >> 10;

@@ -29,12 +29,40 @@ pub fn play(test: &str, part: &str, place: &Path) -> Command {
     command
 }
 
-/// Names a test of this file as the test harness does, for [`child::play`](crate::child::play).
+/// Names the test in which this stands, or another one of this file, as the test harness does, for
+/// [`child::play`](crate::child::play).
 #[macro_export]
 macro_rules! test_name {
+    () => {{
+        fn here() {}
+        $crate::child::name_of(::std::any::type_name_of_val(&here))
+    }};
     ($name:literal) => {
         concat!(module_path!(), "::", $name)
     };
+}
+
+/// In a test that starts its own executable again: in a child, does what stands here, and returns from the test. In the
+/// process that the user started, this is the name of the test, for [`child::play`](crate::child::play).
+#[macro_export]
+macro_rules! plays {
+    (|$part:ident| $play:expr) => {{
+        if let Some($part) = $crate::child::part() {
+            $play;
+            // Some plays have no end.
+            #[allow(unreachable_code)]
+            return;
+        }
+        $crate::test_name!()
+    }};
+    ($play:expr) => {
+        $crate::plays!(|_part| $play)
+    };
+}
+
+/// Returns the name of the test around the function `here`.
+pub fn name_of(here: &str) -> &str {
+    here.trim_end_matches("::here").trim_end_matches("::{{closure}}")
 }
 
 /// At the head of a test: runs the rest of the test in a process of its own, in which no other test runs.
@@ -56,7 +84,7 @@ pub fn has_run_alone(here: &str) -> bool {
     if part().is_some() || std::env::var_os(ALONE).is_some() {
         return false;
     }
-    let mut command = again(here.trim_end_matches("::here"));
+    let mut command = again(name_of(here));
     let output = command.env(ALONE, "1").stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     print!("{text}");
@@ -89,6 +117,22 @@ pub fn ends_within(mut command: Command, limit: Duration) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// Waits as long as this holds. Panics after a minute.
+#[track_caller]
+pub fn wait_while(mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while holds() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it still holds");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills a process. Nothing is left of it but its files.
+pub fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// A child process whose messages the parent reads line by line. [`Talk::end`], or dropping this value, ends the child.
 pub struct Talk {
     pub child: Child,
@@ -115,6 +159,24 @@ impl Talk {
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines }
+    }
+
+    /// Starts this executable again, to play a part of `test`.
+    pub fn start(test: &str, part: &str, place: &Path) -> Self {
+        Self::with(play(test, part, place))
+    }
+
+    /// Starts this executable again, to play a part of `test`, and waits until it says this.
+    #[track_caller]
+    pub fn told(test: &str, part: &str, place: &Path, says: impl AsRef<str>) -> Self {
+        let mut talk = Self::start(test, part, place);
+        assert_eq!(talk.hear(), says.as_ref());
+        talk
+    }
+
+    /// Kills the child. Nothing is left of it but its files.
+    pub fn kill(&mut self) {
+        kill(&mut self.child);
     }
 
     /// Returns the child's next message. Panics if the child ends without one.

@@ -3,6 +3,7 @@
 
 pub mod chain;
 pub mod child;
+pub mod files;
 pub mod forked;
 pub mod huge_pages;
 pub mod market;
@@ -12,6 +13,7 @@ pub mod own_rings;
 pub mod random;
 pub mod real_data;
 pub mod reference;
+pub mod rings;
 pub mod switched_off;
 pub mod users;
 

@@ -1,6 +1,7 @@
 //! The clock on a machine whose tick counter must not be used.
 
-use eventring::recorder::{Clock, ClockKind, TickCounter};
+use crate::fixtures::*;
+use eventring::recorder::{ClockKind, TickCounter};
 use rustix::time::{ClockId, clock_gettime};
 
 fn realtime_nanos() -> u64 {

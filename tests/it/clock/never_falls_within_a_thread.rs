@@ -1,9 +1,9 @@
 //! Many threads ask for the time, and pass it to each other. No thread sees the time fall.
 
+use crate::fixtures::*;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
 
-use eventring::recorder::{Clock, ClockKind};
+use eventring::recorder::ClockKind;
 
 /// The largest allowed difference between the times of two threads.
 const DISAGREEMENT_NANOS_MAX: u64 = 1_000;

@@ -1,17 +1,10 @@
 //! A program that has a server, and forks: nothing of the server stays in the children.
 
 use super::{anonymous, wait_until};
+use crate::fixtures::*;
 use eventring::control::{ControlErrorKind, Process, Server, ServerAddress};
-use eventring_stress::child::Talk;
-use eventring_stress::{child, forked, test_name};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::process::{Pid, Signal, kill_process};
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::os::fd::OwnedFd;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Much less than the five seconds that a client waits for an answer. On an idle machine a client learns of a death
 /// within 5 milliseconds.
@@ -74,8 +67,7 @@ struct Family {
 
 impl Family {
     fn start(test: &str, address: &str) -> Self {
-        let mut talk = Talk::with(child::play(test, "program", Path::new(address)));
-        assert_eq!(talk.hear(), "begun");
+        let talk = Talk::told(test, "program", Path::new(address), "begun");
         Self { talk, children: Vec::new() }
     }
 
@@ -144,13 +136,10 @@ fn has_ended(connection: &OwnedFd) -> bool {
 
 #[test]
 fn a_child_has_no_descriptor_of_the_server_and_does_not_end_it() {
-    const NAME: &str = test_name!("a_child_has_no_descriptor_of_the_server_and_does_not_end_it");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
-    let mut family = Family::start(NAME, socket.to_str().unwrap());
+    let mut family = Family::start(test, socket.to_str().unwrap());
     let process = Process::connect(&ServerAddress::new(&socket)).unwrap();
     family.fork();
     let parent = descriptors(family.pid());
@@ -172,16 +161,12 @@ fn a_child_has_no_descriptor_of_the_server_and_does_not_end_it() {
 
 #[test]
 fn clients_learn_of_the_end_of_a_program_whose_children_live_and_the_next_program_takes_its_name() {
-    const NAME: &str =
-        test_name!("clients_learn_of_the_end_of_a_program_whose_children_live_and_the_next_program_takes_its_name");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("control").to_str().unwrap().to_owned();
     let name = format!("@eventring-fork-{}", std::process::id());
     for (address, is_killed) in [(&path, true), (&path, false), (&name, true), (&name, false)] {
-        let mut family = Family::start(NAME, address);
+        let mut family = Family::start(test, address);
         let address = ServerAddress::new(address);
         let (process, connection) = (Process::connect(&address).unwrap(), connection(&address));
         assert_eq!(process.pid(), family.pid());
@@ -201,7 +186,7 @@ fn clients_learn_of_the_end_of_a_program_whose_children_live_and_the_next_progra
         family.talk.child.wait().unwrap();
         family.assert_that_the_children_live();
         // The next program has the name, while the children of the last one live.
-        let next = Family::start(NAME, &address.to_string());
+        let next = Family::start(test, &address.to_string());
         assert_eq!(Process::connect(&address).unwrap().pid(), next.pid());
         family.assert_that_the_children_live();
     }
@@ -209,18 +194,17 @@ fn clients_learn_of_the_end_of_a_program_whose_children_live_and_the_next_progra
 
 #[test]
 fn a_child_that_makes_a_ring_gets_a_server_of_its_own() {
-    const NAME: &str = test_name!("a_child_that_makes_a_ring_gets_a_server_of_its_own");
-    if child::part().is_some() {
+    let test = plays!({
         let _ring = anonymous("PARENT");
         let child = fork(|| {
             let _ring = anonymous("CHILD");
             stay()
         });
         child::say(child);
-        return child::wait_for_parent();
-    }
+        child::wait_for_parent();
+    });
     let directory = tempfile::tempdir().unwrap();
-    let mut command = child::play(NAME, "program", Path::new(""));
+    let mut command = child::play(test, "program", Path::new(""));
     command.env("EVENTRING_SERVER", "1").env("EVENTRING_DIR", directory.path());
     let mut talk = Talk::with(command);
     let child: u32 = talk.hear().parse().unwrap();

@@ -3,20 +3,17 @@
 //! other users a part, and none keeps the program's user and root out.
 
 use super::anonymous;
+use crate::fixtures::*;
 use crate::served;
 use crate::served::{
     CLIENTS_MAX, FILES_MAX, GUESTS, IMPORT, OWNER, STRANGER, Served, as_user, connect_to, message, program, send,
     try_send,
 };
 use eventring::control::{ControlErrorKind, Process, Server, ServerAddress};
-use eventring_stress::child;
-use eventring_stress::{alone, test_name};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, SocketAddrUnix};
-use rustix::process::{Pid, WaitOptions, waitpid};
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use rustix::process::{WaitOptions, waitpid};
 
 fn server(name: &str) -> Server {
     Server::builder().abstract_name(format!("{name}-{}", std::process::id())).clients_max(32).start().unwrap()
@@ -162,11 +159,8 @@ fn a_thousand_connections_are_refused_beyond_the_limit_with_the_reason() {
 
 #[test]
 fn a_client_that_imports_and_never_reads_costs_no_time_and_no_descriptors_of_others() {
-    const NAME: &str = test_name!("a_client_that_imports_and_never_reads_costs_no_time_and_no_descriptors_of_others");
-    if child::part().is_some() {
-        return program();
-    }
-    let Some(mut served) = Served::start(NAME) else { return };
+    let test = plays!(program());
+    let Some(mut served) = Served::start(test) else { return };
     let greedy: Vec<OwnedFd> = as_user(GUESTS[0], || (0..4).map(|_| served.importing()).collect());
     let work = served.work();
     assert!(work < 0.2, "the server works {work} of the time");
@@ -186,11 +180,8 @@ fn a_client_that_imports_and_never_reads_costs_no_time_and_no_descriptors_of_oth
 
 #[test]
 fn users_without_a_right_hold_no_place_and_no_descriptor_and_are_told_why() {
-    const NAME: &str = test_name!("users_without_a_right_hold_no_place_and_no_descriptor_and_are_told_why");
-    if child::part().is_some() {
-        return program();
-    }
-    let Some(served) = Served::start(NAME) else { return };
+    let test = plays!(program());
+    let Some(served) = Served::start(test) else { return };
     served.connect().unwrap();
     let before = served.descriptors();
     // Half of them greet, the others are silent.
@@ -212,11 +203,8 @@ fn users_without_a_right_hold_no_place_and_no_descriptor_and_are_told_why() {
 
 #[test]
 fn users_who_were_let_in_have_a_part_of_the_places() {
-    const NAME: &str = test_name!("users_who_were_let_in_have_a_part_of_the_places");
-    if child::part().is_some() {
-        return program();
-    }
-    let Some(served) = Served::start(NAME) else { return };
+    let test = plays!(program());
+    let Some(served) = Served::start(test) else { return };
     let connected = |user| as_user(user, || (0..CLIENTS_MAX).map(|_| served.connect()).collect::<Vec<_>>());
     let [guest, other] = GUESTS.map(connected);
     for places in [&guest, &other] {
@@ -234,11 +222,8 @@ fn users_who_were_let_in_have_a_part_of_the_places() {
 
 #[test]
 fn no_client_keeps_the_thread_of_the_server_busy() {
-    const NAME: &str = test_name!("no_client_keeps_the_thread_of_the_server_busy");
-    if child::part().is_some() {
-        return program();
-    }
-    let Some(mut served) = Served::start(NAME) else { return };
+    let test = plays!(program());
+    let Some(mut served) = Served::start(test) else { return };
     // A client that asks for more than it takes, and then shuts its connection down without closing it.
     let (shut, half) = (served.greedy(2, &[]), served.greedy(2, &[]));
     std::thread::sleep(Duration::from_millis(500));
@@ -309,11 +294,8 @@ fn end_without_closing(way: &str, name: &str) -> OwnedFd {
 
 #[test]
 fn a_connection_keeps_its_place_until_the_descriptor_that_was_sent_is_taken() {
-    const NAME: &str = test_name!("a_connection_keeps_its_place_until_the_descriptor_that_was_sent_is_taken");
-    if child::part().is_some() {
-        return program();
-    }
-    let Some(mut served) = Served::start(NAME) else { return };
+    let test = plays!(program());
+    let Some(mut served) = Served::start(test) else { return };
     for way in ["it sends garbage", "it shuts down", "its process ends"] {
         let end = || end_without_closing(way, &served.name);
         let held: Vec<OwnedFd> = as_user(GUESTS[0], || (0..FILES_MAX + 10).map(|_| end()).collect());

@@ -1,14 +1,9 @@
 //! Users who may switch, and make as many and as long wishes as they can, without end.
 
+use crate::fixtures::*;
 use crate::served::{GUESTS, OWNER, Served, as_user, message, program_with, send};
 use eventring::control::{ControlError, ControlErrorKind, Process, WishTime};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child;
-use eventring_stress::test_name;
 use rustix::net::RecvFlags;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 /// Plays the program. Its filter takes wishes.
 fn program() {
@@ -42,11 +37,8 @@ fn fill(process: &Process, wish: impl Fn(usize) -> String) -> (usize, String) {
 
 #[test]
 fn the_wishes_of_a_user_who_was_let_in_are_small_enough_to_be_told() {
-    const NAME: &str = test_name!("the_wishes_of_a_user_who_was_let_in_are_small_enough_to_be_told");
-    if child::part().is_some() {
-        return program();
-    }
-    let Some(served) = Served::start(NAME) else { return };
+    let test = plays!(program());
+    let Some(served) = Served::start(test) else { return };
     let (granted, refusal) = as_user(GUESTS[0], || fill(&served.connect().unwrap(), long));
     // The owner's and root's wishes have room beside them, until these are too many, too.
     let own = || (0..9).map(|number| served.connect()?.wish(&long(1000 + number), WishTime::Kept)).all(|w| w.is_ok());
@@ -61,11 +53,8 @@ fn the_wishes_of_a_user_who_was_let_in_are_small_enough_to_be_told() {
 
 #[test]
 fn a_user_who_changes_long_wishes_without_end_gets_a_fifth_of_a_processor() {
-    const NAME: &str = test_name!("a_user_who_changes_long_wishes_without_end_gets_a_fifth_of_a_processor");
-    if child::part().is_some() {
-        return program();
-    }
-    let Some(served) = Served::start(NAME) else { return };
+    let test = plays!(program());
+    let Some(served) = Served::start(test) else { return };
     as_user(GUESTS[0], || (0..7).for_each(|n| _ = served.connect().unwrap().wish(&heavy(n), WishTime::Kept).unwrap()));
     let is_over = AtomicBool::new(false);
     // A client's requests wait in its socket, so that the server could answer many of them in each round.

@@ -1,16 +1,9 @@
 //! Rings that a server hands out: to processes that cannot open any file of them, and only to users who may have them.
 
 use super::{anonymous, wait_until};
+use crate::fixtures::*;
 use crate::read_back::events;
 use eventring::control::{ControlErrorKind, FileChange, Process, Server, ServerAddress};
-use eventring::reader::{Reader, RingState};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::users;
-use eventring_stress::{alone, test_name};
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// Plays the program: it records `events` events into an anonymous ring, and then waits.
 fn program(events: u64) {
@@ -34,13 +27,10 @@ fn numbers(reader: &Reader) -> Vec<u64> {
 
 #[test]
 fn an_anonymous_ring_is_read_by_another_process_also_after_its_writer_was_killed() {
-    const NAME: &str = test_name!("an_anonymous_ring_is_read_by_another_process_also_after_its_writer_was_killed");
-    if child::part().is_some() {
-        return program(1000);
-    }
+    let test = plays!(program(1000));
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
-    let mut program = served(child::play(NAME, "program", Path::new("")), socket.to_str().unwrap());
+    let mut program = served(child::play(test, "program", Path::new("")), socket.to_str().unwrap());
     assert_eq!(program.hear(), "recorded");
     let process = Process::connect(&ServerAddress::Path(socket.clone())).unwrap();
     assert_eq!((process.pid(), process.may_switch(), process.is_gone()), (program.child.id(), true, false));
@@ -66,8 +56,7 @@ fn an_anonymous_ring_is_read_by_another_process_also_after_its_writer_was_killed
 fn all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set() {
     use eventring::reader::{RingItem, RingSet};
     use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-    const NAME: &str = test_name!("all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set");
-    if child::part().is_some() {
+    let test = plays!({
         let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).prefault(false).shards(3).build().unwrap();
         let record = |count: u64| {
             let recorder = &recorder;
@@ -89,11 +78,11 @@ fn all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set()
             }
         });
         child::say("recorded");
-        return child::wait_for_parent();
-    }
+        child::wait_for_parent();
+    });
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
-    let mut program = served(child::play(NAME, "program", Path::new("")), socket.to_str().unwrap());
+    let mut program = served(child::play(test, "program", Path::new("")), socket.to_str().unwrap());
     assert_eq!(program.hear(), "begun");
     let mut rings = RingSet::open([&socket]).unwrap();
     assert_eq!(program.hear(), "recorded");
@@ -111,8 +100,7 @@ fn all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set()
         }
         if log_records == 210 && !is_killed {
             is_killed = true;
-            program.child.kill().unwrap();
-            program.child.wait().unwrap();
+            program.kill();
         }
     }
     assert!(rings.shard_errors().is_empty(), "{:?}", rings.shard_errors());
@@ -122,25 +110,21 @@ fn all_shards_of_a_recorder_without_files_are_found_and_its_death_ends_the_set()
 
 #[test]
 fn a_program_that_starts_again_at_the_same_address_takes_the_place_of_the_dead_one() {
-    const NAME: &str = test_name!("a_program_that_starts_again_at_the_same_address_takes_the_place_of_the_dead_one");
-    if child::part().is_some() {
-        return program(3);
-    }
+    let test = plays!(program(3));
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
     let address = ServerAddress::Path(socket.clone());
     assert_eq!(Process::connect(&address).unwrap_err().kind(), ControlErrorKind::NoServer);
     for _ in 0..2 {
-        let mut program = served(child::play(NAME, "program", Path::new("")), socket.to_str().unwrap());
+        let mut program = served(child::play(test, "program", Path::new("")), socket.to_str().unwrap());
         assert_eq!(program.hear(), "recorded");
         assert_eq!(Process::connect(&address).unwrap().pid(), program.child.id());
-        program.child.kill().unwrap();
-        program.child.wait().unwrap();
+        program.kill();
         assert!(socket.exists());
         assert_eq!(Process::connect(&address).unwrap_err().kind(), ControlErrorKind::NoServer);
     }
     // A program that exits normally leaves nothing behind.
-    let mut program = served(child::play(NAME, "program", Path::new("")), socket.to_str().unwrap());
+    let mut program = served(child::play(test, "program", Path::new("")), socket.to_str().unwrap());
     assert_eq!(program.hear(), "recorded");
     program.end();
     assert!(!socket.exists());
@@ -209,7 +193,7 @@ fn another_user_gets_nothing_but_the_reason_unless_the_program_allows_it() {
 
 #[test]
 fn a_client_in_another_pid_and_mount_namespace_reads_the_ring_and_learns_of_the_death() {
-    const NAME: &str = test_name!("a_client_in_another_pid_and_mount_namespace_reads_the_ring_and_learns_of_the_death");
+    let name = test_name!();
     match child::part().as_deref() {
         Some("program") => return program(7),
         Some("client") => {
@@ -223,25 +207,21 @@ fn a_client_in_another_pid_and_mount_namespace_reads_the_ring_and_learns_of_the_
     }
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
-    let mut program = served(child::play(NAME, "program", Path::new("")), socket.to_str().unwrap());
+    let mut program = served(child::play(name, "program", Path::new("")), socket.to_str().unwrap());
     assert_eq!(program.hear(), "recorded");
-    let Some(client) = in_namespaces(&child::play(NAME, "client", &socket)) else { return };
+    let Some(client) = in_namespaces(&child::play(name, "client", &socket)) else { return };
     let mut client = Talk::with(client);
     assert_eq!(client.hear(), "[0, 1, 2, 3, 4, 5, 6] 1");
-    program.child.kill().unwrap();
-    program.child.wait().unwrap();
+    program.kill();
     assert_eq!(client.hear(), "gone");
 }
 
 #[test]
 fn a_program_in_a_pid_namespace_serves_clients_that_it_does_not_see() {
-    const NAME: &str = test_name!("a_program_in_a_pid_namespace_serves_clients_that_it_does_not_see");
-    if child::part().is_some() {
-        return program(7);
-    }
+    let test = plays!(program(7));
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("control");
-    let Some(mut command) = in_namespaces(&child::play(NAME, "program", Path::new(""))) else { return };
+    let Some(mut command) = in_namespaces(&child::play(test, "program", Path::new(""))) else { return };
     command.env("EVENTRING_SERVER", &socket);
     let mut program = Talk::with(command);
     assert_eq!(program.hear(), "recorded");

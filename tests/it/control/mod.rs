@@ -3,8 +3,7 @@ mod hostile;
 mod hostile_wishes;
 mod imports;
 
-use eventring::recorder::{ContentDescription, Recorder};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
 
 fn anonymous(name: &str) -> Recorder {
     let description = ContentDescription::new(300, name);
@@ -14,9 +13,6 @@ fn anonymous(name: &str) -> Recorder {
 /// Waits until `is_so`, at most a minute. Returns how long it took.
 fn wait_until(mut is_so: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it did not happen");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_while(|| !is_so());
     start.elapsed()
 }

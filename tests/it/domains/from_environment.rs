@@ -1,12 +1,10 @@
 //! The environment variable `EVENTRING_DOMAINS` says which domains a service records.
 
+use crate::fixtures::*;
 use eventring::EventType;
 use eventring::global::GlobalRecorder;
 use eventring::recorder::{DOMAINS_VARIABLE, DomainState};
-use eventring_stress::child;
-use eventring_stress::child::{Talk, part, play, say};
 use eventring_stress::market::{MARKET, Market};
-use eventring_stress::test_name;
 
 /// A schema without domains.
 #[derive(EventType, Clone, Copy)]
@@ -26,16 +24,14 @@ fn on(domains: Vec<DomainState>) -> String {
 
 #[test]
 fn the_variable_chooses_domains_of_all_recorders_and_unknown_names_are_refused() {
-    let test = test_name!("the_variable_chooses_domains_of_all_recorders_and_unknown_names_are_refused");
-    if part().is_some() {
+    let test = plays!({
         let config = |name: &str| format!("{}:16:27", child::place().join(name).display());
         say(MARKET
             .try_init::<Market>(&config("market"))
             .map_or_else(|error| error.to_string(), |_| on(MARKET.domains())));
         say(SHOP.try_init::<Shop>(&config("shop")).map_or_else(|error| error.to_string(), |_| on(SHOP.domains())));
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    });
+    let directory = directory();
     let serve = |value: Option<&str>| {
         let mut command = play(test, "service", directory.path());
         command.env_remove(DOMAINS_VARIABLE);

@@ -1,10 +1,8 @@
 //! Domains of a schema: their numbers and names are in the schema text, and readers find them there.
 
+use crate::fixtures::*;
 use crate::read_back::events;
 use eventring::EventType;
-use eventring::reader::Reader;
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::test::TestEvent;
 use eventring::schema::{SchemaModel, SchemaTextErrorKind as Kind};
 use eventring_stress::market;

@@ -1,11 +1,11 @@
 //! A program switches domains of its events on and off. `record!` evaluates and records nothing of a domain that is
 //! off.
 
+use crate::fixtures::*;
+use eventring::EventType;
 use eventring::global::GlobalRecorder;
-use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
-use eventring::{EventType, record, recordv};
+use eventring::recorder::RecorderErrorKind;
 use eventring_stress::market::{MARKET, Market, Price, builder, recorder};
-use std::cell::Cell;
 
 /// Returns whether the domains of the recorder are enabled, by ascending number.
 fn enabled(recorder: &Recorder) -> Vec<bool> {

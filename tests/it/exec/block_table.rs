@@ -1,22 +1,16 @@
 //! The block table: a reader that comes after a block's BLOCK_START was overwritten still names the block of every
 //! event.
 
+use crate::fixtures::*;
 use crate::read_back::reader_of;
 use crate::record_again;
 use eventring::exec::BlockScope;
 use eventring::exec::{BlockInfo, KnownBlocks};
 use eventring::global::EXEC;
-use eventring::reader::{Descriptor, Next, PayloadRead, Reader, Seek, SnapshotOptions};
-use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
-use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecEvent, ExecPayload};
+use eventring::reader::Descriptor;
+use eventring::recorder::RecorderErrorKind;
+use eventring::schema::exec::{BlockEnd, BlockStart, Bytes32, ExecPayload};
 use eventring::schema::{EventPayload as _, EventType as _};
-use eventring::{record, recordv};
-use eventring_stress::random::Random;
-use eventring_stress::real_data;
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of blocks that a table holds.
 const ENTRIES: u64 = 4096;

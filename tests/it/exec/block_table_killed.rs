@@ -1,15 +1,8 @@
 //! A writer that is killed at any instruction leaves a block table in which every record is whole.
 
 use super::block_table::{assert_whole, start};
-use eventring::reader::{Next, Reader, RingState, Seek};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use std::time::Duration;
+use crate::fixtures::*;
 
-const TEST: &str = test_name!("a_writer_that_is_killed_leaves_only_whole_records");
 const KILLS: u64 = 25;
 /// The number of threads that start blocks.
 const THREADS: u64 = 2;
@@ -33,17 +26,12 @@ fn write() {
 
 #[test]
 fn a_writer_that_is_killed_leaves_only_whole_records() {
-    if part().is_some() {
-        return write();
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let test = plays!(write());
+    let (_directory, [path]) = places(["ring"]);
     for round in 0..KILLS {
-        let mut writer = Talk::with(play(TEST, "writer", &path));
-        assert_eq!(writer.hear(), "ring");
+        let mut writer = Talk::told(test, "writer", &path, "ring");
         std::thread::sleep(Duration::from_micros(round * 700));
-        writer.child.kill().unwrap();
-        writer.child.wait().unwrap();
+        writer.kill();
         let reader = Reader::open(&path).unwrap();
         assert_eq!(reader.state(), RingState::WriterDied);
         let blocks = reader.blocks().unwrap();

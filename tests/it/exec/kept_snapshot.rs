@@ -4,11 +4,10 @@
 //! `EVENTRING_BLESS=1 cargo test -p eventring-tests --test it exec::kept_snapshot` records the snapshot again.
 
 use crate::all_events;
+use crate::fixtures::*;
 use crate::read_back::events;
-use eventring::reader::{Reader, SnapshotOptions};
 use eventring::schema::EventType as _;
-use eventring::schema::exec::{ExecEvent, ExecPayload};
-use std::collections::BTreeSet;
+use eventring::schema::exec::ExecPayload;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/all-exec-events.snapshot.zst");
 

@@ -1,15 +1,8 @@
 //! One process records the 136,891 events of a real recording again. Two other processes read them at the same time.
 
+use crate::fixtures::*;
 use crate::record_again;
-use eventring::reader::{Descriptor, Followed, Follower, Next, Reader, Seek, WaitStrategy};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::real_data;
-use eventring_stress::test_name;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use eventring::reader::Descriptor;
 
 /// The number of events in the published recording.
 const EVENTS: u64 = 136_891;
@@ -139,11 +132,9 @@ fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
         Some(_) => read(&place(), run),
         None => {
             run.recording.path()?;
-            let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-            let ring = directory.path().join("ring");
-            let mut writer = Talk::with(play(test, "writer", &ring));
-            assert_eq!(writer.hear(), "ring");
-            let mut readers = [(); 2].map(|()| Talk::with(play(test, "reader", &ring)));
+            let (_directory, [ring]) = places(["ring"]);
+            let mut writer = Talk::told(test, "writer", &ring, "ring");
+            let mut readers = [(); 2].map(|()| Talk::start(test, "reader", &ring));
             readers.iter_mut().for_each(|reader| assert_eq!(reader.hear(), "ready"));
             writer.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
             assert_eq!(writer.hear(), "done");
@@ -163,7 +154,7 @@ fn perform(test: &str, run: Run) -> Option<Vec<(u64, u64)>> {
 
 #[test]
 fn both_readers_get_the_original_byte_for_byte() {
-    let test = test_name!("both_readers_get_the_original_byte_for_byte");
+    let test = test_name!();
     if let Some(readers) = perform(test, Run { recording: Recording::Published, shifts: (18, 27), threads: 1 }) {
         assert_eq!(readers, [(EVENTS, 0), (EVENTS, 0)]);
     }
@@ -171,7 +162,7 @@ fn both_readers_get_the_original_byte_for_byte() {
 
 #[test]
 fn so_they_do_when_threads_take_turns() {
-    let test = test_name!("so_they_do_when_threads_take_turns");
+    let test = test_name!();
     if let Some(readers) = perform(test, Run { recording: Recording::Published, shifts: (18, 27), threads: 4 }) {
         assert_eq!(readers, [(EVENTS, 0), (EVENTS, 0)]);
     }
@@ -179,7 +170,7 @@ fn so_they_do_when_threads_take_turns() {
 
 #[test]
 fn in_the_smallest_ring_which_they_lap_twice_each_event_is_read_or_counted_as_lost() {
-    let test = test_name!("in_the_smallest_ring_which_they_lap_twice_each_event_is_read_or_counted_as_lost");
+    let test = test_name!();
     if let Some(readers) = perform(test, Run { recording: Recording::Published, shifts: (16, 27), threads: 2 }) {
         for (read, lost) in readers {
             assert_eq!(read + lost, EVENTS);
@@ -191,7 +182,7 @@ fn in_the_smallest_ring_which_they_lap_twice_each_event_is_read_or_counted_as_lo
 
 #[test]
 fn so_do_the_events_that_are_kept_with_the_project() {
-    let test = test_name!("so_do_the_events_that_are_kept_with_the_project");
+    let test = test_name!();
     let run = Run { recording: Recording::Kept, shifts: (16, 27), threads: 1 };
     if let Some(readers) = perform(test, run) {
         assert_eq!(readers, [(36, 0), (36, 0)]);

@@ -1,7 +1,8 @@
 //! Payloads of every event of the EXEC schema. If the bytes of a payload fit the struct and the arrays, the payload
 //! can be decoded by its Rust type and by schema text. If not, decoding fails.
 
-use eventring::schema::exec::{ExecEvent, ExecPayload};
+use crate::fixtures::*;
+use eventring::schema::exec::ExecPayload;
 use eventring::schema::{
     EventInfo, EventPayload, EventType, FieldType, PayloadField, RecordError, Scalar, StructInfo, TrailingCount, Value,
 };

@@ -1,11 +1,9 @@
 //! A program declares a global recorder for typed events of its own content type.
 
+use crate::fixtures::*;
 use crate::read_back::events;
 use eventring::global::{EXEC, GlobalRecorder, InitErrorKind};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, SchemaModel, Utf8};
-use eventring::{record, recordv};
 
 static ORDERS: GlobalRecorder = GlobalRecorder::new("orders");
 
@@ -28,7 +26,7 @@ static OTHERS: GlobalRecorder = GlobalRecorder::new("others");
 
 #[test]
 fn a_global_recorder_refuses_events_of_other_types() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let config = format!("{}:16:27", directory.path().join("others").display());
     let error = OTHERS.try_init::<Shop>(&config).unwrap_err();
     assert_eq!(error.kind(), InitErrorKind::OtherRecorder);
@@ -43,8 +41,7 @@ fn a_global_recorder_refuses_events_of_other_types() {
 
 #[test]
 fn its_events_go_into_its_own_ring_and_are_decoded_by_the_ring_alone() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("orders");
+    let (_directory, [path]) = places(["orders"]);
     let config = format!("{}:16:27", path.display());
     assert_eq!(record!(Shop::DayEnded), 0);
     let recorder = ORDERS.try_init::<Shop>(&config).unwrap();
@@ -88,7 +85,7 @@ enum Door {
 
 #[test]
 fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let config = format!("{}:16:27", directory.path().join("shared").display());
     let recorder = SHARED.try_init::<Lamp>(&config).unwrap();
     let error = SHARED.try_init::<Door>(&config).unwrap_err();
@@ -165,7 +162,7 @@ enum Race {
 
 #[test]
 fn of_threads_that_initialise_a_recorder_at_the_same_time_one_succeeds() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let config = format!("{}:16:27", directory.path().join("raced").display());
     let start = std::sync::Barrier::new(4);
     let kinds: Vec<_> = std::thread::scope(|scope| {

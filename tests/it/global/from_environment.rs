@@ -1,19 +1,14 @@
 //! An environment variable turns on the recording of a service. The service is not compiled again.
 
+use crate::fixtures::*;
 use crate::read_back::events;
 use eventring::global::EXEC;
-use eventring::reader::{Reader, RingState};
-use eventring::record;
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
 
 const VARIABLE: &str = "MY_SERVICE_RING";
 
 #[test]
 fn the_variable_names_the_ring_and_without_it_nothing_happens() {
-    let test = test_name!("the_variable_names_the_ring_and_without_it_nothing_happens");
-    if part().is_some() {
+    let test = plays!({
         let recorder = EXEC.try_init_from_env::<ExecEvent>(VARIABLE);
         say(match &recorder {
             Ok(None) => "off".to_owned(),
@@ -21,10 +16,9 @@ fn the_variable_names_the_ring_and_without_it_nothing_happens() {
             Err(error) => error.to_string(),
         });
         say(record!(ExecEvent::TxnEnd; txn = 5));
-        return wait_for_parent();
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("service");
+        wait_for_parent();
+    });
+    let (directory, [path]) = places(["service"]);
     let serve = |value: Option<String>| {
         let mut command = play(test, "service", directory.path());
         command.env_remove(VARIABLE).env("EVENTRING_DIR", directory.path());

@@ -1,7 +1,6 @@
 //! Links between the project's documents lead somewhere.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::fixtures::*;
 
 /// Returns the targets of the links `[…](…)` in a text, without their anchors. Links into the web are left out.
 fn links(text: &str) -> Vec<&str> {

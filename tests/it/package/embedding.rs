@@ -1,7 +1,7 @@
 //! A program that only embeds the recorder compiles no crate of the command line, of compression or of the exports.
 //! docs/EMBEDDING.md lists exactly the crates that it compiles, whatever their patch versions are.
 
-use std::process::Command;
+use crate::fixtures::*;
 
 /// The crates that only tools, compression and exports need.
 const FOREIGN: [&str; 14] = [

@@ -1,13 +1,7 @@
 //! Every program in `examples/` does what its comments say.
 
-use eventring::reader::{Next, Reader, Seek};
-use eventring::tracing::{PerfContent, PerfItem, PerfReader, PerfRecorder, RecorderSubscriber, SpanTree};
-use eventring_stress::{child, forked, test_name};
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::tracing::PerfItem;
 
 /// Returns the path of an example's program.
 fn program(name: &str) -> PathBuf {
@@ -34,10 +28,6 @@ fn built(file: &str, name: &str) -> PathBuf {
 }
 
 /// Makes a directory for the rings of one test.
-fn directory() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap()
-}
-
 fn command(directory: &TempDir, name: &str) -> Command {
     let mut command = Command::new(program(name));
     command.env("EVENTRING_DIR", directory.path()).stdin(Stdio::null());
@@ -103,8 +93,7 @@ fn quickstart_records_its_spans_and_custom_export_writes_them() {
 
 #[test]
 fn custom_export_tells_a_span_that_was_open_at_the_end_from_one_that_was_closed_just_before() {
-    let directory = directory();
-    let path = directory.path().join("open");
+    let (directory, [path]) = places(["open"]);
     let recorder = PerfRecorder::builder().config(&path).shifts(15, 21).shards(1).keep(true).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
         std::mem::forget(tracing::info_span!("never_closed"));
@@ -281,10 +270,7 @@ fn host(part: &str) {
 
 #[test]
 fn a_program_that_unloads_the_plugin_goes_on_and_ends_in_good_order() {
-    if let Some(part) = child::part() {
-        return host(&part);
-    }
-    let test = test_name!("a_program_that_unloads_the_plugin_goes_on_and_ends_in_good_order");
+    let test = plays!(|part| host(&part));
     let plugin = built("libplugin.so", "plugin");
     let end = |part: &str, server: &str, keep: &str| {
         let directory = directory();

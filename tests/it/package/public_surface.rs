@@ -3,10 +3,8 @@
 //!
 //! After an intended change, run this test with `INSTA_UPDATE=always` and review the difference of the snapshots.
 
+use crate::fixtures::*;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 /// The published libraries, each with the most public items that it may have.
 const LIBRARIES: [(&str, usize); 14] = [

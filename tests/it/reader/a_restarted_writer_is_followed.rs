@@ -1,12 +1,9 @@
 //! A writer is killed and started again. Readers of the old ring read all of its events, notice that its writer is
 //! gone, and go on with the new ring.
 
-use eventring::reader::{Followed, Follower, Reader, ReaderErrorKind, RingState, Seek, WaitStrategy};
-use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use std::path::Path;
-use std::time::Duration;
+use crate::fixtures::*;
+use eventring::reader::ReaderErrorKind;
+use eventring::recorder::RecorderErrorKind;
 
 fn recorder_at(path: &Path) -> Result<Recorder, eventring::recorder::RecorderError> {
     Recorder::builder(ContentDescription::new(300, "THINGS")).config(path).compact(true).shifts(15, 21).build()
@@ -28,33 +25,27 @@ fn mark(follower: &mut Follower) -> u64 {
 
 #[test]
 fn readers_learn_that_the_ring_ended_and_follow_to_the_new_one() {
-    let test = test_name!("readers_learn_that_the_ring_ended_and_follow_to_the_new_one");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         let recorder = recorder_at(&place()).unwrap();
         let first = if part == "first" { 10 } else { 20 };
         (0..3).for_each(|i| assert_eq!(recorder.record(2, [first + i, 0, 0, 0], b"x"), i + 1));
         say("recorded");
         wait_for_parent();
         // The parent has asked this writer to end normally.
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     assert_eq!(Reader::open(&path).unwrap_err().kind(), ReaderErrorKind::NotFound);
 
-    let mut first = Talk::with(play(test, "first", &path));
-    assert_eq!(first.hear(), "recorded");
+    let mut first = Talk::told(test, "first", &path, "recorded");
     let mut old = follower(&path);
     let old_reader = old.cursor().reader();
     assert_eq!((mark(&mut old), old_reader.state(), old_reader.was_replaced()), (10, RingState::Live, false));
     // While the writer lives, no other process gets the name.
     let error = recorder_at(&path).unwrap_err();
     assert_eq!(error.kind(), RecorderErrorKind::AlreadyOwned { pid: Some(first.child.id()) });
-    first.child.kill().unwrap();
-    first.child.wait().unwrap();
+    first.kill();
 
-    let mut second = Talk::with(play(test, "second", &path));
-    assert_eq!(second.hear(), "recorded");
+    let mut second = Talk::told(test, "second", &path, "recorded");
     // The old ring is still there for readers that have it open.
     assert_eq!((mark(&mut old), mark(&mut old)), (11, 12));
     assert_eq!(old.next_blocking(), Followed::Ended);

@@ -1,10 +1,9 @@
 //! Batches of events that a cursor copies together have the same events and payloads as events that it reads one by
 //! one.
 
-use eventring::reader::{Cursor, EventBatch, GapCause, Next, PayloadRead, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
+use eventring::reader::EventBatch;
 use proptest::prelude::*;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The size of the payload buffer of the rings of these tests: the smallest one.
 const PAYLOAD_SHIFT: u32 = 21;

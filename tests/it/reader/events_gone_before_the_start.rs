@@ -2,13 +2,9 @@
 //! overwritten before the reader began. So the reader accounts for every seqno since 1. It counts these events apart
 //! from those that it loses later.
 
-use eventring::reader::{
-    Cursor, Followed, Follower, Gap, GapCause, Next, Reader, RingItem, RingSet, RingState, Seek, WaitStrategy,
-};
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
+use eventring::reader::RingItem;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 const GONE: u64 = 1000;
 

@@ -1,8 +1,6 @@
 //! A follower may sleep longer than its timeout while it waits. It still wakes up when the timeout has passed.
 
-use eventring::reader::{Followed, Follower, Reader, WaitStrategy};
-use eventring::recorder::{ContentDescription, Recorder};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
 
 #[test]
 fn a_sleep_of_an_hour_ends_with_a_timeout_of_milliseconds() {

@@ -2,10 +2,8 @@
 //! original C implementation (a published C event system), and uses nothing of this crate: the offsets are those of
 //! `docs/FORMAT.md`, and it reads the file with plain `read` calls.
 
-use std::collections::BTreeMap;
-use std::fs::File;
+use crate::fixtures::*;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 
 /// The independent reader, which uses only the standard library.
 mod published {
@@ -90,9 +88,6 @@ mod published {
     }
 }
 
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
 use published::{Event, Ring};
 
 const HASH: [u8; 32] = [
@@ -115,8 +110,7 @@ fn a_reader_of_the_published_format_reads_a_ring_with_a_block_table() {
 }
 
 fn record_and_read(block_table: bool) {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let description = ContentDescription::of::<ExecEvent>();
     let recorder =
         Recorder::builder(description).config(&path).shifts(16, 27).block_table(block_table).build().unwrap();

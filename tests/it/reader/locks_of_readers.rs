@@ -1,18 +1,11 @@
 //! A user who may only read a ring can take some locks on its file. None of these locks may affect the ring's owner.
 //! The tests play two users, so they need root.
 
+use crate::fixtures::*;
 use eventring::internal::layout::extension as ext;
-use eventring::reader::{Reader, RingState};
-use eventring::recorder::{ContentDescription, Recorder, RecorderError, RecorderErrorKind};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use eventring_stress::users;
+use eventring::recorder::{RecorderError, RecorderErrorKind};
 use rustix::fs::{FlockOperation, flock};
-use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown};
-use std::path::{Path, PathBuf};
 
 const OWNER: u32 = 54_321;
 const READER: u32 = 54_322;
@@ -25,7 +18,7 @@ fn two_users() -> Option<(tempfile::TempDir, PathBuf)> {
     if !users::can_be_played() {
         return None;
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     chown(directory.path(), Some(OWNER), Some(GROUP)).unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
     let path = directory.path().join("ring");
@@ -108,14 +101,11 @@ fn go_on(talk: &mut Talk) {
 /// Makes a ring, starts a reader, and kills the ring's owner. After that the reader holds `locks` on the dead ring.
 /// Returns the reader.
 fn dead_and_locked(test: &str, path: &Path, locks: &str) -> Talk {
-    let mut owner = Talk::with(play(test, "owner", path));
-    assert_eq!(owner.hear(), "recorded 1");
-    let mut reader = Talk::with(play(test, locks, path));
-    assert_eq!(reader.hear(), "while it lives: []");
+    let mut owner = Talk::told(test, "owner", path, "recorded 1");
+    let mut reader = Talk::told(test, locks, path, "while it lives: []");
     // This is the control: while the ring's owner lives, nobody can replace the ring.
-    assert_eq!(Talk::with(play(test, "owner", path)).hear(), "already owned");
-    owner.child.kill().unwrap();
-    owner.child.wait().unwrap();
+    assert_eq!(Talk::start(test, "owner", path).hear(), "already owned");
+    owner.kill();
     go_on(&mut reader);
     assert_eq!(reader.hear(), format!("when it is dead: [{locks}]"));
     reader
@@ -127,14 +117,14 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
-    const TEST: &str = test_name!("a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring");
+    let test = test_name!();
     if plays() {
         return;
     }
     for locks in ["flock", "bytes", "flockbytes"] {
         let Some((directory, path)) = two_users() else { return };
-        let mut reader = dead_and_locked(TEST, &path, locks);
-        let mut next = Talk::with(play(TEST, "owner", &path));
+        let mut reader = dead_and_locked(test, &path, locks);
+        let mut next = Talk::start(test, "owner", &path);
         assert_eq!(next.hear(), "recorded 1", "{locks}");
         assert_eq!(names(directory.path()), ["ring"]);
         // Programs that use the original C implementation see only the lock that covers the whole file. The new owner
@@ -152,22 +142,22 @@ fn a_reader_cannot_keep_the_owner_from_replacing_a_dead_ring() {
 
 #[test]
 fn a_ring_of_another_implementation_is_judged_by_the_lock_of_the_whole_file() {
-    const TEST: &str = test_name!("a_ring_of_another_implementation_is_judged_by_the_lock_of_the_whole_file");
+    let test = test_name!();
     if plays() {
         return;
     }
     let Some((_directory, path)) = two_users() else { return };
-    let mut holder = dead_and_locked(TEST, &path, "flock");
+    let mut holder = dead_and_locked(test, &path, "flock");
     let ring = File::options().read(true).write(true).open(&path).unwrap();
     ring.write_all_at(&[0; 8], ext::WRITER_LOCK as u64).unwrap();
-    assert_eq!(Talk::with(play(TEST, "owner", &path)).hear(), "already owned");
+    assert_eq!(Talk::start(test, "owner", &path).hear(), "already owned");
     assert!(holder.end().success());
-    assert_eq!(Talk::with(play(TEST, "owner", &path)).hear(), "recorded 1");
+    assert_eq!(Talk::start(test, "owner", &path).hear(), "recorded 1");
 }
 
 #[test]
 fn a_readers_lock_does_not_make_a_dead_ring_live() {
-    const TEST: &str = test_name!("a_readers_lock_does_not_make_a_dead_ring_live");
+    let test = test_name!();
     if plays() {
         return;
     }
@@ -179,12 +169,11 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
             .unwrap();
     };
     let Some((_directory, path)) = two_users() else { return };
-    let mut reader = dead_and_locked(TEST, &path, "flockbytes");
+    let mut reader = dead_and_locked(test, &path, "flockbytes");
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::WriterDied);
     // This is the control: a ring whose writer lives still counts as live, although its header names no writer.
-    let mut next = Talk::with(play(TEST, "owner", &path));
-    assert_eq!(next.hear(), "recorded 1");
+    let mut next = Talk::told(test, "owner", &path, "recorded 1");
     forget_writer(&path);
     assert_eq!(Reader::open(&path).unwrap().state(), RingState::Live);
     assert!(reader.end().success() && next.end().success());
@@ -192,8 +181,7 @@ fn a_readers_lock_does_not_make_a_dead_ring_live() {
 
 #[test]
 fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
-    const TEST: &str = test_name!("both_locks_last_until_the_owner_ends_and_no_child_has_them");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         if part == "next" {
             say(if recorder(&place()).is_ok() { "recorded" } else { "already owned" });
             return;
@@ -212,18 +200,17 @@ fn both_locks_last_until_the_owner_ends_and_no_child_has_them() {
         wait_for_parent();
         // SAFETY: the call ends this process at once. The forked child lives on.
         unsafe { libc::_exit(0) };
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut owner = Talk::with(play(TEST, "owner", &path));
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut owner = Talk::start(test, "owner", &path);
     let mut printed = [owner.hear(), owner.hear()];
     printed.sort();
     let child: i32 = printed[0].strip_prefix("child ").unwrap().parse().unwrap();
     assert_eq!(printed[1], "closed");
-    assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "already owned");
+    assert_eq!(Talk::start(test, "next", &path).hear(), "already owned");
     go_on(&mut owner);
     owner.child.wait().unwrap();
-    assert_eq!(Talk::with(play(TEST, "next", &path)).hear(), "recorded");
+    assert_eq!(Talk::start(test, "next", &path).hear(), "recorded");
     // SAFETY: `child` is the process that the owner forked. It never ends by itself, so the id still belongs to it.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
 }

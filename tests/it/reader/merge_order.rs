@@ -1,9 +1,8 @@
 //! The merged order of several rings. The set never returns an event after a later event of another ring, even if the
 //! event's own ring was silent for a while.
 
-use eventring::reader::{Gap, GapCause, Reader, RingItem, RingSet, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use eventring::reader::RingItem;
 
 fn ring() -> Recorder {
     let description = ContentDescription::new(300, "THINGS");

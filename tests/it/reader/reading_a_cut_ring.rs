@@ -1,17 +1,13 @@
 //! Somebody truncates the file of a live ring while a reader has it open. The pages beyond the file's new end read as
 //! zeros. The reader never returns these zeros as a recorded payload.
 
-use eventring::reader::{Next, PayloadRead, Reader};
-use eventring::recorder::{ContentDescription, Recorder};
-use std::fs::File;
-use std::path::PathBuf;
-use tempfile::TempDir;
+use crate::fixtures::*;
 
 const PAYLOAD: [u8; 64] = [0xaa; 64];
 
 /// Makes a ring in a folder of its own.
 fn ring() -> (TempDir, PathBuf, Recorder) {
-    let place = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = directory();
     let path = place.path().join("cut");
     let builder = Recorder::builder(ContentDescription::new(300, "SHOP")).config(path.to_str().unwrap());
     let recorder = builder.shifts(16, 27).prefault(false).build().unwrap();

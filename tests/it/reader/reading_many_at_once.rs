@@ -1,7 +1,6 @@
 //! `Cursor::each_ready` returns the same events as a loop around `Cursor::next`.
 
-use eventring::reader::{Cursor, Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

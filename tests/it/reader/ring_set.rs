@@ -1,14 +1,9 @@
 //! A ring set waits for rings that do not exist yet. When a ring has ended, the set goes on with the next ring of the
 //! same name. The writers are other processes.
 
-use eventring::reader::{Reader, ReaderErrorKind, RingItem, RingSet, RingState, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
+use eventring::reader::{ReaderErrorKind, RingItem};
 use eventring::schema::test::TestEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A timeout that is never reached.
 const LONG: Duration = Duration::from_secs(60);
@@ -41,26 +36,22 @@ fn read_to_the_end(rings: &mut RingSet) {
 
 #[test]
 fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event_on() {
-    let test = test_name!("a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event_on");
-    if part().is_some() {
+    let test = plays!({
         say("started");
         wait_for_parent();
         let recorder = recorder_at(&place());
         recorder.keep(true);
         // These are more events than the ring has slots.
         record(&recorder, 7, recorder.geometry().descriptor_capacity() + 100);
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     let impatient = Reader::options().wait(Duration::from_millis(20));
     let begun = Instant::now();
     assert_eq!(impatient.open(&path).unwrap_err().kind(), ReaderErrorKind::NotFound);
     assert!(begun.elapsed() >= Duration::from_millis(20));
     assert_eq!(RingSet::open([&path]).unwrap_err().kind(), ReaderErrorKind::NotFound);
 
-    let mut writer = Talk::with(play(test, "writer", &path));
-    assert_eq!(writer.hear(), "started");
+    let mut writer = Talk::told(test, "writer", &path, "started");
     let opened = std::thread::spawn({
         let options = RingSet::options().reader(Reader::options().wait(LONG));
         let path = path.clone();
@@ -87,22 +78,16 @@ fn a_ring_that_does_not_exist_yet_is_waited_for_and_is_read_from_its_first_event
 
 #[test]
 fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_stay() {
-    let test = test_name!("the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_stay");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         let recorder = recorder_at(&place());
         record(&recorder, part.parse().unwrap(), 2);
         say("recorded");
         wait_for_parent();
         record(&recorder, part.parse().unwrap(), 1);
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    });
+    let directory = directory();
     let [path, other_path] = ["ring", "other"].map(|name| directory.path().join(name));
-    let start = |part: &str, path: &Path| {
-        let mut writer = Talk::with(play(test, part, path));
-        assert_eq!(writer.hear(), "recorded");
-        writer
-    };
+    let start = |part: &str, path: &Path| Talk::told(test, part, path, "recorded");
     let mut first = start("10", &path);
     let mut other = start("50", &other_path);
     let mut rings = RingSet::open([&path, &other_path]).unwrap();
@@ -111,8 +96,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
     assert_eq!(marks, [(0, 10), (0, 10), (1, 50), (1, 50)]);
     // The set looks for a next ring only when a writer has ended. Here all writers live.
     assert_eq!(rings.reopen(Duration::ZERO).unwrap(), None);
-    first.child.kill().unwrap();
-    first.child.wait().unwrap();
+    first.kill();
     assert_eq!(rings.reopen(Duration::from_millis(30)).unwrap(), None);
 
     let mut second = start("20", &path);
@@ -136,8 +120,7 @@ fn the_next_ring_of_a_name_takes_the_place_of_the_one_that_ended_and_the_others_
 
 #[test]
 fn the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one() {
-    let test = test_name!("the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(4).prefault(false);
         let recorder = builder.build().unwrap();
         let log = || {
@@ -150,15 +133,13 @@ fn the_shards_of_a_recorder_that_was_started_again_are_those_of_the_new_one() {
             say(recorder.shard_count());
             wait_for_parent();
         });
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("spans");
+    });
+    let (directory, [path]) = places(["spans"]);
     let other = recorder_at(&directory.path().join("other"));
     record(&other, 1, 3);
     let mut rings = RingSet::options().from_readers([]);
     for (round, threads) in ["1", "0"].into_iter().enumerate() {
-        let mut writer = Talk::with(play(test, threads, &path));
+        let mut writer = Talk::start(test, threads, &path);
         let shards: usize = writer.hear().parse().unwrap();
         if round == 0 {
             rings.add(Reader::open(&path).unwrap(), Seek::Oldest);

@@ -1,14 +1,8 @@
 //! Events that were recorded before a panic can be read after it: the ring's file stays, as after any other crash.
 
+use crate::fixtures::*;
 use crate::read_back::events;
 use eventring::global::EXEC;
-use eventring::reader::{Reader, RingState};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::child::{part, place, play};
-use eventring_stress::test_name;
-use std::path::Path;
 
 /// Returns what a reader finds in the ring: the types of its events, and the state in which the ring was left.
 fn left_in(path: &Path) -> (Vec<u16>, RingState) {
@@ -18,17 +12,14 @@ fn left_in(path: &Path) -> (Vec<u16>, RingState) {
 
 #[test]
 fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_one_does_not() {
-    let test = test_name!("a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_one_does_not");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         EXEC.try_init::<ExecEvent>(&format!("{}:16:27", place().display())).unwrap();
         record!(ExecEvent::TxnEnd);
         // If this process plays the part `panics`, it panics here. The test harness then exits with status 101, like
         // a program whose `main` panics.
         assert_ne!(part, "panics", "as told");
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     assert!(play(test, "returns", &path).output().unwrap().status.success());
     assert!(!path.exists());
     #[cfg(target_env = "gnu")]
@@ -43,8 +34,7 @@ fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_on
 
 #[test]
 fn a_recorder_that_is_dropped_by_a_panic_leaves_its_ring() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder =
         || Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
     drop(recorder().build().unwrap());

@@ -1,8 +1,7 @@
 //! Rust prints the `Debug` of an error that `main` returns, so this text must be readable. The `Debug` of a recorder
 //! must not contain its whole schema text.
 
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
 
 /// Checks that the error's `Debug` is the same text as its `Display`, and contains the messages of all its causes.
 #[track_caller]

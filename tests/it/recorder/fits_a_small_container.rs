@@ -1,16 +1,12 @@
 //! With the default sizes, a program with a recorder of spans and a ring of typed events fits a container of 512 MiB.
 //! The tests limit the address space of a child process to this size, and count the memory that it really takes.
 
+use crate::fixtures::*;
+use eventring::EventType;
 use eventring::global::GlobalRecorder;
-use eventring::tracing::TargetFilter;
-use eventring::{EventType, record};
-use eventring_stress::child::{Talk, part, place, play, say};
 use eventring_stress::mounted;
-use eventring_stress::test_name;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fs::DirEntry;
-use std::path::{Path, PathBuf};
-use std::sync::Barrier;
 
 /// The memory of the container.
 const LIMIT_BYTES: u64 = 512 << 20;
@@ -73,7 +69,7 @@ fn private_bytes() -> u64 {
 /// Plays a program with these sizes. Returns its error message, or the bytes of the rings of spans, of the ring of
 /// typed events, and of its own memory.
 fn bytes_with(test: &str, sizes: &str) -> Result<[u64; 3], String> {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     bytes_in(directory.path(), test, sizes)
 }
 
@@ -114,7 +110,7 @@ fn the_default_rings_leave_more_than_half_of_a_small_container_to_the_program() 
     if as_child() {
         return;
     }
-    let test = test_name!("the_default_rings_leave_more_than_half_of_a_small_container_to_the_program");
+    let test = test_name!();
     let [spans, events, private] = bytes_with(test, " ").unwrap();
     println!("spans {spans}, events {events}, private {private}");
     assert!(spans <= 64 << 20, "{spans}");
@@ -130,7 +126,7 @@ fn all_shards_together_take_no_more_than_the_memory_in_words() {
     if as_child() {
         return;
     }
-    let test = test_name!("all_shards_together_take_no_more_than_the_memory_in_words");
+    let test = test_name!();
     for mebibytes in [10, 24, 48, 100, 200] {
         let [spans, events, _] = bytes_with(test, &format!(":{mebibytes}MiB :20MiB")).unwrap();
         let bound = mebibytes << 20;
@@ -144,7 +140,7 @@ fn the_default_rings_leave_room_in_the_shared_memory_of_a_container() {
     if as_child() {
         return;
     }
-    let test = test_name!("the_default_rings_leave_room_in_the_shared_memory_of_a_container");
+    let test = test_name!();
     let directory = tempfile::tempdir().unwrap();
     let Some(_mounted) = mounted::mount_or_skip(directory.path(), "tmpfs", "size=64M") else { return };
     let [spans, events, _] = bytes_in(directory.path(), test, " ").unwrap();
@@ -198,7 +194,7 @@ fn the_default_rings_fit_a_control_group_that_has_less_memory_than_the_machine()
     if as_child() {
         return;
     }
-    let test = test_name!("the_default_rings_fit_a_control_group_that_has_less_memory_than_the_machine");
+    let test = test_name!();
     let group = match Group::new(128 << 20) {
         Ok(group) => group,
         Err(error) => {
@@ -207,7 +203,7 @@ fn the_default_rings_fit_a_control_group_that_has_less_memory_than_the_machine()
             ));
         }
     };
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let in_group = |sizes: &str| {
         let mut command = play(test, sizes, directory.path());
         command.env(GROUP, &group.0);

@@ -2,13 +2,9 @@
 //! reader, and after it has gone. The writer does not use this crate. It follows the algorithm of the original C
 //! implementation (the published C event system whose ring format is `RING01`), by the facts in `docs/FORMAT.md`.
 
-use eventring::reader::{Followed, Follower, Gap, GapCause, Next, PayloadRead, Reader, RingState, Seek, WaitStrategy};
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring::schema::test::TestEvent;
-use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::time::Duration;
 
 /// A writer of the published format. It uses only the standard library and `flock`.
 struct Writer {
@@ -89,8 +85,7 @@ fn exec_hash() -> [u8; 32] {
 
 #[test]
 fn a_live_file_of_another_writer_is_followed_to_its_end() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut writer = Writer::create(&path, 2, &exec_hash(), (16, 27), 16);
     let reader = Reader::open_typed::<ExecEvent>(&path).unwrap();
     assert_eq!((reader.state(), reader.lock_owner_pid()), (RingState::Live, Some(std::process::id())));
@@ -129,8 +124,7 @@ fn a_live_file_of_another_writer_is_followed_to_its_end() {
 
 #[test]
 fn payloads_that_straddle_the_end_and_those_that_have_expired_are_told_apart() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut writer = Writer::create(&path, 1, &[0; 32], (16, 27), 16);
     let reader = Reader::open_typed::<TestEvent>(&path).unwrap();
     // The payload size is odd, so that one of the payloads crosses the end of the payload buffer.
@@ -167,8 +161,7 @@ fn payloads_that_straddle_the_end_and_those_that_have_expired_are_told_apart() {
 
 #[test]
 fn a_ring_that_has_gone_round_gives_an_exact_gap() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     // Older files begin with the same magic number, but their payloads are aligned to 8 bytes. Readers must read
     // them, too.
     let mut writer = Writer::create(&path, 2, &exec_hash(), (16, 27), 8);

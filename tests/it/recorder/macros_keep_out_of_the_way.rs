@@ -1,10 +1,9 @@
 //! The expansion of `record!` does not clash with names of its caller. Lists in its arguments may end with a comma.
 
+use crate::fixtures::*;
 use crate::read_back;
 use eventring::global::GlobalRecorder;
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, Utf8};
-use eventring::{record, recordv};
 
 static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 

@@ -1,8 +1,7 @@
 //! A seqno that a writer gave up stands for no event. Readers distinguish it from a lost event, so their sums are
 //! exact.
 
-use eventring::reader::{GapCause, Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
 
 /// Opens `open` reservations, each `distance` seqnos after the one before it, and lets the ring go round. The slot of
 /// each reservation costs one seqno, which is given up. The reader must report each of these seqnos.

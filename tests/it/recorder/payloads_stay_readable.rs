@@ -1,11 +1,8 @@
 //! A payload stays readable until half of the payload buffer has been recorded after it. This holds for one thread,
 //! for a hundred thousand threads one after another, and for a thousand threads at the same time.
 
+use crate::fixtures::*;
 use crate::read_back::reader_of;
-use eventring::reader::{Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::random::Random;
-use std::sync::Barrier;
 
 /// Creates a ring for many small events. Its payload buffer has 8 MiB, as each shard of a perf recorder has by
 /// default.

@@ -1,9 +1,8 @@
 //! Destructors of thread-locals record while their thread ends. No event is lost, and nothing panics.
 
+use crate::fixtures::*;
 use crate::read_back::{events, reader_of};
-use eventring::recorder::{ContentDescription, Recorder};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 const THREADS: u64 = 200;
 

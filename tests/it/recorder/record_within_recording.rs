@@ -1,11 +1,10 @@
 //! Recording within recording: code that computes a payload records an event itself, in every place where such code
 //! can run.
 
+use crate::fixtures::*;
 use crate::read_back;
 use eventring::global::EXEC;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::{BlockVerified, ExecEvent, TxnReject};
-use eventring::{record, recordv};
+use eventring::schema::exec::{BlockVerified, TxnReject};
 
 fn noted(recorder: &Recorder, number: u64) -> BlockVerified {
     record!(recorder => ExecEvent::TxnReject, TxnReject { reason: number as u32 });

@@ -1,7 +1,6 @@
 //! Recorder and reader over one ring, in one process.
 
-use eventring::reader::{Cursor, GapCause, Next, PayloadRead, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
 use proptest::prelude::*;
 
 const EXT: [u64; 4] = [1, 2, 3, 4];

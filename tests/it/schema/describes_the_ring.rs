@@ -1,12 +1,10 @@
 //! A program records typed events through a global recorder that it declares. A reader decodes them although it knows
 //! nothing of the program: the ring describes its events.
 
+use crate::fixtures::*;
 use crate::read_back::events;
 use eventring::global::GlobalRecorder;
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::{EventPayload, EventType, PayloadField, Utf8};
-use eventring::{record, recordv};
 
 static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 

@@ -1,8 +1,8 @@
 //! Readers trust nothing in the schema text of a ring file. Parsing a text gives a schema or an error. Decoding a
 //! payload with this schema gives a value.
 
+use crate::fixtures::*;
 use eventring::internal::MAX_TEXT_BYTES;
-use eventring::schema::exec::ExecEvent;
 use eventring::schema::{EventType, SchemaModel, SchemaTextErrorKind as Kind};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Schema text and schema hashes: the form in which people and other programs get a schema.
 
+use crate::fixtures::*;
 use eventring::internal::{ext_words, published_schema, schema_text_hash};
-use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::PerfEvent;
 use eventring::schema::test::TestEvent;
 use eventring::schema::{

@@ -1,22 +1,16 @@
 //! Creating, owning, replacing and removing ring files.
 
-use std::fs::{self, File};
+use crate::fixtures::*;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
 
 use eventring::internal::shm::{
     CreateOptions, HugePageWarning, Liveness, LockState, MemfdOptions, OpenOptions, OwnedRingFile, RingDirectories,
     RingFile, RingLocation, RingName, ShmError, ShmErrorKind, create, create_memfd, lock_state, writer_liveness,
 };
 use rustix::fs::{FlockOperation, flock};
-use tempfile::TempDir;
 
 const BYTES: u64 = 64 << 10;
-
-fn directory() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap()
-}
 
 fn place(path: &Path) -> RingLocation {
     let name = RingName::new(path).unwrap();
@@ -27,17 +21,9 @@ fn make(path: &Path, options: &CreateOptions) -> Result<OwnedRingFile, ShmError>
     create(&place(path), BYTES, options, |_| Ok(())).map(|(file, ())| file)
 }
 
-fn names_in(directory: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn a_file_appears_whole_and_goes_with_its_owner() {
-    let directory = directory();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let (file, seen) = create(&place(&path), BYTES - 5, &CreateOptions::default(), |file| {
         assert!(!path.exists(), "published before it was filled");
         assert_eq!(rustix::fs::fstat(file).unwrap().st_size as u64, BYTES);
@@ -59,8 +45,7 @@ fn a_file_appears_whole_and_goes_with_its_owner() {
 
 #[test]
 fn a_kept_file_stays_and_is_replaced_by_the_next_owner() {
-    let directory = directory();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let keep = CreateOptions { keep: true, ..CreateOptions::default() };
     let first = make(&path, &keep).unwrap().id();
     let reader = RingFile::open_path(&path, &OpenOptions::default()).unwrap();
@@ -81,8 +66,7 @@ fn a_kept_file_stays_and_is_replaced_by_the_next_owner() {
 
 #[test]
 fn an_owned_file_is_not_replaced_and_the_error_names_the_owner() {
-    let directory = directory();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let file = make(&path, &CreateOptions::default()).unwrap();
     let error = create(&place(&path), BYTES, &CreateOptions::default(), |_| -> Result<(), ShmError> {
         panic!("it is known before anything is allocated and filled")
@@ -97,8 +81,7 @@ fn an_owned_file_is_not_replaced_and_the_error_names_the_owner() {
 
 #[test]
 fn a_failed_or_panicking_initialisation_leaves_nothing() {
-    let directory = directory();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let place = place(&path);
     let options = CreateOptions::default();
     let result: Result<(OwnedRingFile, ()), Box<dyn std::error::Error>> =
@@ -115,8 +98,7 @@ fn a_failed_or_panicking_initialisation_leaves_nothing() {
 
 #[test]
 fn neither_links_nor_directories_nor_pipes_are_replaced_or_opened() {
-    let directory = directory();
-    let victim = directory.path().join("victim");
+    let (directory, [victim]) = places(["victim"]);
     fs::write(&victim, "precious").unwrap();
     let link = directory.path().join("link");
     symlink(&victim, &link).unwrap();
@@ -142,8 +124,7 @@ fn neither_links_nor_directories_nor_pipes_are_replaced_or_opened() {
 
 #[test]
 fn a_file_of_another_kind_is_not_replaced() {
-    let directory = directory();
-    let path = directory.path().join("notes");
+    let (_directory, [path]) = places(["notes"]);
     let options = CreateOptions { replace_prefix: b"RING", ..CreateOptions::default() };
     fs::write(&path, "my notes").unwrap();
     let error = make(&path, &options).unwrap_err();
@@ -157,8 +138,7 @@ fn a_file_of_another_kind_is_not_replaced() {
 
 #[test]
 fn only_files_of_killed_processes_are_removed() {
-    let directory = directory();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let dead = {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
@@ -215,8 +195,7 @@ fn only_files_of_killed_processes_are_removed() {
 
 #[test]
 fn a_missing_directory_is_named_for_a_path_and_made_for_a_bare_name() {
-    let directory = directory();
-    let missing = directory.path().join("missing");
+    let (_directory, [missing]) = places(["missing"]);
     let error = make(&missing.join("ring"), &CreateOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ShmErrorKind::NotFound);
     assert_eq!(error.path(), Some(&*missing));
@@ -254,8 +233,7 @@ fn a_missing_directory_is_named_for_a_path_and_made_for_a_bare_name() {
 
 #[test]
 fn a_fallback_directory_goes_with_its_last_ring() {
-    let directory = directory();
-    let ring_directory = directory.path().join("event-rings");
+    let (_directory, [ring_directory]) = places(["event-rings"]);
     let made = |name: &str| {
         let place = RingLocation {
             path: ring_directory.join(name),
@@ -275,8 +253,7 @@ fn a_fallback_directory_goes_with_its_last_ring() {
 
 #[test]
 fn an_owner_does_not_remove_the_file_that_took_its_place() {
-    let directory = directory();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let file = make(&path, &CreateOptions::default()).unwrap();
     fs::remove_file(&path).unwrap();
     fs::write(&path, "somebody else's").unwrap();
@@ -308,8 +285,7 @@ fn an_anonymous_ring_is_sealed_and_its_descriptor_does_not_carry_the_lock() {
 
 #[test]
 fn a_ring_directory_is_made_with_the_directories_above_it() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let rings = directory.path().join("of/my/service");
+    let (directory, [rings]) = places(["of/my/service"]);
     let place = RingDirectories::only(&rings).location_for_writing(&RingName::new("ring").unwrap());
     let (ring, ()) = create(&place, 4096, &CreateOptions::default(), |_| Ok::<(), ShmError>(())).unwrap();
     assert_eq!(ring.path(), Some(&*rings.join("ring")));

@@ -1,16 +1,13 @@
 //! The fate of a ring file when its process ends, forks, or is killed.
 
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use std::io::Write;
-use std::path::Path;
-use std::sync::OnceLock;
 
 use eventring::internal::shm::{
     CreateOptions, ForkGuard, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories,
     RingFile, RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 /// The place of a ring file that is never dropped.
 static RING: OnceLock<OwnedRingFile> = OnceLock::new();
@@ -47,7 +44,7 @@ fn wait_for(pid: libc::pid_t) {
 
 #[test]
 fn a_ring_in_a_static_goes_with_the_process_unless_it_is_kept() {
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         RING.set(make(&place(), part == "keep").unwrap()).unwrap();
         say("made");
         wait_for_parent();
@@ -55,13 +52,10 @@ fn a_ring_in_a_static_goes_with_the_process_unless_it_is_kept() {
             std::process::abort();
         }
         std::process::exit(0);
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     for (part, stays) in [("exit", false), ("keep", true), ("abort", true)] {
-        let mut owner =
-            Talk::with(play(test_name!("a_ring_in_a_static_goes_with_the_process_unless_it_is_kept"), part, &path));
-        assert_eq!(owner.hear(), "made");
+        let mut owner = Talk::told(test, part, &path, "made");
         assert!(path.exists());
         let pid = owner.child.id();
         let error = make(&path, false).unwrap_err();
@@ -74,8 +68,7 @@ fn a_ring_in_a_static_goes_with_the_process_unless_it_is_kept() {
 
 #[test]
 fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
-    const TEST: &str = test_name!("a_forked_child_neither_removes_the_file_nor_keeps_the_lock");
-    if part().is_some() {
+    let test = plays!({
         RING.set(make(&place(), true).unwrap()).unwrap();
         let dropped = make(&place().with_extension("dropped"), false).unwrap();
         let guard = ForkGuard::new().unwrap();
@@ -105,11 +98,9 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
         drop(dropped);
         // SAFETY: the call ends this process at once. The forked child lives on.
         unsafe { libc::_exit(0) };
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut owner = Talk::with(play(TEST, "owner", &path));
-    assert_eq!(owner.hear(), "forked");
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut owner = Talk::told(test, "owner", &path, "forked");
     // The test waits for the end of the owner only. It cannot use `Talk::end`, which waits for the end of the pipe:
     // the owner's child has inherited the pipe and lives on.
     let pid = i32::try_from(owner.child.id()).ok().and_then(Pid::from_raw).unwrap();
@@ -124,17 +115,14 @@ fn a_forked_child_neither_removes_the_file_nor_keeps_the_lock() {
 
 #[test]
 fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
-    const TEST: &str = test_name!("a_killed_owner_is_noticed_and_its_file_is_read_and_replaced");
-    if part().is_some() {
+    let test = plays!({
         let _ring = make(&place(), false).unwrap();
         let me = ProcessIdentity::current();
         say(format!("{} {} {} {}", me.pid, me.start_ticks, me.pid_namespace, me.time_namespace));
         wait_for_parent();
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut owner = Talk::with(play(TEST, "owner", &path));
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut owner = Talk::start(test, "owner", &path);
     let printed = owner.hear();
     let words: Vec<u64> = printed.split(' ').map(|word| word.parse().unwrap()).collect();
     let identity = ProcessIdentity {
@@ -151,9 +139,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
     }
     owner.child.kill().unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while identity.liveness() == Liveness::Alive && std::time::Instant::now() < deadline {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    wait_while(|| identity.liveness() == Liveness::Alive && std::time::Instant::now() < deadline);
     // Nobody has waited for the killed owner yet, so it is a zombie. It must count as dead.
     for identity in [Some(&identity), None] {
         assert_eq!(writer_liveness(&file, identity), Liveness::Dead);
@@ -166,8 +152,7 @@ fn a_killed_owner_is_noticed_and_its_file_is_read_and_replaced() {
 
 #[test]
 fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order() {
-    const TEST: &str = test_name!("a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order");
-    if part().is_some() {
+    let test = plays!({
         let dropped = make(&place(), false).unwrap();
         RING.set(make(&place().with_extension("static"), false).unwrap()).unwrap();
         let read = open(&place());
@@ -190,11 +175,9 @@ fn a_program_that_closes_every_descriptor_keeps_its_locks_and_ends_in_good_order
         say("dropped");
         wait_for_parent();
         std::process::exit(0);
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
-    let mut owner = Talk::with(play(TEST, "owner", &path));
-    assert_eq!(owner.hear(), "closed");
+    });
+    let (_directory, [path]) = places(["ring"]);
+    let mut owner = Talk::told(test, "owner", &path, "closed");
     let pid = Some(owner.child.id());
     for path in [&path, &path.with_extension("static")] {
         assert_eq!(lock_state(open(path)), LockState::Held { pid });

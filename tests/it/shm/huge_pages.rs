@@ -1,17 +1,14 @@
 //! Rings on real huge pages. The test needs root. It adds a few pages to the pool, mounts hugetlbfs where only the
 //! test sees it, and restores everything afterwards.
 
-use eventring_stress::test_name;
-use std::fs;
+use crate::fixtures::*;
 use std::io::Error;
-use std::path::Path;
 
 use crate::mapped::{load, store};
 use eventring::internal::shm::{
     CreateOptions, HugePagePool, HugePageWarning, MapOptions, Mapping, MemfdOptions, OpenOptions, OwnedRingFile,
     RingDirectories, RingFile, RingName, Sections, ShmError, ShmErrorKind, WRITE_LOCK_OFFSET, create, create_memfd,
 };
-use eventring_stress::child::{Talk, part, place, play, say};
 use eventring_stress::huge_pages::{HugePages, POOL};
 
 const PAGE: usize = 2 << 20;
@@ -55,85 +52,69 @@ fn make(name: &str, sections: Sections, options: &CreateOptions) -> Result<(Owne
 
 #[test]
 fn a_bare_name_goes_to_huge_pages_and_needs_no_page_more_than_the_file_has() {
-    with_free_pages(
-        test_name!("a_bare_name_goes_to_huge_pages_and_needs_no_page_more_than_the_file_has"),
-        PAGES,
-        |mount| {
-            let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
-            assert_eq!(ring.path(), Some(&*mount.join("event-rings").join("x")));
-            assert_eq!(ring.warning(), None);
-            assert_eq!(ring.bytes(), PAGES * PAGE as u64);
-            assert_eq!(HugePagePool::of_this_machine().available, 0);
+    with_free_pages(test_name!(), PAGES, |mount| {
+        let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
+        assert_eq!(ring.path(), Some(&*mount.join("event-rings").join("x")));
+        assert_eq!(ring.warning(), None);
+        assert_eq!(ring.bytes(), PAGES * PAGE as u64);
+        assert_eq!(HugePagePool::of_this_machine().available, 0);
 
-            let reader = RingFile::open(
-                &RingName::new("x").unwrap(),
-                &RingDirectories::from_environment(),
-                &OpenOptions::default(),
-            )
-            .unwrap();
-            assert_eq!(reader.id(), ring.id());
-            // No page of the pool is free any more. Mapping the payload buffer a second time, or mapping the ring in a
-            // reader, needs none.
-            let read_map =
-                Mapping::map(&reader, SECTIONS, MapOptions { prefault: true, ..MapOptions::reader() }).unwrap();
-            let end = map.payload_bytes();
-            store(map.payload(), end + 7, 5);
-            store(map.context(), 4095, 6);
-            store(map.descriptors(), 0, 7);
-            for map in [&map, &read_map] {
-                assert_eq!(map.page_bytes(), PAGE);
-                assert_eq!(load(map.payload(), 7), 5);
-                assert_eq!(load(map.payload(), end + 7), 5);
-                assert_eq!(load(map.context(), 4095), 6);
-                assert_eq!(load(map.descriptors(), 0), 7);
-            }
-            let mut byte = [0];
-            reader.read_at(&mut byte, SECTIONS.payload_offset().unwrap() + 7).unwrap();
-            assert_eq!(byte, [5]);
-            drop((ring, map, read_map, reader));
-            assert_eq!(HugePagePool::of_this_machine().available, PAGES, "pages leak");
-            assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 0);
-        },
-    );
+        let reader =
+            RingFile::open(&RingName::new("x").unwrap(), &RingDirectories::from_environment(), &OpenOptions::default())
+                .unwrap();
+        assert_eq!(reader.id(), ring.id());
+        // No page of the pool is free any more. Mapping the payload buffer a second time, or mapping the ring in a
+        // reader, needs none.
+        let read_map = Mapping::map(&reader, SECTIONS, MapOptions { prefault: true, ..MapOptions::reader() }).unwrap();
+        let end = map.payload_bytes();
+        store(map.payload(), end + 7, 5);
+        store(map.context(), 4095, 6);
+        store(map.descriptors(), 0, 7);
+        for map in [&map, &read_map] {
+            assert_eq!(map.page_bytes(), PAGE);
+            assert_eq!(load(map.payload(), 7), 5);
+            assert_eq!(load(map.payload(), end + 7), 5);
+            assert_eq!(load(map.context(), 4095), 6);
+            assert_eq!(load(map.descriptors(), 0), 7);
+        }
+        let mut byte = [0];
+        reader.read_at(&mut byte, SECTIONS.payload_offset().unwrap() + 7).unwrap();
+        assert_eq!(byte, [5]);
+        drop((ring, map, read_map, reader));
+        assert_eq!(HugePagePool::of_this_machine().available, PAGES, "pages leak");
+        assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 0);
+    });
 }
 
 #[test]
 fn a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about() {
-    with_free_pages(
-        test_name!("a_pool_that_is_too_small_is_named_and_one_that_is_empty_only_warned_about"),
-        PAGES - 1,
-        |mount| {
-            let error = make("x", SECTIONS, &CreateOptions::default()).unwrap_err();
-            assert_eq!(error.kind(), ShmErrorKind::NoSpace);
-            let message = error.to_string();
-            for part in [
-                "pool of huge pages",
-                "needs 10 pages of 2 MiB",
-                "9 of the pool's",
-                "vm.nr_hugepages=",
-                "event-rings/x",
-            ] {
-                assert!(message.contains(part), "{part:?} is missing in: {message}");
-            }
-            assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 0);
-            assert_eq!(HugePagePool::of_this_machine().available, PAGES - 1);
+    with_free_pages(test_name!(), PAGES - 1, |mount| {
+        let error = make("x", SECTIONS, &CreateOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ShmErrorKind::NoSpace);
+        let message = error.to_string();
+        for part in
+            ["pool of huge pages", "needs 10 pages of 2 MiB", "9 of the pool's", "vm.nr_hugepages=", "event-rings/x"]
+        {
+            assert!(message.contains(part), "{part:?} is missing in: {message}");
+        }
+        assert_eq!(fs::read_dir(mount.join("event-rings")).unwrap().count(), 0);
+        assert_eq!(HugePagePool::of_this_machine().available, PAGES - 1);
 
-            fs::write(Path::new(POOL).join("nr_hugepages"), "0").unwrap();
-            assert!(HugePagePool::of_this_machine().is_empty());
-            let place = RingDirectories::from_environment().location_for_writing(&RingName::new("x").unwrap());
-            assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
-            let mount = mount.to_path_buf();
-            assert_eq!(place.warning, Some(HugePageWarning::EmptyHugePagePool { mount }));
-            let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
-            let error = create_memfd("x", 1, &options, |_| Ok::<_, ShmError>(())).unwrap_err();
-            assert_eq!(error.kind(), ShmErrorKind::NoHugePages);
-        },
-    );
+        fs::write(Path::new(POOL).join("nr_hugepages"), "0").unwrap();
+        assert!(HugePagePool::of_this_machine().is_empty());
+        let place = RingDirectories::from_environment().location_for_writing(&RingName::new("x").unwrap());
+        assert_eq!(place.path, Path::new("/dev/shm/event-rings/x"));
+        let mount = mount.to_path_buf();
+        assert_eq!(place.warning, Some(HugePageWarning::EmptyHugePagePool { mount }));
+        let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
+        let error = create_memfd("x", 1, &options, |_| Ok::<_, ShmError>(())).unwrap_err();
+        assert_eq!(error.kind(), ShmErrorKind::NoHugePages);
+    });
 }
 
 #[test]
 fn a_stale_ring_that_fills_the_pool_is_replaced() {
-    with_free_pages(test_name!("a_stale_ring_that_fills_the_pool_is_replaced"), PAGES, |mount| {
+    with_free_pages(test_name!(), PAGES, |mount| {
         let keep = CreateOptions { keep: true, ..CreateOptions::default() };
         // As a recorder does, the owner notes in the header that it holds the lock that no reader can take.
         let (file, map) = make("x", SECTIONS, &keep).unwrap();
@@ -151,7 +132,7 @@ fn a_stale_ring_that_fills_the_pool_is_replaced() {
 
 #[test]
 fn with_room_for_both_the_stale_ring_is_exchanged() {
-    with_free_pages(test_name!("with_room_for_both_the_stale_ring_is_exchanged"), 2 * PAGES, |mount| {
+    with_free_pages(test_name!(), 2 * PAGES, |mount| {
         let keep = CreateOptions { keep: true, ..CreateOptions::default() };
         let stale = make("x", SECTIONS, &keep).unwrap().0.id();
         let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
@@ -164,7 +145,7 @@ fn with_room_for_both_the_stale_ring_is_exchanged() {
 
 #[test]
 fn a_file_of_huge_pages_that_is_cut_does_not_kill() {
-    with_free_pages(test_name!("a_file_of_huge_pages_that_is_cut_does_not_kill"), PAGES, |_| {
+    with_free_pages(test_name!(), PAGES, |_| {
         let (ring, map) = make("x", SECTIONS, &CreateOptions::default()).unwrap();
         store(map.header(), 0, 9);
         rustix::fs::ftruncate(&ring, PAGE as u64).unwrap();
@@ -179,7 +160,7 @@ fn a_file_of_huge_pages_that_is_cut_does_not_kill() {
 
 #[test]
 fn an_anonymous_ring_can_stand_on_huge_pages() {
-    with_free_pages(test_name!("an_anonymous_ring_can_stand_on_huge_pages"), PAGES, |_| {
+    with_free_pages(test_name!(), PAGES, |_| {
         let options = MemfdOptions { huge_pages: true, ..MemfdOptions::default() };
         let bytes = SECTIONS.file_bytes().unwrap();
         let make =

@@ -1,13 +1,11 @@
 //! A ring that is larger than the free space. The test uses a small file system of its own, so that a failure cannot
 //! use up the machine's memory.
 
-use std::fs;
-use std::path::Path;
+use crate::fixtures::*;
 
 use eventring::internal::shm::{
     CreateOptions, OwnedRingFile, RingDirectories, RingName, ShmError, ShmErrorKind, create,
 };
-use eventring_stress::alone;
 use eventring_stress::mounted::mount_or_skip;
 
 const MEBIBYTE: u64 = 1 << 20;

@@ -1,21 +1,15 @@
 //! Many processes try to make the same ring at the same time. One wins. The others get an error that names the
 //! winner, or another process that takes part. Nobody sees half a file.
 
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
 
 use eventring::internal::shm::{
     CreateOptions, MapOptions, Mapping, OpenOptions, OwnedRingFile, RingDirectories, RingFile, RingLocation, RingName,
     Sections, ShmError, ShmErrorKind, create,
 };
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
 
 const SECTIONS: Sections =
     Sections { header_bytes: 4096, descriptor_bytes: 4096, payload_bytes: 64 << 10, context_bytes: 0 };
@@ -79,9 +73,8 @@ impl Drop for StopOnDrop<'_> {
 
 #[test]
 fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only() {
-    const TEST: &str = test_name!("of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only");
     const PROCESSES: usize = 6;
-    if part().is_some() {
+    let test = plays!({
         say("ready");
         // All processes start when the parent has made this file.
         let start = place().with_extension("start");
@@ -97,16 +90,14 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
                 _ => say(error),
             },
         }
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (directory, [path]) = places(["ring"]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read_until(&stop, &path));
         let stop = StopOnDrop(&stop);
         for round in 0..12 {
-            let mut children: Vec<_> = (0..PROCESSES).map(|_| Talk::with(play(TEST, "writer", &path))).collect();
+            let mut children: Vec<_> = (0..PROCESSES).map(|_| Talk::start(test, "writer", &path)).collect();
             for child in &mut children {
                 assert_eq!(child.hear(), "ready");
             }
@@ -145,7 +136,7 @@ fn of_many_processes_exactly_one_owns_the_ring_and_readers_see_whole_files_only(
 
 #[test]
 fn of_many_threads_exactly_one_owns_the_ring() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let path = Arc::new(directory.path().join("ring"));
     for _ in 0..50 {
         let barrier = Arc::new(Barrier::new(4));
@@ -172,8 +163,7 @@ fn of_many_threads_exactly_one_owns_the_ring() {
 
 #[test]
 fn threads_that_fight_for_a_name_never_publish_each_others_unfinished_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let place = RingDirectories::from_environment().location_for_writing(&RingName::new(&path).unwrap());
     let won: u32 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
@@ -212,8 +202,7 @@ fn threads_that_fight_for_a_name_never_publish_each_others_unfinished_file() {
 
 #[test]
 fn a_ring_directory_that_comes_and_goes_gets_in_nobodys_way() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let rings = directory.path().join("rings");
+    let (_directory, [rings]) = places(["rings"]);
     std::thread::scope(|scope| {
         for name in ["a", "b", "c"] {
             let place = RingLocation {
@@ -234,22 +223,19 @@ fn a_ring_directory_that_comes_and_goes_gets_in_nobodys_way() {
 
 #[test]
 fn a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way() {
-    const TEST: &str = test_name!("a_maker_that_is_killed_at_any_moment_leaves_nothing_in_the_way");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         say("ready");
         loop {
             let (ring, _map) = make(&place()).unwrap();
             // If the ring is kept, the next round of this loop finds a stale file. Otherwise it finds the name free.
             ring.keep(part == "replacer");
         }
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (directory, [path]) = places(["ring"]);
     let begin = Instant::now();
     for round in 0..40 {
         let part = if round % 2 == 0 { "maker" } else { "replacer" };
-        let mut maker = Talk::with(play(TEST, part, &path));
-        assert_eq!(maker.hear(), "ready");
+        let maker = Talk::told(test, part, &path, "ready");
         // The sleep has another length each time, so the maker is killed at another moment of its loop.
         std::thread::sleep(Duration::from_micros(u64::from(begin.elapsed().subsec_nanos()) % 997));
         drop(maker);

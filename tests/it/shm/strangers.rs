@@ -1,24 +1,19 @@
 //! Files and directories of other users, and writers in other pid namespaces. The tests need root to act as other
 //! users.
 
-use eventring_stress::test_name;
-use std::fs;
+use crate::fixtures::*;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use eventring::internal::shm::{
     CreateOptions, Liveness, LockState, OpenOptions, OwnedRingFile, ProcessIdentity, RingDirectories, RingFile,
     RingName, ShmError, ShmErrorKind, create, lock_state, writer_liveness,
 };
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
 use eventring_stress::users::become_user;
 
 const STRANGER: u32 = 54_321;
 
 fn ring_directory() -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("rings");
+    let (directory, [path]) = places(["rings"]);
     fs::create_dir(&path).unwrap();
     (directory, path)
 }
@@ -132,8 +127,7 @@ fn without_permission_the_error_says_so_and_our_own_user_needs_none() {
 
 #[test]
 fn a_writer_in_another_pid_namespace_is_judged_by_its_lock() {
-    const TEST: &str = test_name!("a_writer_in_another_pid_namespace_is_judged_by_its_lock");
-    if part().is_some() {
+    let test = plays!({
         let directory = place();
         let _ring = make(&directory, &CreateOptions::default()).unwrap();
         let me = ProcessIdentity::current();
@@ -142,8 +136,7 @@ fn a_writer_in_another_pid_namespace_is_judged_by_its_lock() {
         let outside = RingFile::open_path(directory.join("outside"), &OpenOptions::default()).unwrap();
         say(format!("{:?}", lock_state(&outside)));
         wait_for_parent();
-        return;
-    }
+    });
     let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     match std::process::Command::new("unshare").args(namespace).arg("true").status() {
         Ok(status) if status.success() => {}
@@ -152,7 +145,7 @@ fn a_writer_in_another_pid_namespace_is_judged_by_its_lock() {
     let (_directory, rings) = ring_directory();
     let place = RingDirectories::only(&rings).location_for_writing(&RingName::new("outside").unwrap());
     let _outside = create(&place, 4096, &CreateOptions::default(), |_| Ok::<_, ShmError>(())).unwrap();
-    let play = play(TEST, "inside", &rings);
+    let play = play(test, "inside", &rings);
     let mut command = std::process::Command::new("unshare");
     command.args(namespace).arg(play.get_program()).args(play.get_args());
     command.envs(play.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -1,8 +1,6 @@
 //! A file that is truncated while it is mapped.
 
-use eventring_stress::child;
-use eventring_stress::test_name;
-use std::fs::File;
+use crate::fixtures::*;
 use std::os::unix::process::ExitStatusExt;
 use std::ptr::NonNull;
 
@@ -78,8 +76,7 @@ fn many_mappings_survive_and_places_of_dropped_ones_are_used_again() {
 
 #[test]
 fn threads_that_are_reading_survive_while_another_process_cuts_the_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     for _ in 0..20 {
         std::fs::write(&path, vec![1; usize::try_from(SECTIONS.file_bytes().unwrap()).unwrap()]).unwrap();
         let map = Mapping::map(File::open(&path).unwrap(), SECTIONS, MapOptions::reader()).unwrap();
@@ -123,8 +120,7 @@ extern "C" fn leave_with_42(_: libc::c_int) {
 
 #[test]
 fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
-    let test = test_name!("a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before");
-    if let Some(part) = child::part() {
+    let test = plays!(|part| {
         // Nobody needs a core dump of a test.
         rustix::process::setrlimit(
             rustix::process::Resource::Core,
@@ -156,7 +152,7 @@ fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
             fault_elsewhere();
         }
         std::process::exit(7);
-    }
+    });
     for (part, code, signal) in [
         ("fault", None, Some(libc::SIGBUS)),
         ("fault, default", None, Some(libc::SIGBUS)),
@@ -167,7 +163,7 @@ fn a_fault_elsewhere_and_a_signal_sent_by_hand_do_what_they_did_before() {
         ("sent, own handler", Some(42), None),
         ("opted out", None, Some(libc::SIGBUS)),
     ] {
-        let status = child::Talk::with(child::play(test, part, "".as_ref())).end();
+        let status = Talk::start(test, part, "".as_ref()).end();
         assert_eq!((status.code(), status.signal()), (code, signal), "{part}");
     }
 }

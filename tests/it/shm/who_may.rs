@@ -1,15 +1,11 @@
 //! The users that may read and write a ring.
 
+use crate::fixtures::*;
 use eventring::internal::shm::{MapOptions, Mapping, Sections};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder, RecorderErrorKind};
-use eventring_stress::child;
-use eventring_stress::child::{part, place, play};
-use eventring_stress::test_name;
-use eventring_stress::users::{self, become_user};
+use eventring::recorder::RecorderErrorKind;
+use eventring_stress::users::become_user;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 
 fn recorder(path: &Path) -> Recorder {
     let description = ContentDescription::new(300, "MODES");
@@ -22,8 +18,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn by_default_the_owner_writes_the_group_reads_and_nobody_else_does_anything() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     assert_eq!(mode(&path), 0o640);
     drop(recorder);
@@ -35,8 +30,7 @@ fn by_default_the_owner_writes_the_group_reads_and_nobody_else_does_anything() {
 
 #[test]
 fn a_store_through_a_readers_mapping_is_a_fault() {
-    const TEST: &str = test_name!("a_store_through_a_readers_mapping_is_a_fault");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         let core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Core, core).unwrap();
         let file = std::fs::OpenOptions::new().read(true).write(true).open(place()).unwrap();
@@ -52,15 +46,14 @@ fn a_store_through_a_readers_mapping_is_a_fault() {
         // SAFETY: the address is mapped. In a reader's mapping this store causes the fault that the test expects.
         unsafe { section.write_volatile(1) };
         std::process::exit(7);
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     let _recorder = recorder(&path);
     for part in ["header", "descriptors", "payload"] {
-        let status = play(TEST, part, &path).status().unwrap();
+        let status = play(test, part, &path).status().unwrap();
         assert_eq!(status.signal(), Some(libc::SIGSEGV), "{part}: {status}");
         // This is the control: a store through a writer's mapping succeeds.
-        let status = play(TEST, &format!("writer's {part}"), &path).status().unwrap();
+        let status = play(test, &format!("writer's {part}"), &path).status().unwrap();
         assert_eq!(status.code(), Some(7), "{part}: {status}");
     }
 }
@@ -92,7 +85,7 @@ fn could_write(path: &Path) -> bool {
 
 #[test]
 fn what_a_reader_has_mapped_cannot_be_made_writable() {
-    const TEST: &str = test_name!("what_a_reader_has_mapped_cannot_be_made_writable");
+    let test = test_name!();
     let could = |path: &Path| child::say(could_write(path));
     match part().as_deref() {
         Some("reader") => {
@@ -107,12 +100,12 @@ fn what_a_reader_has_mapped_cannot_be_made_writable() {
         }
         None => {}
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let [path, other] = ["ring", "other"].map(|name| directory.path().join(name));
     let _recorder = recorder(&path);
-    assert_eq!(child::Talk::with(play(TEST, "reader", &path)).hear(), "false");
+    assert_eq!(Talk::start(test, "reader", &path).hear(), "false");
     // This is the control: the same question to a writer.
-    assert_eq!(child::Talk::with(play(TEST, "writer", &other)).hear(), "true");
+    assert_eq!(Talk::start(test, "writer", &other).hear(), "true");
 }
 
 const STRANGER: u32 = 54_321;
@@ -134,7 +127,7 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
     if !users::can_be_played() {
         return;
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = directory.path().join("ring");
     let ring = recorder(&path);
@@ -151,18 +144,17 @@ fn the_kernel_lets_the_group_read_and_nobody_write() {
 
 #[test]
 fn a_directory_of_another_user_is_named_with_its_owner_and_the_remedy() {
-    const TEST: &str = test_name!("a_directory_of_another_user_is_named_with_its_owner_and_the_remedy");
-    if part().is_some() {
+    let test = plays!({
         assert!(become_user(STRANGER, STRANGER));
         let refused = Recorder::builder(ContentDescription::new(300, "MODES")).config("x:16:27").build();
-        return child::say(refused.unwrap_err());
-    }
+        child::say(refused.unwrap_err());
+    });
     if !rustix::process::geteuid().is_root() {
         return eprintln!("SKIPPED: only root can play other users");
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut stranger = play(TEST, "stranger", directory.path());
+    let mut stranger = play(test, "stranger", directory.path());
     stranger.env("EVENTRING_DIR", directory.path());
     let expected = format!(
         "cannot use ring directory {}: it belongs to user 0, and we, user {STRANGER}, may not make files in it; set \
@@ -174,33 +166,29 @@ fn a_directory_of_another_user_is_named_with_its_owner_and_the_remedy() {
 
 #[test]
 fn without_the_lock_nobody_records_into_a_live_ring() {
-    const TEST: &str = test_name!("without_the_lock_nobody_records_into_a_live_ring");
-    if part().is_some() {
+    let test = plays!({
         let description = ContentDescription::new(300, "MODES");
         let second = Recorder::builder(description).config(place()).compact(true).shifts(15, 21).build();
         match second {
             Ok(recorder) => child::say(format!("recorded {}", recorder.record(2, [0; 4], b"of the second"))),
             Err(error) => child::say(format!("{:?}", error.kind())),
         }
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    });
+    let (_directory, [path]) = places(["ring"]);
     let first = recorder(&path);
     assert_eq!(first.record(2, [0; 4], b"of the first"), 1);
     let reader = Reader::open(&path).unwrap();
     let owned = format!("{:?}", RecorderErrorKind::AlreadyOwned { pid: Some(std::process::id()) });
-    assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), owned);
+    assert_eq!(Talk::start(test, "second", &path).hear(), owned);
     assert!(!reader.was_replaced() && reader.info().last_seqno == 1);
     // This is the control: when nobody has the lock any more, the second writer succeeds.
     drop(first);
-    assert_eq!(child::Talk::with(play(TEST, "second", &path)).hear(), "recorded 1");
+    assert_eq!(Talk::start(test, "second", &path).hear(), "recorded 1");
 }
 
 #[test]
 fn reading_needs_no_permission_to_write() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     recorder.record(2, [0; 4], b"event");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o440)).unwrap();

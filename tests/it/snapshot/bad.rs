@@ -1,11 +1,10 @@
 //! Snapshots that an attacker has made or that a broken disk has damaged. Reading one fails with an error that names
 //! the fault, and uses a limited amount of memory.
 
+use crate::fixtures::*;
 use eventring::internal::layout::header;
 use eventring::internal::layout::header::FixedHeader;
-use eventring::reader::{Next, Reader, ReaderError, ReaderErrorKind, Seek, SnapshotOptions};
-use eventring::recorder::{ContentDescription, Recorder};
-use std::io::Write as _;
+use eventring::reader::{ReaderError, ReaderErrorKind};
 
 const FIXED: FixedHeader = FixedHeader {
     content_type: 300,

@@ -1,16 +1,11 @@
 //! The snapshots that `write_snapshot` writes: they are small, renumbered and complete, and have the same bytes each
 //! time.
 
+use crate::fixtures::*;
 use crate::read_back::{events, reader_of};
 use eventring::internal::layout::{extension, header};
-use eventring::reader::{Reader, RingState, SnapshotOptions, SnapshotSummary};
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::reader::SnapshotSummary;
 use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::real_data;
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const BLOCK_START: u16 = ExecEvent::BlockStart as u16;
 const TXN_LOG: u16 = ExecEvent::TxnLog as u16;

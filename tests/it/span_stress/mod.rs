@@ -7,9 +7,7 @@
 mod tasks;
 mod threads;
 
-use eventring_stress::random::Random;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::fixtures::*;
 use tracing::Span;
 use tracing::field::Empty;
 

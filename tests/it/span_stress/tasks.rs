@@ -1,7 +1,7 @@
 //! Spans of tokio tasks, which move between workers.
 
 use super::next_uid;
-use std::time::Duration;
+use crate::fixtures::*;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 

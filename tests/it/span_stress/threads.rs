@@ -1,8 +1,8 @@
 //! Spans on plain threads.
 
 use super::{Shared, new_span, next_uid};
-use eventring_stress::random::Random;
-use std::sync::{Barrier, mpsc};
+use crate::fixtures::*;
+use std::sync::mpsc;
 use tracing::Span;
 use tracing::field::Empty;
 use tracing::span::EnteredSpan;

@@ -5,12 +5,11 @@
 mod guards;
 mod present;
 
-use crate::spans::small;
-use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber};
+use crate::fixtures::*;
 use eventring_stress::reference::{Collected, Facts, ReferenceLayer, ReferenceTee, assert_same, read_back};
 use proptest::prelude::*;
 use std::sync::mpsc;
-use tracing::{Dispatch, Span};
+use tracing::Span;
 use tracing_subscriber::prelude::*;
 
 const SLOTS: usize = 6;

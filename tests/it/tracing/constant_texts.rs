@@ -1,11 +1,10 @@
 //! Texts of log records that are the same each time, and those that only seem to be. Whatever is stored once, readers
 //! show each text as it was.
 
-use crate::spans::{records, small};
-use eventring::tracing::{PerfContent, PerfRecord, PerfRecorder};
+use crate::fixtures::*;
 use eventring_stress::switched_off::both_kinds;
 use std::fmt;
-use tracing::{Dispatch, dispatcher, info, warn};
+use tracing::{dispatcher, warn};
 
 /// The two ways to record.
 fn both() -> [(PerfRecorder, Dispatch); 2] {

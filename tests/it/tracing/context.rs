@@ -1,12 +1,9 @@
 //! Contexts of remote callers: stored with spans, passed on, and read back with the same ids.
 
-use crate::spans::recorder;
+use crate::fixtures::*;
 use eventring::tracing::context::{ProcessIds, RemoteContext, TraceIds, inject, inject_current};
-use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SpanTree};
-use eventring_stress::reference;
-use std::collections::HashMap;
+use tracing::Span;
 use tracing::dispatcher::with_default;
-use tracing::{Dispatch, Span, info_span};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry;
 

@@ -1,14 +1,12 @@
 //! Several subscribers at the same time: each thread has its own, one is used inside another, and layers are combined
 //! with filters and a `fmt` layer.
 
-use crate::spans::{recorder, records};
+use crate::fixtures::*;
 use eventring::global::current_span_id;
-use eventring::tracing::{PerfContent, PerfRecorder, RecorderLayer, SpanTree};
 use eventring_stress::switched_off;
 use std::io;
-use std::sync::{Arc, Mutex};
+use tracing::Level;
 use tracing::dispatcher::with_default;
-use tracing::{Dispatch, Level};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry};

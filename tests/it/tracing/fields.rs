@@ -1,10 +1,8 @@
 //! Field values of every type are read back as they were recorded. Values that were cut or left out are marked.
 
-use crate::spans::{records, small};
+use crate::fixtures::*;
 use eventring::schema::perf::{Cut, FieldValue, NotFormatted, flags};
-use eventring::tracing::{Fields, PerfContent, PerfRecord, PerfRecorderBuilder, RecorderSubscriber};
-use eventring_stress::reference;
-use std::cell::Cell;
+use eventring::tracing::{Fields, PerfRecorderBuilder};
 use std::fmt;
 use tracing::field::Empty;
 

@@ -1,9 +1,8 @@
 //! Filters of the subscriber and of layers decide which spans and events are recorded. A filter may change while the
 //! program runs.
 
-use crate::spans::{recorder, records};
-use eventring::tracing::{PerfContent, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
-use tracing::{Dispatch, Level, Subscriber as _};
+use crate::fixtures::*;
+use tracing::{Level, Subscriber as _};
 use tracing_core::LevelFilter;
 use tracing_subscriber::prelude::*;
 

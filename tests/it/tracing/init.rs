@@ -1,16 +1,8 @@
 //! One line sets up recording: in code, from the environment, or with layers. If the rings cannot be made, the
 //! program goes on.
 
-use eventring::tracing::{
-    Counter, PERF, PerfContent, PerfReader, RecorderLayer, SetupErrorKind, init, try_init, try_init_from_env,
-};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::reference;
-use eventring_stress::test_name;
-use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::Command;
+use crate::fixtures::*;
+use eventring::tracing::{Counter, SetupErrorKind, init, try_init, try_init_from_env};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::prelude::*;
 
@@ -75,23 +67,16 @@ fn messages(reader: &mut PerfReader) -> Vec<String> {
     reported.collect()
 }
 
-fn directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap()
-}
-
 const ALL: [&str; 4] =
     ["request user.name=kim user.password=hunter2", "event message=details token=17", "event message=served", "seen 1"];
 const FROM_INFO: [&str; 3] = [ALL[0], ALL[2], ALL[3]];
 
 #[test]
 fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
-    let test = test_name!("one_line_records_what_is_at_level_info_or_what_the_environment_says");
-    if part().is_some() {
-        return serve(|| {
-            init("app:15:21");
-            Ok(true)
-        });
-    }
+    let test = plays!(serve(|| {
+        init("app:15:21");
+        Ok(true)
+    }));
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("recording".into(), FROM_INFO.map(String::from).to_vec()));
@@ -114,14 +99,11 @@ fn one_line_records_what_is_at_level_info_or_what_the_environment_says() {
 
 #[test]
 fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
-    let test = test_name!("a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing");
-    if part().is_some() {
-        return serve(|| {
-            let recording = try_init_from_env().map_err(|error| error.to_string())?;
-            assert_eq!(recording.is_some(), tracing::enabled!(tracing::Level::ERROR));
-            Ok(recording.is_some())
-        });
-    }
+    let test = plays!(serve(|| {
+        let recording = try_init_from_env().map_err(|error| error.to_string())?;
+        assert_eq!(recording.is_some(), tracing::enabled!(tracing::Level::ERROR));
+        Ok(recording.is_some())
+    }));
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("off".into(), vec![]));
@@ -148,25 +130,21 @@ fn a_service_is_switched_on_by_its_environment_and_otherwise_costs_nothing() {
 
 #[test]
 fn a_layer_from_the_environment_is_switched_on_by_it_and_has_the_environments_filter_for_itself() {
-    let test =
-        test_name!("a_layer_from_the_environment_is_switched_on_by_it_and_has_the_environments_filter_for_itself");
-    if part().is_some() {
-        return serve(|| {
-            let layer = RecorderLayer::try_from_env().map_err(|error| {
-                assert_eq!(error.kind(), SetupErrorKind::Filter);
-                assert!(PERF.installed().is_none());
-                error.to_string()
-            })?;
-            let is_on = layer.is_some();
-            let stack = tracing_subscriber::registry()
-                .with(layer)
-                .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
-            tracing::subscriber::set_global_default(stack).unwrap();
-            // The filter belongs to the recorder's layer alone. Other layers still see every level.
-            assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
-            Ok(is_on)
-        });
-    }
+    let test = plays!(serve(|| {
+        let layer = RecorderLayer::try_from_env().map_err(|error| {
+            assert_eq!(error.kind(), SetupErrorKind::Filter);
+            assert!(PERF.installed().is_none());
+            error.to_string()
+        })?;
+        let is_on = layer.is_some();
+        let stack = tracing_subscriber::registry()
+            .with(layer)
+            .with(tracing_subscriber::fmt::layer().with_writer(std::io::sink));
+        tracing::subscriber::set_global_default(stack).unwrap();
+        // The filter belongs to the recorder's layer alone. Other layers still see every level.
+        assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
+        Ok(is_on)
+    }));
     let directory = directory();
     let outcome = |variables: &[(&str, &str)]| outcome(test, directory.path(), variables);
     assert_eq!(outcome(&[]), ("off".into(), vec![]));
@@ -192,8 +170,7 @@ fn a_layer_from_the_environment_is_switched_on_by_it_and_has_the_environments_fi
 
 #[test]
 fn rings_are_kept_on_request_also_those_that_are_created_later() {
-    let test = test_name!("rings_are_kept_on_request_also_those_that_are_created_later");
-    if let Some(part) = part() {
+    let test = plays!(|part| {
         init("app:15:21").keep(part == "keeps");
         // There are two threads at a time, so each has a ring.
         let both = std::sync::Barrier::new(2);
@@ -205,34 +182,28 @@ fn rings_are_kept_on_request_also_those_that_are_created_later() {
             scope.spawn(work);
             scope.spawn(work);
         });
-        return say("done");
-    }
+        say("done");
+    });
     for (part, remaining) in [("keeps", vec!["app", "app.1", "app.now"]), ("removes", vec![])] {
         let directory = directory();
         let mut talk = Talk::with(command_of(test, part, directory.path(), &[]));
         assert_eq!(talk.hear(), "done");
         assert!(talk.end().success());
-        let files = fs::read_dir(directory.path()).unwrap();
-        let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        assert_eq!(names, remaining, "{part}");
+        assert_eq!(names_in(&directory), remaining, "{part}");
     }
 }
 
 #[test]
 fn a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues() {
-    let test = test_name!("a_program_whose_rings_cannot_be_created_gets_the_reason_and_continues");
-    if part().is_some() {
-        return serve(|| {
-            let error = try_init(place()).unwrap_err();
-            assert_eq!(error.kind(), SetupErrorKind::Recorder);
-            assert!(std::error::Error::source(&error).is_some());
-            // Nothing was installed: spans are off, and the program can still set another subscriber.
-            assert!(PERF.installed().is_none() && !tracing::enabled!(tracing::Level::ERROR));
-            tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
-            Err(error.to_string())
-        });
-    }
+    let test = plays!(serve(|| {
+        let error = try_init(place()).unwrap_err();
+        assert_eq!(error.kind(), SetupErrorKind::Recorder);
+        assert!(std::error::Error::source(&error).is_some());
+        // Nothing was installed: spans are off, and the program can still set another subscriber.
+        assert!(PERF.installed().is_none() && !tracing::enabled!(tracing::Level::ERROR));
+        tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
+        Err(error.to_string())
+    }));
     let directory = directory();
     // There is no directory of that name, and it cannot be made.
     fs::write(directory.path().join("file"), "").unwrap();
@@ -269,10 +240,7 @@ fn start(test: &str, directory: &Path) -> (Talk, String) {
 
 #[test]
 fn a_second_instance_records_under_a_name_of_its_own() {
-    let test = test_name!("a_second_instance_records_under_a_name_of_its_own");
-    if part().is_some() {
-        return record_in_one_line();
-    }
+    let test = plays!(record_in_one_line());
     let directory = directory();
     let start = || start(test, directory.path());
     let (mut first, mut second, mut third) = (start(), start(), start());
@@ -284,8 +252,7 @@ fn a_second_instance_records_under_a_name_of_its_own() {
     assert!(second.0.end().success());
     let mut second = start();
     assert_eq!(second.1, "app~2");
-    second.0.child.kill().unwrap();
-    second.0.child.wait().unwrap();
+    second.0.kill();
     let mut second = start();
     assert_eq!(second.1, "app~2");
     for instance in [&mut first, &mut second, &mut third] {
@@ -298,11 +265,8 @@ fn a_second_instance_records_under_a_name_of_its_own() {
 fn a_ring_of_another_user_keeps_its_name_and_this_one_gets_the_next() {
     use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
 
-    let test = test_name!("a_ring_of_another_user_keeps_its_name_and_this_one_gets_the_next");
-    if part().is_some() {
-        return record_in_one_line();
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let test = plays!(record_in_one_line());
+    let directory = directory();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     // The other user must be able to start this executable.
     let mut probe = Command::new(std::env::current_exe().unwrap());
@@ -321,16 +285,15 @@ fn a_ring_of_another_user_keeps_its_name_and_this_one_gets_the_next() {
 
 #[test]
 fn a_program_that_is_started_in_the_moment_after_a_kill_has_the_same_name_again() {
-    let test = test_name!("a_program_that_is_started_in_the_moment_after_a_kill_has_the_same_name_again");
-    if part().is_some() {
+    let test = plays!({
         // The program is loaded before its predecessor is killed, so that it makes its ring in the moment after.
         say("loaded");
         wait_for_parent();
         // The kernel takes a process apart more slowly if it has much memory.
         init("app:19:26");
         say(PERF.installed().and_then(|recorder| recorder.path()).unwrap_or("nowhere".as_ref()).display());
-        return wait_for_parent();
-    }
+        wait_for_parent();
+    });
     let directory = directory();
     let mut before: Option<Talk> = None;
     for round in 0..40 {
@@ -380,10 +343,7 @@ fn go_on_without_a_recording(part: &str) {
 
 #[test]
 fn init_never_ends_a_program_and_its_handle_says_why_nothing_is_recorded() {
-    let test = test_name!("init_never_ends_a_program_and_its_handle_says_why_nothing_is_recorded");
-    if let Some(part) = part() {
-        return go_on_without_a_recording(&part);
-    }
+    let test = plays!(|part| go_on_without_a_recording(&part));
     let directory = directory();
     for (part, variable, reason) in [
         ("a subscriber", None, "the process has a global subscriber already"),
@@ -407,12 +367,11 @@ fn init_never_ends_a_program_and_its_handle_says_why_nothing_is_recorded() {
 
 #[test]
 fn a_name_may_have_the_id_of_the_process_and_the_name_of_the_program() {
-    let test = test_name!("a_name_may_have_the_id_of_the_process_and_the_name_of_the_program");
-    if part().is_some() {
+    let test = plays!({
         let _ = try_init_from_env().unwrap();
         say(PERF.installed().unwrap().path().unwrap().display());
-        return wait_for_parent();
-    }
+        wait_for_parent();
+    });
     let directory = directory();
     let variables = [("EVENTRING_PERF", "{exe}-{pid}:15:21")];
     let mut talk = Talk::with(command(test, directory.path(), &variables));
@@ -424,8 +383,7 @@ fn a_name_may_have_the_id_of_the_process_and_the_name_of_the_program() {
 
 #[test]
 fn of_threads_that_initialise_at_the_same_time_one_succeeds() {
-    const TEST: &str = test_name!("of_threads_that_initialise_at_the_same_time_one_succeeds");
-    if part().is_some() {
+    let test = plays!({
         let start = std::sync::Barrier::new(4);
         let mut kinds: Vec<_> = std::thread::scope(|scope| {
             let threads = [(); 4].map(|()| {
@@ -439,10 +397,9 @@ fn of_threads_that_initialise_at_the_same_time_one_succeeds() {
         });
         kinds.sort();
         say(kinds.join(" "));
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let mut talk = Talk::with(command(TEST, directory.path(), &[("EVENTRING_PERF", "app:15:21")]));
+    });
+    let directory = directory();
+    let mut talk = Talk::with(command(test, directory.path(), &[("EVENTRING_PERF", "app:15:21")]));
     assert_eq!(talk.hear(), "AlreadyInstalled AlreadyInstalled AlreadyInstalled made");
     assert!(talk.end().success());
 }

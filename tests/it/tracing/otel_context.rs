@@ -1,17 +1,12 @@
 //! What profilers of OpenTelemetry see of the program's threads: an independent reader stops them again and again.
 
-use crate::spans::recorder;
+use crate::fixtures::*;
 use eventring::tracing::context::{RemoteContext, inject};
-use eventring::tracing::{RecorderSubscriber, publish_otel_context};
-use eventring_stress::{child, test_name};
+use eventring::tracing::publish_otel_context;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
-use tracing::{Dispatch, Span, info_span};
+use std::sync::atomic::compiler_fence;
+use tracing::Span;
 
 const THREADS: usize = 8;
 /// The spans of each thread.
@@ -102,17 +97,14 @@ fn play(place: &Path) {
 
 #[test]
 fn a_reader_of_others_sees_the_span_of_each_thread_whenever_it_stops() {
-    const TEST: &str = test_name!("a_reader_of_others_sees_the_span_of_each_thread_whenever_it_stops");
-    if child::part().is_some() {
-        return play(&child::place());
-    }
+    let test = plays!(play(&child::place()));
     let stops = std::env::var("EVENTRING_STOPS").unwrap_or_else(|_| "10000".into());
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     if Command::new(&python).args(["-c", ""]).output().is_err() {
         return eventring_stress::missing(format_args!("{python} is needed"));
     }
     let directory = tempfile::tempdir().unwrap();
-    let program = child::play(TEST, "spans", directory.path());
+    let program = child::play(test, "spans", directory.path());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/tracing/otel_reader.py");
     let mut reader = Command::new(python);
     reader.arg(script).arg(stops).arg(directory.path()).arg(program.get_program()).args(program.get_args());

@@ -1,10 +1,9 @@
 //! A value panics while it is formatted. The program gets the panic. The event is recorded with its fields up to the
 //! one that panicked.
 
-use crate::spans::{records, small};
+use crate::fixtures::*;
 use eventring::schema::perf::{Cut, FieldValue};
-use eventring::tracing::{Fields, PerfRecord, PerfRecorderBuilder, SpanTree};
-use eventring_stress::reference;
+use eventring::tracing::{Fields, PerfRecorderBuilder};
 use eventring_stress::switched_off::both_kinds;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,14 +3,9 @@
 //! While any thread of the process has a scoped subscriber, `tracing` hides events that are made inside a subscriber.
 //! So each test runs alone in a process, with a global subscriber.
 
-use crate::spans::{recorder, records};
+use crate::fixtures::*;
 use eventring::schema::perf::{FieldValue, NotFormatted};
-use eventring::tracing::{PerfContent, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::child::{part, place, play};
-use eventring_stress::reference;
-use eventring_stress::test_name;
 use std::fmt;
-use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 
 /// A value that logs, and makes a span, when it is formatted.
@@ -67,29 +62,21 @@ fn globally(test: &str, program: impl FnOnce(), check: impl FnOnce(&[PerfRecord]
 #[test]
 fn what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span_and_the_value_is_whole() {
     let program = || tracing::info_span!("outer").in_scope(|| tracing::info!(value = ?Chatty, "outer event"));
-    globally(
-        test_name!(
-            "what_is_logged_while_a_value_is_formatted_is_recorded_inside_the_current_span_and_the_value_is_whole"
-        ),
-        program,
-        |records| {
-            let tree = eventring::tracing::SpanTree::from_records(records);
-            let outer = tree.iter().find(|span| span.name() == "outer").unwrap();
-            let inner = tree.iter().find(|span| span.name() == "formatting").unwrap();
-            assert_eq!(inner.parent, Some(outer.id));
-            let spans: Vec<_> = records
-                .iter()
-                .filter_map(|record| match &record.content {
-                    PerfContent::Event { span, fields, .. } => {
-                        Some((span.unwrap(), fields.get("message")?.to_string()))
-                    }
-                    _ => None,
-                })
-                .collect();
-            assert_eq!(spans, [(inner.id, "inside".into()), (outer.id, "outer event".into())]);
-            assert_eq!(reference::log_fields(records)[1].get("value"), Some(&FieldValue::Debug("chatty".into())));
-        },
-    );
+    globally(test_name!(), program, |records| {
+        let tree = eventring::tracing::SpanTree::from_records(records);
+        let outer = tree.iter().find(|span| span.name() == "outer").unwrap();
+        let inner = tree.iter().find(|span| span.name() == "formatting").unwrap();
+        assert_eq!(inner.parent, Some(outer.id));
+        let spans: Vec<_> = records
+            .iter()
+            .filter_map(|record| match &record.content {
+                PerfContent::Event { span, fields, .. } => Some((span.unwrap(), fields.get("message")?.to_string())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(spans, [(inner.id, "inside".into()), (outer.id, "outer event".into())]);
+        assert_eq!(reference::log_fields(records)[1].get("value"), Some(&FieldValue::Debug("chatty".into())));
+    });
 }
 
 #[test]
@@ -101,7 +88,7 @@ fn what_is_logged_while_a_value_is_formatted_makes_no_time_fall() {
             tracing::info!(plain);
         }
     };
-    globally(test_name!("what_is_logged_while_a_value_is_formatted_makes_no_time_fall"), program, |records| {
+    globally(test_name!(), program, |records| {
         // The program has one thread and one shard, so the records come in the order in which they were recorded.
         assert!(records.len() > 1000, "{}", records.len());
         let falls = records.windows(2).filter(|pair| pair[1].epoch_nanos < pair[0].epoch_nanos).count();
@@ -137,24 +124,18 @@ fn a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_tha
         // The thread no longer counts as formatting a value, so the recorder formats this value.
         tracing::info!(value = ?Some(1), "after");
     };
-    globally(
-        test_name!(
-            "a_value_that_logs_itself_ends_after_a_few_rounds_and_the_deepest_one_says_that_it_was_not_formatted"
-        ),
-        program,
-        |records| {
-            let events = reference::log_fields(records);
-            let nested = FieldValue::NotFormatted(NotFormatted::Nested);
-            let endless = FieldValue::Debug("endless".into());
-            let me: Vec<_> = events.iter().map(|fields| fields.get("me")).collect();
-            assert_eq!(me, [Some(&nested), Some(&endless), Some(&endless), Some(&endless), None]);
-            // The message is formatted like any other value, and could log again without end. So the innermost
-            // message is not formatted either.
-            let messages = events.iter().map(|fields| fields.get("message").unwrap().to_string());
-            assert_eq!(messages.collect::<Vec<_>>(), ["<not formatted>", "again", "again", "first", "after"]);
-            assert_eq!(events[4].get("value"), Some(&FieldValue::Debug("Some(1)".into())));
-        },
-    );
+    globally(test_name!(), program, |records| {
+        let events = reference::log_fields(records);
+        let nested = FieldValue::NotFormatted(NotFormatted::Nested);
+        let endless = FieldValue::Debug("endless".into());
+        let me: Vec<_> = events.iter().map(|fields| fields.get("me")).collect();
+        assert_eq!(me, [Some(&nested), Some(&endless), Some(&endless), Some(&endless), None]);
+        // The message is formatted like any other value, and could log again without end. So the innermost
+        // message is not formatted either.
+        let messages = events.iter().map(|fields| fields.get("message").unwrap().to_string());
+        assert_eq!(messages.collect::<Vec<_>>(), ["<not formatted>", "again", "again", "first", "after"]);
+        assert_eq!(events[4].get("value"), Some(&FieldValue::Debug("Some(1)".into())));
+    });
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! A recorder makes shards, and removes them before a reader looks for shards again. The reader still reads the events
 //! of these shards, or counts them exactly.
 
-use eventring::reader::{Gap, GapCause, RingState, SetRing};
-use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, PerfSource, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::reader::SetRing;
+use eventring::tracing::{PerfItem, PerfSource};
 use std::process::ExitStatus;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 fn recorder(place: &Path, keep: bool) -> PerfRecorder {
     let builder = PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).shards(8);
@@ -72,8 +69,7 @@ fn never_opened(handed_out: &[u64]) -> Vec<(u32, Gap)> {
 
 #[test]
 fn shards_that_were_removed_before_they_were_seen_are_counted_exactly() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 5);
     let mut reader = PerfReader::open(&place).unwrap();
@@ -90,8 +86,7 @@ fn shards_that_were_removed_before_they_were_seen_are_counted_exactly() {
 
 #[test]
 fn a_shard_is_found_with_the_next_look() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 1);
     let mut reader = PerfReader::open(&place).unwrap();
@@ -122,24 +117,18 @@ fn record_and(end: fn() -> !) -> ! {
 /// Runs the program of `test` to its end, while a reader has the program's ring open but does not read. Returns the
 /// reader, how many seqnos each of the three later shards has handed out, and how the program ended.
 fn left_by(test: &str, place: &Path) -> (PerfReader, Vec<u64>, ExitStatus) {
-    let mut talk = Talk::with(play(test, "program", place));
-    assert_eq!(talk.hear(), "recording");
+    let mut talk = Talk::told(test, "program", place, "recording");
     let reader = PerfReader::open(place).unwrap();
     drop(talk.child.stdin.take());
     let handed_out = talk.hear().split(' ').map(|count| count.parse().unwrap()).collect();
     (reader, handed_out, talk.end())
 }
 
-const EXIT: &str = test_name!("an_exiting_program_leaves_the_counts_of_unseen_shards");
-
 #[test]
 fn an_exiting_program_leaves_the_counts_of_unseen_shards() {
-    if part().is_some() {
-        record_and(|| std::process::exit(0));
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
-    let (mut reader, handed_out, status) = left_by(EXIT, &place);
+    let test = plays!(record_and(|| std::process::exit(0)));
+    let (_directory, [place]) = places(["ring"]);
+    let (mut reader, handed_out, status) = left_by(test, &place);
     assert!(status.success());
     assert!(!place.exists());
     let (records, gaps) = read_to_the_end(&mut reader);
@@ -147,16 +136,11 @@ fn an_exiting_program_leaves_the_counts_of_unseen_shards() {
     assert_eq!((records.len(), reader.state()), (1, RingState::Ended));
 }
 
-const KILL: &str = test_name!("unseen_shards_of_a_killed_program_are_read");
-
 #[test]
 fn unseen_shards_of_a_killed_program_are_read() {
-    if part().is_some() {
-        record_and(|| std::process::abort());
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
-    let (mut reader, handed_out, status) = left_by(KILL, &place);
+    let test = plays!(record_and(|| std::process::abort()));
+    let (_directory, [place]) = places(["ring"]);
+    let (mut reader, handed_out, status) = left_by(test, &place);
     assert!(!status.success());
     let (records, gaps) = read_to_the_end(&mut reader);
     assert_eq!((&records[1..], gaps), (&handed_out[..], Vec::new()));
@@ -165,8 +149,7 @@ fn unseen_shards_of_a_killed_program_are_read() {
 
 #[test]
 fn a_shard_of_another_recorder_is_not_read_and_the_loss_is_counted() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let first = recorder(&place, true);
     log(&first, 5);
     let mut reader = PerfReader::open(&place).unwrap();
@@ -184,8 +167,7 @@ fn a_shard_of_another_recorder_is_not_read_and_the_loss_is_counted() {
 
 #[test]
 fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 5);
     log_on_threads(&recorder, 1, 10);
@@ -204,8 +186,7 @@ fn a_shard_that_cannot_be_opened_is_a_loss_even_if_nobody_knows_how_large() {
 
 #[test]
 fn what_a_late_shard_had_overwritten_before_it_was_found_is_a_gap() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("ring");
+    let (_directory, [place]) = places(["ring"]);
     let recorder = recorder(&place, false);
     log(&recorder, 1);
     let mut reader = PerfReader::open(&place).unwrap();

@@ -2,15 +2,10 @@
 //! program collects the records that must result. Another process reads the rings of the program twice: live, and
 //! later from the beginning. Both times, it reads exactly the records of the reference model.
 
+use crate::fixtures::*;
 use crate::span_stress;
-use eventring::tracing::{PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
+use eventring::tracing::PerfItem;
 use eventring_stress::reference::{Collected, Facts, ReferenceLayer, ReferenceTee, assert_same, facts_of, records};
-use eventring_stress::test_name;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 
 fn subscriber_and_reference(recorder: PerfRecorder, collected: Collected) -> Dispatch {
@@ -54,10 +49,8 @@ fn read_by_another_process(test: &str, dispatch: fn(PerfRecorder, Collected) -> 
     if part().is_some() {
         return program(&place(), dispatch);
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("stress");
-    let mut talk = Talk::with(play(test, "program", &place));
-    assert_eq!(talk.hear(), "recording");
+    let (_directory, [place]) = places(["stress"]);
+    let mut talk = Talk::told(test, "program", &place, "recording");
     let is_done = AtomicBool::new(false);
     let live = std::thread::scope(|scope| {
         let reader = PerfReader::open(&place).unwrap();
@@ -93,12 +86,12 @@ fn assert_the_run_was_no_toy(facts: &Facts) {
 
 #[test]
 fn what_the_subscriber_records_of_a_busy_program_is_exactly_what_happened() {
-    let test = test_name!("what_the_subscriber_records_of_a_busy_program_is_exactly_what_happened");
+    let test = test_name!();
     read_by_another_process(test, subscriber_and_reference);
 }
 
 #[test]
 fn what_the_layer_records_of_a_busy_program_is_exactly_what_happened() {
-    let test = test_name!("what_the_layer_records_of_a_busy_program_is_exactly_what_happened");
+    let test = test_name!();
     read_by_another_process(test, layer_and_reference);
 }

@@ -1,10 +1,7 @@
 //! Spans that end while recording is switched off. No reader and no export shows them as still open.
 
-use crate::spans::records;
-use eventring::tracing::{PerfContent, SpanTree};
+use crate::fixtures::*;
 use eventring_stress::switched_off::{both_kinds, builder, run};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tracing::info_span;
 
 #[test]
 fn spans_end_while_recording_is_off_and_new_spans_are_not_recorded() {

@@ -1,8 +1,8 @@
 //! What the events of tasks change in the tables of the present, through the subscriber and the layer.
 
+use crate::fixtures::*;
 use eventring::now::NowReader;
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use tracing::{Dispatch, Level, dispatcher, event, info_span};
+use tracing::{Level, dispatcher, event};
 use tracing_subscriber::prelude::*;
 
 const TARGET: &str = "eventring::task";
@@ -72,8 +72,7 @@ fn the_tables_of_a_recorder_that_makes_all_shards_at_build_never_grow() {
     // Spans of other tests would have some of the cells.
     eventring_stress::alone!();
     const CELLS: u64 = 1 << 14;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("r.ring");
+    let (_directory, [path]) = places(["r.ring"]);
     let builder = PerfRecorder::builder().config(&path).shifts(15, 21).tables_shift(13).shards(1).prefault(false);
     let recorder = builder.all_shards_at_build(true).build().unwrap();
     let now = NowReader::open_beside(&eventring::reader::Reader::open(&path).unwrap()).unwrap().unwrap();

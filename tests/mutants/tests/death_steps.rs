@@ -93,8 +93,7 @@ fn a_writer_that_is_killed_at_any_step_leaves_nothing_half_and_nobody_waiting() 
             });
             std::io::Write::write_all(writer.child.stdin.as_mut().unwrap(), b"park\n").unwrap();
             assert_eq!(writer.hear(), "parked");
-            writer.child.kill().unwrap();
-            writer.child.wait().unwrap();
+            writer.kill();
             let mut findings = Findings { kills: 1, ..Findings::default() };
             examine(&reader, following.join().unwrap(), &told.join().unwrap(), &mut findings);
             std::fs::remove_file(&path).unwrap();

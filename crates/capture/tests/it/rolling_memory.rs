@@ -3,8 +3,8 @@
 use eventring::reader::Reader;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring_capture::{NextRing, RollingCapture, RollingOptions};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
+use eventring_stress::child::{Talk, place, say};
+use eventring_stress::plays;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -62,17 +62,13 @@ fn measure(memory: u64) {
     say(format!("{} {} {} {} {bytes} {events}", first.0, first.1, end.0, end.1));
 }
 
-const TEST: &str = test_name!("a_rolling_capture_takes_no_more_after_the_files_of_forty_minutes");
-
 #[test]
 fn a_rolling_capture_takes_no_more_after_the_files_of_forty_minutes() {
-    if let Some(part) = part() {
-        return measure(part.parse().unwrap());
-    }
+    let test = plays!(|part| measure(part.parse().unwrap()));
     let measured = |memory: u64| -> Vec<u64> {
         let directory = tempfile::tempdir_in("/dev/shm").unwrap();
         let path: &Path = &directory.path().join("ring");
-        let mut talk = Talk::with(play(TEST, &memory.to_string(), path));
+        let mut talk = Talk::start(test, &memory.to_string(), path);
         let heard = talk.hear();
         assert!(talk.end().success());
         println!("{memory}: {heard}");

@@ -1,8 +1,6 @@
 //! Traces of the Common Trace Format, read by babeltrace2.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+use crate::fixtures::*;
 
 /// A value that babeltrace2 has printed.
 #[derive(Clone, Debug, PartialEq)]

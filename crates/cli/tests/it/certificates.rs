@@ -1,7 +1,6 @@
 //! Certificates for tests.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use crate::fixtures::*;
 
 /// Certificates of two authorities, of a broker or collector and of a client, made by `openssl`.
 pub struct Certificates(PathBuf);

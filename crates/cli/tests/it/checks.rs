@@ -264,8 +264,7 @@ fn each_case_in_which_nothing_is_recorded_has_its_sentence() {
     let mut dead = Case::start("typed", &[]);
     let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
     nothing(&check_in(elsewhere.path(), &["shop", "--json"]), "records it in another directory: set EVENTRING_DIR=");
-    dead.talk.child.kill().unwrap();
-    dead.talk.child.wait().unwrap();
+    dead.talk.kill();
     dead.nothing("shop", "the program of shop died between");
     dead.nothing("pid", "has ended; it has left");
     nothing(&dead.check("nothing"), "a ring is removed when its program exits normally");

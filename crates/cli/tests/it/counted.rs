@@ -1,10 +1,7 @@
 //! Captures whose spans have counts of instructions that the test chooses.
 
-use crate::program::{argument, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfExt};
 
 /// A span that is called several times, inside the spans before it.
 #[derive(Clone, Copy)]
@@ -49,9 +46,13 @@ fn capture_of_ring(
     leaves_one_open: bool,
 ) -> String {
     let ring = place(directory, name);
-    let builder =
-        Recorder::builder(ContentDescription::of::<PerfEvent>()).config(&ring).compact(true).shifts(shifts.0, shifts.1);
-    let recorder = builder.prefault(false).keep(true).build().unwrap();
+    let recorder = typed_in::<PerfEvent>(&ring)
+        .compact(true)
+        .shifts(shifts.0, shifts.1)
+        .prefault(false)
+        .keep(true)
+        .build()
+        .unwrap();
     let is_counted = spans.iter().any(|span| span.instructions > 0);
     let event = |event: PerfEvent, ext: PerfExt, payload: &[u8]| {
         _ = recorder.record(event.code(), PerfExt { thread_id: 1, ..ext }.to_words(), payload);
@@ -102,7 +103,6 @@ fn capture_of_ring(
     event(PerfEvent::SpanExit, of(1, 1, count), &[]);
     event(PerfEvent::SpanClose, of(1, 1, 0), &[]);
     let path = argument(&place(directory, &format!("{name}.evc"))).to_owned();
-    let made = run(&["capture", argument(&ring), "--now", "-o", &path]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &ring, "--now", "-o", &path).ends(0);
     path
 }

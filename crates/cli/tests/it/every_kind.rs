@@ -1,13 +1,11 @@
 //! Captures with everything that exports show: fields and payloads of all types, hostile names, losses.
 
-use crate::program::run;
-use eventring::recorder::{ContentDescription, Recorder};
+use crate::fixtures::*;
+use eventring::PayloadField;
+use eventring::schema::encode_array;
 use eventring::schema::exec::{Address, U256};
-use eventring::schema::{Utf8, encode_array};
-use eventring::tracing::{Counter, Marker, PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType, PayloadField};
-use std::path::Path;
-use tracing::{Dispatch, field, info, info_span, warn};
+use eventring::tracing::{Counter, Marker};
+use tracing::field;
 
 #[derive(PayloadField, Clone, Copy, Debug, PartialEq)]
 #[repr(i16)]
@@ -149,7 +147,7 @@ fn record_spans(recorder: &PerfRecorder, dispatch: &Dispatch) {
 }
 
 fn sink_recorder(path: &str) -> Recorder {
-    let sink = Recorder::builder(ContentDescription::of::<Sink>()).config(path).compact(true).shifts(15, 21);
+    let sink = typed_in::<Sink>(path).compact(true).shifts(15, 21);
     sink.prefault(false).keep(true).build().unwrap()
 }
 
@@ -160,12 +158,12 @@ fn path_in(dir: &Path, name: &str) -> String {
 /// Captures spans and typed events of two rings, `shop` and `sink`. Returns the path of the capture.
 pub fn capture_everything(dir: &Path) -> String {
     let [ring, sink_ring, capture] = ["shop", "sink", "t.evc"].map(|name| path_in(dir, name));
-    let recorder = PerfRecorder::builder().config(&ring).prefault(false).keep(true).build().unwrap();
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let sink = sink_recorder(&sink_ring);
     record_spans(&recorder, &dispatch);
     record_typed(&sink);
-    run(&["capture", &ring, &sink_ring, "-o", &capture, "--now", "--json"]).json();
+    run!("capture", &ring, &sink_ring, "-o", &capture, "--now", "--json").json();
     capture
 }
 

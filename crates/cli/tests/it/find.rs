@@ -1,13 +1,10 @@
 //! `eventring find` finds events in many captures, reads few of their blocks, and says which losses could hide a hit.
 
-use crate::program::{Run, argument, directory, place, run};
+use crate::fixtures::*;
 use crate::shop::Shop;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView};
-use eventring::tracing::{Catalog, PerfRecorder, RecorderSubscriber};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfExt, ThreadView};
+use eventring::tracing::Catalog;
 use eventring_capture::fixtures::{CaptureFixture, text};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// The number of captures.
 const FILES: u64 = 6;
@@ -23,7 +20,7 @@ fn id(file: u64, number: u64) -> String {
 /// Records requests with ids, of which each hundredth fails, and captures them.
 fn capture(directory: &TempDir, file: u64, spans: u64) -> PathBuf {
     let ring = place(directory, &format!("shop{file}"));
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(1).tables_shift(16).prefault(false);
+    let recorder = spans_in(&ring).shifts(15, 21).shards(1).tables_shift(16);
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.keep(true).build().unwrap()));
     tracing::dispatcher::with_default(&dispatch, || {
         for number in 0..spans {
@@ -35,11 +32,10 @@ fn capture(directory: &TempDir, file: u64, spans: u64) -> PathBuf {
             });
         }
     });
-    let in_directory = directory.path().join("captures").join(format!("day{}", file % 2));
+    let in_directory = place(directory, "captures").join(format!("day{}", file % 2));
     std::fs::create_dir_all(&in_directory).unwrap();
     let path = in_directory.join(format!("{file}.evc"));
-    let made = run(&["capture", argument(&ring), "--now", "-o", argument(&path)]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &ring, "--now", "-o", &path).ends(0);
     path
 }
 
@@ -52,15 +48,15 @@ fn captures() -> (TempDir, String, Vec<PathBuf>) {
 
 /// Runs a search. Returns its exit code, the hits, and the object at the end.
 fn find(arguments: &[&str]) -> (Option<i32>, Vec<Value>, Value) {
-    let run = run(&[&["find", "--json"], arguments].concat());
+    let run = run!("find", "--json", arguments);
     let mut lines = run.json_lines();
     let end = lines.pop().unwrap_or_else(|| panic!("{run:?}"));
-    assert_eq!(end["hits"].as_u64().unwrap(), lines.len() as u64);
+    assert_eq!(end["hits"].number(), lines.len() as u64);
     (run.code, lines, end)
 }
 
 fn refused(arguments: &[&str], code: i32, what: &str) {
-    let run: Run = run(&[&["find"], arguments].concat());
+    let run: Run = run!("find", arguments);
     assert_eq!((run.code, run.out.as_str()), (Some(code), ""), "{run:?}");
     assert!(run.err.contains(what), "{run:?}");
 }
@@ -96,16 +92,16 @@ fn hits_come_in_the_order_of_time_from_files_and_directories() {
     let (_, some, end) = find(&["level>=ERROR", &all, "--limit", "9"]);
     assert_eq!((&some[..], end["cut"].as_bool()), (&hits[..9], Some(true)));
     // From one file into the next.
-    let after = end["next"].as_str().unwrap();
+    let after = end["next"].text();
     let (_, more, _) = find(&["level>=ERROR", &all, "--limit", "30", "--after", after]);
     assert_eq!(more, hits[9..39]);
-    let shown = run(&["find", "level>=ERROR", &all, "--limit", "2"]);
+    let shown = run!("find", "level>=ERROR", &all, "--limit", "2");
     assert!(shown.err.contains("── 2 hits (there may be more)"), "{shown:?}");
     let (from, to) = (hits[3]["ts_ns"].to_string(), hits[20]["ts_ns"].to_string());
     assert_eq!(find(&["level>=ERROR", &all, "--from", &from, "--to", &to]).1, hits[3..=20]);
     let (code, of_file, end) = find(&["span=request field.file=4", &all]);
     assert_eq!((code, of_file.len() as u64, end["blocks_read"].as_u64()), (Some(0), SPANS, Some(1)));
-    let shown = run(&["find", "field.number=150", argument(&files[1])]);
+    let shown = run!("find", "field.number=150", &files[1]);
     assert!(shown.out.starts_with("── ") && shown.out.contains("failed"), "{shown:?}");
     assert!(shown.err.starts_with("── 1 hit, 1 of 1 block read in 1 file, no gap could hide a hit"), "{shown:?}");
 }
@@ -115,13 +111,12 @@ fn nothing_found_and_mistakes_have_exit_codes() {
     let (directory, all, _) = captures();
     let (code, _, end) = find(&["request_id=nobody", &all]);
     assert_eq!((code, end["hits"].as_u64()), (Some(19), Some(0)));
-    let unknown = run(&["find", "requst_id=1", &all]);
-    assert!(unknown.code == Some(19) && unknown.err.contains("no event has a field `requst_id`"), "{unknown:?}");
+    run!("find", "requst_id=1", &all).fails(19, "no event has a field `requst_id`");
     refused(&["dur>1s", &all], 2, "no event says `dur` by itself");
     refused(&["", &all], 2, "expected span=NAME, level>=LEVEL, event=NAME, NAME=VALUE (a field), field.NAME=VALUE");
     refused(&["a=1", "/nowhere/at/all"], 3, "cannot read /nowhere/at/all");
     refused(&["a=1", argument(&place(&directory, "shop0"))], 4, "is no capture");
-    let empty = directory.path().join("empty");
+    let empty = place(&directory, "empty");
     std::fs::create_dir(&empty).unwrap();
     refused(&["a=1", argument(&empty)], 3, "there is no capture in");
     refused(&["level>=ERROR", &all, "--from", "2000", "--to", "1000"], 2, "ends before it begins");
@@ -134,9 +129,8 @@ fn what_is_damaged_or_missing_could_hide_a_hit() {
     let bytes = std::fs::read(&files[3]).unwrap();
     let magic = |bytes: &[u8]| bytes == b"EVRVALUE";
     let end = bytes.windows(8).position(magic).unwrap();
-    let causes = |end: &Value| -> Vec<String> {
-        end["gaps"].as_array().unwrap().iter().map(|gap| gap["cause"].as_str().unwrap().to_owned()).collect()
-    };
+    let causes =
+        |end: &Value| -> Vec<String> { end["gaps"].list().iter().map(|gap| gap["cause"].text().to_owned()).collect() };
     // The events of the block: what it says of its values is whole, so it is read.
     let mut damaged = bytes.clone();
     damaged[end / 2] ^= 1;
@@ -171,15 +165,15 @@ fn a_block_whose_values_are_forged_hides_a_hit_and_the_answer_says_that_it_was_n
     let checksum = twox_hash::XxHash3_64::oneshot(&bytes[page.start + 8..page.end]);
     bytes[page.start..page.start + 8].copy_from_slice(&checksum.to_le_bytes());
     std::fs::write(&files[3], bytes).unwrap();
-    let found = run(&["find", &wanted, &all]);
+    let found = run!("find", &wanted, &all);
     assert_eq!((found.code, found.out.as_str()), (Some(19), ""), "{found:?}");
     let not_checked = "that the other blocks have none is what they say, and was not checked (--scan reads them)";
     assert!(found.err.contains(not_checked) && !found.err.contains("whole"), "{found:?}");
     // What was read is damaged: the checksum of the block does not fit any more.
-    let scanned = run(&["find", &wanted, &all, "--scan"]);
+    let scanned = run!("find", &wanted, &all, "--scan");
     assert!(scanned.code == Some(7) && !scanned.err.contains("not checked"), "{scanned:?}");
     // The control: nothing is left out that was not read.
-    let all_read = run(&["find", "level>=ERROR", &all]);
+    let all_read = run!("find", "level>=ERROR", &all);
     assert!(all_read.code == Some(0) && !all_read.err.contains("not checked"), "{all_read:?}");
 }
 
@@ -190,14 +184,14 @@ fn losses_of_blocks_that_are_not_read_are_named_with_their_times() {
     let file = capture(&directory, 1, 9000);
     let (code, _, end) = find(&["request_id=nobody", argument(&file)]);
     assert_eq!((code, end["blocks_read"].as_u64()), (Some(19), Some(0)));
-    let gaps = end["gaps"].as_array().unwrap();
+    let gaps = end["gaps"].list();
     assert_eq!(gaps.len(), 1, "{end}");
     assert_eq!((&gaps[0]["cause"], &gaps[0]["ring"]), (&"overwritten_before".into(), &"shop1".into()));
     assert!(gaps[0]["events"].as_u64() > Some(3000) && gaps[0]["from_ns"].is_null(), "{end}");
     let (_, _, scanned) = find(&["request_id=nobody", argument(&file), "--scan"]);
     assert_eq!((&scanned["gaps"], scanned["blocks_read"].as_u64()), (&end["gaps"], scanned["blocks"].as_u64()));
     // Outside of the window, nothing could be hidden.
-    let after = end["gaps"][0]["to_ns"].as_u64().unwrap() + 1;
+    let after = end["gaps"][0]["to_ns"].number() + 1;
     assert_eq!(
         find(&["request_id=nobody", argument(&file), "--from", &after.to_string()]).2["gaps"],
         serde_json::json!([])
@@ -277,7 +271,7 @@ fn of_many_large_blocks_those_are_read_that_have_the_value() {
     let blocks = std::env::var("EVENTRING_FIND_BLOCKS").map_or(40, |blocks| blocks.parse().unwrap());
     let directory = directory();
     let kept = std::env::var_os("EVENTRING_FIND_FILE").map(PathBuf::from);
-    let path = kept.unwrap_or_else(|| directory.path().join("large.evc"));
+    let path = kept.unwrap_or_else(|| place(&directory, "large.evc"));
     make_large(&path, blocks);
     assert!(std::fs::metadata(&path).unwrap().len() > 2 * blocks * ZEROS as u64);
     let span = 1 + blocks / 2 * 50;
@@ -285,6 +279,6 @@ fn of_many_large_blocks_those_are_read_that_have_the_value() {
     for wanted in [format!("request_id={}", id(7, span)), format!("id={order}")] {
         let (code, hits, end) = find(&[&wanted, argument(&path)]);
         assert_eq!((code, hits.len(), end["blocks"].as_u64()), (Some(0), 1, Some(2 * blocks)), "{end}");
-        assert!(end["blocks_read"].as_u64().unwrap() <= 1 + blocks / 1000, "{end}");
+        assert!(end["blocks_read"].number() <= 1 + blocks / 1000, "{end}");
     }
 }

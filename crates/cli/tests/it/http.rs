@@ -1,8 +1,9 @@
 //! The server's side of HTTP, as far as a test needs it.
 
-use std::io::{BufRead as _, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use crate::fixtures::*;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Mutex;
 
 /// Reads a request with its body. Returns its head, in lower case.
 pub fn read_request(stream: &TcpStream) -> String {

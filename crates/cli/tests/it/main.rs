@@ -1,5 +1,8 @@
 //! The program `eventring`, run as its users run it, by verbs.
 
+#[macro_use]
+mod words;
+
 mod ask;
 mod babeltrace;
 mod blocks;
@@ -16,6 +19,7 @@ mod counted;
 mod every_kind;
 mod export;
 mod find;
+mod fixtures;
 mod forward;
 mod gateway;
 mod gateway_latency;

@@ -1,9 +1,8 @@
 //! The program beside a reader in Python that was written from the pages alone (`tests/oracle`).
 
 use crate::consumers;
-use crate::program::{argument, directory, run};
+use crate::fixtures::*;
 use crate::random_program;
-use std::path::PathBuf;
 
 /// The number of random programs, or what EVENTRING_ORACLE says.
 const PROGRAMS: u64 = 60;
@@ -37,8 +36,7 @@ fn an_independent_reader_finds_the_same_values_in_random_programs_and_captures()
         let rotation: &[&str] = if rotated { &["--rotate-size", "16k"] } else { &[] };
         // Typed events that outlive all that their spans recorded show these as perhaps open: no page says so.
         let rings: &[&str] = if seed % 50 == 25 { &[spans] } else { &[spans, orders] };
-        let captured = run(&[&["capture", "-o", file], rings, rotation].concat());
-        assert_eq!(captured.code, Some(0), "{captured:?}");
+        run!("capture", "-o", file, rings, rotation).ends(0);
         let mut files: Vec<PathBuf> =
             std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         files

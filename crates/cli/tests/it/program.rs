@@ -2,34 +2,55 @@
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring_stress::child;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::{Arc, Once};
+
+pub use eventring_stress::files::{directory, names_in, place, places};
 
 /// A snapshot that is kept with the project.
 pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-exec-events.snapshot.zst");
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eventring");
 
-/// The output and exit code of a run of the program.
+/// The output and exit code of a run of the program, and what was run.
 #[derive(Debug)]
+#[expect(dead_code, reason = "`command` is for the messages of tests that fail")]
 pub struct Run {
+    pub command: String,
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
 impl Run {
+    /// Returns the run, which must have ended with this exit code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// Returns the run, which must have ended with this exit code and said this.
+    #[track_caller]
+    pub fn fails(self, code: i32, said: impl AsRef<str>) -> Self {
+        assert!(self.code == Some(code) && self.err.contains(said.as_ref()), "not `{}`: {self:?}", said.as_ref());
+        self
+    }
+
     /// Returns the JSON on stdout. Panics unless the run has succeeded.
-    pub fn json(&self) -> serde_json::Value {
+    pub fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// Returns the lines of JSON on stdout.
-    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+    pub fn json_lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
@@ -83,6 +104,7 @@ pub fn finish(mut command: Command) -> Run {
     }
     let output = ended.unwrap();
     Run {
+        command: format!("{command:?}"),
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
@@ -113,6 +135,7 @@ pub fn run(arguments: &[&str]) -> Run {
 
 /// A run of the program whose output is read while the program continues.
 pub struct Live {
+    command: String,
     pub child: Child,
     pub out: BufReader<ChildStdout>,
     pub err: BufReader<ChildStderr>,
@@ -127,7 +150,7 @@ impl Live {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
-        Self { child, out, err }
+        Self { command: format!("{command:?}"), child, out, err }
     }
 
     /// Returns the next line of stdout. Panics at its end.
@@ -137,7 +160,7 @@ impl Live {
         line.trim_end().to_owned()
     }
 
-    pub fn json_line(&mut self) -> serde_json::Value {
+    pub fn json_line(&mut self) -> Value {
         let line = self.line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
@@ -154,8 +177,12 @@ impl Live {
     }
 
     pub fn interrupt(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        signal(&self.child, Signal::INT);
+    }
+
+    /// Kills the program. Nothing is left of it but its files.
+    pub fn kill(&mut self) {
+        child::kill(&mut self.child);
     }
 
     /// Waits for the end and returns the rest of the output.
@@ -163,13 +190,8 @@ impl Live {
         let (mut out, mut err) = (String::new(), String::new());
         std::io::Read::read_to_string(&mut self.out, &mut out).unwrap();
         std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
-        Run { code: self.child.wait().unwrap().code(), out, err }
+        Run { command: self.command, code: self.child.wait().unwrap().code(), out, err }
     }
-}
-
-/// Makes a directory in memory for rings.
-pub fn directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap()
 }
 
 /// Creates a small ring for execution events at `path`.
@@ -183,14 +205,40 @@ pub fn argument(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Returns the path of `name` in `directory`.
-pub fn place(directory: &tempfile::TempDir, name: &str) -> PathBuf {
-    directory.path().join(name)
+/// Sends a signal to a process.
+pub fn signal(process: &Child, signal: Signal) {
+    kill_process(Pid::from_child(process), signal).unwrap();
+}
+
+/// Returns the lines of JSON that the program exports from a ring or capture.
+pub fn exported(place: impl AsRef<Path>) -> Vec<Value> {
+    run!("export", place.as_ref(), "--format", "jsonl").ends(0).json_lines()
 }
 
 /// Returns a number of an answer.
-pub fn number(value: &serde_json::Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+pub fn number(value: &Value) -> u64 {
+    value.number()
+}
+
+/// What a test expects of a part of an answer. Another part ends the test, which shows it.
+pub trait Expect {
+    fn number(&self) -> u64;
+    fn text(&self) -> &str;
+    fn list(&self) -> &Vec<Value>;
+}
+
+impl Expect for Value {
+    fn number(&self) -> u64 {
+        self.as_u64().unwrap_or_else(|| panic!("no number: {self}"))
+    }
+
+    fn text(&self) -> &str {
+        self.as_str().unwrap_or_else(|| panic!("no text: {self}"))
+    }
+
+    fn list(&self) -> &Vec<Value> {
+        self.as_array().unwrap_or_else(|| panic!("no list: {self}"))
+    }
 }
 
 /// Returns the time, in nanoseconds since the epoch.

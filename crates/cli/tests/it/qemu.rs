@@ -5,7 +5,7 @@ mod build;
 
 pub use build::qemu_major;
 
-use std::path::{Path, PathBuf};
+use crate::fixtures::*;
 use std::sync::OnceLock;
 
 /// Returns the plugin, or prints why the test is skipped.

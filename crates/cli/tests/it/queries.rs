@@ -1,10 +1,7 @@
 //! Queries of documents, and a recording to which they have answers.
 
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::{Map, Value};
-use std::path::Path;
-use std::time::Duration;
-use tracing::{error, info, info_span};
+use crate::fixtures::*;
+use serde_json::Map;
 
 /// The number of requests that are closed. One of them is slow.
 pub const REQUESTS: u64 = 12;
@@ -55,7 +52,7 @@ fn record() {
 
 /// Records the requests in a ring with this path, on a thread `worker`. The ring exists until the recorder is dropped.
 pub fn record_requests(ring: &str) -> PerfRecorder {
-    let recorder = PerfRecorder::builder().config(ring).prefault(false).build().unwrap();
+    let recorder = spans_in(ring).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         std::thread::scope(|scope| {
             let dispatch = tracing::dispatcher::get_default(Clone::clone);

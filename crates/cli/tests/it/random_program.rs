@@ -1,12 +1,8 @@
 //! Programs that record random trees of spans, with what is in them, on several threads.
 
-use crate::program::argument;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType, record};
+use crate::fixtures::*;
 use eventring_stress::random::Random;
-use std::path::Path;
-use tracing::{Dispatch, debug, info, info_span, warn};
+use tracing::debug;
 
 #[derive(EventPayload, Clone, Copy)]
 struct Order {
@@ -50,10 +46,9 @@ fn record_spans(seeded: &mut Random, orders: &Recorder, depth: u64) {
 /// Records so many trees on each thread into rings of these names: one of spans, and one of typed events. The program has
 /// ended when this returns.
 pub fn record(spans: &Path, orders: &Path, trees: u64, seed: u64) {
-    let perf = PerfRecorder::builder().config(argument(spans)).shifts(15, 21).shards(4).prefault(false);
+    let perf = spans_in(spans).shifts(15, 21).shards(4);
     let dispatch = Dispatch::new(RecorderSubscriber::new(perf.keep(true).build().unwrap()));
-    let recorder = Recorder::builder(ContentDescription::of::<Shop>()).config(argument(orders)).keep(true);
-    let recorder = recorder.compact(true).shifts(15, 21).prefault(false).build().unwrap();
+    let recorder = typed_in::<Shop>(orders).keep(true).compact(true).shifts(15, 21).build().unwrap();
     // One thread after the other: an event of a span on another thread has the same time otherwise.
     for thread in 0..3 {
         let (mut seeded, recorder, dispatch) = (Random(seed * 7 + thread + 1), &recorder, &dispatch);

@@ -1,7 +1,6 @@
 //! Typed events of a shop, for tests of typed events beside spans.
 
-use eventring::schema::Utf8;
-use eventring::{EventPayload, EventType};
+use crate::fixtures::*;
 
 #[derive(EventPayload)]
 pub struct Order {

@@ -1,21 +1,12 @@
 //! Pipes, devices, links and directories in the place of each file that a verb reads or writes: nothing waits for
 //! another process, and nothing is written where another user wants it.
 
-use crate::program::{KEPT, argument, directory, exec_ring, place, program, run};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 use eventring_stress::users;
 use rustix::fs::{CWD, FileType, mknodat};
-use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, lchown, symlink};
-use std::path::Path;
-use std::process::Stdio;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use std::sync::atomic::AtomicUsize;
 
 /// The time after which a run hangs. None of these runs has anything to wait for.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
@@ -110,13 +101,12 @@ impl Scene {
         let ring = exec_ring(&place(&directory, "ring"));
         assert_ne!(ring.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0);
         let [spans, capture, budgets] = ["spans", "capture", "budgets"].map(|name| place(&directory, name));
-        let perf = PerfRecorder::builder().config(&spans).shifts(15, 21).prefault(false).build().unwrap();
+        let perf = spans_in(&spans).shifts(15, 21).build().unwrap();
         let subscriber = RecorderSubscriber::new(perf.clone());
         tracing::subscriber::with_default(subscriber, || tracing::info_span!("x").in_scope(|| ()));
-        let captured = run(&["capture", argument(&spans), "--now", "-o", argument(&capture)]);
-        assert_eq!(captured.code, Some(0), "{captured:?}");
+        run(&["capture", argument(&spans), "--now", "-o", argument(&capture)]).ends(0);
         let budget = ["budget", "update", argument(&budgets), argument(&capture), "--measure", "count"];
-        assert_eq!(run(&budget).code, Some(0));
+        run(&budget).ends(0);
         Self { directory, _ring: ring }
     }
 
@@ -140,8 +130,7 @@ impl Scene {
             match child.try_wait().unwrap() {
                 Some(status) => break status.code(),
                 None if begin.elapsed() > HANGS_AFTER => {
-                    child.kill().unwrap();
-                    child.wait().unwrap();
+                    kill(&mut child);
                     return None;
                 }
                 None => std::thread::sleep(Duration::from_millis(5)),

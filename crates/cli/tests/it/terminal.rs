@@ -1,13 +1,12 @@
 //! A program in a pseudo-terminal: the test presses keys, and sees the screen as a user does.
 
+use crate::fixtures::*;
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
-use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::ErrorKind;
 use std::num::NonZeroU16;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::ExitStatus;
 
 /// The time after which a screen that has not come never will.
 const LIMIT: Duration = Duration::from_secs(60);

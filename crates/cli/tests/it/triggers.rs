@@ -1,15 +1,9 @@
 //! Watches with `eventring capture --on`, and programs to watch.
 
-use crate::program::{Live, PROGRAM, Run, argument, run};
+use crate::fixtures::*;
 use eventring::tracing::try_init;
-use eventring_capture::{CaptureFile, CapturedContent, CapturedRecord};
-use eventring_stress::child::{place, play, say};
-use serde_json::Value;
+use eventring_capture::{CapturedContent, CapturedRecord};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
-use tracing::{info, info_span};
 
 pub const SLOW_SPANS: u64 = 20;
 pub const LIMIT: Duration = Duration::from_millis(20);
@@ -32,7 +26,7 @@ pub fn watching(test: &str, part: &str, ring: &Path, options: &[&str]) -> Comman
 
 /// Starts a watch of a ring that is not there yet. It listens to signals when this function returns.
 pub fn watch_before(ring: &Path, options: &[&str]) -> Live {
-    let mut live = Live::start(&[&["capture", argument(ring), "--wait", "--json"][..], options].concat());
+    let mut live = live!("capture", ring, "--wait", "--json", options);
     live.notice("waiting for the ring");
     live
 }
@@ -67,11 +61,11 @@ pub fn count(result: &Value, what: &str) -> u64 {
 /// Checks that a file opens, holds the whole time that was asked for, and has the manifest that the result names.
 /// Returns the file's path, and its manifest.
 pub fn checked(file: &Value) -> (PathBuf, Value) {
-    let path = PathBuf::from(file["file"].as_str().unwrap());
+    let path = PathBuf::from(file["file"].text());
     // A thread that was killed while it recorded leaves a gap.
     let is_event = |record: &CapturedRecord| matches!(record.content, CapturedContent::Event { .. });
     let events = CaptureFile::open(&path).unwrap().events().filter(is_event).count();
-    assert_eq!(events as u64, file["events"].as_u64().unwrap());
+    assert_eq!(events as u64, file["events"].number());
     let manifest = wait_for(&path);
     for (name, value) in file.as_object().unwrap() {
         assert_eq!(&manifest[name], value, "{name} of {}", path.display());
@@ -82,15 +76,15 @@ pub fn checked(file: &Value) -> (PathBuf, Value) {
 
 /// Returns the spans that were open at the end of a file.
 pub fn open_spans(file: &Path) -> Vec<(u64, String)> {
-    let opened = run(&["open", argument(file), "--json"]).json();
-    let spans = opened["spans"].as_array().unwrap().iter();
-    spans.map(|span| (span["id"].as_u64().unwrap(), span["name"].as_str().unwrap().to_owned())).collect()
+    let opened = run!("open", file, "--json").json();
+    let spans = opened["spans"].list().iter();
+    spans.map(|span| (span["id"].number(), span["name"].text().to_owned())).collect()
 }
 
 /// Plays a program with thousands of short spans and some that sleep. Says how many spans `slow` were longer than the
 /// limit for certain, and possibly: on a busy machine, a short one may be held up.
 pub fn slow_spans() -> ! {
-    let _recording = try_init(format!("{}:18:24", place().display())).unwrap();
+    let _recording = try_init(format!("{}:18:24", child::place().display())).unwrap();
     let mut random = u64::from(std::process::id()) * 2 + 1;
     let (mut certain, mut possible) = (0, 0);
     let mut slow = |n: u64, sleep: Duration| {

@@ -1,12 +1,10 @@
 //! `eventring why`: spans with planted faults of six kinds, beside what the scheduler would say of them.
 
-use crate::program::{argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::{EventPayload, EventType as _, Utf8};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
+use eventring::schema::EventPayload;
 use eventring_profile::schema::{OffState, Sched, Session, SwitchedIn, SwitchedOut, ThreadName, Woken};
-use std::time::{Duration, Instant, SystemTime};
-use tracing::{Span, info_span};
+use std::time::SystemTime;
+use tracing::Span;
 
 const FAULTS: [&str; 6] = ["lock", "processor", "child", "io", "computing", "executor"];
 /// The shortest time of a fault.
@@ -103,11 +101,9 @@ fn request(shard: u64, fault: Option<&str>, long: Duration, scheduler: &Schedule
 
 #[test]
 fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in_common_is_found() {
-    let dir = directory();
-    let (ring, sched, capture) = (place(&dir, "shop"), place(&dir, "shop-sched"), place(&dir, "shop.evc"));
-    let recorder = PerfRecorder::builder().config(argument(&ring)).shifts(16, 22).prefault(false).build().unwrap();
-    let content = ContentDescription::of::<Sched>();
-    let scheduler = Recorder::builder(content).config(argument(&sched)).shifts(15, 21).compact(true).build().unwrap();
+    let (dir, [ring, sched, capture]) = places(["shop", "shop-sched", "shop.evc"]);
+    let recorder = spans_in(&ring).shifts(16, 22).build().unwrap();
+    let scheduler = typed_in::<Sched>(&sched).shifts(15, 21).compact(true).build().unwrap();
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let scheduler = Scheduler { ring: scheduler, thread };
     let session = Session {
@@ -134,16 +130,15 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
         let long = LONG.max(6 * usual[usual.len() * 95 / 100]);
         FAULTS.map(|fault| request(7, Some(fault), long, &scheduler))
     });
-    let captured = run(&["capture", argument(&ring), argument(&sched), "--now", "-o", argument(&capture)]);
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    run!("capture", &ring, &sched, "--now", "-o", &capture).ends(0);
 
     // On a busy machine further spans may be as slow, so each is asked for by its id.
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let lines = exported(&capture);
     let ask = |file: &std::path::Path, fault: &str| {
         let is_it = |line: &&serde_json::Value| line["name"] == "request" && line["fields"]["fault"] == fault;
         let id = lines.iter().find(is_it).unwrap_or_else(|| panic!("{fault}"))["id"].to_string();
-        let answer = run(&["why", argument(file), "--id", id.trim_matches('"'), "--json"]).json();
-        assert_eq!(answer["spans"].as_array().unwrap().len(), 1);
+        let answer = run!("why", file, "--id", id.trim_matches('"'), "--json").json();
+        assert_eq!(answer["spans"].list().len(), 1);
         answer
     };
     let answers = FAULTS.map(|fault| ask(&capture, fault));
@@ -155,7 +150,7 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
     }
     let evidence = |cause: &str| {
         let span = spans.iter().find(|span| span["cause"] == cause).unwrap();
-        span["evidence"].as_str().unwrap().to_owned()
+        span["evidence"].text().to_owned()
     };
     for (cause, says) in [
         ("lock", "in futex, until holder woke it"),
@@ -172,29 +167,28 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
         let shares = span["shares"].as_object().unwrap();
         let largest = shares.iter().max_by(|a, b| a.1.as_f64().unwrap().total_cmp(&b.1.as_f64().unwrap())).unwrap().0;
         assert_eq!(largest, part, "{span:#}");
-        assert!(span["duration_ns"].as_u64().unwrap() >= LONG.as_nanos() as u64, "{span:#}");
+        assert!(span["duration_ns"].number() >= LONG.as_nanos() as u64, "{span:#}");
     }
-    let answer = run(&["why", argument(&capture), "--span", "request", "--slowest", "6", "--json"]).json();
-    assert_eq!(answer["spans"].as_array().unwrap().len(), 6);
-    let difference = answer["difference"].as_array().unwrap();
+    let answer = run!("why", &capture, "--span", "request", "--slowest", "6", "--json").json();
+    assert_eq!(answer["spans"].list().len(), 6);
+    let difference = answer["difference"].list();
     assert_eq!(difference[0]["what"], "field.shard=7", "{difference:#?}");
     // A busy machine makes further spans slow, of other shards.
     assert!(difference[0]["slow"].as_f64() > Some(30.0) && difference[0]["normal"] == 0.0, "{difference:#?}");
     assert_eq!(answer["missing"], serde_json::json!([]));
     // Without a name, the same spans are the worst.
-    let people = run(&["why", argument(&capture)]);
+    let people = run!("why", &capture);
     assert!(people.out.contains(" of the slow ones, 0 % of the others"), "{people:?}");
 
     // Without the scheduler, what spans alone can say is said, and the rest is named.
     let alone = place(&dir, "alone.evc");
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&alone)]).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &alone).ends(0);
     let alone = FAULTS.map(|fault| ask(&alone, fault));
     let causes = alone.each_ref().map(|answer| answer["spans"][0]["cause"].as_str().unwrap_or("none"));
     // If the kernel stopped the worker between the two spans, they alone do not show that it was busy.
     let [.., pause] = pauses;
     let executor = if pause >= PAUSE && causes[5] == "waiting" { "waiting" } else { "executor" };
     assert_eq!(causes, ["unknown", "unknown", "child", "unknown", "unknown", executor], "{alone:#?}");
-    assert!(alone[0]["missing"][0].as_str().unwrap().starts_with("the scheduler"), "{alone:#?}");
-    let nothing = run(&["why", argument(&capture), "--span", "reqest"]);
-    assert!(nothing.code == Some(2) && nothing.err.contains("no span reqest has ended"), "{nothing:?}");
+    assert!(alone[0]["missing"][0].text().starts_with("the scheduler"), "{alone:#?}");
+    run!("why", &capture, "--span", "reqest").fails(2, "no span reqest has ended");
 }

@@ -9,9 +9,9 @@ mod random;
 mod refusals;
 mod sketch;
 
+use crate::fixtures::*;
 use eventring::internal::schema_text_hash;
-use eventring::reader::{Next, PayloadRead, Reader, ReaderError, ReaderOptions, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
+use eventring::reader::{ReaderError, ReaderOptions};
 use eventring::schema::{EventPayload, EventType, PayloadField, Utf8};
 
 #[derive(PayloadField, Clone, Copy, Debug, Default, PartialEq)]

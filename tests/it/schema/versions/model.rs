@@ -1,7 +1,7 @@
 //! The model of what is compatible, and of what is read.
 
 use super::sketch::{Array, Event, Field, Names, Sketch, Type, Val};
-use std::collections::HashMap;
+use crate::fixtures::*;
 
 /// A rule of the model, which a control can leave out.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,9 @@
 //! What is read from rings of other versions.
 
 use super::*;
+use crate::fixtures::*;
 use crate::read_back::events;
-use eventring::reader::{EventBatch, RingSet, SnapshotOptions};
+use eventring::reader::EventBatch;
 use eventring::schema::{DecodeErrorKind, Value};
 use std::ops::ControlFlow;
 
@@ -252,8 +253,7 @@ fn check_swapped(index: usize, payload: &[u8]) {
 
 #[test]
 fn the_ring_that_replaces_a_ring_is_mapped_by_its_own_schema() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("shop");
+    let (_directory, [path]) = places(["shop"]);
     let make = |text: &str| {
         let content = ContentDescription::new(300, "SHOP").schema_text(text).schema_hash(schema_text_hash(text));
         Recorder::builder(content).config(&path).compact(true).shifts(15, 21).build().unwrap()

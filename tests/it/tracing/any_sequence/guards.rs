@@ -2,16 +2,14 @@
 //! recorder follows the rules of tracing-subscriber's `Registry`.
 
 use super::{Parent, SLOTS, THREADS, Worker, new_event, new_span, parent, recorder};
+use crate::fixtures::*;
 use eventring::global::current_span_id;
 use eventring::schema::perf::FieldValue;
-use eventring::tracing::{Fields, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber};
+use eventring::tracing::Fields;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
-use tracing::{Dispatch, Event, Span, Subscriber};
+use tracing::{Event, Span, Subscriber};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;

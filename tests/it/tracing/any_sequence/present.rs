@@ -1,12 +1,9 @@
 //! The tables of the present say after each step what the events of all steps say.
 
 use super::{Step, perform, step};
+use crate::fixtures::*;
 use eventring::now::{NowReader, Presence, SpanCell};
-use eventring::tracing::{PerfContent, PerfReader, PerfRecord, PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::reference;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, HashMap};
-use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 
 /// What is compared of an open span.
@@ -105,7 +102,7 @@ proptest! {
             tracing::dispatcher::with_default(dispatch, || perform(dispatch, steps, after_each));
             check(recorder);
         };
-        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let directory = directory();
         let builder = |name: &str| {
             let builder = PerfRecorder::builder().config(directory.path().join(name)).shards(2);
             builder.shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()

@@ -1,10 +1,8 @@
 //! Recordings without faults have no flags.
 
 use super::{Random, recorded, usual};
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use eventring_tokio::spawn_named;
-use serde_json::Value;
-use tracing::{error, info, info_span};
 
 /// How often a recording is made again: a machine that stops the program for a while makes a span truly slow.
 const TRIES: usize = 4;
@@ -26,7 +24,7 @@ fn flags_of_clean(seed: u64) -> Value {
         std::mem::forget(info_span!("request"));
         usual(&mut seeded, 10);
     });
-    run(&["ask", argument(&ring), "--json"]).json()["flags"].clone()
+    run!("ask", &ring, "--json").json()["flags"].clone()
 }
 
 #[test]
@@ -41,10 +39,9 @@ fn a_task_that_lives_long_beside_short_ones_is_not_hung_and_tasks_of_other_place
             }
             let time = std::time::Duration::from_millis(700);
             spawn_named("cleaner", tokio::time::sleep(time)).await.unwrap();
-            let asked = run(&["ask", argument(&place(&dir, "shop")), "--json"]).json();
+            let asked = run!("ask", &place(&dir, "shop"), "--json").json();
             assert_eq!(asked["flags"], serde_json::json!([]), "{asked:#}");
-            let names: Vec<&str> =
-                asked["names"].as_array().unwrap().iter().map(|name| name["name"].as_str().unwrap()).collect();
+            let names: Vec<&str> = asked["names"].list().iter().map(|name| name["name"].text()).collect();
             let of_jobs = names.iter().filter(|name| name.starts_with("task job #, spawned at ")).count();
             assert!(of_jobs == 1 && names.len() == 3, "{names:?}");
             waits.abort();

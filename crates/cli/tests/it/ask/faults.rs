@@ -1,13 +1,11 @@
 //! The faults that are planted, each at one of several places.
 
 use super::{PLACES, Random, sleep, span_at, usual};
+use crate::fixtures::*;
 use eventring_tokio::spawn_named;
 use eventring_tokio::sync::Mutex;
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
-use tracing::{Instrument as _, error, info_span};
 
 /// A fault: the name of its flag, and how it is recorded at a place. The answer must name the place.
 pub(super) type Fault = (&'static str, fn(usize, &mut Random));

@@ -2,10 +2,7 @@
 
 use super::{Random, recorded, usual};
 use crate::consumers::script;
-use crate::program::{KEPT, PROGRAM, argument, directory, place, program, run};
-use serde_json::Value;
-use std::io::Write as _;
-use std::process::Stdio;
+use crate::fixtures::*;
 
 /// Records spans of these names.
 macro_rules! spans {
@@ -21,7 +18,7 @@ fn a_client_of_others_lists_calls_and_goes_through_pages() {
         spans!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r");
     });
     let capture = place(&dir, "shop.evc");
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     let output = client.args([PROGRAM, argument(&capture), argument(&place(&dir, "nothing")), KEPT]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -30,24 +27,24 @@ fn a_client_of_others_lists_calls_and_goes_through_pages() {
     assert!(tools.len() == 11 && tools.values().all(|reads_only| *reads_only == true), "{tools:?}");
     for (call, bytes_max) in [("ask", 16_384), ("small", 2000), ("whole", 16_384), ("why", 16_384)] {
         let answer = &seen[call];
-        assert!(answer["is_error"] == false && answer["bytes"].as_u64().unwrap() <= bytes_max, "{call}: {answer}");
-        serde_json::from_str::<Value>(answer["text"].as_str().unwrap()).unwrap();
+        assert!(answer["is_error"] == false && answer["bytes"].number() <= bytes_max, "{call}: {answer}");
+        serde_json::from_str::<Value>(answer["text"].text()).unwrap();
     }
-    let pages = seen["pages"].as_array().unwrap();
-    let names: Vec<&Value> = pages.iter().flat_map(|page| page.as_array().unwrap()).collect();
-    let whole = run(&["summary", argument(&capture), "--json"]).json();
-    let whole: Vec<&Value> = whole["spans"].as_array().unwrap().iter().map(|span| &span["name"]).collect();
+    let pages = seen["pages"].list();
+    let names: Vec<&Value> = pages.iter().flat_map(|page| page.list()).collect();
+    let whole = run!("summary", &capture, "--json").json();
+    let whole: Vec<&Value> = whole["spans"].list().iter().map(|span| &span["name"]).collect();
     assert!(pages.len() > 2 && names == whole, "{pages:?}");
-    let check: Value = serde_json::from_str(seen["check"]["text"].as_str().unwrap()).unwrap();
+    let check: Value = serde_json::from_str(seen["check"]["text"].text()).unwrap();
     assert!(seen["check"]["is_error"] == false && check["recording"] == false, "{check}");
     for (call, least) in [("find", 2), ("find_some", 10)] {
-        let text = seen[call]["text"].as_str().unwrap();
+        let text = seen[call]["text"].text();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let (end, found) = lines.split_last().unwrap();
         let is_cut = end["cut"] == true && end["next"].is_string();
         assert!(end["hits"] == found.len() && found.len() >= least && is_cut && text.len() <= 16_384, "{call}: {text}");
     }
-    let text = seen["blocks"]["text"].as_str().unwrap();
+    let text = seen["blocks"]["text"].text();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.len() == 2 && lines[1]["cut"] == 1 && lines[1]["next"].is_string(), "{text}");
     for (call, says) in [
@@ -61,13 +58,13 @@ fn a_client_of_others_lists_calls_and_goes_through_pages() {
         ("no_option", "no answer: "),
     ] {
         let answer = &seen[call];
-        assert!(answer["is_error"] == true && answer["text"].as_str().unwrap().contains(says), "{call}: {answer}");
+        assert!(answer["is_error"] == true && answer["text"].text().contains(says), "{call}: {answer}");
     }
 }
 
 #[test]
 fn hostile_lines_are_answered_by_errors_and_the_next_line_as_usual() {
-    let mut server = program(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = program!("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = server.stdin.take().unwrap();
     let long = "x".repeat(3 << 20);
     let deep = "[".repeat(100_000);
@@ -93,13 +90,12 @@ fn hostile_lines_are_answered_by_errors_and_the_next_line_as_usual() {
 
 #[test]
 fn no_answer_has_a_byte_of_a_file_that_is_no_recording() {
-    let dir = directory();
-    let secret = place(&dir, "secret");
+    let (_dir, [secret]) = places(["secret"]);
     // Beside what is no recording, what begins like one, and like a snapshot and a core file.
     let beginnings = [&b""[..], b"RING", b"EVRCAPT1", b"EVCAP_01", b"\x28\xb5\x2f\xfd", b"\x7fELF\x02\x01\x01"];
     for beginning in beginnings {
         std::fs::write(&secret, [beginning, &b"QZXW-SECRET\n".repeat(500)].concat()).unwrap();
-        let mut server = program(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut server = program!("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = server.stdin.take().unwrap();
         let with_files = ["ask", "summary", "open", "why", "tasks", "info", "exec_blocks", "diff", "check", "find"]
             .map(|verb| {
@@ -129,8 +125,8 @@ fn a_ping_is_answered_during_a_call_and_a_call_that_is_not_wanted_any_more_ends(
     let dir = directory();
     let (ring, _recorder) = recorded(&dir, "shop", || usual(&mut Random(3), 50));
     let capture = place(&dir, "shop.evc");
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
-    let mut server = program(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
+    let mut server = program!("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut input, mut output) = (server.stdin.take().unwrap(), BufReader::new(server.stdout.take().unwrap()));
     // A thousand files take long.
     let files: Vec<String> = (0..1000).map(|number| format!("{}.{number}", argument(&capture))).collect();
@@ -154,7 +150,7 @@ fn a_ping_is_answered_during_a_call_and_a_call_that_is_not_wanted_any_more_ends(
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     writeln!(input, "{cancel}").unwrap();
     let second = next();
-    let text = second["result"]["content"][0]["text"].as_str().unwrap();
+    let text = second["result"]["content"][0]["text"].text();
     assert!(second["id"] == 1 && text.contains("does not want the answer any more"), "{second} {:?}", begin.elapsed());
     drop(input);
     assert!(server.wait().unwrap().success());

@@ -7,12 +7,9 @@ mod mcp;
 mod planted;
 pub mod schemas;
 
-use crate::program::{argument, place};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 use eventring_stress::random::Random;
-use std::path::PathBuf;
-use std::time::Duration;
-use tracing::{Span, info_span};
+use tracing::Span;
 
 /// The places at which faults are planted: names of spans.
 const PLACES: [&str; 3] = ["load_cart", "parse_row", "send_mail"];
@@ -40,7 +37,7 @@ fn usual(seeded: &mut Random, requests: u64) {
 /// Runs what records into a new ring of this directory. Returns the path of the ring, and the recorder, which keeps it.
 fn recorded(dir: &tempfile::TempDir, name: &str, record: impl FnOnce()) -> (PathBuf, PerfRecorder) {
     let ring = place(dir, name);
-    let recorder = PerfRecorder::builder().config(argument(&ring)).shifts(16, 22).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(16, 22).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), record);
     (ring, recorder)
 }

@@ -2,11 +2,8 @@
 
 use super::faults::{FAULTS, look, on_look};
 use super::{PLACES, Random, recorded, usual};
-use crate::program::{PROGRAM, argument, directory, place, run};
-use serde_json::Value;
+use crate::fixtures::*;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::process::Command;
 use std::rc::Rc;
 
 /// The number of recordings with a fault.
@@ -14,13 +11,13 @@ const PLANTED: usize = 50;
 
 /// Returns the flags of an answer of at most 16 KiB that have this name, and name this place.
 fn flags<'a>(answer: &'a Value, flag: &str, place: &str) -> Vec<&'a Value> {
-    let flags = answer["flags"].as_array().unwrap().iter();
+    let flags = answer["flags"].list().iter();
     flags.filter(|found| found["flag"] == flag && found.to_string().contains(place)).collect()
 }
 
 /// Asks, and checks the size.
 fn ask(of: &str) -> Value {
-    let answer = run(&["ask", of, "--json"]);
+    let answer = run!("ask", of, "--json");
     assert!(answer.out.len() <= 16_384);
     answer.json()
 }
@@ -49,7 +46,7 @@ fn most_planted_faults_are_found_by_flag_and_place_and_the_next_commands_work() 
         let found = flags(&answer, flag, PLACES[place]);
         match found.first() {
             Some(found) if tried.insert(flag) => {
-                let next = found["next"].as_str().unwrap().replacen("eventring", PROGRAM, 1);
+                let next = found["next"].text().replacen("eventring", PROGRAM, 1);
                 let done = Command::new("sh").args(["-c", &next]).output().unwrap();
                 assert!(done.status.success() && !done.stdout.is_empty(), "{next}: {done:?}");
             }
@@ -78,7 +75,7 @@ fn the_commands_of_an_answer_work_whatever_the_name_of_the_file_is() {
         let output = format!("--output={name}");
         assert_eq!(ask(&["capture", argument(&ring), "--now", &output]).code, Some(0));
         let answer = ask(&["ask", "--json", "--", name]).json();
-        let next = answer["flags"][0]["next"].as_str().unwrap();
+        let next = answer["flags"][0]["next"].text();
         let done = Command::new("bash")
             .args(["-c", &next.replacen("eventring", PROGRAM, 1)])
             .current_dir(dir.path())
@@ -100,18 +97,17 @@ fn a_damaged_capture_is_flagged_and_a_budget_that_is_too_small_is_refused() {
     let mut seeded = Random(5);
     let (ring, _recorder) = recorded(&dir, "shop", || usual(&mut seeded, 5000));
     let capture = place(&dir, "it's a capture.evc");
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     let bytes = std::fs::read(&capture).unwrap();
     std::fs::write(&capture, &bytes[..bytes.len() / 2]).unwrap();
-    let asked = run(&["ask", argument(&capture), "--json"]);
-    assert_eq!(asked.code, Some(6), "{asked:?}");
+    let asked = run!("ask", &capture, "--json").ends(6);
     let answer: Value = serde_json::from_str(&asked.out).unwrap();
     assert_eq!(answer["flags"][0]["flag"], "damaged");
-    let people = run(&["ask", argument(&capture), "--budget", "1024"]);
+    let people = run!("ask", &capture, "--budget", "1024");
     assert!(people.out.len() <= 1024 && people.out.contains("**damaged** the capture"), "{people:?}");
-    assert_eq!(run(&["ask", argument(&capture), "--budget", "1023"]).code, Some(2));
+    run!("ask", &capture, "--budget", "1023").ends(2);
     // Cut before its first block, it has no span to say something of.
     std::fs::write(&capture, &bytes[..3000]).unwrap();
-    let why = run(&["why", argument(&capture)]);
+    let why = run!("why", &capture);
     assert!(why.code == Some(6) && why.err.contains("no span has ended") && why.err.contains("truncated"), "{why:?}");
 }

@@ -2,8 +2,7 @@
 
 use super::{Random, recorded, usual};
 use crate::consumers::{read, script};
-use crate::program::{KEPT, argument, directory, place, run};
-use serde_json::{Value, json};
+use crate::fixtures::*;
 use std::fmt::Write as _;
 
 /// Checks that answers of verbs fit their schemas, and that wrong ones do not. Tests of verbs that need more than a
@@ -12,8 +11,8 @@ pub fn check(answers: &[(&str, Value)]) {
     let dir = directory();
     let mut lines = String::new();
     for (verb, answer) in answers {
-        let words: Vec<&str> = verb.split(' ').chain(["--json-schema"]).collect();
-        let schema: Value = run(&words).json();
+        let words: Vec<&str> = verb.split(' ').collect();
+        let schema: Value = run!(words, "--json-schema").json();
         writeln!(lines, "{}", json!([verb, schema, answer])).unwrap();
     }
     let file = place(&dir, "answers");
@@ -25,7 +24,7 @@ pub fn check(answers: &[(&str, Value)]) {
     let nothing = json!([]);
     assert!(found["bad"] == nothing && found["not_refused"] == nothing, "{found:#}");
     for (verb, _) in answers {
-        assert!(found["fitting"][*verb].as_u64().unwrap() >= 1, "{found:#}");
+        assert!(found["fitting"][*verb].number() >= 1, "{found:#}");
     }
 }
 
@@ -43,14 +42,14 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
         ["shop.evc", "page.html", "shop.jsonl", "budgets.toml", "archive", "shop.zst", "node"].map(path);
     let mut answers = Vec::new();
     let mut ask = |words: &[&str]| {
-        let done = run(&[words, &["--json"]].concat());
+        let done = run!(words, "--json");
         assert!(done.code == Some(0) && !done.out.is_empty(), "{words:?}: {done:?}");
         let lines: Vec<Value> = done.out.lines().take(200).map(|line| serde_json::from_str(line).unwrap()).collect();
         let verb = words[..if words[0] == "exec" { 2 } else { 1 }].join(" ");
         answers.extend(lines.into_iter().map(|line| (verb.clone(), line)));
     };
     ask(&["capture", ring, "--now", "-o", &capture]);
-    run(&["budget", "update", &budgets, &capture, "--measure", "count"]);
+    run!("budget", "update", &budgets, &capture, "--measure", "count");
     ask(&["budget", "check", &budgets, &capture]);
     for words in [
         &["list", argument(dir.path())][..],
@@ -87,8 +86,7 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
     ] {
         ask(words);
     }
-    let nothing = run(&["check", "/nowhere/ring", "--json"]);
-    assert_eq!(nothing.code, Some(3), "{nothing:?}");
+    let nothing = run!("check", "/nowhere/ring", "--json").ends(3);
     answers.push(("check".to_owned(), serde_json::from_str(&nothing.out).unwrap()));
     let answers: Vec<(&str, Value)> = answers.iter().map(|(verb, answer)| (verb.as_str(), answer.clone())).collect();
     check(&answers);
@@ -96,7 +94,6 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
 
 #[test]
 fn a_schema_needs_no_other_argument_and_other_verbs_have_none() {
-    assert_eq!(run(&["why", "--json-schema"]).json()["$id"], "urn:eventring:json-schema:why:1");
-    let none = run(&["completions", "--json-schema"]);
-    assert!(none.code == Some(2) && none.err.contains("has no --json; these have: archive, ask"), "{none:?}");
+    assert_eq!(run!("why", "--json-schema").json()["$id"], "urn:eventring:json-schema:why:1");
+    run!("completions", "--json-schema").fails(2, "has no --json; these have: archive, ask");
 }

@@ -3,10 +3,8 @@
 pub mod forged;
 pub mod place;
 
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use std::net::TcpListener;
 
 /// A broker with JetStream. It is killed when this value is dropped.
 pub struct Broker {
@@ -48,8 +46,7 @@ impl Broker {
 
     /// Kills the broker as `kill -9` does.
     pub fn kill(&mut self) {
-        self.server.kill().unwrap();
-        self.server.wait().unwrap();
+        kill(&mut self.server);
     }
 
     /// Removes everything that the broker has stored. It must not run.
@@ -65,11 +62,7 @@ impl Broker {
     }
 
     fn wait(&self) {
-        let begin = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "nats-server does not listen");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_while(|| TcpStream::connect(("127.0.0.1", self.port)).is_err());
     }
 }
 

@@ -1,11 +1,7 @@
 //! A directory with a broker, and the verbs that talk to it.
 
 use super::Broker;
-use crate::program::{PROGRAM, Run, run};
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::fixtures::*;
 
 /// A directory, and a broker that stores its streams there.
 pub struct Place {
@@ -45,13 +41,13 @@ impl Place {
 
     pub fn forward_as(&self, host: &str, rings: &[&str]) -> Run {
         let address = self.broker.address();
-        run(&[&["forward"], rings, &["--to", &address, "--stream", "S", "--host", host, "--json"]].concat())
+        run!("forward", rings, "--to", &address, "--stream", "S", "--host", host, "--json")
     }
 
     pub fn receive(&self, file: &str, more: &[&str]) -> Run {
         let from = ["receive", &self.broker.address(), "--stream", "S", "-o", file, "--json"].map(str::to_owned);
         let from: Vec<&str> = from.iter().map(String::as_str).collect();
-        run(&[&from[..], &["--until-idle", "300ms"], more].concat())
+        run!(&from, "--until-idle", "300ms", more)
     }
 }
 
@@ -59,8 +55,7 @@ impl Place {
 ///
 /// Leaves out the states and ends of the programs: each reader has looked at another time.
 pub fn lines(capture: &str) -> Vec<String> {
-    let exported = run(&["export", capture, "--format", "jsonl"]);
-    assert_eq!(exported.code, Some(0), "{exported:?}");
+    let exported = run!("export", capture, "--format", "jsonl").ends(0);
     // The first line is about the file.
     let mut lines: Vec<String> = exported.out.lines().skip(1).map(without_ends).collect();
     lines.sort();

@@ -1,14 +1,9 @@
 //! A capture begins with the tables of the present: what was open before the ring's window is known by its name and
 //! fields, also if the capture was killed and at any time; and it is only said to be open if nothing can have ended it.
 
-use crate::program::{self, Live, argument, directory, now_nanos, run};
-use eventring::reader::Reader;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_capture::{CaptureFile, NextRing, RollingCapture, RollingOptions};
-use serde_json::Value;
-use std::path::Path;
-use std::time::Duration;
-use tracing::info_span;
+use crate::fixtures::*;
+use crate::program::now_nanos;
+use eventring_capture::{NextRing, RollingCapture, RollingOptions};
 
 const TEXT: &str = "a text for which a cell of the tables has no room";
 
@@ -22,8 +17,7 @@ fn flood(dispatch: &tracing::Dispatch) {
 }
 
 fn on_recorder(ring: &Path, test: impl FnOnce(&tracing::Dispatch)) {
-    let builder = PerfRecorder::builder().config(ring).shifts(15, 21).shards(2).prefault(false);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(ring).shifts(15, 21).shards(2).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     tracing::dispatcher::with_default(&dispatch, || test(&dispatch));
 }
@@ -31,17 +25,16 @@ fn on_recorder(ring: &Path, test: impl FnOnce(&tracing::Dispatch)) {
 /// Returns name and threads of the spans that are open for certain, and how many may have closed.
 fn open(file: &Path, options: &[&str]) -> (Vec<(String, usize)>, Value, Value) {
     // A file that was cut is told as such.
-    let opened: Value =
-        serde_json::from_str(&run(&[&["open", argument(file), "--json"], options].concat()).out).unwrap();
+    let opened: Value = serde_json::from_str(&run!("open", file, "--json", options).out).unwrap();
     let name = |span: &Value| {
         assert_eq!(span["opened_before_window"], false, "{span:#}");
-        (span["name"].as_str().unwrap().to_owned(), span["threads"].as_array().unwrap().len())
+        (span["name"].text().to_owned(), span["threads"].list().len())
     };
-    let spans = opened["spans"].as_array().unwrap();
+    let spans = opened["spans"].list();
     let ages: Vec<_> = spans.iter().map(|span| std::cmp::Reverse(span["age_ns"].as_u64())).collect();
     assert!(ages.is_sorted(), "{opened:#}");
     // The file may end inside of a short one.
-    let is_long = |span: &&Value| !["tick", "request"].contains(&span["name"].as_str().unwrap());
+    let is_long = |span: &&Value| !["tick", "request"].contains(&span["name"].text());
     let sure = spans.iter().filter(is_long).filter(|span| span["may_have_closed"] == false);
     let mut names: Vec<_> = sure.map(name).collect();
     names.sort();
@@ -63,22 +56,20 @@ fn wait_for_events_after(file: &Path, nanos: u64) {
 
 #[test]
 fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_and_are_still() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let entered = info_span!("service", port = 80, text = TEXT).entered();
         let (idle, ends) = (info_span!(parent: &entered, "idle"), info_span!("ends", n = 7));
         ends.in_scope(|| ());
         flood(dispatch);
         let in_window = info_span!("in window");
-        let mut capture = Live::start(&["capture", argument(&ring), "-o", argument(&file)]);
+        let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
         let before = now_nanos();
         wait_for_events_after(&file, before);
         drop(ends);
         wait_for_events_after(&file, now_nanos());
-        capture.child.kill().unwrap();
-        capture.child.wait().unwrap();
+        capture.kill();
 
         let all = [("ends", 0), ("idle", 0), ("in window", 0), ("service", 1)];
         let at = before.to_string();
@@ -86,7 +77,7 @@ fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_an
         assert_eq!((names, perhaps), (named(&all), 0.into()), "{opened:#}");
         let (names, perhaps, opened) = open(&file, &[]);
         assert_eq!((names, perhaps), (named(&all[1..]), 0.into()), "{opened:#}");
-        let of = |name: &str| opened["spans"].as_array().unwrap().iter().find(|span| span["name"] == name).unwrap();
+        let of = |name: &str| opened["spans"].list().iter().find(|span| span["name"] == name).unwrap();
         assert_eq!(of("service")["fields"]["port"], 80);
         assert_eq!(of("idle")["parents"][0], of("service")["id"]);
         assert!(of("service")["age_ns"].as_u64() > of("in window")["age_ns"].as_u64());
@@ -96,12 +87,11 @@ fn a_capture_that_was_killed_names_the_spans_that_were_open_before_the_window_an
 
 #[test]
 fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_next_look() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let idle = info_span!("idle");
         flood(dispatch);
-        let mut capture = Live::start(&["capture", argument(&ring), "-o", argument(&file)]);
+        let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
         let pid = rustix::process::Pid::from_child(&capture.child);
         let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
@@ -109,7 +99,7 @@ fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_nex
         flood(dispatch);
         signal(rustix::process::Signal::CONT);
         wait_for_events_after(&file, now_nanos());
-        let cut = program::place(&directory, "cut.evc");
+        let cut = place(&directory, "cut.evc");
         std::fs::copy(&file, &cut).unwrap();
         assert_eq!(open(&cut, &[]).0, vec![]);
         assert!(open(&cut, &[]).2["spans"].to_string().contains("\"idle\""));
@@ -126,19 +116,17 @@ fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_nex
 
 #[test]
 fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_busy_one_has_lost() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let busy = info_span!("busy");
         let begin = || tracing::dispatcher::with_default(dispatch, || info_span!(parent: None, "quiet"));
         let quiet = std::thread::scope(|scope| scope.spawn(begin).join().unwrap());
         let later = info_span!("later");
         (0..80_000_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
-        let mut capture = Live::start(&["capture", argument(&ring), "-o", argument(&file)]);
+        let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
         wait_for_events_after(&file, now_nanos());
-        capture.child.kill().unwrap();
-        capture.child.wait().unwrap();
+        capture.kill();
         let (names, perhaps, opened) = open(&file, &[]);
         let all = named(&[("busy", 0), ("later", 0), ("quiet", 0)]);
         assert_eq!((names, perhaps), (all, 0.into()), "{opened:#}");
@@ -148,8 +136,7 @@ fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_bus
 
 #[test]
 fn a_file_that_is_cut_from_a_rolling_capture_names_what_was_open_in_its_time() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let (idle, ended) = (info_span!("idle"), info_span!("ended"));
         flood(dispatch);

@@ -1,14 +1,8 @@
 //! `eventring capture`, `export` and `summary`: how a capture ends, how it rotates its files, and which message each
 //! bad input gets.
 
-use crate::program;
-use crate::program::{Run, finish, number, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring::schema::perf::{PerfEvent, PerfExt};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::schema::perf::PerfExt;
 
 struct Place(tempfile::TempDir);
 
@@ -79,9 +73,8 @@ fn without_byte_counts(line: &str) -> String {
 fn a_live_ring_is_summarized_by_name() {
     let place = Place::new();
     let recorder = place.perf(10);
-    let summary = run(&["summary", &place.path("perf"), "--json"]).json();
-    let counts: Vec<u64> =
-        summary["spans"].as_array().unwrap().iter().map(|span| span["count"].as_u64().unwrap()).collect();
+    let summary = run!("summary", &place.path("perf"), "--json").json();
+    let counts: Vec<u64> = summary["spans"].list().iter().map(|span| span["count"].number()).collect();
     assert_eq!((counts, &summary["lost"]), (vec![10], &0.into()));
     let keys: Vec<&str> = summary["spans"][0].as_object().unwrap().keys().map(String::as_str).collect();
     let promised =
@@ -97,7 +90,7 @@ fn the_report_names_the_reason_for_a_captures_end() {
     let recorder = place.perf(10);
     let ends = |options: &[&str]| {
         let (ring, output) = (place.path("perf"), place.path("t.evc"));
-        let run = run(&[&["capture", &ring, "--force", "-o", &output], options].concat());
+        let run = run!("capture", &ring, "--force", "-o", &output, options);
         assert_eq!((run.code, run.err.lines().count()), (Some(0), 1), "{run:?}");
         let (_, how) = run.err.trim_end().rsplit_once(" (").unwrap();
         format!("{}: {}", options.join(" "), how.trim_end_matches(')'))
@@ -116,7 +109,7 @@ fn the_report_names_the_reason_for_a_captures_end() {
 fn missing_events_of_a_lapped_ring_are_counted_exactly() {
     let place = Place::new();
     let recorder = place.perf(20_000);
-    let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
+    let captured = run!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json").json();
     assert_eq!(captured["reason"], "now");
     assert_eq!(number(&captured["events"]) + number(&captured["lost"]), 80_000);
     assert_eq!(captured["lost_by_cause"]["overwritten_before"], captured["lost"]);
@@ -136,14 +129,14 @@ fn given_up_seqnos_are_counted_apart_from_losses() {
     let handed_out = recorder.stats().last_seqno;
     assert_eq!(handed_out, capacity + 2);
     stalled.commit();
-    let captured = run(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json"]).json();
+    let captured = run!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json").json();
     assert_eq!(number(&captured["given_up"]), 1, "{captured}");
     assert_eq!(number(&captured["events"]) + number(&captured["lost"]) + 1, handed_out);
     assert_eq!(
         (&captured["lost_by_cause"]["never_committed"], &captured["lost_by_cause"]["given_up"]),
         (&0.into(), &serde_json::Value::Null)
     );
-    let lines = run(&["export", &place.path("t.evc"), "--format", "jsonl"]).json_lines();
+    let lines = run!("export", &place.path("t.evc"), "--format", "jsonl").json_lines();
     let lost: u64 = lines.iter().filter(|line| line["type"] == "loss").map(|line| number(&line["count"])).sum();
     assert_eq!(lost, number(&captured["lost"]));
     drop(recorder);
@@ -154,8 +147,7 @@ fn rotated_files_can_each_be_read_and_hold_everything_together() {
     let place = Place::new();
     let recorder = place.perf(1);
     let output = place.path("t.evc");
-    let arguments = ["capture", &place.path("perf"), "-o", &output, "--rotate-every", "200ms", "--json"];
-    let mut live = program::Live::start(&arguments);
+    let mut live = live!("capture", &place.path("perf"), "-o", &output, "--rotate-every", "200ms", "--json");
     for round in 1..=8 {
         std::thread::sleep(std::time::Duration::from_millis(100));
         record_spans(&recorder, round * 100, 100);
@@ -164,11 +156,11 @@ fn rotated_files_can_each_be_read_and_hold_everything_together() {
     let captured = live.json_line();
     live.child.wait().unwrap();
     assert_eq!((&captured["events"], &captured["lost"]), (&(4 + 3200).into(), &0.into()));
-    let files = captured["files"].as_array().unwrap();
+    let files = captured["files"].list();
     assert!(files.len() >= 3, "{captured}");
     let mut events = 0;
     for file in files {
-        let capture = eventring_capture::CaptureFile::open(Path::new(file.as_str().unwrap())).unwrap();
+        let capture = eventring_capture::CaptureFile::open(Path::new(file.text())).unwrap();
         assert_eq!(capture.rings().len(), 1);
         let account = &capture.end().unwrap().stats;
         assert_eq!(account.events(), capture.events().count() as u64);
@@ -181,10 +173,8 @@ fn rotated_files_can_each_be_read_and_hold_everything_together() {
 fn an_interrupted_capture_of_a_live_ring_is_whole() {
     let place = Place::new();
     let recorder = place.perf(50);
-    let mut live = program::Live::start(&["capture", &place.path("perf"), "-o", &place.path("t.evc"), "--json"]);
-    while std::fs::metadata(place.path("t.evc")).is_err() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let mut live = live!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--json");
+    wait_while(|| std::fs::metadata(place.path("t.evc")).is_err());
     let pid = live.child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let captured = live.json_line();
@@ -202,34 +192,34 @@ fn every_bad_input_has_its_line_and_its_code() {
     drop(exec);
     drop(place.ring("older", ContentDescription::new(3, "PERF").schema_hash([7; 32])));
     let capture = place.path("t.evc");
-    assert_eq!(run(&["capture", &place.path("perf"), "-o", &capture]).code, Some(0));
+    run!("capture", &place.path("perf"), "-o", &capture).ends(0);
     let bytes = std::fs::read(&capture).unwrap();
     std::fs::write(place.path("cut.evc"), &bytes[..bytes.len() - 100]).unwrap();
     std::fs::write(place.path("text"), "no ring").unwrap();
-    let mut full = program(&["export", &capture, "--format", "jsonl"]);
+    let mut full = program!("export", &capture, "--format", "jsonl");
     full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     let lines: Vec<String> = [
-        run(&["diff", &place.path("exec"), &place.path("perf")]),
-        run(&["export", &place.path("exec"), "--format", "folded"]),
-        run(&["capture", &place.path("older"), "-o", &place.path("o.evc")]),
-        run(&["summary", &place.path("nothing")]),
-        run(&["summary", &place.path("text")]),
-        run(&["capture", &place.path("nothing"), "-o", &place.path("o.evc")]),
-        run(&["capture", &place.path("perf"), "-o", &place.path("o.evc"), "--keep", "2"]),
-        run(&["capture", &place.path("perf"), "-o", &place.path("o.evc"), "--", &place.path("perf")]),
-        run(&["capture", &place.path("perf"), "-o", &capture]),
-        run(&["capture", &place.path("perf"), "-o", &place.path("no/such/folder.evc")]),
-        run(&["export", &capture, "-o", &place.path("no/such/folder.json")]),
-        run(&["capture", &place.path("perf"), "-o", "/dev/full", "--force"]),
+        run!("diff", &place.path("exec"), &place.path("perf")),
+        run!("export", &place.path("exec"), "--format", "folded"),
+        run!("capture", &place.path("older"), "-o", &place.path("o.evc")),
+        run!("summary", &place.path("nothing")),
+        run!("summary", &place.path("text")),
+        run!("capture", &place.path("nothing"), "-o", &place.path("o.evc")),
+        run!("capture", &place.path("perf"), "-o", &place.path("o.evc"), "--keep", "2"),
+        run!("capture", &place.path("perf"), "-o", &place.path("o.evc"), "--", &place.path("perf")),
+        run!("capture", &place.path("perf"), "-o", &capture),
+        run!("capture", &place.path("perf"), "-o", &place.path("no/such/folder.evc")),
+        run!("export", &capture, "-o", &place.path("no/such/folder.json")),
+        run!("capture", &place.path("perf"), "-o", "/dev/full", "--force"),
         finish(full),
-        run(&["summary", &place.path("cut.evc"), "--json"]),
+        run!("summary", &place.path("cut.evc"), "--json"),
     ]
     .iter()
     .map(|run| shown(&place, run))
     .collect();
     insta::assert_snapshot!(lines.join("\n"));
     // The capture file was cut off in the middle. The summary still counts the spans before the cut.
-    let cut = run(&["summary", &place.path("cut.evc"), "--json"]);
+    let cut = run!("summary", &place.path("cut.evc"), "--json");
     let summary: serde_json::Value = serde_json::from_str(&cut.out).unwrap();
     assert_eq!((cut.code, &summary["spans"][0]["count"]), (Some(6), &500.into()));
 }
@@ -239,7 +229,7 @@ fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
     let place = Place::new();
     drop(place.perf(500));
     let (capture, cut) = (place.path("t.evc"), place.path("cut.evc"));
-    assert_eq!(run(&["capture", &place.path("perf"), "-o", &capture]).code, Some(0));
+    run!("capture", &place.path("perf"), "-o", &capture).ends(0);
     let bytes = std::fs::read(&capture).unwrap();
     std::fs::write(&cut, &bytes[..100]).unwrap();
     let folded = ["export", &cut, "--format", "folded"];
@@ -255,12 +245,12 @@ fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
 #[test]
 fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
     let place = Place::new();
-    let recorder = PerfRecorder::builder().config(place.path("shop")).shifts(15, 21).tables_shift(16).keep(true);
+    let recorder = spans_in(place.path("shop")).shifts(15, 21).tables_shift(16).keep(true);
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.prefault(false).build().unwrap()));
     tracing::dispatcher::with_default(&dispatch, || drop(tracing::info_span!("query").entered()));
     let capture = place.path("t.evc");
-    assert_eq!(run(&["capture", &place.path("shop"), "--now", "-o", &capture]).code, Some(0));
-    assert_eq!(run(&["summary", &capture, "--span", "query"]).code, Some(0));
+    run!("capture", &place.path("shop"), "--now", "-o", &capture).ends(0);
+    run!("summary", &capture, "--span", "query").ends(0);
     let mut bytes = std::fs::read(&capture).unwrap();
     // A block of the kind 3 holds the tables of call sites.
     let blocks = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB"));
@@ -269,9 +259,7 @@ fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
     std::fs::write(&capture, &bytes).unwrap();
     for options in [&[][..], &["--span", "query"]] {
         for verb in ["summary", "watch"] {
-            let run = run(&[&[verb, &capture], options].concat());
-            assert_eq!(run.code, Some(7), "{run:?}");
-            assert!(run.err.contains("is damaged"), "{run:?}");
+            run!(verb, &capture, options).fails(7, "is damaged");
         }
     }
 }
@@ -290,38 +278,36 @@ fn events_in_a_damaged_block_are_lost_for_every_verb() {
     let place = Place::new();
     let _recorder = place.perf_of_many_files();
     let (whole, damaged) = (place.path("whole.evc"), place.path("damaged.evc"));
-    let captured = run(&["capture", &place.path("perf"), "-o", &whole, "--now", "--json"]).json();
+    let captured = run!("capture", &place.path("perf"), "-o", &whole, "--now", "--json").json();
     std::fs::copy(&whole, &damaged).unwrap();
     damage_events(&damaged);
-    assert_eq!(run(&["summary", &whole, "--json"]).json()["lost"], 0);
+    assert_eq!(run!("summary", &whole, "--json").json()["lost"], 0);
 
-    let watched = run(&["watch", &damaged, "--json"]);
+    let watched = run!("watch", &damaged, "--json");
     let lines = watched.json_lines();
     let gaps: Vec<_> = lines.iter().filter(|line| line["gap"].is_object()).map(|line| &line["gap"]).collect();
     let [gap] = gaps[..] else { panic!("{gaps:?}") };
-    let lost = gap["count"].as_u64().unwrap();
+    let lost = gap["count"].number();
     assert_eq!((&gap["cause"], &gap["first_seqno"]), (&"damaged".into(), &1.into()));
     let shown = lines.iter().filter(|line| line["seqno"].is_u64()).count() as u64;
-    assert_eq!(shown + lost, captured["events"].as_u64().unwrap());
+    assert_eq!(shown + lost, captured["events"].number());
     assert_eq!(watched.code, Some(7), "{:?}", watched.err);
 
-    let text = run(&["watch", &damaged, "--full"]);
+    let text = run!("watch", &damaged, "--full");
     assert!(text.out.contains("in a damaged part of the file"), "{}", &text.out[..500.min(text.out.len())]);
     for verb in [&["summary", "--json"][..], &["export", "--json", "-o", &place.path("t.trace")]] {
-        let run = run(&[&verb[..1], &[&damaged], &verb[1..]].concat());
+        let run = run!(&verb[..1], &damaged, &verb[1..]);
         assert_eq!(run.code, Some(7), "{verb:?} {run:?}");
         let counted: serde_json::Value = serde_json::from_str(&run.out).unwrap();
         assert_eq!(counted["lost"], lost, "{verb:?}");
     }
-    let page = run(&["report", &damaged, "-o", "-"]);
+    let page = run!("report", &damaged, "-o", "-");
     assert!(page.code == Some(7) && page.out.contains("is damaged: its checksum is "), "{page:?}");
     assert!(page.out.contains(" damaged.</p>"), "{page:?}");
     for sides in [[&whole, &damaged], [&damaged, &whole]] {
-        let compared = run(&["diff", sides[0], sides[1], "--strict"]);
-        assert!(compared.code == Some(7) && compared.err.contains("lost"), "{compared:?}");
+        run!("diff", sides[0], sides[1], "--strict").fails(7, "lost");
     }
-    let refused = run(&["budget", "update", &place.path("budgets.json"), &damaged]);
-    assert_eq!(refused.code, Some(7), "{refused:?}");
+    run!("budget", "update", &place.path("budgets.json"), &damaged).ends(7);
 }
 
 #[test]
@@ -330,9 +316,9 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     let recorder = place.perf_of_many_files();
     let capture = |output: &str, more: &[&str]| {
         let (ring, output) = (place.path("perf"), place.path(output));
-        let captured = run(&[&["capture", &ring, "-o", &output, "--now", "--json"], more].concat()).json();
-        let files = captured["files"].as_array().unwrap().iter();
-        files.map(|file| file.as_str().unwrap().to_owned()).collect::<Vec<String>>()
+        let captured = run!("capture", &ring, "-o", &output, "--now", "--json", more).json();
+        let files = captured["files"].list().iter();
+        files.map(|file| file.text().to_owned()).collect::<Vec<String>>()
     };
     let whole = capture("whole.evc", &[]);
     let mut parts = capture("parts.evc", &["--rotate-size", "6k"]);
@@ -359,7 +345,7 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     };
     assert!(lines(&parts) == lines(&whole));
 
-    let first = run(&["summary", parts.last().unwrap()]);
+    let first = run!("summary", parts.last().unwrap());
     assert!(first.out.contains(" open, or closed after the end of this file"), "{}", first.out);
     let last = parts.remove(0);
     let refused = [
@@ -391,16 +377,15 @@ fn rings_are_counted_and_exported_together() {
     // `perf`.
     exec.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]);
     let both = [place.path("exec"), place.path("perf")];
-    let lines = run(&["export", &both[0], &both[1], "--format", "jsonl"]).json_lines();
+    let lines = run!("export", &both[0], &both[1], "--format", "jsonl").json_lines();
     let of_type = |what: &str| lines.iter().filter(|line| line["type"] == what).collect::<Vec<_>>();
     assert_eq!(of_type("span").len(), 10);
     assert_eq!(of_type("typed_event")[0]["span"], 7);
-    assert_eq!(run(&["summary", &both[0], &both[1], "--json"]).json()["spans"][0]["count"], 10);
-    assert_eq!(run(&["summary", &both[0], &both[0], "--json"]).json()["events"][0]["name"], "TXN_END");
+    assert_eq!(run!("summary", &both[0], &both[1], "--json").json()["spans"][0]["count"], 10);
+    assert_eq!(run!("summary", &both[0], &both[0], "--json").json()["events"][0]["name"], "TXN_END");
     // None of these rings has spans.
-    let refused = run(&["export", "--format", "folded", &both[0], &both[0]]);
-    assert_eq!(refused.code, Some(8), "{refused:?}");
-    assert!(refused.err.contains("holds EXEC events (content type 2) and no spans"), "{refused:?}");
+    run!("export", "--format", "folded", &both[0], &both[0])
+        .fails(8, "holds EXEC events (content type 2) and no spans");
     drop((perf, exec));
 }
 
@@ -411,9 +396,8 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     let handed_out = recorder.stats().last_seqno;
     let ring = place.path("perf");
     let arguments = ["capture", &ring, "-o", &place.path("t.evc"), "--now", "--rotate-size", "6k", "--keep", "2"];
-    let printed = run(&arguments);
-    assert_eq!(printed.code, Some(0), "{printed:?}");
-    let captured = run(&[&arguments[..], &["--json", "--force"]].concat()).json();
+    let printed = run(&arguments).ends(0);
+    let captured = run!(&arguments, "--json", "--force").json();
     let removed = number(&captured["removed"]);
     assert!(removed > 0 && captured["lost"] == 0, "{captured}");
     assert_eq!(number(&captured["events"]) + removed, handed_out);
@@ -423,20 +407,19 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     );
     let removed_files = number(&captured["removed_files"]);
     assert!(printed.err.contains(&format!(" more were in {removed_files} files that were removed\n")), "{printed:?}");
-    let files: Vec<&str> = captured["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
+    let files: Vec<&str> = captured["files"].list().iter().map(|file| file.text()).collect();
     let summary = [&["summary", "--strict"], &files[..]].concat();
-    let table = run(&summary);
-    assert_eq!(table.code, Some(0), "{table:?}");
+    let table = run(&summary).ends(0);
     assert!(table.out.contains(" more were captured in files that were removed\n"), "{}", table.out);
     let before = format!("what is in the files before number {} of this capture is not counted\n", removed_files + 1);
     assert!(table.out.contains(&before), "{}", table.out);
     assert!(table.out.contains("1 whose beginning is in an earlier file"), "{}", table.out);
-    let summary = run(&[&summary[..], &["--json"]].concat()).json();
+    let summary = run!(&summary, "--json").json();
     assert_eq!((&summary["removed"], &summary["lost"]), (&removed.into(), &0.into()));
     // A search says that the removed files may have had what was not found.
-    let found = run(&[&["find", "span=nope", "--json"], &files[..]].concat());
+    let found = run!("find", "span=nope", "--json", &files);
     let end = found.json_lines().pop().unwrap();
-    let gap = &end["gaps"].as_array().unwrap()[..];
+    let gap = &end["gaps"].list()[..];
     assert!(found.code == Some(19) && gap.len() == 1 && gap[0]["cause"] == "removed", "{end}");
     assert_eq!((&gap[0]["events"], gap[0]["to_ns"].is_u64()), (&removed.into(), true), "{end}");
     drop(recorder);
@@ -448,7 +431,7 @@ fn spans_that_were_never_closed_have_no_times_in_the_table() {
     let recorder = place.perf(0);
     let ext = PerfExt { span_id: 7, thread_id: 1, ..PerfExt::default() };
     recorder.record(PerfEvent::SpanNew.code(), ext.to_words(), &[]);
-    let table = run(&["summary", &place.path("perf")]);
+    let table = run!("summary", &place.path("perf"));
     let row = table.out.lines().nth(1).unwrap();
     assert!(row.matches("open").count() >= 8 && !row.contains("0 ns") && row.contains("+ 1 open"), "{}", table.out);
     drop(recorder);
@@ -473,8 +456,7 @@ fn a_full_stdout_is_named() {
 #[test]
 fn full_tables_are_reported_by_capture_summary_and_export() {
     let place = Place::new();
-    let recorder = eventring::tracing::PerfRecorder::builder().config(place.path("small")).tables_shift(13);
-    let recorder = recorder.shifts(15, 21).shards(1).prefault(false).build().unwrap();
+    let recorder = spans_in(place.path("small")).tables_shift(13).shifts(15, 21).shards(1).build().unwrap();
     let dispatch = tracing::Dispatch::new(eventring::tracing::RecorderSubscriber::new(recorder));
     for n in 0..300 {
         let log = || tracing::dispatcher::with_default(&dispatch, || tracing::info!(n));
@@ -484,10 +466,10 @@ fn full_tables_are_reported_by_capture_summary_and_export() {
         });
     }
     let capture = place.path("small.evc");
-    let captured = run(&["capture", &place.path("small"), "--now", "-o", &capture]);
+    let captured = run!("capture", &place.path("small"), "--now", "-o", &capture);
     let reported = |run: &Run| run.err.lines().find(|line| line.contains("threads found no room")).map(str::to_owned);
     let line = reported(&captured).unwrap_or_else(|| panic!("{captured:?}"));
     for verb in ["summary", "export"] {
-        assert_eq!(reported(&run(&[verb, &capture])).as_ref(), Some(&line), "{verb}");
+        assert_eq!(reported(&run!(verb, &capture)).as_ref(), Some(&line), "{verb}");
     }
 }

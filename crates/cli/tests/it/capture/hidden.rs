@@ -1,10 +1,7 @@
 //! A command that selects or finds nothing says what could hide it: damage, losses, filters.
 
 use crate::every_kind;
-use crate::program::{Run, argument, run};
-use eventring_capture::CaptureFile;
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Options that select nothing, whatever the capture.
 const NOTHING: [[&str; 2]; 5] =
@@ -36,7 +33,7 @@ fn damage_losses_and_filters_are_said_where_nothing_is_selected() {
         let file = dir.path().join("some.evc");
         std::fs::write(&file, bytes).unwrap();
         CaptureFile::open(&file).is_ok_and(|capture| capture.problems().is_empty())
-            && run(&["summary", argument(&file)]).code == Some(7)
+            && run!("summary", &file).code == Some(7)
     };
     let damaged_at = |tenth: usize| {
         let mut damaged = bytes.clone();
@@ -47,7 +44,7 @@ fn damage_losses_and_filters_are_said_where_nothing_is_selected() {
     for (name, bytes, code) in [("bad.evc", &damaged[..], 7), ("cut.evc", &bytes[..bytes.len() - 1], 6)] {
         let file = dir.path().join(name);
         std::fs::write(&file, bytes).unwrap();
-        let alone = run(&["summary", argument(&file)]);
+        let alone = run!("summary", &file);
         assert_eq!(alone.code, Some(code), "{alone:?}");
         let problem = alone.err.lines().find(|line| line.starts_with("error: ")).unwrap();
         each_selection(dir.path(), argument(&file), &["--strict"], |words, seen| {
@@ -56,8 +53,7 @@ fn damage_losses_and_filters_are_said_where_nothing_is_selected() {
     }
     let after = dir.path().join("after.evc");
     let shop = dir.path().join("shop");
-    let made = run(&["capture", argument(&shop), "--where", "span=after", "-o", argument(&after)]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &shop, "--where", "span=after", "-o", &after).ends(0);
     each_selection(dir.path(), argument(&after), &["--strict"], |words, seen| {
         let is_said = seen.err.contains("the capture was filtered (where=span=after): ");
         assert!(seen.code == Some(2) && is_said, "{words:?}: {seen:?}");
@@ -68,11 +64,11 @@ fn damage_losses_and_filters_are_said_where_nothing_is_selected() {
 fn losses_are_said_where_nothing_is_selected_and_are_an_error_if_that_is_strict() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, file) = (every_kind::ring_with_losses(dir.path()), dir.path().join("lossy.evc"));
-    assert_eq!(run(&["capture", &ring, "--now", "-o", argument(&file)]).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &file).ends(0);
     for (verb, strict, code) in
         [("summary", &["--strict"][..], 16), ("summary", &[], 2), ("watch", &["--strict"], 16), ("watch", &[], 2)]
     {
-        let seen = run(&[&[verb, argument(&file), "--where", "event=PART"], strict].concat());
+        let seen = run!(verb, &file, "--where", "event=PART", strict);
         assert!(seen.code == Some(code) && seen.err.contains("nothing of the capture is so"), "{seen:?}");
         let is_said = seen.err.contains(" had been overwritten before") && seen.err.contains(" lost their payload");
         assert!(is_said, "{seen:?}");
@@ -89,17 +85,17 @@ fn what_a_filter_or_sample_left_out_could_hide_a_hit_and_is_counted() {
         let made = [&["capture", argument(&shop), "--now", "--json", "-o", argument(&file)], &options[..]].concat();
         let made = run(&made).json();
         assert_eq!((&made["reason"], made["filtered"].as_u64() > Some(0)), (&"now".into(), true), "{made}");
-        for ring in made["rings"].as_array().unwrap() {
-            let sum = |keys: &[&str]| keys.iter().map(|key| ring[*key].as_u64().unwrap()).sum::<u64>();
+        for ring in made["rings"].list() {
+            let sum = |keys: &[&str]| keys.iter().map(|key| ring[*key].number()).sum::<u64>();
             let all = sum(&["last_seqno"]) + 1 - sum(&["first_seqno"]);
             assert_eq!(sum(&["events", "removed", "lost", "given_up", "filtered"]), all, "{ring}");
         }
-        let find = |options: &[&str]| run(&[&["find", "span=nope", argument(&file)], options].concat());
+        let find = |options: &[&str]| run!("find", "span=nope", &file, options);
         let found = find(&["--json"]);
         let gaps = found.json_lines().pop().unwrap()["gaps"].clone();
-        let events: u64 = gaps.as_array().unwrap().iter().map(|gap| gap["events"].as_u64().unwrap()).sum();
+        let events: u64 = gaps.list().iter().map(|gap| gap["events"].number()).sum();
         assert_eq!((found.code, Value::from(events)), (Some(19), made["filtered"].clone()), "{gaps}");
-        assert!(gaps.as_array().unwrap().iter().all(|gap| gap["cause"] == "filtered"), "{gaps}");
+        assert!(gaps.list().iter().all(|gap| gap["cause"] == "filtered"), "{gaps}");
         let shown = find(&[]).err;
         assert!(shown.contains("(filtered), from the beginning") && !shown.contains("no gap"), "{shown}");
         // After its end the file leaves out nothing.
@@ -109,6 +105,6 @@ fn what_a_filter_or_sample_left_out_could_hide_a_hit_and_is_counted() {
         std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
         let gaps = find(&["--json"]).json_lines().pop().unwrap()["gaps"].clone();
         let is_uncounted = |gap: &Value| gap["cause"] == "filtered" && gap["events"].is_null();
-        assert!(gaps.as_array().unwrap().iter().any(is_uncounted), "{gaps}");
+        assert!(gaps.list().iter().any(is_uncounted), "{gaps}");
     }
 }

@@ -1,23 +1,17 @@
 //! Several captures on the command line of `export`, `summary` and `watch` become one.
 
 use crate::broker::forged;
-use crate::program;
-
-use crate::program::{argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
+use crate::fixtures::*;
 
 /// Records spans into a ring of this name, and captures it.
 fn capture(directory: &tempfile::TempDir, name: &str, spans: u64) -> String {
     let ring = place(directory, name);
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).tables_shift(16).keep(true).prefault(false);
+    let builder = spans_in(&ring).shifts(15, 21).tables_shift(16).keep(true);
     tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
         (0..spans).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
     });
     let path = argument(&place(directory, &format!("{name}.evc"))).to_owned();
-    let made = run(&["capture", argument(&ring), "--now", "-o", &path]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &ring, "--now", "-o", &path).ends(0);
     path
 }
 
@@ -25,20 +19,19 @@ fn capture(directory: &tempfile::TempDir, name: &str, spans: u64) -> String {
 fn captures_of_two_programs_become_one_trace_in_which_they_stay_apart() {
     let directory = directory();
     let (a, b) = (capture(&directory, "a", 3), capture(&directory, "b", 5));
-    let lines = run(&["export", &b, &a, "--format", "jsonl"]).json_lines();
-    let rings = lines[0]["rings"].as_array().unwrap();
-    let shown: Vec<_> =
-        rings.iter().map(|ring| (ring["name"].as_str().unwrap(), ring["process"].as_u64().unwrap())).collect();
+    let lines = run!("export", &b, &a, "--format", "jsonl").json_lines();
+    let rings = lines[0]["rings"].list();
+    let shown: Vec<_> = rings.iter().map(|ring| (ring["name"].text(), ring["process"].number())).collect();
     assert_eq!(shown, [("b", 0), ("a", 1)]);
     let spans_of = |process: u64| {
         let is_it = |line: &&Value| line["type"] == "span" && line["process"] == process;
-        lines.iter().filter(is_it).map(|line| line["id"].as_u64().unwrap()).collect::<Vec<_>>()
+        lines.iter().filter(is_it).map(|line| line["id"].number()).collect::<Vec<_>>()
     };
     assert_eq!((spans_of(0).len(), spans_of(1).len()), (5, 3));
-    assert_eq!(run(&["summary", &a, &b, "--json"]).json()["spans"][0]["count"], 8);
-    assert_eq!(run(&["summary", &a, &b, "--json", "--ring", "b"]).json()["spans"][0]["count"], 5);
+    assert_eq!(run!("summary", &a, &b, "--json").json()["spans"][0]["count"], 8);
+    assert_eq!(run!("summary", &a, &b, "--json", "--ring", "b").json()["spans"][0]["count"], 5);
     let trace = place(&directory, "both.perfetto-trace");
-    let exported = run(&["export", &a, &b, "--json", "-o", argument(&trace)]).json();
+    let exported = run!("export", &a, &b, "--json", "-o", &trace).json();
     assert_eq!((&exported["spans"], &exported["slices"]), (&Value::from(8), &Value::from(8)));
 }
 
@@ -47,10 +40,8 @@ fn one_ring_in_two_captures_is_refused() {
     let directory = directory();
     let a = capture(&directory, "a", 3);
     let again = argument(&place(&directory, "again.evc")).to_owned();
-    assert_eq!(run(&["capture", argument(&place(&directory, "a")), "--now", "-o", &again]).code, Some(0));
-    let refused = run(&["summary", &a, &again]);
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("again.evc: it has the ring a of process "), "{refused:?}");
+    run!("capture", &place(&directory, "a"), "--now", "-o", &again).ends(0);
+    let refused = run!("summary", &a, &again).fails(2, "again.evc: it has the ring a of process ");
     assert!(refused.err.ends_with("name one of the two\n"), "{refused:?}");
 }
 
@@ -58,14 +49,13 @@ fn one_ring_in_two_captures_is_refused() {
 fn files_of_a_rotated_capture_may_be_among_other_captures() {
     let directory = directory();
     let (a, ring) = (capture(&directory, "a", 3), place(&directory, "many"));
-    let builder = PerfRecorder::builder().config(&ring).shifts(17, 27).tables_shift(16).keep(true).prefault(false);
+    let builder = spans_in(&ring).shifts(17, 27).tables_shift(16).keep(true);
     tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
         (0..20_000_u64).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
     });
     let row = argument(&place(&directory, "row.evc")).to_owned();
-    let made = run(&["capture", argument(&ring), "--now", "-o", &row, "--rotate-size", "20k", "--json"]).json();
-    let mut files: Vec<String> =
-        made["files"].as_array().unwrap().iter().map(|it| it.as_str().unwrap().into()).collect();
+    let made = run!("capture", &ring, "--now", "-o", &row, "--rotate-size", "20k", "--json").json();
+    let mut files: Vec<String> = made["files"].list().iter().map(|it| it.text().into()).collect();
     assert!(files.len() > 2, "{files:?}");
     files.insert(1, a);
     files.reverse();
@@ -79,7 +69,7 @@ fn problems_name_the_capture_that_has_them() {
     let (a, b) = (capture(&directory, "a", 3), capture(&directory, "b", 5));
     let bytes = std::fs::read(&b).unwrap();
     std::fs::write(&b, &bytes[..bytes.len() - 1]).unwrap();
-    let shown = run(&["summary", &a, &b]);
+    let shown = run!("summary", &a, &b);
     assert!(shown.out.contains(" 8 "), "{shown:?}");
     assert!(shown.err.contains(&format!(" {b}: truncated: ")) && !shown.err.contains(&a), "{shown:?}");
 }
@@ -99,25 +89,24 @@ fn rings_of_another_version_are_left_out_by_name_and_the_others_are_read() {
     for (good, other) in [(good.as_str(), other.as_str()), (ring, of_version)] {
         let said = |run: &program::Run| run.err.contains("left out: ") && run.err.contains("0909090909090909");
         for names in [[good, other], [other, good]] {
-            let shown = run(&[&["summary", "--json"], &names[..]].concat());
+            let shown = run!("summary", "--json", &names);
             assert!(said(&shown) && shown.json()["spans"][0]["count"] == 3, "{shown:?}");
-            let shown = run(&[&["export", "--format", "jsonl"], &names[..]].concat());
+            let shown = run!("export", "--format", "jsonl", &names);
             let spans = shown.json_lines().iter().filter(|line| line["type"] == "span").count();
             assert!(said(&shown) && shown.code == Some(0) && spans == 3, "{shown:?}");
-            let shown = run(&[&["open", "--json"], &names[..]].concat());
+            let shown = run!("open", "--json", &names);
             assert!(said(&shown) && shown.code == Some(0), "{shown:?}");
         }
         for verb in [&["summary"][..], &["export", "--format", "jsonl"], &["open"]] {
-            assert_eq!(run(&[verb, &[other]].concat()).code, Some(9), "{verb:?}");
+            run!(verb, other).ends(9);
         }
     }
-    let chosen = run(&["summary", "--json", "--ring", "a", &good, &other]);
+    let chosen = run!("summary", "--json", "--ring", "a", &good, &other);
     assert!(chosen.err.is_empty() && chosen.json()["spans"][0]["count"] == 3, "{chosen:?}");
     // The file lacks a ring that was asked for: the others are there, and the exit code says it.
     let both = argument(&place(&directory, "both.evc")).to_owned();
     for names in [[ring, of_version], [of_version, ring]] {
-        let made = run(&[&["capture", "--now", "--force", "-o", &both], &names[..]].concat());
-        assert!(made.code == Some(9) && made.err.contains("0909090909090909"), "{made:?}");
-        assert_eq!(run(&["summary", "--json", &both]).json()["spans"][0]["count"], 3);
+        run!("capture", "--now", "--force", "-o", &both, &names).fails(9, "0909090909090909");
+        assert_eq!(run!("summary", "--json", &both).json()["spans"][0]["count"], 3);
     }
 }

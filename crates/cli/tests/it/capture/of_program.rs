@@ -1,19 +1,9 @@
 //! `eventring capture RINGS -- PROGRAM` and `--wait`. Some of the rings are never made, and some stay because
 //! EVENTRING_KEEP is set.
 
-use crate::program;
-use crate::program::{Live, PROGRAM, Run, argument, directory, finish, run};
-use eventring::reader::{Reader, RingState};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, try_init};
-use eventring_stress::child::{part, place, play};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::io::BufRead as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::reader::RingState;
+use eventring::tracing::try_init;
 
 const EVENTS: u64 = 50;
 
@@ -23,7 +13,7 @@ fn brief_program(part: &str) -> ! {
     if part == "idle" {
         std::process::exit(0);
     }
-    let config = format!("{}:15:21", place().display());
+    let config = format!("{}:15:21", child::place().display());
     let _recording = try_init(config).unwrap();
     let log = || (0..EVENTS).for_each(|n| tracing::info!(n, "something"));
     log();
@@ -51,8 +41,7 @@ fn brief() -> (TempDir, PathBuf, PathBuf) {
     if let Some(part) = part() {
         brief_program(&part);
     }
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (directory, [place, file]) = places(["ring", "t.evc"]);
     (directory, place, file)
 }
 
@@ -69,7 +58,7 @@ fn capturing_script(test: &str, part: &str, place: &Path, arguments: &[&str], sc
 
 /// Returns how many of the program's log records are in the capture.
 fn logged(file: &Path) -> u64 {
-    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    let lines = exported(file);
     lines.iter().filter(|line| line["type"] == "event" && line["fields"]["message"] == "something").count() as u64
 }
 
@@ -87,8 +76,7 @@ fn a_program_that_ends_at_once_is_captured_whole_and_its_exit_code_is_ours() {
     let left = Recorder::builder(ContentDescription::new(300, "OLD")).config(&place).shifts(16, 27).prefault(false);
     drop(left.keep(true).build().unwrap());
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
-    let ended = finish(capturing(BRIEF, "brief", &place, &arguments));
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = finish(capturing(BRIEF, "brief", &place, &arguments)).ends(7);
     let captured = captured(&ended);
     assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
     assert_eq!(logged(&file), 2 * EVENTS);
@@ -124,14 +112,12 @@ fn later_rings_of_the_same_name_are_captured_and_removed() {
         is_held() { grep -q '/ring$' /proc/$PPID/maps && grep -q '/ring.1$' /proc/$PPID/maps; }
         next() { until is_held; do sleep 0.01; done; \"$@\"; }
         \"$@\"; next \"$@\"; next \"$@\"";
-    let ended = finish(capturing_script(LATER, "brief", &place, &arguments, script));
-    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = finish(capturing_script(LATER, "brief", &place, &arguments, script)).ends(7);
     let captured = captured(&ended);
     assert_eq!((&captured["reason"], &captured["lost"]), (&"writers_ended".into(), &0.into()));
     // Each of the three recorders has made a ring for each of its threads.
-    let first = run(&["export", argument(&file), "--format", "jsonl"]).json_lines().swap_remove(0);
-    let pids: BTreeSet<u64> =
-        first["rings"].as_array().unwrap().iter().map(|ring| ring["pid"].as_u64().unwrap()).collect();
+    let first = exported(&file).swap_remove(0);
+    let pids: BTreeSet<u64> = first["rings"].list().iter().map(|ring| ring["pid"].number()).collect();
     assert_eq!((logged(&file), pids.len()), (3 * 2 * EVENTS, 3));
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["t.evc"]);
@@ -146,7 +132,7 @@ fn a_program_that_dies_is_captured_and_leaves_its_rings() {
     let ended = finish(capturing(ABORT, "abort", &place, &arguments));
     assert_eq!(ended.code, Some(128 + 6), "{ended:?}");
     let captured = captured(&ended);
-    assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS);
+    assert!(captured["events"].number() > 2 * EVENTS);
     assert_eq!((&captured["died"], &captured["signal"]), (&true.into(), &6.into()), "{captured:#}");
     let told =
         finish(capturing(ABORT, "abort", &place, &["capture", argument(&place), "-o", argument(&file), "--force"]));
@@ -160,31 +146,25 @@ const IDLE: &str = test_name!("a_program_without_the_named_ring_is_an_error");
 fn a_program_without_the_named_ring_is_an_error() {
     let (_directory, place, file) = brief();
     let arguments = ["capture", argument(&place), "-o", argument(&file)];
-    let ended = finish(capturing(IDLE, "idle", &place, &arguments));
-    assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.err.contains(" was not made by it; give the name under which it records"), "{ended:?}");
+    finish(capturing(IDLE, "idle", &place, &arguments))
+        .fails(3, " was not made by it; give the name under which it records");
     assert!(!file.exists());
-    let missing = run(&["capture", argument(&place), "-o", argument(&file), "--", "/no/such/program"]);
-    assert_eq!(missing.code, Some(3), "{missing:?}");
+    let missing = run!("capture", &place, "-o", &file, "--", "/no/such/program").ends(3);
     assert!(missing.err.starts_with("error: cannot start /no/such/program: "), "{missing:?}");
 }
 
 #[test]
 fn a_capture_waits_for_a_ring_and_says_so() {
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait", "--json"]);
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
+    let mut live = live!("capture", &place, "-o", &file, "--wait", "--json");
     live.notice(&format!("── waiting for the ring {} to be made ──", place.display()));
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&place).shifts(16, 27);
     let recorder = recorder.prefault(false).build().unwrap();
     (0..100).for_each(|_| assert_ne!(recorder.record(2, [0; 4], b"thing"), 0));
-    while !file.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    wait_while(|| !file.exists());
     recorder.record(2, [0; 4], b"the last one");
     drop(recorder);
-    let ended = live.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = live.end().ends(0);
     assert_eq!((&captured(&ended)["events"], &captured(&ended)["lost"]), (&101.into(), &0.into()));
 }
 
@@ -195,34 +175,26 @@ fn a_ring_of_another_name_is_reported_and_removed() {
     let (directory, place, file) = brief();
     let wrong = program::place(&directory, "wrong");
     let arguments = ["capture", argument(&wrong), "-o", argument(&file)];
-    let ended = finish(capturing(OTHER, "brief", &place, &arguments));
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let ended = finish(capturing(OTHER, "brief", &place, &arguments)).ends(3);
     let hint = format!("it has made {}: give that name (nothing was captured)", place.display());
     assert!(ended.err.contains(&hint), "{ended:?}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-const PARTLY: &str = test_name!("existing_rings_are_captured_although_another_is_missing");
-
 #[test]
 fn existing_rings_are_captured_although_another_is_missing() {
-    if let Some(part) = part() {
-        brief_program(&part);
-    }
+    let test = plays!(|part| brief_program(&part));
     for other_first in [false, true] {
-        let directory = directory();
-        let (place, other) = (program::place(&directory, "ring"), program::place(&directory, "other"));
-        let file = program::place(&directory, "t.evc");
+        let (directory, [place, other, file]) = places(["ring", "other", "t.evc"]);
         let mut names = [argument(&place), argument(&other)];
         names.sort_by_key(|name| name.ends_with("other") != other_first);
         let arguments = ["capture", names[0], names[1], "-o", argument(&file), "--json"];
-        let ended = finish(capturing(PARTLY, "brief", &place, &arguments));
-        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let ended = finish(capturing(test, "brief", &place, &arguments)).ends(3);
         let why = format!("has ended with exit code 7, and the ring {} was not made by it; ", other.display());
         assert!(ended.err.contains(&why), "{ended:?}");
         let captured = captured(&ended);
         assert_eq!(captured["missing"], serde_json::json!([argument(&other)]));
-        assert!(captured["events"].as_u64().unwrap() > 2 * EVENTS && captured["lost"] == 0, "{captured}");
+        assert!(captured["events"].number() > 2 * EVENTS && captured["lost"] == 0, "{captured}");
         let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left, ["t.evc"]);
     }
@@ -240,18 +212,13 @@ fn record_things(recorder: &Recorder, count: u64) {
 /// Waits until the capture has opened a ring. The capture creates its file only after that, so the function waits for
 /// the file.
 fn wait_for(file: &Path) {
-    while !file.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    wait_while(|| !file.exists());
 }
 
 #[test]
 fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
-    let directory = directory();
-    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
-    let file = program::place(&directory, "t.evc");
-    let arguments = ["capture", argument(&second), argument(&first), "-o", argument(&file), "--wait", "--json"];
-    let mut live = Live::start(&arguments);
+    let (_directory, [first, second, file]) = places(["first", "second", "t.evc"]);
+    let mut live = live!("capture", &second, &first, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     wait_for(&file);
     // The ring holds only 65,536 of these 90,000 events. A capture gets more only if it reads while the program
@@ -269,10 +236,9 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
     // file.
     std::thread::sleep(std::time::Duration::from_secs(1));
     drop(recorder);
-    let ended = live.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = live.end().ends(0);
     let captured = captured(&ended);
-    let number = |what: &str| captured[what].as_u64().unwrap();
+    let number = |what: &str| captured[what].number();
     assert_eq!(number("events") + number("lost"), 90_010, "{captured}");
     // The capture has more events than both rings could hold at the end. So it began to read the first ring before the
     // second ring existed. It may still lose some events on a busy machine.
@@ -282,48 +248,40 @@ fn a_ring_is_read_while_another_is_awaited_and_may_be_gone_by_then() {
 
 #[test]
 fn an_interrupted_capture_holds_the_rings_that_came_and_names_those_that_did_not() {
-    let directory = directory();
-    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
-    let file = program::place(&directory, "t.evc");
-    let live =
-        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let (_directory, [first, second, file]) = places(["first", "second", "t.evc"]);
+    let live = live!("capture", &first, &second, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     record_things(&recorder, 100);
     wait_for(&file);
     drop(recorder);
     live.interrupt();
-    let ended = live.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let ended = live.end().ends(3);
     let error = format!("error: the ring {} was never made; ", second.display());
     assert!(ended.err.lines().last().unwrap().starts_with(&error), "{ended:?}");
     let captured = captured(&ended);
     assert_eq!((&captured["events"], &captured["reason"]), (&100.into(), &"interrupted".into()));
     assert_eq!(captured["missing"], serde_json::json!([argument(&second)]));
-    assert_eq!(run(&["export", argument(&file), "--format", "jsonl"]).json_lines().len(), 102);
+    assert_eq!(exported(&file).len(), 102);
 }
 
 #[test]
 fn an_interrupted_wait_without_any_ring_is_an_error_that_says_so() {
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let mut live = Live::start(&["capture", argument(&place), "-o", argument(&file), "--wait"]);
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
+    let mut live = live!("capture", &place, "-o", &file, "--wait");
     let mut printed = String::new();
     live.err.read_line(&mut printed).unwrap();
     live.interrupt();
-    let ended = live.end();
-    assert_eq!(ended.code, Some(3), "{ended:?}");
+    let ended = live.end().ends(3);
     let error = format!("interrupted before the ring {} was made; nothing was captured", place.display());
     assert!(ended.err.contains(&error) && !file.exists(), "{ended:?}");
 }
 
 #[test]
 fn a_duration_ends_the_wait_for_a_ring_that_never_comes() {
-    let directory = directory();
-    let (place, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--duration", "300ms"];
     for more in [&["--wait"][..], &["--", "sleep", "2"]] {
-        let ended = run(&[&arguments[..], more].concat());
-        assert_eq!(ended.code, Some(3), "{ended:?}");
+        let ended = run!(&arguments, more).ends(3);
         let error = format!("error: the ring {} was not made within 300 ms (--duration); ", place.display());
         assert!(ended.err.starts_with(&error) && !file.exists(), "{ended:?}");
     }
@@ -331,27 +289,22 @@ fn a_duration_ends_the_wait_for_a_ring_that_never_comes() {
 
 #[test]
 fn a_program_is_not_started_if_the_output_cannot_be_written() {
-    let directory = directory();
-    let (place, started) = (program::place(&directory, "ring"), program::place(&directory, "started"));
-    let first = program::place(&directory, "t.0001.evc");
+    let (directory, [place, started, first]) = places(["ring", "started", "t.0001.evc"]);
     std::fs::write(&first, "in use").unwrap();
     let whole = program::place(&directory, "t.evc");
     for output in ["/dev/null", argument(&whole)] {
         let arguments = ["capture", argument(&place), "--rotate-size", "8k", "-o", output];
-        let refused = run(&[&arguments[..], &["--", "touch", argument(&started)]].concat());
+        let refused = run!(&arguments, "--", "touch", &started);
         assert_eq!((refused.code, started.exists()), (Some(14), false), "{refused:?}");
     }
-    let arguments = ["capture", argument(&place), "-o", "/dev/full", "--", "touch", argument(&started)];
-    let full = run(&arguments);
+    let full = run!("capture", &place, "-o", "/dev/full", "--", "touch", &started);
     assert_eq!((full.code, started.exists()), (Some(12), false), "{full:?}");
 }
 
 #[test]
 fn a_program_is_not_started_for_a_ring_that_can_never_be() {
-    let directory = directory();
-    let [ring, file, started] = ["ring:64MiB", "t.evc", "started"].map(|name| program::place(&directory, name));
-    let refused = run(&["capture", argument(&ring), "-o", argument(&file), "--", "touch", argument(&started)]);
-    assert!(refused.code == Some(3) && refused.err.contains("are sizes for the recorder"), "{refused:?}");
+    let (_directory, [ring, file, started]) = places(["ring:64MiB", "t.evc", "started"]);
+    run!("capture", &ring, "-o", &file, "--", "touch", &started).fails(3, "are sizes for the recorder");
     // If it was started, it may take a moment.
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(!started.exists() && !file.exists());
@@ -364,18 +317,14 @@ const RUNS: &str = test_name!("a_program_that_runs_already_is_captured_although_
 fn a_program_that_runs_already_is_captured_although_nothing_is_taken_so_far() {
     let (_directory, ring, file) = brief();
     let words = ["capture", argument(&ring), "-o", argument(&file), "--type", "NOSUCH"];
-    let captured = finish(capturing(RUNS, "ends", &ring, &words));
-    assert!(captured.code == Some(7) && captured.err.contains("--type NOSUCH"), "{captured:?}");
+    finish(capturing(RUNS, "ends", &ring, &words)).fails(7, "--type NOSUCH");
     assert!(file.exists() && !ring.exists());
 }
 
 #[test]
 fn a_ring_that_comes_and_cannot_be_captured_does_not_spoil_the_others() {
-    let directory = directory();
-    let (first, second) = (program::place(&directory, "first"), program::place(&directory, "second"));
-    let file = program::place(&directory, "t.evc");
-    let live =
-        Live::start(&["capture", argument(&first), argument(&second), "-o", argument(&file), "--wait", "--json"]);
+    let (_directory, [first, second, file]) = places(["first", "second", "t.evc"]);
+    let live = live!("capture", &first, &second, "-o", &file, "--wait", "--json");
     let recorder = things(&first);
     wait_for(&file);
     let older = Recorder::builder(ContentDescription::new(3, "PERF").schema_hash([7; 32])).config(&second);
@@ -396,7 +345,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
         if part == "built" {
             // The program builds this recorder itself. Such a recorder does not read EVENTRING_KEEP, so its ring does
             // not stay.
-            let builder = PerfRecorder::builder().config(place()).shifts(15, 21).prefault(false);
+            let builder = spans_in(child::place()).shifts(15, 21);
             Box::leak(Box::new(builder.build().unwrap()));
             std::process::exit(0);
         }
@@ -405,8 +354,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
     let says_no = ["0", "", "no", "FALSE", "off"].map(|value| ("one line", value, false));
     let says_yes = ["1", "true", "on", "any"].map(|value| ("one line", value, true));
     for (part, value, stays) in says_no.into_iter().chain(says_yes).chain([("built", "1", false)]) {
-        let directory = directory();
-        let place = program::place(&directory, "ring");
+        let (_directory, [place]) = places(["ring"]);
         let status = play(KEPT, part, &place).env("EVENTRING_KEEP", value).status().unwrap();
         assert_eq!(status.code(), Some(if part == "built" { 0 } else { 7 }));
         assert_eq!(place.exists(), stays, "{part} {value}");
@@ -414,7 +362,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
             // This program ended normally, so readers see the state "ended". They would see "writer died" after a
             // crash.
             assert_eq!(Reader::open(&place).unwrap().state(), RingState::Ended);
-            assert_eq!(run(&["info", argument(&place), "--json"]).json()["state"], "ended");
+            assert_eq!(run!("info", &place, "--json").json()["state"], "ended");
         }
     }
 }
@@ -422,7 +370,7 @@ fn a_ring_stays_after_an_exit_if_the_environment_says_so() {
 /// Returns a command that runs in a directory, which also has the rings.
 fn in_directory(directory: &TempDir, arguments: &[&str]) -> Command {
     let mut command = program::program(arguments);
-    command.current_dir(directory).env("EVENTRING_DIR", directory.path().join("rings")).env_remove("EVENTRING_KEEP");
+    command.current_dir(directory).env("EVENTRING_DIR", place(directory, "rings")).env_remove("EVENTRING_KEEP");
     command
 }
 
@@ -448,30 +396,27 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_the_program_of_the_same_name(
     let mut watch = in_directory(&directory, &["watch", "shop", "--reopen", "--json"]);
     let mut watch = watch.stdout(std::process::Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(finish(in_directory(&directory, &replay[2..])).code, Some(0));
+    finish(in_directory(&directory, &replay[2..])).ends(0);
     let line = std::io::BufReader::new(watch.stdout.take().unwrap()).lines().next();
-    watch.kill().unwrap();
-    watch.wait().unwrap();
+    kill(&mut watch);
     assert!(line.is_some_and(|line| line.unwrap().starts_with('{')));
     let waited = waits.wait_with_output().unwrap();
     assert_eq!(waited.status.code(), Some(0), "{waited:?}");
     // A name with a slash is a path.
-    let refused = finish(in_directory(&directory, &["capture", "./shop", "--now", "-o", "path.evc"]));
-    assert_eq!(refused.code, Some(4), "{refused:?}");
+    finish(in_directory(&directory, &["capture", "./shop", "--now", "-o", "path.evc"])).ends(4);
 }
 
 #[test]
 fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_the_same_name() {
     let directory = directory();
     let replay = |ring: &str| {
-        let done = finish(in_directory(&directory, &["exec", "replay", program::KEPT, "--ring", ring]));
-        assert_eq!(done.code, Some(0), "{done:?}");
+        finish(in_directory(&directory, &["exec", "replay", program::KEPT, "--ring", ring])).ends(0);
     };
     replay("shop");
     // What has the name in the working folder has no events.
     let empty = program::exec_ring(&program::place(&directory, "empty"));
     let capture = ["capture", "./empty", "--now", "-o", "shop"];
-    assert_eq!(finish(in_directory(&directory, &capture)).code, Some(0));
+    finish(in_directory(&directory, &capture)).ends(0);
     drop(empty);
     let verbs: [&[&str]; 5] = [
         &["summary", "NAME", "--json"],
@@ -482,8 +427,7 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_th
     ];
     let of = |verb: &[&str], name: &str| {
         let words: Vec<&str> = verb.iter().map(|word| if *word == "NAME" { name } else { word }).collect();
-        let run = finish(in_directory(&directory, &words));
-        assert_eq!(run.code, Some(0), "{run:?}");
+        let run = finish(in_directory(&directory, &words)).ends(0);
         run.out.lines().count()
     };
     for verb in verbs {
@@ -497,7 +441,7 @@ fn a_name_without_a_slash_is_that_of_a_ring_beside_a_capture_or_an_archive_of_th
     assert_eq!(of(verbs[2], "shop"), 2);
     // Where no ring has the name, it is that of the file; also where captures lie beside the rings.
     let capture = ["capture", "rings/shop", "--now", "-o", "saved.evc"];
-    assert_eq!(finish(in_directory(&directory, &capture)).code, Some(0));
+    finish(in_directory(&directory, &capture)).ends(0);
     assert_eq!(of(verbs[2], "saved.evc"), 2);
     std::fs::copy(program::place(&directory, "saved.evc"), program::place(&directory, "rings/saved.evc")).unwrap();
     assert_eq!(of(verbs[2], "saved.evc"), 2);
@@ -517,11 +461,10 @@ fn a_second_instance_of_the_service_is_captured_by_the_name_that_both_have() {
     }
     let second = ["capture", "shop", "-o", "shop.evc", "--", argument(&service), "--requests", "20", "--ring", "shop"];
     let captured = finish(in_directory(&directory, &second));
-    first.kill().unwrap();
-    first.wait().unwrap();
+    kill(&mut first);
     assert_eq!(captured.code, Some(0), "{captured:?}");
     let summary = finish(in_directory(&directory, &["summary", "shop.evc", "--json"])).json();
-    let requests = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "request").unwrap();
+    let requests = summary["spans"].list().iter().find(|span| span["name"] == "request").unwrap();
     assert_eq!(requests["count"], 20, "{summary:#}");
     assert!(!rings.join("shop~2").exists(), "the capture removes what it had kept");
 }

@@ -2,20 +2,10 @@
 //! when the program was killed, in the middle of its work. The time of a death is an interval that contains it: whoever
 //! looks later knows only the last event and that the program is dead now; whoever watched knows more.
 
-use crate::program;
-use crate::program::{Live, argument, directory, run};
+use crate::fixtures::*;
 use crate::triggers::{checked, count, open_spans, result, watch_before};
 use eventring::tracing::try_init;
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::process::Child;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tracing::{info, info_span};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const THREADS: u64 = 4;
 /// The number of spans in each other that a thread may be in.
@@ -57,8 +47,8 @@ fn nest(truth: &File, thread: u64, depth: u64, random: &mut u64) {
 }
 
 fn work() -> ! {
-    let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
-    let truth = File::options().write(true).open(place().with_extension("truth")).unwrap();
+    let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
+    let truth = File::options().write(true).open(child::place().with_extension("truth")).unwrap();
     let truth: &File = Box::leak(Box::new(truth));
     for thread in 0..THREADS {
         std::thread::spawn(move || {
@@ -102,25 +92,18 @@ impl Truth {
     }
 }
 
-const KILLED: &str = test_name!("the_file_of_a_death_lists_exactly_the_spans_that_were_open");
-
 #[test]
 fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
-    if part().is_some() {
-        work();
-    }
+    let test = plays!(work());
     let mut open = 0;
     for round in 0..5_u64 {
-        let directory = directory();
-        let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+        let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
         let truth = ring.with_extension("truth");
         std::fs::write(&truth, vec![0; (THREADS * DEPTH * SLOT_BYTES) as usize]).unwrap();
         let live = watch_before(&ring, &["--on", "death", "--after", "100ms", "-o", argument(&names)]);
-        let mut talk = Talk::with(play(KILLED, "works", &ring));
-        assert_eq!(talk.hear(), "works");
+        let mut talk = Talk::told(test, "works", &ring, "works");
         std::thread::sleep(Duration::from_millis(100 + 37 * round));
-        talk.child.kill().unwrap();
-        talk.child.wait().unwrap();
+        talk.kill();
         let result = result(&live.end());
         assert_eq!(count(&result, "fired"), 1, "{result:#}");
         // A thread that is killed between the claim and the commit of an event leaves a seqno without one.
@@ -145,7 +128,7 @@ fn the_file_of_a_death_lists_exactly_the_spans_that_were_open() {
 const IDLE: Duration = Duration::from_millis(1500);
 
 fn idle() -> ! {
-    let _recording = try_init(format!("{}:15:21", place().display())).unwrap();
+    let _recording = try_init(format!("{}:15:21", child::place().display())).unwrap();
     info_span!("short").in_scope(|| info!("before"));
     let _connection = info_span!("connection").entered();
     say(now());
@@ -161,8 +144,7 @@ fn now() -> u64 {
 /// Kills a program. Returns the times before and after its death.
 fn kill(child: &mut Child) -> (u64, u64) {
     let before = now();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child::kill(child);
     (before, now())
 }
 
@@ -176,19 +158,14 @@ fn interval(object: &Value, (killed, gone): (u64, u64)) -> (u64, u64) {
 }
 
 fn span<'v>(spans: &'v Value, name: &str) -> &'v Value {
-    spans.as_array().unwrap().iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {spans}"))
+    spans.list().iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {spans}"))
 }
-
-const LATER: &str = test_name!("who_looks_after_a_death_states_an_interval_that_contains_it");
 
 #[test]
 fn who_looks_after_a_death_states_an_interval_that_contains_it() {
-    if part().is_some() {
-        idle();
-    }
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let mut talk = Talk::with(play(LATER, "idle", &ring));
+    let test = plays!(idle());
+    let (directory, [ring, file]) = places(["ring", "t.evc"]);
+    let mut talk = Talk::start(test, "idle", &ring);
     let opened: u64 = talk.hear().parse().unwrap();
     std::thread::sleep(IDLE);
     let killed = kill(&mut talk.child);
@@ -197,50 +174,44 @@ fn who_looks_after_a_death_states_an_interval_that_contains_it() {
     let check_age = |span: &Value| {
         assert!(count(span, "age_ns") <= idle_nanos && idle_nanos <= count(span, "age_max_ns"), "{span}");
     };
-    let captured = run(&["capture", argument(&ring), "-o", argument(&file), "--json"]).json();
+    let captured = run!("capture", &ring, "-o", &file, "--json").json();
     assert_eq!((&captured["reason"], &captured["died"]), (&"writers_ended".into(), &true.into()));
     interval(&captured["rings"][0], killed);
     for name in [&ring, &file] {
-        let opened = run(&["open", argument(name), "--json"]).json();
+        let opened = run!("open", name, "--json").json();
         check_age(span(&opened["spans"], "connection"));
         let program = &opened["programs"][0];
         let (after, before) = interval(program, killed);
         assert_eq!(program["state"], "died");
         assert!(before - after >= idle_nanos - 100_000_000, "{program}");
-        let text = run(&["open", argument(name)]).out;
+        let text = run!("open", name).out;
         assert!(text.contains("died between ") && text.contains(" ≥ "), "{text}");
         let old = ["open", argument(name), "--json", "--min-age", "1s"];
-        assert_eq!(run(&old).json()["spans"].as_array().unwrap().len(), 1, "it may be as old");
+        assert_eq!(run(&old).json()["spans"].list().len(), 1, "it may be as old");
         let old = ["open", argument(name), "--json", "--min-age", "1h"];
-        assert_eq!(run(&old).json()["spans"].as_array().unwrap().len(), 0, "it cannot be as old");
+        assert_eq!(run(&old).json()["spans"].list().len(), 0, "it cannot be as old");
     }
-    let top = run(&["top", argument(&ring), "--once", "--json"]).json();
+    let top = run!("top", &ring, "--once", "--json").json();
     interval(&top["programs"][0], killed);
-    let text = run(&["capture", argument(&ring), "-o", argument(&file), "--force"]).err;
+    let text = run!("capture", &ring, "-o", &file, "--force").err;
     assert!(text.contains("died") && !text.contains("has ended"), "{text}");
-    let summary = run(&["summary", argument(&file)]).out;
+    let summary = run!("summary", &file).out;
     assert!(summary.contains("+ 1 open when the program died"), "{summary}");
     for verb in ["info", "list"] {
         let place = if verb == "info" { &ring } else { directory.path() };
-        let told = run(&[verb, argument(place), "--json"]).json();
+        let told = run!(verb, place, "--json").json();
         interval(if verb == "info" { &told } else { &told["rings"][0] }, killed);
     }
-    let watched = run(&["watch", argument(&ring), "--utc"]);
+    let watched = run!("watch", &ring, "--utc");
     assert!(watched.err.contains("its program died between "), "{watched:?}");
 }
 
-const ATTACHED: &str =
-    test_name!("a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last_event");
-
 #[test]
 fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last_event() {
-    if part().is_some() {
-        idle();
-    }
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "ring"), program::place(&directory, "t.evc"));
-    let live = Live::start(&["capture", argument(&ring), "--wait", "-o", argument(&file), "--json"]);
-    let mut talk = Talk::with(play(ATTACHED, "idle", &ring));
+    let test = plays!(idle());
+    let (_directory, [ring, file]) = places(["ring", "t.evc"]);
+    let live = live!("capture", &ring, "--wait", "-o", &file, "--json");
+    let mut talk = Talk::start(test, "idle", &ring);
     let opened: u64 = talk.hear().parse().unwrap();
     std::thread::sleep(IDLE);
     let killed = kill(&mut talk.child);
@@ -248,11 +219,11 @@ fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last
     let told = interval(&captured["rings"][0], killed);
     assert!(told.0 - opened >= 500_000_000, "the capture looks ten times a second: {captured}");
     // All who read the capture say the same.
-    let listed = run(&["open", argument(&file), "--json"]).json();
+    let listed = run!("open", &file, "--json").json();
     assert_eq!(interval(&listed["programs"][0], killed), told);
     let least = count(span(&listed["spans"], "connection"), "age_ns");
     assert!((500_000_000..=killed.1 - opened + 10_000_000).contains(&least), "{listed}");
-    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let lines = exported(&file);
     let connection = lines.iter().find(|line| line["name"] == "connection").unwrap();
     // It was created a moment before `opened`, and the thread was in it until the end.
     assert!(count(connection, "busy_ns").abs_diff(least) < 1_000_000, "{connection} {least}");
@@ -260,23 +231,18 @@ fn a_capture_that_sees_a_death_writes_down_that_the_program_lived_after_its_last
     assert_eq!((interval(of_process, killed), &of_process["state"]), (told, &"died".into()));
 }
 
-const TRIGGERS: &str = test_name!("a_death_is_not_dated_before_a_trigger_that_came_before_it");
-
 #[test]
 fn a_death_is_not_dated_before_a_trigger_that_came_before_it() {
-    if part().is_some() {
-        idle();
-    }
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let test = plays!(idle());
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let old = "span=connection open>500ms";
     let live = watch_before(&ring, &["--on", old, "--on", "death", "--after", "0", "-o", argument(&names)]);
-    let mut talk = Talk::with(play(TRIGGERS, "idle", &ring));
+    let mut talk = Talk::start(test, "idle", &ring);
     talk.hear();
     std::thread::sleep(IDLE);
     let killed = kill(&mut talk.child);
     let result = result(&live.end());
-    let [first, second] = result["files"].as_array().unwrap().as_slice() else { panic!("{result:#}") };
+    let [first, second] = result["files"].list().as_slice() else { panic!("{result:#}") };
     let [(_, first), (_, second)] = [first, second].map(checked);
     assert_eq!((&first["reason"], &second["reason"]), (&old.into(), &"death".into()));
     assert!(count(&second, "epoch_nanos") >= count(&first, "epoch_nanos"), "{first:#} {second:#}");

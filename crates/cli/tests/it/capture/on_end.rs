@@ -1,28 +1,19 @@
 //! The end of a watch: everything that was recorded before it counts, files that wait are announced, and a second
 //! interrupt leaves them out. Options with which a watch could do nothing are refused before it begins.
 
-use crate::program;
-use crate::program::{Live, argument, directory, place, run};
+use crate::fixtures::*;
 use crate::triggers;
 use crate::triggers::{count, manifest_path, wait_for};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
-use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-use tracing::info_span;
+use std::io::{PipeReader, PipeWriter};
 
 fn recorder(ring: &Path) -> PerfRecorder {
-    PerfRecorder::builder().config(ring).shifts(18, 24).prefault(false).build().unwrap()
+    spans_in(ring).shifts(18, 24).build().unwrap()
 }
 
 /// Starts a watch, and returns when a trigger has given the file `first`: then the watch has begun.
 fn begun(recorder: &PerfRecorder, ring: &Path, first: &Path, options: &[&str]) -> Live {
-    let all = [&["capture", argument(ring), "--json", "--on", "event=TRIGGER", "--after", "0"][..], options].concat();
-    let live = Live::start(&all);
+    let live = live!("capture", ring, "--json", "--on", "event=TRIGGER", "--after", "0", options);
     while !manifest_path(first).exists() {
         // What was recorded before the watch began does not fire.
         recorder.trigger("begin");
@@ -33,7 +24,7 @@ fn begun(recorder: &PerfRecorder, ring: &Path, first: &Path, options: &[&str]) -
 }
 
 fn problems(result: &Value) -> Vec<&str> {
-    result["problems"].as_array().unwrap().iter().map(|problem| problem.as_str().unwrap()).collect()
+    result["problems"].list().iter().map(|problem| problem.text()).collect()
 }
 
 #[test]
@@ -57,9 +48,9 @@ fn what_was_recorded_before_the_end_counts_however_far_behind_the_watch_is() {
     let ended = live.end();
     let result = triggers::result(&ended);
     assert_eq!(count(&result, "fired"), 2, "{result:#}");
-    let reasons: Vec<&Value> = result["files"].as_array().unwrap().iter().map(|file| &file["reason"]).collect();
+    let reasons: Vec<&Value> = result["files"].list().iter().map(|file| &file["reason"]).collect();
     assert_eq!(reasons, ["event=TRIGGER", "span=last"]);
-    let recorded = run(&["info", "--json", argument(&ring)]).json();
+    let recorded = run!("info", "--json", &ring).json();
     assert_eq!(result["events"], recorded["events"]["count"], "{result:#}");
     assert_eq!((count(&result, "lost"), count(&result, "unseen"), count(&result, "not_written")), (0, 0, 0));
     assert_eq!(result["reason"], "interrupted");
@@ -68,8 +59,7 @@ fn what_was_recorded_before_the_end_counts_however_far_behind_the_watch_is() {
 
 #[test]
 fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_out_and_counts_them() {
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
     let recorder = recorder(&ring);
     let options = ["--on", "span=slow", "--debounce", "0", "--strict", "-o", argument(&names)];
     let mut live = begun(&recorder, &ring, &place(&directory, "1.evc"), &options);
@@ -86,7 +76,7 @@ fn files_that_wait_at_the_end_are_announced_and_a_second_interrupt_leaves_them_o
     let ended = live.end();
     assert_eq!(ended.code, Some(16), "--strict: {ended:?}");
     let result: Value = serde_json::from_str(&ended.out).unwrap();
-    let files = result["files"].as_array().unwrap().len() as u64;
+    let files = result["files"].list().len() as u64;
     let not_written = count(&result, "not_written");
     assert!(not_written > 0 && not_written <= waiting, "{not_written} of {waiting}");
     assert_eq!(files + not_written, count(&result, "fired"), "{files}");
@@ -107,8 +97,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         (&format!("({daemon_ends}) & true"), "done"),
     ];
     let check = |command: &str, fate: &str| {
-        let directory = directory();
-        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+        let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
         let recorder = recorder(&ring);
         let limits = ["--exec-timeout", "1s", "--debounce", "50ms", "--max-files", "6"];
         let exec = [&["--exec", command, "-o", argument(&names)][..], &limits].concat();
@@ -122,7 +111,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         }
         live.interrupt();
         let (mut out, mut err) = (String::new(), String::new());
-        let Live { mut child, out: mut stdout, err: mut stderr } = live;
+        let Live { mut child, out: mut stdout, err: mut stderr, .. } = live;
         // Nobody reads stderr until the watch has ended.
         stdout.read_to_string(&mut out).unwrap();
         for entry in std::fs::read_dir(&directory).unwrap() {
@@ -131,7 +120,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
         stderr.read_to_string(&mut err).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
         let result: Value = serde_json::from_str(&out).unwrap();
-        let files = result["files"].as_array().unwrap().len() as u64;
+        let files = result["files"].list().len() as u64;
         assert!(files == 6 && files == count(&result, "fired"), "{command}: {result:#}");
         assert_eq!(count(&result["commands"], fate), files, "{command}: {result:#}");
         let says =
@@ -148,8 +137,7 @@ fn files_are_written_whatever_commands_do_and_those_that_take_too_long_are_kille
 /// The control of the limit: the second interrupt does not wait for it.
 #[test]
 fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wait_for_them() {
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
     let recorder = recorder(&ring);
     let stays = "n=3000; while [ -e {file} ] && [ $n -gt 0 ]; do sleep 0.1; n=$((n-1)); done";
     let options = ["--exec", stays, "--debounce", "1h", "-o", argument(&names)];
@@ -162,8 +150,7 @@ fn commands_that_run_are_announced_at_the_end_and_a_second_interrupt_does_not_wa
     let mut out = String::new();
     live.out.read_to_string(&mut out).unwrap();
     std::fs::remove_file(&first).unwrap();
-    let ended = live.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    live.end().ends(0);
     let result: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(count(&result["commands"], "left_out"), 1, "{result:#}");
     assert!(problems(&result)[0].contains("still runs, and is not waited for"), "{result:#}");
@@ -185,8 +172,7 @@ fn ended_within(child: &mut Child, patience: Duration) -> Option<i32> {
         match child.try_wait().unwrap() {
             Some(status) => return status.code(),
             None if begin.elapsed() > patience => {
-                child.kill().unwrap();
-                child.wait().unwrap();
+                kill(child);
                 panic!("it does not end");
             }
             None => std::thread::sleep(Duration::from_millis(10)),
@@ -203,12 +189,11 @@ fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
         (&["--on", "span=never", "--wait", "--json", "never-made"], Some(3)),
     ];
     for (options, code) in cases {
-        let directory = directory();
-        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+        let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
         let recorder = recorder(&ring);
         let (stderr, _unread) = full_pipe();
         let words = ["capture", argument(&ring), "-d", "1s", "-o", argument(&names)];
-        let mut command = program::program(&[&words[..], options].concat());
+        let mut command = program!(&words, options);
         command.env("EVENTRING_DIR", directory.path()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap();
         for _ in 0..60 {
@@ -228,8 +213,7 @@ fn a_stderr_that_nobody_reads_holds_up_neither_the_files_nor_the_end() {
 
 #[test]
 fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, file]) = places(["ring", "{n}.evc"]);
     let _recorder = recorder(&ring);
     let (ring, file, missing) = (argument(&ring), argument(&file), place(&directory, "missing"));
     let row = place(&directory, "row.evc");
@@ -261,8 +245,7 @@ fn a_second_signal_ends_each_command_that_a_full_stderr_holds_up() {
 
 #[test]
 fn a_command_that_fails_is_named_with_its_file() {
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}.evc"]);
     let recorder = recorder(&ring);
     let options = ["--debounce", "1h", "--exec", "exit 3 # {manifest}", "-o", argument(&names)];
     let first = place(&directory, "1.evc");
@@ -297,7 +280,7 @@ fn options_with_which_a_watch_could_do_nothing_are_refused_and_the_message_says_
         (&["-o", argument(&missing)], 3, "make its directory first"),
     ];
     for (options, code, said) in cases {
-        let refused = run(&[&["capture", "no-such-ring"][..], &signal, options].concat());
+        let refused = run!("capture", "no-such-ring", &signal, options);
         assert_eq!((refused.code, refused.out.as_str()), (Some(code), ""), "{refused:?}");
         assert!(refused.err.contains(said), "{options:?}: {}", refused.err);
     }

@@ -1,24 +1,14 @@
 //! `eventring capture --on` keeps to its limits of files and bytes, and to the place for its events; rates and
 //! percentiles fire when they pass their limit.
 
-use crate::program;
-use crate::program::{PROGRAM, argument, directory, finish, now_nanos};
+use crate::fixtures::*;
+use crate::program::now_nanos;
 use crate::triggers::{SLOW, checked, count, result, said, slow_spans, wait_for, watch_before, watching};
 use eventring::tracing::try_init;
-use eventring_stress::child;
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::io::Read as _;
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
-use tracing::info_span;
 
 /// Returns what a watch of slow spans says, and which numbers of slow spans the program says are possible.
 fn watch_slow(test: &str, options: &[&str]) -> (tempfile::TempDir, Value, std::ops::RangeInclusive<u64>) {
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let all = [&["--on", SLOW, "--debounce", "0", "--after", "50ms", "-o", argument(&names)], options].concat();
     let ended = finish(watching(test, "slow", &ring, &all));
     let found = (result(&ended), said(&ended));
@@ -31,38 +21,30 @@ fn captures(directory: &Path) -> usize {
     paths.filter(|path| path.extension().is_some_and(|it| it == "evc")).count()
 }
 
-const FILES: &str = test_name!("no_more_files_than_allowed_are_written_and_the_others_are_counted");
-
 #[test]
 fn no_more_files_than_allowed_are_written_and_the_others_are_counted() {
-    if part().is_some() {
-        slow_spans();
-    }
-    let (directory, result, truth) = watch_slow(FILES, &["--max-files", "3"]);
+    let test = plays!(slow_spans());
+    let (directory, result, truth) = watch_slow(test, &["--max-files", "3"]);
     assert_eq!((count(&result, "fired"), count(&result, "debounced")), (3, 0), "{result:#}");
     assert!(truth.contains(&(3 + count(&result, "suppressed"))), "{truth:?}: {result:#}");
-    result["files"].as_array().unwrap().iter().for_each(|file| drop(checked(file)));
-    assert_eq!((result["files"].as_array().unwrap().len(), captures(directory.path())), (3, 3));
+    result["files"].list().iter().for_each(|file| drop(checked(file)));
+    assert_eq!((result["files"].list().len(), captures(directory.path())), (3, 3));
 }
-
-const BYTES: &str = test_name!("no_file_is_begun_when_the_files_have_their_largest_size_even_if_it_waits_already");
 
 #[test]
 fn no_file_is_begun_when_the_files_have_their_largest_size_even_if_it_waits_already() {
-    if part().is_some() {
-        slow_spans();
-    }
+    let test = plays!(slow_spans());
     let sizes = |result: &Value| -> Vec<u64> {
-        result["files"].as_array().unwrap().iter().map(|file| checked(file).1["bytes"].as_u64().unwrap()).collect()
+        result["files"].list().iter().map(|file| checked(file).1["bytes"].number()).collect()
     };
-    let (directory, all, truth) = watch_slow(BYTES, &["--max-bytes", "1G"]);
+    let (directory, all, truth) = watch_slow(test, &["--max-bytes", "1G"]);
     let sizes_of_all = sizes(&all);
     assert!(truth.contains(&(sizes_of_all.len() as u64)) && count(&all, "suppressed") == 0, "{truth:?}: {all:#}");
     assert_eq!(captures(directory.path()), sizes_of_all.len());
 
     // The first files of two runs are nearly equal. The limit allows some of them.
     let limit = sizes_of_all[0] * 5 / 2;
-    let (directory, some, truth) = watch_slow(BYTES, &["--max-bytes", &limit.to_string()]);
+    let (directory, some, truth) = watch_slow(test, &["--max-bytes", &limit.to_string()]);
     let sizes = sizes(&some);
     let before_the_last: u64 = sizes[..sizes.len() - 1].iter().sum();
     assert!(before_the_last < limit && sizes.iter().sum::<u64>() >= limit, "{limit}: {sizes:?}");
@@ -70,22 +52,19 @@ fn no_file_is_begun_when_the_files_have_their_largest_size_even_if_it_waits_alre
     assert!(truth.contains(&(count(&some, "fired") + count(&some, "suppressed"))), "{truth:?}: {some:#}");
 }
 
-const FULL: &str = test_name!("a_watch_without_room_for_the_events_says_what_its_files_lack");
-
 #[test]
 fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
-    if part().is_some() {
-        let _recording = try_init(format!("{}:18:24", place().display())).unwrap();
+    let test = plays!({
+        let _recording = try_init(format!("{}:18:24", child::place().display())).unwrap();
         let mut random = 1_u64;
         for _ in 0..30_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             info_span!("random", random).in_scope(|| ());
         }
         std::process::abort();
-    }
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}.evc"));
-    assert_eq!(finish(play(FULL, "die", &ring)).code, None);
+    });
+    let (_directory, [ring, names]) = places(["ring", "{n}.evc"]);
+    assert_eq!(finish(play(test, "die", &ring)).code, None);
     // A limit for files, also for those in memory, stands in for a full disk.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh", PROGRAM, "capture", argument(&ring)]);
@@ -95,8 +74,8 @@ fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
     let result: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
     assert!(result["problems"].to_string().contains("File too large"), "{result:#}");
     assert_eq!(count(&result, "fired"), 1);
-    for file in result["files"].as_array().unwrap() {
-        assert!(file["shortfall"].as_str().unwrap().contains("the capture has failed"), "{file:#}");
+    for file in result["files"].list() {
+        assert!(file["shortfall"].text().contains("the capture has failed"), "{file:#}");
         assert!(count(file, "window_kept_ns") < count(file, "window_asked_ns"), "{file:#}");
     }
 }
@@ -109,27 +88,23 @@ fn open_files(process: u32, directory: &Path) -> usize {
         .count()
 }
 
-const SPOOL: &str = test_name!("the_events_lie_in_the_spool_directory_and_nothing_stays_there");
-
 #[test]
 fn the_events_lie_in_the_spool_directory_and_nothing_stays_there() {
-    if part().is_some() {
-        let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+    let test = plays!({
+        let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
         (0..1000).for_each(|n| info_span!("short", n).in_scope(|| ()));
         say("recorded");
-        return child::wait_for_parent();
-    }
+        child::wait_for_parent();
+    });
     for has_spool in [true, false] {
         let (directory, spool) = (directory(), directory());
-        let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+        let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
         let spooling = if has_spool { &["--spool", argument(spool.path())][..] } else { &[] };
         let options = ["--on", "signal", "--after", "50ms", "-o", argument(&names)];
         let live = watch_before(&ring, &[&options[..], spooling].concat());
-        let mut talk = Talk::with(play(SPOOL, "short", &ring));
-        assert_eq!(talk.hear(), "recorded");
-        let pid = rustix::process::Pid::from_child(&live.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
-        assert_eq!(wait_for(&program::place(&directory, "1-signal.evc"))["reason"], "signal");
+        let mut talk = Talk::told(test, "short", &ring, "recorded");
+        signal(&live.child, Signal::USR1);
+        assert_eq!(wait_for(&place(&directory, "1-signal.evc"))["reason"], "signal");
         assert_eq!(open_files(live.child.id(), spool.path()) > 0, has_spool);
         assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 0);
         assert!(talk.end().success());
@@ -167,7 +142,7 @@ fn time(words: &str) -> u64 {
 /// A program that makes spans `beat` and `steady` for two seconds, then only `steady` until its parent is gone. In the
 /// second part, the spans `query` take longer.
 fn beats() {
-    let _recording = try_init(format!("{}:17:23", place().display())).unwrap();
+    let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
     let begin = Instant::now();
     let pause = || std::thread::sleep(Duration::from_millis(1));
     let steady = || info_span!("steady").in_scope(|| ());
@@ -187,61 +162,47 @@ fn beats() {
 
 /// Watches [`beats`] with a condition that the second part fulfils, and with the same of a name that never changes.
 fn fires_in_the_second_part(test: &str, condition: &str, control: &str) {
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let (directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", condition, "--on", control, "--debounce", "0", "--after", "50ms", "-o", argument(&names)];
     let live = watch_before(&ring, &options);
-    let mut talk = Talk::with(play(test, "beats", &ring));
+    let mut talk = Talk::start(test, "beats", &ring);
     let begun = [time(&talk.hear()), time(&talk.hear())];
-    let manifest = wait_for(&program::place(&directory, "1-rate.evc"));
+    let manifest = wait_for(&place(&directory, "1-rate.evc"));
     // It holds on, and does not fire again.
     std::thread::sleep(Duration::from_millis(500));
     assert!(talk.end().success());
     let result = result(&live.end());
-    let reasons: Vec<_> = result["files"].as_array().unwrap().iter().map(|file| file["reason"].as_str()).collect();
+    let reasons: Vec<_> = result["files"].list().iter().map(|file| file["reason"].as_str()).collect();
     assert_eq!((count(&result, "fired"), reasons), (1, vec![Some(condition)]), "{result:#}");
     checked(&result["files"][0]);
     assert!(count(&manifest, "epoch_nanos") >= begun[1], "{begun:?}: {manifest:#}");
 }
 
-const RATE: &str = test_name!("a_rate_that_falls_below_its_limit_fires_once");
-
 #[test]
 fn a_rate_that_falls_below_its_limit_fires_once() {
-    if part().is_some() {
-        return beats();
-    }
-    fires_in_the_second_part(RATE, "rate(span=beat,1s)<3/s", "rate(span=steady,1s)<3/s");
+    let test = plays!(beats());
+    fires_in_the_second_part(test, "rate(span=beat,1s)<3/s", "rate(span=steady,1s)<3/s");
 }
-
-const PERCENTILE: &str = test_name!("a_percentile_that_rises_above_its_limit_fires_once");
 
 #[test]
 fn a_percentile_that_rises_above_its_limit_fires_once() {
-    if part().is_some() {
-        return beats();
-    }
-    fires_in_the_second_part(PERCENTILE, "p99(span=query,1s)>100ms", "p99(span=steady,1s)>100ms");
+    let test = plays!(beats());
+    fires_in_the_second_part(test, "p99(span=query,1s)>100ms", "p99(span=steady,1s)>100ms");
 }
-
-const BETWEEN: &str = test_name!("each_span_that_was_open_between_two_looks_fires_as_open");
 
 #[test]
 fn each_span_that_was_open_between_two_looks_fires_as_open() {
-    if part().is_some() {
-        slow_spans();
-    }
-    let directory = directory();
-    let (ring, names) = (program::place(&directory, "ring"), program::place(&directory, "{n}-{span}.evc"));
+    let test = plays!(slow_spans());
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", "span=slow open>20ms", "--debounce", "0", "--after", "50ms", "-o", argument(&names)];
-    let ended = finish(watching(BETWEEN, "slow", &ring, &options));
+    let ended = finish(watching(test, "slow", &ring, &options));
     let (result, truth) = (result(&ended), said(&ended));
     assert!(truth.contains(&count(&result, "fired")), "{truth:?}: {result:#}");
     let mut seen = std::collections::BTreeSet::new();
-    for file in result["files"].as_array().unwrap() {
+    for file in result["files"].list() {
         let (_, manifest) = checked(file);
-        assert!(seen.insert(manifest["span"]["id"].as_str().unwrap().to_owned()), "{manifest:#}");
-        let what = manifest["what"].as_str().unwrap();
+        assert!(seen.insert(manifest["span"]["id"].text().to_owned()), "{manifest:#}");
+        let what = manifest["what"].text();
         assert!(
             what.starts_with("span `slow` is open for ") || what.starts_with("span `slow` was open for "),
             "{what}"

@@ -1,18 +1,12 @@
 //! Conditions about the present fire for what is, whatever the rings have forgotten: tables of the present know it.
 
-use crate::program::{Live, argument, directory, place};
+use crate::fixtures::*;
 use crate::tasks::recording;
 use crate::triggers::{count, result, wait_for, watch_before};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
 use eventring_tokio::spawn_named;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::task::{Poll, Waker};
-use std::time::Duration;
 use tokio::runtime::Builder;
-use tracing::info_span;
 
 /// The events that a ring of these tests holds.
 const RING: u64 = 1 << 15;
@@ -26,10 +20,10 @@ fn flood(spans: u64) {
 /// Returns how often each condition has fired for each name.
 fn fired(result: &Value) -> BTreeMap<(&str, String), u64> {
     let mut fired = BTreeMap::new();
-    for file in result["files"].as_array().unwrap() {
-        let name = file["file"].as_str().unwrap().rsplit_once('/').unwrap().1;
+    for file in result["files"].list() {
+        let name = file["file"].text().rsplit_once('/').unwrap().1;
         let name = name.split_once('-').unwrap().1.trim_end_matches(".evc").to_owned();
-        *fired.entry((file["reason"].as_str().unwrap(), name)).or_default() += 1;
+        *fired.entry((file["reason"].text(), name)).or_default() += 1;
     }
     assert_eq!(fired.values().sum::<u64>(), count(result, "fired"), "{result:#}");
     fired
@@ -76,17 +70,13 @@ fn plays_flood() {
 
 #[test]
 fn a_flood_of_short_spans_and_tasks_fires_nothing_and_each_that_stays_fires_once() {
-    if part().is_some() {
-        return plays_flood();
-    }
-    let name = test_name!("a_flood_of_short_spans_and_tasks_fires_nothing_and_each_that_stays_fires_once");
+    let name = plays!(plays_flood());
     let [open, woken] = ["open>500ms (span=brief or span=stays)", "woken>500ms"];
     let idle = "idle>500ms task!=starved";
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", open, "--on", woken, "--on", idle, "--debounce", "0", "--after", "0s"];
     let live = watch_before(&ring, &[&options[..], &["-o", argument(&names)]].concat());
-    let mut talk = Talk::with(play(name, "flood", &ring));
+    let mut talk = Talk::start(name, "flood", &ring);
     talk.hear();
     assert!(talk.end().success());
     let result = result(&live.end());
@@ -97,16 +87,12 @@ fn a_flood_of_short_spans_and_tasks_fires_nothing_and_each_that_stays_fires_once
 
 #[test]
 fn beside_other_conditions_the_tables_say_what_still_is_after_losses() {
-    if part().is_some() {
-        return plays_flood();
-    }
-    let name = test_name!("beside_other_conditions_the_tables_say_what_still_is_after_losses");
+    let name = plays!(plays_flood());
     let [open, idle] = ["open>500ms (span=brief or span=stays)", "idle>500ms task!=starved or level>=ERROR"];
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
+    let (_directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let options = ["--on", open, "--on", idle, "--debounce", "0", "--after", "0s", "-o", argument(&names)];
     let live = watch_before(&ring, &options);
-    let mut talk = Talk::with(play(name, "flood", &ring));
+    let mut talk = Talk::start(name, "flood", &ring);
     talk.hear();
     assert!(talk.end().success());
     let result = result(&live.end());
@@ -117,7 +103,7 @@ fn beside_other_conditions_the_tables_say_what_still_is_after_losses() {
 
 #[test]
 fn a_span_whose_begin_was_overwritten_long_ago_fires_once_for_each_age() {
-    if part().is_some() {
+    let name = plays!({
         recording(SHIFTS);
         let old = info_span!("old");
         flood(10 * RING / 2);
@@ -125,15 +111,13 @@ fn a_span_whose_begin_was_overwritten_long_ago_fires_once_for_each_age() {
         wait_for_parent();
         drop(old);
         std::process::exit(0);
-    }
-    let name = test_name!("a_span_whose_begin_was_overwritten_long_ago_fires_once_for_each_age");
-    let directory = directory();
-    let (ring, names) = (place(&directory, "ring"), place(&directory, "{n}-{span}.evc"));
-    let mut talk = Talk::with(play(name, "old", &ring));
+    });
+    let (directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
+    let mut talk = Talk::start(name, "old", &ring);
     talk.hear();
     let [one, two] = ["open>1s", "open>1s or open>1500ms"];
-    let options = ["--on", one, "--on", two, "--debounce", "0", "--after", "0s", "-o", argument(&names)];
-    let live = Live::start(&[&["capture", argument(&ring), "--json"], &options[..]].concat());
+    let live =
+        live!("capture", &ring, "--json", "--on", one, "--on", two, "--debounce", "0", "--after", "0s", "-o", &names);
     wait_for(&place(&directory, "3-old.evc"));
     std::thread::sleep(Duration::from_millis(300));
     assert!(talk.end().success());

@@ -1,12 +1,8 @@
 //! Events that a ring had overwritten before its capture began are the past, and no loss of the capture: every verb
 //! says both numbers in one sentence, and `--strict` is only about the second.
 
-use crate::program::{Live, argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::perf::{PerfEvent, PerfExt};
-use serde_json::Value;
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring::schema::perf::PerfExt;
 
 const MORE_THAN_A_LAP: u64 = 10_000;
 
@@ -19,8 +15,12 @@ struct Recorded {
 impl Recorded {
     fn new() -> Self {
         let directory = directory();
-        let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(place(&directory, "perf"));
-        let recorder = builder.compact(true).shifts(15, 21).prefault(false).build().unwrap();
+        let recorder = typed_in::<PerfEvent>(place(&directory, "perf"))
+            .compact(true)
+            .shifts(15, 21)
+            .prefault(false)
+            .build()
+            .unwrap();
         Self { directory, recorder }
     }
 
@@ -40,7 +40,7 @@ impl Recorded {
     /// Captures what the ring has now, after what it had at the capture before.
     fn capture(&self, options: &[&str]) -> crate::program::Run {
         let (ring, row) = (self.path("perf"), self.path("row.evc"));
-        run(&[&["capture", &ring, "-o", &row, "--now", "--resume"][..], options].concat())
+        run!("capture", &ring, "-o", &row, "--now", "--resume", options)
     }
 
     /// Returns the files of the captures.
@@ -57,13 +57,13 @@ impl Recorded {
 
 /// Returns the events that were lost, and those of them that had been overwritten before.
 fn counts(object: &Value) -> (u64, u64) {
-    (object["lost"].as_u64().unwrap(), object["overwritten_before"].as_u64().unwrap())
+    (object["lost"].number(), object["overwritten_before"].number())
 }
 
 /// Runs a verb about all files, with more options, and returns its exit code and stderr and stdout.
 fn about(verb: &[&str], files: &[String], options: &[&str]) -> (Option<i32>, String) {
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let done = run(&[verb, &files, options].concat());
+    let done = run!(verb, &files, options);
     (done.code, format!("{}{}", done.err, done.out))
 }
 
@@ -75,7 +75,7 @@ fn what_was_overwritten_before_a_capture_is_no_loss_of_it_in_any_verb() {
     assert_eq!(captured.code, Some(0), "{captured:?}");
     assert!(captured.err.contains("had been overwritten before the capture began"), "{captured:?}");
     let files = recorded.files();
-    let (lost, before) = counts(&run(&["summary", &files[0], "--json"]).json());
+    let (lost, before) = counts(&run!("summary", &files[0], "--json").json());
     assert!(lost > 0 && lost == before, "{lost} {before}");
     let out = recorded.path("out");
     let export: &[&str] = &["export", "--format", "jsonl", "-o", &out, "--force"];
@@ -85,10 +85,10 @@ fn what_was_overwritten_before_a_capture_is_no_loss_of_it_in_any_verb() {
         let words = format!("no event was lost, {} had been overwritten before the capture began", grouped(before));
         assert!(said.contains(&words) && !said.contains("warning"), "{verb:?}: {said}");
     }
-    assert_eq!(counts(&run(&[export, &[&files[0], "--json"]].concat()).json()), (lost, lost));
-    let lines = run(&["export", &files[0], "--format", "jsonl", "-o", "-"]).json_lines();
+    assert_eq!(counts(&run!(export, &files[0], "--json").json()), (lost, lost));
+    let lines = run!("export", &files[0], "--format", "jsonl", "-o", "-").json_lines();
     assert_eq!(counts(lines.last().unwrap()), (lost, lost));
-    let page = run(&["report", &files[0], "-o", &out, "--force", "--json"]).json();
+    let page = run!("report", &files[0], "-o", &out, "--force", "--json").json();
     assert_eq!(counts(&page["captures"][0]), (lost, lost));
     let page = std::fs::read_to_string(&out).unwrap();
     assert!(page.contains("<b>0</b><span>events lost</span>"), "{page}");
@@ -108,7 +108,7 @@ fn what_was_overwritten_between_two_captures_of_a_row_is_lost_and_said_beside_th
     assert_eq!(captured.code, Some(16), "{captured:?}");
     let files = recorded.files();
     let names: Vec<&str> = files.iter().map(String::as_str).collect();
-    let (all, before) = counts(&run(&[&["summary", "--json"][..], &names].concat()).json());
+    let (all, before) = counts(&run!("summary", "--json", &names).json());
     let lost = all - before;
     assert!(lost > 0 && before > 0, "{all} {before}");
     let words = format!("{} events were lost, {} more had been", grouped(lost), grouped(before));
@@ -125,13 +125,12 @@ fn what_an_awaited_ring_had_overwritten_when_it_was_found_is_lost() {
     let recorded = Recorded::new();
     recorded.record(MORE_THAN_A_LAP);
     let (ring, file) = (recorded.path("awaited"), recorded.path("awaited.evc"));
-    let mut live = Live::start(&["capture", &ring, "-o", &file, "--wait", "--duration", "30s", "--strict", "--json"]);
+    let mut live = live!("capture", &ring, "-o", &file, "--wait", "--duration", "30s", "--strict", "--json");
     live.notice("waiting for");
     // The capture finds it when it has gone round already.
     std::fs::rename(recorded.path("perf"), &ring).unwrap();
     drop(recorded.recorder);
-    let captured = live.end();
-    assert_eq!(captured.code, Some(16), "{captured:?}");
+    let captured = live.end().ends(16);
     let (lost, before) = counts(&serde_json::from_str(&captured.out).unwrap());
     assert!(lost > 0 && before == 0, "{captured:?}");
 }

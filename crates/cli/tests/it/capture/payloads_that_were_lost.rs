@@ -2,15 +2,9 @@
 //! recording have lost their payload, and `--strict` counts them as losses. A span that has lost its fields does not
 //! look like a span without fields.
 
-use crate::program;
-use crate::program::{argument, number, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::recorder::{ContentDescription, Recorder};
 use eventring::recordv;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 pub(super) const SPANS: u64 = 4000;
 /// The size of each payload in bytes. The payload buffer holds far fewer such payloads than the ring has descriptors.
@@ -25,19 +19,16 @@ pub(super) struct Recorded {
 /// Records spans and events with payloads of about `text_bytes` bytes. No descriptor is overwritten. Returns the
 /// paths of the two rings.
 pub(super) fn recorded(text_bytes: usize) -> Recorded {
-    let directory = program::directory();
-    let [spans, orders] = ["shop", "shop-orders"].map(|name| program::place(&directory, name));
+    let (directory, [spans, orders]) = places(["shop", "shop-orders"]);
     let text = "x".repeat(text_bytes);
-    let perf = PerfRecorder::builder().config(&spans).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
-    let perf = perf.keep(true).build().unwrap();
+    let perf = spans_in(&spans).shifts(15, 21).tables_shift(16).shards(1).keep(true).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(perf), || {
         for number in 0..SPANS {
             drop(tracing::info_span!("request", number, text).entered());
             drop(tracing::info_span!("bare").entered());
         }
     });
-    let ring = Recorder::builder(ContentDescription::of::<Shop>()).config(&orders).compact(true).shifts(15, 21);
-    let ring = ring.prefault(false).keep(true).build().unwrap();
+    let ring = typed_in::<Shop>(&orders).compact(true).shifts(15, 21).keep(true).build().unwrap();
     for id in 0..SPANS {
         recordv!(ring => Shop::OrderNoted, &Order { id }, [text.as_bytes()]);
     }
@@ -46,21 +37,20 @@ pub(super) fn recorded(text_bytes: usize) -> Recorded {
 
 impl Recorded {
     fn capture(&self) -> (PathBuf, Value) {
-        let file = program::place(&self.directory, "t.evc");
-        let rings = [argument(&self.spans), argument(&self.orders)];
-        let captured = run(&[&["capture"], &rings[..], &["-o", argument(&file), "--json", "--force"]].concat());
+        let file = place(&self.directory, "t.evc");
+        let captured = run!("capture", &self.spans, &self.orders, "-o", &file, "--json", "--force");
         (file, captured.json())
     }
 
     fn strict_capture(&self) -> Option<i32> {
-        let file = program::place(&self.directory, "strict.evc");
-        run(&["capture", argument(&self.spans), "-o", argument(&file), "--strict", "--force"]).code
+        let file = place(&self.directory, "strict.evc");
+        run!("capture", &self.spans, "-o", &file, "--strict", "--force").code
     }
 }
 
 fn export(file: &Path, to: &Path, format: &str, view: &str, more: &[&str]) -> program::Run {
     let arguments = ["export", argument(file), "--format", format, "--view", view, "-o", argument(to), "--force"];
-    run(&[&arguments[..], more].concat())
+    run!(&arguments, more)
 }
 
 /// Returns true if `err` reports how many payloads were lost: in both rings together, and in each of them.
@@ -85,17 +75,17 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
     assert!(captured["lost"] == 0 && expired.iter().all(|count| *count > SPANS / 2), "{captured}");
     assert_eq!(recorded.strict_capture(), Some(16));
 
-    let summary = run(&["summary", argument(&file)]);
+    let summary = run!("summary", &file);
     assert!(summary.code == Some(0) && says(&summary.err, expired), "{summary:?}");
-    assert_eq!(run(&["summary", argument(&file), "--strict"]).code, Some(16));
-    let summary = run(&["summary", argument(&file), "--json"]);
+    run!("summary", &file, "--strict").ends(16);
+    let summary = run!("summary", &file, "--json");
     assert!(says(&summary.err, expired), "{summary:?}");
     let summary = summary.json();
     assert_eq!(number(&summary["lost_payloads"]), expired[0] + expired[1], "{summary}");
     assert_eq!(summary["payload_losses"][1]["ring"], "shop-orders", "{summary}");
     assert_eq!(number(&summary["payload_losses"][1]["expired"]), expired[1], "{summary}");
 
-    let to = program::place(&recorded.directory, "export");
+    let to = place(&recorded.directory, "export");
     for format in ["perfetto", "chrome", "folded", "jsonl"] {
         let exported = export(&file, &to, format, "thread", &[]);
         assert!(exported.code == Some(0) && says(&exported.err, expired), "{format}: {exported:?}");
@@ -105,18 +95,17 @@ fn lost_payloads_are_reported_by_every_verb_and_count_for_strict() {
     }
 
     // The events that a ring holds now are counted, too.
-    let now = run(&["summary", argument(&recorded.spans), "--strict"]);
-    assert!(now.code == Some(16) && now.err.contains(&format!("({} in shop)", grouped(expired[0]))), "{now:?}");
+    run!("summary", &recorded.spans, "--strict").fails(16, format!("({} in shop)", grouped(expired[0])));
 }
 
 #[test]
 fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     let recorded = recorded(TEXT_BYTES);
     let (file, captured) = recorded.capture();
-    let watched = run(&["watch", argument(&recorded.spans), "--type", "SPAN_NEW", "--json"]).json_lines();
+    let watched = run!("watch", &recorded.spans, "--type", "SPAN_NEW", "--json").json_lines();
     let expired = watched.iter().filter(|line| line["expired"] == true).count() as u64;
     assert!(expired > SPANS / 2);
-    let to = program::place(&recorded.directory, "export");
+    let to = place(&recorded.directory, "export");
 
     assert_eq!(export(&file, &to, "jsonl", "thread", &[]).code, Some(0));
     let lines = std::fs::read_to_string(&to).unwrap();
@@ -133,7 +122,7 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     assert_eq!(of_ring, number(&captured["rings"][0]["expired_payloads"]), "{end}");
     // The ring has lost more payloads than spans have lost fields, because some of the lost payloads describe call
     // sites and threads.
-    let all = run(&["watch", argument(&recorded.spans), "--json"]).json_lines();
+    let all = run!("watch", &recorded.spans, "--json").json_lines();
     let descriptions = all.iter().filter(|line| line["expired"] == true && line["name"] != "SPAN_NEW");
     let is_description = |line: &Value| line["name"] == "CALL_SITE" || line["name"] == "THREAD_STARTED";
     assert!(descriptions.clone().all(is_description));
@@ -143,7 +132,7 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     for view in ["thread", "span"] {
         assert_eq!(export(&file, &to, "chrome", view, &[]).code, Some(0));
         let trace: Value = serde_json::from_slice(&std::fs::read(&to).unwrap()).unwrap();
-        let slices = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let slices = trace["traceEvents"].list().iter().filter(|event| event["ph"] == "X");
         let marked = slices.clone().filter(|slice| slice["args"]["fields_lost"] == true);
         assert_eq!((slices.clone().count() as u64, marked.count() as u64), (2 * SPANS, expired), "{view}");
         assert!(slices.filter(|slice| slice["name"] == "bare").all(|slice| slice["args"]["fields_lost"].is_null()));
@@ -154,10 +143,10 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
 fn without_lost_payloads_nothing_is_reported() {
     let recorded = recorded(8);
     let (file, captured) = recorded.capture();
-    assert!(captured["rings"].as_array().unwrap().iter().all(|ring| ring["expired_payloads"] == 0), "{captured}");
+    assert!(captured["rings"].list().iter().all(|ring| ring["expired_payloads"] == 0), "{captured}");
     assert_eq!(recorded.strict_capture(), Some(0));
-    let to = program::place(&recorded.directory, "export");
-    for run in [run(&["summary", argument(&file), "--strict"]), export(&file, &to, "chrome", "thread", &["--strict"])] {
+    let to = place(&recorded.directory, "export");
+    for run in [run!("summary", &file, "--strict"), export(&file, &to, "chrome", "thread", &["--strict"])] {
         assert!(run.code == Some(0) && !run.err.contains("payload"), "{run:?}");
     }
     assert!(!std::fs::read_to_string(&to).unwrap().contains("fields_lost"));

@@ -1,10 +1,7 @@
 //! Days without an operator: files begin anew, the oldest go, and a capture that was killed goes on.
 
-use crate::program::{Run, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedContent};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::fixtures::*;
+use eventring_capture::CapturedContent;
 
 fn recorder(path: &Path) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
@@ -59,8 +56,7 @@ fn a_capture_that_was_killed_goes_on_after_its_newest_file() {
             std::thread::sleep(Duration::from_millis(10));
         }
         if round < 4 {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            kill(&mut child);
             known = files(&to).len();
             orders.record(7, [0; 4], b"while nobody captures");
             recorded += 1;
@@ -95,7 +91,7 @@ fn resumed(to: &Path, rings: &[&Path], more: &[&str]) -> Run {
     let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
     let output = to.join("a.evc");
     let options = ["-o", output.to_str().unwrap(), "--resume", "--json"];
-    run(&[&["capture"], &rings[..], &options, more].concat())
+    run!("capture", &rings, &options, more)
 }
 
 #[test]
@@ -157,23 +153,19 @@ fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
                 .sum();
             events == (1..=program).map(|program| program * 100).sum::<u64>()
         };
-        let begin = std::time::Instant::now();
-        while !has_come(program) {
-            assert!(begin.elapsed() < Duration::from_secs(30), "program {program}: {:?}", files(&to));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_while(|| !has_come(program));
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    signal(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rings = summary["rings"].as_array().unwrap();
-    let events: Vec<u64> = rings.iter().map(|ring| ring["events"].as_u64().unwrap()).collect();
+    let rings = summary["rings"].list();
+    let events: Vec<u64> = rings.iter().map(|ring| ring["events"].number()).collect();
     assert_eq!(events, [100, 200, 300], "{summary}");
     let stated: Vec<PathBuf> = serde_json::from_value(summary["files"].clone()).unwrap();
     assert_eq!(stated, files(&to));
     // The row exists now, and only `--resume` goes on with it.
-    assert_eq!(run(&words).code, Some(14));
+    run(&words).ends(14);
 }
 
 #[test]
@@ -188,7 +180,7 @@ fn what_lies_under_the_name_of_a_next_ring_is_said_at_once() {
             [Some(first.as_path()), others_live.then_some(second.as_path())].into_iter().flatten().collect();
         let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
         let output = to.join(format!("{others_live}.evc"));
-        let mut child = program(&[&["capture"], &rings[..], &["-o", output.to_str().unwrap(), "--reopen"]].concat());
+        let mut child = program!("capture", &rings, "-o", output.to_str().unwrap(), "--reopen");
         let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(300));
         std::fs::remove_file(&first).unwrap();
@@ -200,8 +192,7 @@ fn what_lies_under_the_name_of_a_next_ring_is_said_at_once() {
         if others_live {
             assert!(child.try_wait().unwrap().is_none());
             drop(other);
-            rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
-                .unwrap();
+            signal(&child, Signal::INT);
             assert!(error().contains("/a:"));
         }
         assert_ne!(child.wait().unwrap().code(), Some(0));
@@ -218,8 +209,10 @@ fn the_oldest_files_go_when_there_is_too_much() {
     let output = to.join("orders.evc");
     // Each file has a quarter of the limit, because `--rotate-size` is larger.
     let options = ["-o", output.to_str().unwrap(), "--rotate-size", "1M", "--keep-size", "100k", "--compression", "0"];
-    let arguments = [&["capture", ring.to_str().unwrap(), "--json"], &options[..]].concat();
-    let child = program(&arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let child = program!("capture", ring.to_str().unwrap(), "--json", &options)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     for number in 0..10_000_u64 {
         orders.record(7, [number; 4], &[number as u8; 50]);
         if number % 200 == 0 {
@@ -239,8 +232,8 @@ fn the_oldest_files_go_when_there_is_too_much() {
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["events"], &summary["bytes"]), (&events.into(), &bytes.into()), "{summary}");
     assert_eq!(summary["removed"], 10_000 - events, "{summary}");
-    assert!(summary["removed_files"].as_u64().unwrap() >= 5, "{summary}");
-    assert_eq!(summary["files"].as_array().unwrap().len(), left.len(), "{summary}");
+    assert!(summary["removed_files"].number() >= 5, "{summary}");
+    assert_eq!(summary["files"].list().len(), left.len(), "{summary}");
 }
 
 #[test]
@@ -248,21 +241,19 @@ fn files_of_earlier_rings_that_are_removed_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, output) = (dir.path().join("orders"), dir.path().join("row.evc"));
     let options = ["--wait", "--reopen", "--rotate-every", "1h", "--keep", "2", "--json"];
-    let words = [&["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap()], &options[..]].concat();
-    let child = program(&words).stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let begin = std::time::Instant::now();
+    let child = program!("capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap(), &options)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     for part in 1..=4 {
         record(&ring, 100);
         let file = dir.path().join(format!("row.{part:04}.evc"));
-        while CaptureFile::open(&file).ok().is_none_or(|capture| capture.end().is_none()) {
-            assert!(begin.elapsed() < Duration::from_secs(60));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_while(|| CaptureFile::open(&file).ok().is_none_or(|capture| capture.end().is_none()));
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    signal(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let counts = ["events", "removed", "removed_files"].map(|name| summary[name].as_u64().unwrap());
+    let counts = ["events", "removed", "removed_files"].map(|name| summary[name].number());
     assert_eq!(counts, [200, 200, 2], "{summary}");
     let left = files(dir.path());
     let bytes: u64 = left.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
@@ -318,7 +309,7 @@ fn two_captures_do_not_write_the_same_row() {
     }
     drop(orders);
     assert!(first.wait().unwrap().success());
-    assert_eq!(run(&words).code, Some(0));
+    run(&words).ends(0);
 }
 
 #[test]
@@ -330,14 +321,9 @@ fn what_is_too_old_goes_while_nothing_is_recorded() {
     let output = to.join("orders.evc");
     let words = ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap()];
     // Each event fills a file, and an idle capture begins no other.
-    let options = ["--rotate-size", "1", "--keep-age", "3s"];
-    let mut child = program(&[&words[..], &options].concat()).spawn().unwrap();
-    let begin = std::time::Instant::now();
+    let mut child = program!(&words, "--rotate-size", "1", "--keep-age", "3s").spawn().unwrap();
     let wait = |until: &dyn Fn(&[PathBuf]) -> bool| {
-        while !until(&files(&to)) {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", files(&to));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_while(|| !until(&files(&to)));
     };
     for count in 1..=4 {
         orders.record(7, [0; 4], b"an order");
@@ -352,6 +338,6 @@ fn what_is_too_old_goes_while_nothing_is_recorded() {
 #[test]
 fn a_forwarder_into_a_directory_is_told_which_capture_does_it() {
     let dir = tempfile::tempdir().unwrap();
-    let refused = run(&["forward", "orders", "--to", dir.path().to_str().unwrap()]);
-    assert!(refused.code == Some(2) && refused.err.contains("eventring capture RING --resume --reopen"), "{refused:?}");
+    run!("forward", "orders", "--to", dir.path().to_str().unwrap())
+        .fails(2, "eventring capture RING --resume --reopen");
 }

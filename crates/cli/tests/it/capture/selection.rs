@@ -1,16 +1,7 @@
 //! The options of `export` and `summary` that select a part of a capture.
 
-use crate::program::{Run, argument, directory, place, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::alone;
-use serde_json::Value;
-use std::path::Path;
-use std::process::Stdio;
+use crate::fixtures::*;
 use std::thread::sleep;
-use std::time::Duration;
 
 #[derive(eventring::EventType, Clone, Copy)]
 #[event(content_type = 300, name = "INSIDE")]
@@ -22,16 +13,8 @@ enum Inside {
 /// Records three requests on a thread each, `first`, `second` and `third`. Each of them has a `query` with a log record
 /// in it; the second query lasts 30 ms. A typed event is in each request.
 fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
-    let description = ContentDescription::of::<ExecEvent>();
-    let typed = Recorder::builder(description).config(exec).compact(true).shifts(15, 21).keep(true).build().unwrap();
-    let recorder = PerfRecorder::builder()
-        .config(perf)
-        .shifts(15, 21)
-        .tables_shift(16)
-        .keep(true)
-        .prefault(false)
-        .build()
-        .unwrap();
+    let typed = typed_in::<ExecEvent>(exec).compact(true).shifts(15, 21).keep(true).build().unwrap();
+    let recorder = spans_in(perf).shifts(15, 21).tables_shift(16).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     for (number, name) in ["first", "second", "third"].into_iter().enumerate() {
         let (dispatch, typed) = (dispatch.clone(), typed.clone());
@@ -52,19 +35,16 @@ fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
 
 /// Makes a capture, and returns the directory in which it lies with its path.
 fn capture() -> (tempfile::TempDir, String) {
-    let directory = directory();
-    let (perf, exec) = (place(&directory, "shop"), place(&directory, "shop-exec"));
+    let (directory, [perf, exec]) = places(["shop", "shop-exec"]);
     let recorders = record(&perf, &exec);
     let path = argument(&place(&directory, "shop.evc")).to_owned();
-    let made = run(&["capture", argument(&perf), argument(&exec), "--now", "-o", &path]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &perf, &exec, "--now", "-o", &path).ends(0);
     drop(recorders);
     (directory, path)
 }
 
 fn lines(capture: &str, options: &[&str]) -> Vec<Value> {
-    let made = run(&[&["export", capture, "--format", "jsonl"], options].concat());
-    assert_eq!(made.code, Some(0), "{made:?}");
+    let made = run!("export", capture, "--format", "jsonl", options).ends(0);
     made.json_lines()
 }
 
@@ -73,15 +53,15 @@ fn of_type<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
 }
 
 fn names(lines: &[Value]) -> Vec<&str> {
-    let mut names: Vec<&str> = of_type(lines, "span").iter().map(|span| span["name"].as_str().unwrap()).collect();
+    let mut names: Vec<&str> = of_type(lines, "span").iter().map(|span| span["name"].text()).collect();
     names.sort_unstable();
     names
 }
 
 fn summary(capture: &str, options: &[&str]) -> Vec<(String, u64)> {
-    let json = run(&[&["summary", capture, "--json"], options].concat()).json();
-    let row = |span: &Value| (span["name"].as_str().unwrap().to_owned(), span["count"].as_u64().unwrap());
-    let mut rows: Vec<_> = json["spans"].as_array().unwrap().iter().map(row).collect();
+    let json = run!("summary", capture, "--json", options).json();
+    let row = |span: &Value| (span["name"].text().to_owned(), span["count"].number());
+    let mut rows: Vec<_> = json["spans"].list().iter().map(row).collect();
     rows.sort();
     rows
 }
@@ -102,7 +82,7 @@ fn spans_threads_and_rings_are_selected() {
     let slow = lines(&capture, &["--span", "query", "--min-duration", "100ms"]);
     assert_eq!(names(&slow), ["query"]);
     assert_eq!(of_type(&slow, "span")[0]["fields"]["number"], 1);
-    assert!(of_type(&slow, "span")[0]["duration_ns"].as_u64().unwrap() >= 150_000_000);
+    assert!(of_type(&slow, "span")[0]["duration_ns"].number() >= 150_000_000);
     assert_eq!(names(&lines(&capture, &["--min-duration", "100ms"])), ["query", "request"]);
     let third = lines(&capture, &["--thread", "third"]);
     assert_eq!((names(&third), of_type(&third, "typed_event").len()), (vec!["query", "request"], 0));
@@ -115,12 +95,10 @@ fn spans_threads_and_rings_are_selected() {
 
 #[test]
 fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
-    let directory = directory();
-    let (perf, exec) = (place(&directory, "shop"), place(&directory, "shop-shop"));
-    let (all, taken) = (place(&directory, "all.evc"), place(&directory, "taken.evc"));
+    let (_directory, [perf, exec, all, taken]) = places(["shop", "shop-shop", "all.evc", "taken.evc"]);
     let (all, taken) = (argument(&all), argument(&taken));
-    let recorder = PerfRecorder::builder().config(&perf).keep(true).prefault(false).build().unwrap();
-    let typed = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).keep(true).build().unwrap();
+    let recorder = spans_in(&perf).keep(true).build().unwrap();
+    let typed = typed_in::<Inside>(&exec).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     tracing::dispatcher::with_default(&dispatch, || {
         let step = || assert_ne!(eventring::record!(&typed => Inside::Step), 0);
@@ -134,8 +112,7 @@ fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
         }
     });
     let capture = |path: &str, options: &[&str]| {
-        let made = run(&[&["capture", argument(&perf), argument(&exec), "--now", "-f", "-o", path], options].concat());
-        assert_eq!(made.code, Some(0), "{made:?}");
+        run!("capture", &perf, &exec, "--now", "-f", "-o", path, options).ends(0);
         (names(&lines(path, &[])).len(), of_type(&lines(path, &[]), "typed_event").len())
     };
     assert_eq!(capture(all, &[]), (9, 10));
@@ -154,13 +131,14 @@ fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
 #[test]
 fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes() {
     const REQUESTS: u64 = 20_000;
-    let directory = directory();
-    let (perf, exec, taken) = (place(&directory, "shop"), place(&directory, "shop-typed"), place(&directory, "t.evc"));
-    let recorder = PerfRecorder::builder().config(&perf).shards(1).shifts(16, 22).prefault(false).build().unwrap();
-    let builder = Recorder::builder(ContentDescription::of::<Inside>()).config(&exec).compact(true);
-    let typed = builder.shifts(17, 22).prefault(false).build().unwrap();
-    let words = ["capture", argument(&exec), argument(&perf), "--where", "span=request", "--strict", "--json", "-o"];
-    let capture = program(&words).arg(&taken).stdout(Stdio::piped()).spawn().unwrap();
+    let (_directory, [perf, exec, taken]) = places(["shop", "shop-typed", "t.evc"]);
+    let recorder = spans_in(&perf).shards(1).shifts(16, 22).build().unwrap();
+    let typed = typed_in::<Inside>(&exec).compact(true).shifts(17, 22).build().unwrap();
+    let capture = program!("capture", &exec, &perf, "--where", "span=request", "--strict", "--json", "-o")
+        .arg(&taken)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     while !taken.exists() {
         sleep(Duration::from_millis(1));
     }
@@ -180,8 +158,8 @@ fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes(
     assert!(ended.status.success(), "{ended:?}");
     let summary: Value = serde_json::from_slice(&ended.stdout).unwrap();
     let events = |ring: &str| {
-        let rings = summary["rings"].as_array().unwrap();
-        rings.iter().find(|it| it["name"] == ring).unwrap()["events"].as_u64().unwrap()
+        let rings = summary["rings"].list();
+        rings.iter().find(|it| it["name"] == ring).unwrap()["events"].number()
     };
     assert_eq!((events("shop-typed"), events("shop") >= 4 * REQUESTS), (REQUESTS, true), "{summary:#}");
 }
@@ -219,7 +197,7 @@ fn times_are_selected_in_each_of_their_forms() {
     let later = lines(&capture, &["--from", &middle.to_string(), "--to", &end.to_string()]);
     assert_eq!(names(&later), ["query", "request"]);
     assert!(of_type(&later, "span").iter().all(|span| span["start_ns"].is_null() && span["duration_ns"].is_null()));
-    let shown = run(&["summary", &capture, "--from", &middle.to_string(), "--to", &end.to_string()]);
+    let shown = run!("summary", &capture, "--from", &middle.to_string(), "--to", &end.to_string());
     assert!(shown.out.contains("+ 1 whose beginning is not selected"), "{shown:?}");
 }
 
@@ -228,9 +206,8 @@ fn every_format_takes_a_selection_and_shows_the_same_spans() {
     let (directory, capture) = capture();
     let all = |options: &[&str], format: &str| {
         let path = place(&directory, "out");
-        let run =
-            run(&[&["export", &capture, "-t", format, "--force", "--json", "-o", argument(&path)], options].concat());
-        run.json()["spans"].as_u64().unwrap()
+        let run = run!("export", &capture, "-t", format, "--force", "--json", "-o", &path, options);
+        run.json()["spans"].number()
     };
     for format in ["perfetto", "chrome", "folded", "jsonl"] {
         assert_eq!((all(&[], format), all(&["--span", "query"], format)), (6, 3), "{format}");
@@ -243,7 +220,7 @@ fn what_is_not_there_is_refused_and_what_is_there_is_named() {
     alone!();
     let (_directory, capture) = capture();
     let refused = |options: &[&str]| -> Run {
-        let run = run(&[&["summary", &capture], options].concat());
+        let run = run!("summary", &capture, options);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
         run
     };
@@ -274,9 +251,9 @@ fn a_condition_is_about_the_whole_capture_and_what_it_finds_must_fulfil_the_othe
     let in_its_ring = [&of_second[..], &["--ring", "shop"]].concat();
     assert_eq!(spans(&in_its_ring), "query");
     assert_eq!(spans(&["--min-duration", "100ms", "--span", "query", "--where", "span=request"]), "query");
-    let summary = run(&[&["summary", &path, "--json"][..], &of_second].concat()).json();
-    assert_eq!((summary["spans"].as_array().unwrap().len(), &summary["log_records"]), (1, &1.into()), "{summary:#}");
-    let watched = run(&[&["watch", &path, "--json", "-q"][..], &of_second].concat());
+    let summary = run!("summary", &path, "--json", &of_second).json();
+    assert_eq!((summary["spans"].list().len(), &summary["log_records"]), (1, &1.into()), "{summary:#}");
+    let watched = run!("watch", &path, "--json", "-q", &of_second);
     let names: Vec<Value> = watched.json_lines().iter().map(|line| line["name"].clone()).collect();
     assert_eq!(names, ["SPAN_NEW", "SPAN_ENTER", "EVENT", "SPAN_EXIT", "SPAN_CLOSE"], "{watched:?}");
 }
@@ -285,22 +262,22 @@ fn a_condition_is_about_the_whole_capture_and_what_it_finds_must_fulfil_the_othe
 fn a_span_has_all_that_is_in_it_if_its_creation_was_overwritten_before_the_capture() {
     let directory = directory();
     let (ring, path) = (place(&directory, "shop"), argument(&place(&directory, "shop.evc")).to_owned());
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).keep(true).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(15, 21).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&tracing::Dispatch::new(RecorderSubscriber::new(recorder)), || {
         let _parent = tracing::info_span!("parent").entered();
         (0..10_000).for_each(|_| tracing::info_span!("child").in_scope(|| ()));
     });
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", &path]).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &path).ends(0);
     let children = |options: &[&str]| {
-        let summary = run(&[&["summary", &path, "--json"], options].concat()).json();
-        let spans = summary["spans"].as_array().unwrap();
-        spans.iter().find(|span| span["name"] == "child").unwrap()["count"].as_u64().unwrap()
+        let summary = run!("summary", &path, "--json", options).json();
+        let spans = summary["spans"].list();
+        spans.iter().find(|span| span["name"] == "child").unwrap()["count"].number()
     };
     let all = children(&[]);
     assert!(all > 8_000, "{all}");
     assert_eq!((children(&["--span", "parent"]), children(&["--where", "span=parent"])), (all, all));
     let [chosen, found] = [["--span", "parent"], ["--where", "span=parent"]].map(|options| {
-        let summary = run(&[&["summary", &path][..], &options].concat()).out;
+        let summary = run!("summary", &path, &options).out;
         summary.lines().find(|line| line.contains("parent")).unwrap().to_owned()
     });
     assert!(chosen.contains("+ 1 whose beginning was lost"), "{chosen}");

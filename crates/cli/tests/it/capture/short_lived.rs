@@ -1,16 +1,8 @@
 //! Programs that end before a reader has read all their events. The events that the capture or the watch has missed
 //! are counted exactly.
 
-use crate::program;
-use crate::program::{Live, argument, directory, number, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 fn log(recorder: &PerfRecorder, events: u64) {
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
@@ -21,7 +13,7 @@ fn log(recorder: &PerfRecorder, events: u64) {
 /// Plays a program. It records in shard 0 until its parent sends a line. Then it records in three new shards, prints
 /// how many seqnos each shard has handed out, and exits.
 fn program() -> ! {
-    let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(8).prefault(false);
+    let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16).shards(8);
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(builder.build().unwrap()));
     let (logged, has_logged) = channel::<()>();
@@ -59,8 +51,7 @@ fn program() -> ! {
 /// a signal stops `look` while the program makes its new shards and exits. Returns how many seqnos each shard has
 /// handed out, and what `look` has printed.
 fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stopped: bool) -> (Vec<u64>, program::Run) {
-    let mut talk = Talk::with(play(test, "program", place));
-    assert_eq!(talk.hear(), "recording");
+    let mut talk = Talk::told(test, "program", place, "recording");
     let live = Live::start(look);
     is_there();
     let pid = Pid::from_child(&live.child);
@@ -78,60 +69,46 @@ fn look_at(test: &str, place: &Path, look: &[&str], is_there: impl Fn(), is_stop
 }
 
 fn wait_until(is: impl Fn() -> bool) {
-    while !is() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_while(|| !is());
 }
-
-const CAPTURED: &str = test_name!("events_that_a_late_capture_misses_are_counted_exactly");
 
 #[test]
 fn events_that_a_late_capture_misses_are_counted_exactly() {
-    if part().is_some() {
-        program();
-    }
-    let directory = directory();
-    let place = program::place(&directory, "ring");
-    let file = program::place(&directory, "t.evc");
+    let test = plays!(program());
+    let (_directory, [place, file]) = places(["ring", "t.evc"]);
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
     // The capture writes its first bytes when it has opened the ring. So a file of more than 500 bytes shows that the
     // ring is open.
     let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
-    let (handed_out, ended) = look_at(CAPTURED, &place, &arguments, is_there, true);
+    let (handed_out, ended) = look_at(test, &place, &arguments, is_there, true);
     assert_eq!(ended.code, Some(16), "{ended:?}");
     let captured: Value = serde_json::from_str(&ended.out).unwrap();
     let missed: u64 = handed_out[1..].iter().sum();
     assert!(missed > 300);
     assert_eq!((number(&captured["events"]), number(&captured["lost"])), (handed_out[0], missed), "{captured}");
     assert_eq!(number(&captured["lost_by_cause"]["never_opened"]), missed);
-    assert_eq!((&captured["reason"], captured["problems"].as_array().unwrap().len()), (&"writers_ended".into(), 0));
-    for (ring, handed_out) in captured["rings"].as_array().unwrap()[1..].iter().zip(&handed_out[1..]) {
+    assert_eq!((&captured["reason"], captured["problems"].list().len()), (&"writers_ended".into(), 0));
+    for (ring, handed_out) in captured["rings"].list()[1..].iter().zip(&handed_out[1..]) {
         assert_eq!((number(&ring["lost"]), number(&ring["last_seqno"])), (*handed_out, *handed_out));
     }
-    let summary = run(&["summary", argument(&file), "--json", "--strict"]);
-    assert_eq!(summary.code, Some(16), "{summary:?}");
+    let summary = run!("summary", &file, "--json", "--strict").ends(16);
     assert_eq!(number(&serde_json::from_str::<Value>(&summary.out).unwrap()["lost"]), missed);
-    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let lines = exported(&file);
     let losses = lines.iter().filter(|line| line["type"] == "loss");
     let losses: Vec<u64> =
         losses.filter(|loss| loss["cause"] == "never_opened").map(|loss| number(&loss["count"])).collect();
     assert_eq!(losses, handed_out[1..]);
 }
 
-const WATCHED: &str = test_name!("events_that_a_late_watch_misses_are_counted_exactly");
-
 #[test]
 fn events_that_a_late_watch_misses_are_counted_exactly() {
-    if part().is_some() {
-        program();
-    }
-    let directory = directory();
-    let place = program::place(&directory, "ring");
+    let test = plays!(program());
+    let (_directory, [place]) = places(["ring"]);
     let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
     // In this time the watch opens shard 0. Then it is stopped, so it misses the shards that the program makes
     // afterwards.
     let is_there = || std::thread::sleep(Duration::from_millis(300));
-    let (handed_out, ended) = look_at(WATCHED, &place, &out, is_there, true);
+    let (handed_out, ended) = look_at(test, &place, &out, is_there, true);
     let missed: u64 = handed_out[1..].iter().sum();
     assert_eq!(ended.code, Some(16), "{}", ended.err);
     let lines = ended.json_lines();
@@ -142,20 +119,14 @@ fn events_that_a_late_watch_misses_are_counted_exactly() {
     assert!(!ended.err.contains("died"), "{}", ended.err);
 }
 
-const COUNTED: &str = test_name!("a_capture_that_looks_on_accounts_for_everything_whatever_it_was_in_time_for");
-
 #[test]
 fn a_capture_that_looks_on_accounts_for_everything_whatever_it_was_in_time_for() {
-    if part().is_some() {
-        program();
-    }
+    let test = plays!(program());
     for _ in 0..5 {
-        let directory = directory();
-        let place = program::place(&directory, "ring");
-        let file = program::place(&directory, "t.evc");
+        let (_directory, [place, file]) = places(["ring", "t.evc"]);
         let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
         let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
-        let (handed_out, ended) = look_at(COUNTED, &place, &arguments, is_there, false);
+        let (handed_out, ended) = look_at(test, &place, &arguments, is_there, false);
         let captured = ended.json();
         let accounted = number(&captured["events"]) + number(&captured["lost"]) + number(&captured["given_up"]);
         assert_eq!(accounted, handed_out.iter().sum::<u64>(), "{captured}");

@@ -1,16 +1,11 @@
 //! The spans around an event are known after their close, as long as a span inside of them is open: a request ends, and
 //! the job that it has started fails later. All verbs with conditions agree.
 
-use crate::program::{argument, directory, finish, place, run};
+use crate::fixtures::*;
 use crate::triggers::{count, result, watching};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber, try_init};
-use eventring_stress::child::{part, place as place_of_ring};
-use eventring_stress::test_name;
-use std::path::Path;
-use std::time::Duration;
-use tracing::{Dispatch, error, info_span};
+use eventring::tracing::try_init;
+use eventring_stress::child::place as place_of_ring;
 
-const JOBS: &str = test_name!("a_job_that_fails_after_its_request_has_ended_is_found_by_the_request");
 const OF_REQUEST: &str = "span=request level>=ERROR";
 const FAILED: [&str; 2] = ["job failed", "step failed"];
 
@@ -33,23 +28,23 @@ fn record_jobs() {
 
 /// Returns the texts of the log records that a watch shows.
 fn texts(of: &Path, options: &[&str]) -> Vec<String> {
-    let lines = run(&[&["watch", argument(of), "--from", "oldest", "--json"], options].concat()).json_lines();
+    let lines = run!("watch", of, "--from", "oldest", "--json", options).json_lines();
     let records = lines.iter().filter(|line| line["name"] == "EVENT");
-    records.map(|line| line["payload"]["fields"]["message"].as_str().unwrap().to_owned()).collect()
+    records.map(|line| line["payload"]["fields"]["message"].text().to_owned()).collect()
 }
 
 #[test]
 fn a_job_that_fails_after_its_request_has_ended_is_found_by_the_request() {
-    if part().is_some() {
+    let test = plays!({
         let _recording = try_init(format!("{}:17:23", place_of_ring().display())).unwrap();
         record_jobs();
         std::process::exit(0);
-    }
+    });
     let directory = directory();
     let captured = |name: &str, options: &[&str]| {
         let file = place(&directory, &format!("{name}.evc"));
         let options = [options, &["-o", argument(&file)]].concat();
-        (finish(watching(JOBS, "jobs", &place(&directory, "ring"), &options)), file)
+        (finish(watching(test, "jobs", &place(&directory, "ring"), &options)), file)
     };
     let (_, file) = captured("all", &[]);
     assert_eq!(texts(&file, &["--where", OF_REQUEST]), FAILED);
@@ -61,16 +56,15 @@ fn a_job_that_fails_after_its_request_has_ended_is_found_by_the_request() {
 
 #[test]
 fn a_watch_of_a_ring_finds_such_a_job_and_find_does_not_because_it_asks_each_event_alone() {
-    let directory = directory();
-    let ring = place(&directory, "jobs");
-    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let (directory, [ring]) = places(["jobs"]);
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), record_jobs);
     assert_eq!(texts(&ring, &["--where", OF_REQUEST]), FAILED);
     let file = place(&directory, "jobs.evc");
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&file)]).code, Some(0));
-    let found = run(&["find", OF_REQUEST, argument(&file)]);
+    run!("capture", &ring, "--now", "-o", &file).ends(0);
+    let found = run!("find", OF_REQUEST, &file);
     let why = "`level>=ERROR` holds only for log records, and `span=request` only for spans";
     assert!(found.code == Some(2) && found.err.contains(why), "{found:?}");
     assert!(found.err.contains("`watch --where` and `export --where` know the spans around an event"), "{found:?}");
-    assert_eq!(run(&["find", "level>=ERROR", argument(&file), "--json"]).json_lines().len(), 3 + 1);
+    assert_eq!(run!("find", "level>=ERROR", &file, "--json").json_lines().len(), 3 + 1);
 }

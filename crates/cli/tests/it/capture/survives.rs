@@ -1,14 +1,10 @@
 //! Captures that were killed, or whose disk was full: the files that they have written are readable. And a capture
 //! takes little memory, whatever the size of the ring.
 
-use crate::program::{Live, finish, memory_of, program};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedContent};
+use crate::fixtures::*;
+use crate::program::memory_of;
+use eventring_capture::CapturedContent;
 use eventring_stress::mounted;
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 fn recorder_at(ring: &Path, payload_shift: u32) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "THINGS"));
@@ -39,8 +35,7 @@ fn check_events(capture: &CaptureFile) -> u64 {
 
 #[test]
 fn what_a_capture_had_written_before_it_was_killed_is_read() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, file) = (directory.path().join("ring"), directory.path().join("t.evc"));
+    let (_directory, [ring, file]) = places(["ring", "t.evc"]);
     let recorder = recorder_at(&ring, 27);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -53,15 +48,10 @@ fn what_a_capture_had_written_before_it_was_killed_is_read() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let mut live = Live::start(&["capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap()]);
-        let start = Instant::now();
+        let mut live = live!("capture", ring.to_str().unwrap(), "-o", file.to_str().unwrap());
         // A block has some 2 MB, so one block at least was written as a whole.
-        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5_000_000 {
-            assert!(start.elapsed() < Duration::from_secs(60), "the capture writes nothing");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        live.child.kill().unwrap();
-        live.child.wait().unwrap();
+        wait_while(|| fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 5_000_000);
+        live.kill();
         is_over.store(true, Ordering::Relaxed);
     });
     let capture = CaptureFile::open(&file).unwrap();
@@ -72,16 +62,14 @@ fn what_a_capture_had_written_before_it_was_killed_is_read() {
 
 #[test]
 fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, disk) = (directory.path().join("ring"), directory.path().join("disk"));
+    let (_directory, [ring, disk]) = places(["ring", "disk"]);
     fs::create_dir(&disk).unwrap();
     let recorder = recorder_at(&ring, 27);
     let mut seed = 7;
     (0..60_000).for_each(|_| assert_ne!(recorder.record(2, [0; 4], &noise(&mut seed)), 0));
     let Some(_mounted) = mounted::mount_or_skip(&disk, "tmpfs", "size=5m") else { return };
     let file = disk.join("t.evc");
-    let run = finish(program(&["capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap()]));
-    assert_eq!(run.code, Some(12), "{run:?}");
+    let run = finish(program!("capture", ring.to_str().unwrap(), "--now", "-o", file.to_str().unwrap())).ends(12);
     assert!(run.err.contains("No space left on device") && run.err.contains("t.evc"), "{run:?}");
     let capture = CaptureFile::open(&file).unwrap();
     assert!(capture.is_truncated());
@@ -91,7 +79,7 @@ fn what_a_capture_had_written_before_the_disk_was_full_is_read() {
 
 #[test]
 fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let [ring, disk, started] = ["ring", "disk", "started"].map(|name| directory.path().join(name));
     fs::create_dir(&disk).unwrap();
     let recorder = recorder_at(&ring, 27);
@@ -100,7 +88,7 @@ fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
     let file = disk.join("t.evc");
     let [ring, output, touched] = [&ring, &file, &started].map(|path| path.to_str().unwrap());
     let refused = |program_after: &[&str], code: i32| {
-        let run = finish(program(&[&["capture", ring, "-o", output], program_after].concat()));
+        let run = finish(program!("capture", ring, "-o", output, program_after));
         assert_eq!((run.code, run.err.lines().count()), (Some(code), 1), "{run:?}");
         assert!(run.err.contains(output), "{run:?}");
         assert!(!started.exists() && !file.exists(), "{run:?}");
@@ -121,8 +109,8 @@ fn a_capture_that_can_write_nothing_starts_no_program_and_leaves_no_file() {
 fn a_capture_of_a_large_ring_takes_little_memory() {
     const PAYLOADS_MIB: usize = 256;
     const MEMORY_KIB_MAX: u64 = 64 << 10;
-    let (directory, disk) = (tempfile::tempdir_in("/dev/shm").unwrap(), tempfile::tempdir().unwrap());
-    let (ring, file) = (directory.path().join("ring"), disk.path().join("t.evc"));
+    let (directory, disk) = (directory(), tempfile::tempdir().unwrap());
+    let (ring, file) = (place(&directory, "ring"), disk.path().join("t.evc"));
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS"))
         .config(format!("{}:18:29", ring.display()))
         .prefault(false)

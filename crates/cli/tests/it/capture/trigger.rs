@@ -1,22 +1,17 @@
 //! A program says that now is the moment to look at its past: it calls `trigger`, or it panics. Both record a log
 //! record named `TRIGGER` in the current span.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{
-    PERF, PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter, trigger,
-    trigger_on_panic, try_init_with,
+    PERF, PerfContent, PerfReader, RecorderLayer, TargetFilter, trigger, trigger_on_panic, try_init_with,
 };
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
 use eventring_stress::reference;
-use eventring_stress::test_name;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use tracing::Dispatch;
+use std::sync::atomic::AtomicU64;
 use tracing_subscriber::prelude::*;
 
 fn recorder(place: &Path) -> PerfRecorder {
-    PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
+    spans_in(place).shifts(15, 21).tables_shift(16).build().unwrap()
 }
 
 /// Returns the fields of each trigger, and the name of its span. Checks its call site.
@@ -42,7 +37,7 @@ fn triggers(reader: &mut PerfReader) -> Vec<(String, String)> {
 
 #[test]
 fn a_trigger_is_recorded_in_its_span_whatever_the_filter_says() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let dispatches: [fn(PerfRecorder) -> Dispatch; 2] = [
         |recorder| Dispatch::new(RecorderSubscriber::new(recorder)),
         |recorder| Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder))),
@@ -86,15 +81,14 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 
 #[test]
 fn panics_and_calls_are_triggers_that_a_watcher_sees() {
-    let test = test_name!("panics_and_calls_are_triggers_that_a_watcher_sees");
-    if part().is_some() {
+    let test = plays!({
         // The line of each trigger is the line of the call.
         std::panic::set_hook(Box::new(|_| {
             CALLS.fetch_add(1, Ordering::Relaxed);
         }));
         trigger_on_panic();
         trigger_on_panic();
-        let builder = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).prefault(false);
+        let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16);
         try_init_with(builder, TargetFilter::all()).unwrap();
         let worker = || {
             let _job = tracing::info_span!("job").entered();
@@ -114,11 +108,9 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
         tracing::info_span!("call").in_scope(|| trigger("by hand"));
         say(CALLS.load(Ordering::Relaxed));
         wait_for_parent();
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("app");
-    let mut child = Talk::with(play(test, "program", &place));
+    });
+    let (_directory, [place]) = places(["app"]);
+    let mut child = Talk::start(test, "program", &place);
     // Each of the four panics has called the hook that was there before.
     assert_eq!(child.hear(), "4");
     let found = triggers(&mut PerfReader::open(&place).unwrap());
@@ -141,7 +133,7 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
     // The sixth event is the log record whose value has panicked.
     let watch = |more: &[&str]| {
         let arguments = ["watch", argument(&place), "--from", "oldest", "--type", "EVENT", "--count", "6", "--quiet"];
-        run(&[&arguments, more].concat())
+        run!(&arguments, more)
     };
     let shown = watch(&[]).out;
     assert!(shown.contains("ERROR TRIGGER no more paper reason=\"panic\""), "{shown}");

@@ -1,12 +1,10 @@
 //! Names that nothing had are said at the end.
 
-use crate::program::{Live, PROGRAM, argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Records a request with a query in it, on a thread of a name.
 fn record(ring: &Path) {
-    let recorder = PerfRecorder::builder().config(ring).shifts(15, 21).keep(true).prefault(false).build().unwrap();
+    let recorder = spans_in(ring).shifts(15, 21).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     let request = move || {
         tracing::dispatcher::with_default(&dispatch, || {
@@ -19,8 +17,7 @@ fn record(ring: &Path) {
 
 #[test]
 fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not() {
-    let dir = directory();
-    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    let (dir, [ring, file]) = places(["shop", "shop.evc"]);
     record(&ring);
     let ring = argument(&ring);
     let capture = ["capture", ring, "-f", "-o", argument(&file)];
@@ -28,7 +25,7 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
     let triggers = ["capture", ring, "-o", argument(&on)];
     let watch = ["watch", ring, "--from", "oldest"];
     let saved = place(&dir, "saved.evc");
-    assert_eq!(run(&["capture", ring, "--now", "-o", argument(&saved)]).code, Some(0));
+    run!("capture", ring, "--now", "-o", &saved).ends(0);
     let watch_file = ["watch", argument(&saved)];
     let (export, summary) = (["export", argument(&saved), "--format", "jsonl"], ["summary", argument(&saved)]);
     let unseen = |what: &str| format!("no {what} `nobody` was seen");
@@ -48,36 +45,34 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
         (&export, ["--where", "span=query or event=nobody"], "event", "span=query or event=*unseen.rs*"),
         (&summary, ["--where", "span=query or target=nobody"], "target", "span=query or target=shop::*"),
     ] {
-        let asked = run(&[verb, &options].concat());
+        let asked = run!(verb, &options);
         assert!(asked.code == Some(0) && asked.err.contains(&unseen(what)), "{options:?}: {asked:?}");
-        let asked = run(&[verb, &[options[0], seen]].concat());
+        let asked = run!(verb, options[0], seen);
         assert!(asked.code == Some(0) && !asked.err.contains("was seen"), "{seen}: {asked:?}");
     }
     // A program may still record a field as long as it runs. At its end nothing has had it.
     let ring_of_program = place(&dir, "example");
     let program = Path::new(PROGRAM).with_file_name("examples").join("http_service");
-    let program = ["--", argument(&program), "--requests", "20", "--ring", argument(&ring_of_program)];
     for (option, output) in [("--where", &file), ("--on", &on)] {
         for (condition, is_there) in [("field.nosuch=1", false), ("field.customer=1", true)] {
             let words = ["capture", argument(&ring_of_program), "-f", "-o", argument(output), option, condition];
-            let asked = run(&[&words[..], &program].concat());
+            let asked = run!(&words, "--", &program, "--requests", "20", "--ring", &ring_of_program);
             let told = format!("{option} '{condition}': no event has a field");
             assert!(asked.code == Some(0) && asked.err.contains(&told) != is_there, "{told}: {asked:?}");
         }
     }
     // A name that only a ring before the last restart had.
     let again = place(&dir, "again");
-    let mut reopened =
-        Live::start(&["watch", argument(&again), "--reopen", "--from", "oldest", "--json", "--span", "query"]);
+    let mut reopened = live!("watch", &again, "--reopen", "--from", "oldest", "--json", "--span", "query");
     record(&again);
     (0..5).for_each(|_| drop(reopened.json_line()));
     std::fs::remove_file(&again).unwrap();
-    drop(PerfRecorder::builder().config(&again).shifts(15, 21).keep(true).prefault(false).build().unwrap());
+    drop(spans_in(&again).shifts(15, 21).keep(true).build().unwrap());
     assert!(reopened.json_line()["made_anew"].is_object());
     reopened.interrupt();
     let reopened = reopened.end();
     assert!(reopened.code == Some(0) && !reopened.err.contains("was seen"), "{reopened:?}");
-    let listed = run(&[&capture[..], &["--where", "span=nobody"]].concat());
+    let listed = run!(&capture, "--where", "span=nobody");
     assert!(listed.err.contains("was seen; there are "), "{listed:?}");
     // A message is short, whatever the name.
     let long = "n".repeat(3000);
@@ -97,11 +92,9 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
 
 #[test]
 fn numbers_beyond_128_bits_are_compared_and_never_silently_unequal() {
-    let dir = directory();
-    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    let (_dir, [ring, file]) = places(["shop", "shop.evc"]);
     record(&ring);
-    let captured = run(&["capture", argument(&ring), "-o", argument(&file)]);
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    run!("capture", &ring, "-o", &file).ends(0);
     let largest = u128::MAX.to_string();
     for (condition, holds) in [
         (format!("field.rows={largest}"), true),
@@ -113,24 +106,22 @@ fn numbers_beyond_128_bits_are_compared_and_never_silently_unequal() {
         (format!("field.rows<{largest}0000000000000000000000000000000000000000000"), true),
         (format!("field.rows>-{largest}"), true),
     ] {
-        let found = run(&["summary", argument(&file), "--where", &condition, "--json"]);
-        let shown = run(&["watch", argument(&ring), "--from", "oldest", "--json", "--where", &condition]);
+        let found = run!("summary", &file, "--where", &condition, "--json");
+        let shown = run!("watch", &ring, "--from", "oldest", "--json", "--where", &condition);
         assert_eq!((found.code == Some(0), !shown.out.is_empty()), (holds, holds), "{condition}: {found:?}");
     }
 }
 
 #[test]
 fn a_summary_counts_the_log_records_of_what_is_selected() {
-    let dir = directory();
-    let (ring, file) = (place(&dir, "shop"), place(&dir, "shop.evc"));
+    let (dir, [ring, file]) = places(["shop", "shop.evc"]);
     record(&ring);
     record(&place(&dir, "other"));
-    let captured = run(&["capture", argument(&ring), argument(&place(&dir, "other")), "-o", argument(&file)]);
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    run!("capture", &ring, &place(&dir, "other"), "-o", &file).ends(0);
     let count = |options: &[&str]| {
         let summary = [&["summary", argument(&file)], options].concat();
         let shown = run(&summary);
-        let records = run(&[&summary[..], &["--json"]].concat()).json()["log_records"].as_u64().unwrap();
+        let records = run!(&summary, "--json").json()["log_records"].number();
         let words = if records == 1 { "\n1 log record\n".to_owned() } else { format!("\n{records} log records\n") };
         assert_eq!(format!("\n{}", shown.out).contains(&words), records > 0, "{shown:?}");
         records
@@ -142,17 +133,15 @@ fn a_summary_counts_the_log_records_of_what_is_selected() {
 
 #[test]
 fn relative_times_of_a_snapshot_and_of_a_ring_count_from_its_first_event_and_from_its_end() {
-    let dir = directory();
-    let (ring, snapshot) = (place(&dir, "shop"), place(&dir, "shop.snapshot"));
+    let (_dir, [ring, snapshot]) = places(["shop", "shop.snapshot"]);
     record(&ring);
-    let saved = run(&["snapshot", argument(&ring), "-o", argument(&snapshot)]);
-    assert_eq!(saved.code, Some(0), "{saved:?}");
+    run!("snapshot", &ring, "-o", &snapshot).ends(0);
     // The end is not now.
     std::thread::sleep(std::time::Duration::from_secs(2));
     for name in [argument(&ring), argument(&snapshot)] {
         let spans = |options: &[&str]| {
-            let found = run(&[&["summary", name, "--json"], options].concat());
-            (found.code == Some(0)).then(|| found.json()["spans"].as_array().unwrap().len())
+            let found = run!("summary", name, "--json", options);
+            (found.code == Some(0)).then(|| found.json()["spans"].list().len())
         };
         assert_eq!([spans(&["--from", "-1.5s"]), spans(&["--from", "+0s"])], [Some(2); 2], "{name}");
         assert_eq!([spans(&["--to", "+1.5s"]), spans(&["--from", "-1.5s", "--to", "+1.5s"])], [Some(2); 2], "{name}");

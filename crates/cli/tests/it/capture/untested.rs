@@ -2,14 +2,12 @@
 //! payload.
 
 use super::payloads_that_were_lost::{SPANS, TEXT_BYTES, grouped, recorded};
-use crate::program::{self, Run, argument, number, run};
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Returns the number of events of these types whose payload the ring has lost.
 fn lost(ring: &Path, names: &[&str]) -> u64 {
-    let lines = run(&["watch", argument(ring), "--json"]).json_lines();
-    let is_lost = |line: &&Value| line["expired"] == true && names.contains(&line["name"].as_str().unwrap());
+    let lines = run!("watch", ring, "--json").json_lines();
+    let is_lost = |line: &&Value| line["expired"] == true && names.contains(&line["name"].text());
     lines.iter().filter(is_lost).count() as u64
 }
 
@@ -26,14 +24,14 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
         // Lost descriptions of call sites count in any selection.
         let lost = untested + lost(ring, &["CALL_SITE"]);
         let ring = argument(ring);
-        let file = program::place(&recorded.directory, "t.evc");
-        assert_eq!(run(&["capture", ring, "-o", argument(&file), "--force"]).code, Some(0));
+        let file = place(&recorded.directory, "t.evc");
+        run!("capture", ring, "-o", &file, "--force").ends(0);
         for from in [ring, argument(&file)] {
-            let summary = run(&["summary", from, "--where", condition, "--strict"]);
+            let summary = run!("summary", from, "--where", condition, "--strict");
             assert!(summary.code == Some(16) && says(&summary, lost), "{summary:?}");
-            let to = program::place(&recorded.directory, "export");
-            let to = ["--format", "jsonl", "-o", argument(&to), "--force", "--json"];
-            let exported = run(&[&["export", from, "--where", condition][..], &to].concat());
+            let to = place(&recorded.directory, "export");
+            let exported =
+                run!("export", from, "--where", condition, "--format", "jsonl", "-o", &to, "--force", "--json");
             assert_eq!(number(&exported.json()["lost_payloads"]), lost, "{exported:?}");
             let begin = if from == ring { &["--from", "oldest"][..] } else { &[] };
             let watched = [&["watch", from, "--where", condition, "--strict", "--json"], begin].concat();
@@ -44,15 +42,13 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
         }
         // Neither does the opposite hold.
         let opposite = format!("(span=request or event=ORDER_NOTED) not {condition}");
-        let opposite = run(&["summary", argument(&file), "--where", &opposite]);
+        let opposite = run!("summary", &file, "--where", &opposite);
         assert_ne!(opposite.code, Some(0), "{opposite:?}");
         assert!(opposite.err.contains(&format!("{untested} spans and events could not")), "{opposite:?}");
         // A capture keeps what it cannot test, without its payload.
-        let filtered = ["capture", ring, "--where", condition, "-o", argument(&file), "--force", "--strict"];
-        assert_eq!(run(&filtered).code, Some(16));
+        run!("capture", ring, "--where", condition, "-o", &file, "--force", "--strict").ends(16);
         for options in [&[][..], &["--where", condition]] {
-            let summary = run(&[&["summary", argument(&file), "--strict"], options].concat());
-            assert!(summary.code == Some(16) && summary.err.contains("have lost their payload"), "{summary:?}");
+            run!("summary", &file, "--strict", options).fails(16, "have lost their payload");
         }
     }
 }
@@ -60,9 +56,8 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
 #[test]
 fn what_a_condition_excludes_anyway_is_no_lost_payload() {
     let recorded = recorded(TEXT_BYTES);
-    let names = [argument(&recorded.spans), argument(&recorded.orders)];
     let condition = "span=bare or event=ORDER_PLACED field.id=1 or span=other field.number=1";
-    let summary = run(&[&["summary"], &names[..], &["--where", condition, "--json"]].concat());
+    let summary = run!("summary", &recorded.spans, &recorded.orders, "--where", condition, "--json");
     let of_call_sites = lost(&recorded.spans, &["CALL_SITE"]);
     assert_eq!((number(&summary.json()["lost_payloads"]), summary.code), (of_call_sites, Some(0)), "{summary:?}");
 }

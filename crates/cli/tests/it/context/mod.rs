@@ -3,14 +3,9 @@
 mod services;
 
 use crate::consumers;
+use crate::fixtures::*;
 use crate::otlp::collector::Collector;
-use crate::program::{self, argument, run};
-use eventring_stress::{child, test_name};
-use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::Stdio;
+use std::collections::HashSet;
 
 /// A span as a collector or an export shows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -74,7 +69,7 @@ fn flows(trace: &Path) -> Vec<[Value; 2]> {
 
 #[test]
 fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
-    const TEST: &str = test_name!("services_of_ours_and_of_others_make_one_tree_of_each_request");
+    let test = test_name!();
     let requests: usize = std::env::var("EVENTRING_REQUESTS").map_or(100, |count| count.parse().unwrap());
     match child::part().as_deref() {
         Some("front") => return services::front(&child::place(), requests),
@@ -87,19 +82,18 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
     let Some(collector) = Collector::start_briefly() else { return };
     let Some(mut middle) = consumers::script("otel_service.py") else { return };
 
-    let mut back = child::Talk::with(child::play(TEST, "back", place));
+    let mut back = Talk::start(test, "back", place);
     let back_port = back.hear();
     let ports = [back_port.clone(), collector.port.to_string()];
     let mut middle = middle.args(ports).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut middle_port = String::new();
     BufReader::new(middle.stdout.take().unwrap()).read_line(&mut middle_port).unwrap();
     std::fs::write(path("ports"), format!("{} {back_port}", middle_port.trim())).unwrap();
-    let mut front = child::Talk::with(child::play(TEST, "front", place));
-    assert_eq!(front.hear(), "ready");
+    let mut front = Talk::told(test, "front", place, "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
     let (front_ring, back_ring) = (path("front"), path("back"));
     let rings = [argument(&front_ring), argument(&back_ring)];
-    let mut forward = program::program(&["forward", rings[0], rings[1], "--to", &to, "--json"]);
+    let mut forward = program!("forward", rings[0], rings[1], "--to", &to, "--json");
     let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
     assert!(front.end().success());
     drop(middle.stdin.take());
@@ -110,7 +104,7 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
 
     // The collector of others has one tree for each request.
     let all = collector.passed_on(8 * requests, 0);
-    let in_collector = traces(all["spans"].as_array().unwrap(), ["trace", "id", "parent", "name"]);
+    let in_collector = traces(all["spans"].list(), ["trace", "id", "parent", "name"]);
     assert_eq!((in_collector.len(), orphans(&in_collector).len()), (requests, 0));
     assert_eq!(in_collector.values().find_map(|spans| problem_of(spans)), None);
     println!("{requests} requests, {} spans, 0 orphans", 8 * requests);
@@ -118,10 +112,10 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
     // So have the captures of both services, but for the service that is not ours.
     let captures = ["front", "back"].map(|name| path(&format!("{name}.evc")));
     for (ring, capture) in rings.iter().zip(&captures) {
-        assert_eq!(run(&["capture", ring, "-o", argument(capture), "--json"]).json()["lost"], 0);
+        assert_eq!(run!("capture", ring, "-o", capture, "--json").json()["lost"], 0);
     }
     let [front, back] = captures.each_ref().map(|capture| argument(capture));
-    let lines = run(&["export", front, back, "--format", "jsonl"]).json_lines();
+    let lines = run!("export", front, back, "--format", "jsonl").json_lines();
     let spans = lines.iter().filter(|line| line["type"] == "span");
     let mut in_lines = traces(spans, ["trace_id", "span_id", "parent_span_id", "name"]);
     assert_eq!(in_lines.len(), requests);
@@ -142,7 +136,7 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
         let mut words = vec!["export"];
         words.extend(inputs);
         words.extend(["--view", view, "--format", "chrome", "--force", "-o", argument(&trace)]);
-        assert_eq!(run(&words).code, Some(0));
+        run(&words).ends(0);
         let flows = flows(&trace);
         assert_eq!((flows.len(), flows.iter().any(|[from, to]| from == to)), (expected, false), "{view}");
     }

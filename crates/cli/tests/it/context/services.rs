@@ -1,14 +1,11 @@
 //! The two services of ours. One has a subscriber of its own, the other a layer.
 
+use crate::fixtures::*;
+use eventring::tracing::RecorderLayer;
 use eventring::tracing::context;
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::child;
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use tracing::{Dispatch, info_span};
+use std::io::BufRead;
+use std::net::TcpListener;
 use tracing_subscriber::prelude::*;
 
 const THREADS: usize = 4;
@@ -16,7 +13,7 @@ const THREADS: usize = 4;
 /// Makes a recorder that loses nothing of this number of requests.
 fn recorder(path: &Path, requests: usize) -> PerfRecorder {
     let shift = (requests * 24).next_power_of_two().ilog2().max(15);
-    let recorder = PerfRecorder::builder().config(path).shards(1).shifts(shift, shift + 6).tables_shift(16);
+    let recorder = spans_in(path).shards(1).shifts(shift, shift + 6).tables_shift(16);
     recorder.prefault(false).keep(true).build().unwrap()
 }
 

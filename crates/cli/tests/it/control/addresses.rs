@@ -1,20 +1,14 @@
 //! The places of servers: paths that are taken by something else, that other users cannot reach, or where a process is
 //! stopped, or never answers.
 
-use crate::program;
+use crate::fixtures::*;
 use eventring::control::{ControlErrorKind, Process, Server, ServerAddress, environment_error};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
 use eventring_stress::users;
-use eventring_stress::{alone, test_name};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Plays the program: it makes a ring, and says why it has no server.
 fn program() {
@@ -34,11 +28,7 @@ fn start(test: &str, address: &str, directory: &Path) -> (Talk, String) {
 
 #[test]
 fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_can_say_why() {
-    const NAME: &str =
-        test_name!("a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_can_say_why");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("file"), "precious").unwrap();
@@ -49,7 +39,7 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
     drop(dead);
     symlink(at("dead"), at("link_to_a_socket")).unwrap();
     for name in ["file", "link", "dangling", "directory", "link_to_a_socket"] {
-        let (mut talk, said) = start(NAME, at(name).to_str().unwrap(), directory.path());
+        let (mut talk, said) = start(test, at(name).to_str().unwrap(), directory.path());
         assert!(said.starts_with("Exists: "), "{name}: {said}");
         assert!(said.contains("that is no socket; name another path"), "{said}");
         assert!(talk.end().success());
@@ -62,7 +52,7 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
     let run = program::run(&["serve", program::KEPT, "--socket", at("file").to_str().unwrap()]);
     assert_eq!(run.code, Some(14), "{run:?}");
     // A server that has a place says nothing.
-    let (mut talk, said) = start(NAME, at("free").to_str().unwrap(), directory.path());
+    let (mut talk, said) = start(test, at("free").to_str().unwrap(), directory.path());
     assert_eq!(said, "served");
     assert!(talk.end().success());
     assert!(!at("free").exists());
@@ -71,31 +61,28 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
 #[test]
 fn a_socket_that_somebody_else_has_put_in_the_place_stays() {
     alone!();
-    const NAME: &str = test_name!("a_socket_that_somebody_else_has_put_in_the_place_stays");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
-    let socket = directory.path().join("control");
+    let socket = place(&directory, "control");
     // Somebody else was there before, and lives.
     let theirs = UnixListener::bind(&socket).unwrap();
-    let (mut talk, said) = start(NAME, socket.to_str().unwrap(), directory.path());
+    let (mut talk, said) = start(test, socket.to_str().unwrap(), directory.path());
     assert!(said.starts_with("Io: ") && said.contains("make the socket"), "{said}");
     assert!(talk.end().success());
     assert!(socket.exists());
     drop(theirs);
     std::fs::remove_file(&socket).unwrap();
     // Somebody else comes while the server lives.
-    let (mut talk, said) = start(NAME, socket.to_str().unwrap(), directory.path());
+    let (mut talk, said) = start(test, socket.to_str().unwrap(), directory.path());
     assert_eq!(said, "served");
     std::fs::remove_file(&socket).unwrap();
     let _theirs = UnixListener::bind(&socket).unwrap();
     assert!(talk.end().success());
     assert!(socket.exists());
-    let server = Server::builder().address(ServerAddress::Path(directory.path().join("other"))).start().unwrap();
-    std::fs::rename(&socket, directory.path().join("other")).unwrap();
+    let server = Server::builder().address(ServerAddress::Path(place(&directory, "other"))).start().unwrap();
+    std::fs::rename(&socket, place(&directory, "other")).unwrap();
     drop(server);
-    assert!(directory.path().join("other").exists());
+    assert!(place(&directory, "other").exists());
 }
 
 #[test]
@@ -105,7 +92,7 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let rings = directory.path().join("rings");
+    let rings = place(&directory, "rings");
     std::fs::create_dir(&rings).unwrap();
     let socket = rings.join("1-00000000.sock");
     let _server = Server::builder().address(ServerAddress::Path(socket.clone())).allow_import(4711).start().unwrap();
@@ -127,7 +114,7 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
         assert!(!error.to_string().contains("EVENTRING_SERVER=1"), "{error}");
     }
     // The program is copied, because the user may not be able to go to the place where it was built.
-    let copy = directory.path().join("eventring");
+    let copy = place(&directory, "eventring");
     std::fs::copy(program::PROGRAM, &copy).unwrap();
     set_mode(&copy, 0o755);
     let as_user = |arguments: &[&str]| {
@@ -145,14 +132,13 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
 
 #[test]
 fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
-    const NAME: &str = test_name!("names_of_processes_and_of_their_rings_mean_what_messages_say");
-    if child::part().is_some() {
+    let test = plays!({
         let _with_a_file = program::exec_ring(&child::place().join("orders"));
         let _another = Recorder::builder(ContentDescription::new(301, "OTHER")).anonymous().shifts(16, 27).build();
-        return program();
-    }
+        program();
+    });
     let directory = program::directory();
-    let (talk, said) = start(NAME, "1", directory.path());
+    let (talk, said) = start(test, "1", directory.path());
     assert_eq!(said, "served");
     let pid = talk.child.id();
     let run = |arguments: &[&str]| {
@@ -160,7 +146,7 @@ fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
         program::finish(command)
     };
-    let path = directory.path().join("orders");
+    let path = place(&directory, "orders");
     for name in ["SHOP", "orders", path.to_str().unwrap(), &format!("pid:{pid}"), &format!("pid:{pid}/SHOP")] {
         let levels = run(&["levels", name, "--json"]);
         assert_eq!(levels.json()["pid"], pid, "{name}");
@@ -169,21 +155,17 @@ fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
     assert!(levels.err.contains("has no number of a process after `pid:`"), "{levels:?}");
     let own = run(&["levels", &format!("pid:{}", std::process::id())]);
     assert!(own.err.contains("has no server in the ring directories"), "{own:?}");
-    let info = run(&["info", &format!("pid:{pid}")]);
-    assert!(info.code == Some(13) && info.err.contains("several such rings"), "{info:?}");
+    let info = run(&["info", &format!("pid:{pid}")]).fails(13, "several such rings");
     assert!(!info.err.contains("a ring is removed when"), "{info:?}");
     let snapshot = run(&["snapshot", &format!("pid:{pid}/SHOP")]);
-    assert!(snapshot.code == Some(0) && directory.path().join("SHOP.snapshot.zst").exists(), "{snapshot:?}");
+    assert!(snapshot.code == Some(0) && place(&directory, "SHOP.snapshot.zst").exists(), "{snapshot:?}");
 }
 
 #[test]
 fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
-    const NAME: &str = test_name!("a_stopped_process_does_not_answer_and_delays_the_list_only_shortly");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
-    let programs = [(); 3].map(|()| start(NAME, "1", directory.path()));
+    let programs = [(); 3].map(|()| start(test, "1", directory.path()));
     let signal = |signal| {
         for (talk, said) in &programs {
             assert_eq!(said, "served");
@@ -196,9 +178,7 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
         |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("stat")).unwrap().contains(") T ");
     for (talk, _) in &programs {
         let tasks = || std::fs::read_dir(format!("/proc/{}/task", talk.child.id())).unwrap().map(Result::unwrap);
-        while !tasks().all(is_stopped) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_while(|| !tasks().all(is_stopped));
     }
     let pid = programs[0].0.child.id();
     let run = |arguments: &[&str]| {
@@ -223,12 +203,9 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
 
 #[test]
 fn a_socket_is_made_only_where_a_ring_would_be_made() {
-    const NAME: &str = test_name!("a_socket_is_made_only_where_a_ring_would_be_made");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let base = program::directory();
-    let said_in = |directory: &Path| start(NAME, "1", directory).1;
+    let said_in = |directory: &Path| start(test, "1", directory).1;
     let rings = base.path().join("deep/rings");
     assert_eq!(said_in(&rings), "served");
     assert_eq!(rings.metadata().unwrap().permissions().mode() & 0o777, 0o750);
@@ -280,15 +257,15 @@ fn many_servers_that_do_not_answer_are_told_and_delay_no_command_for_long() {
     assert!(watch.err.contains("does not answer") && watch.code == Some(1), "{watch:?}");
     let named = watch.err.matches(".sock").count();
     assert!(named == 21 && watch.err.contains("and 279 more"), "{named}: {watch:?}");
-    assert_eq!(run(&["clean", "--dry-run"]).code, Some(0));
-    assert!(directory.path().join("100000-00000000.sock").exists());
+    run(&["clean", "--dry-run"]).ends(0);
+    assert!(place(&directory, "100000-00000000.sock").exists());
 }
 
 #[test]
 fn a_capture_waits_for_the_first_answer_of_a_server_no_longer_than_its_duration() {
     let directory = program::directory();
     let _silent = silent_sockets(directory.path(), 1);
-    let socket = directory.path().join("100000-00000000.sock");
+    let socket = place(&directory, "100000-00000000.sock");
     let socket = socket.to_str().unwrap();
     for options in [&["-d", "100ms"][..], &["-d", "100ms", "--on", "event=TRIGGER"], &["-d", "100ms", "--wait"]] {
         let begin = Instant::now();

@@ -1,26 +1,18 @@
 //! Servers that lie to their clients: lists and answers without an end, names that are paths, process ids of others,
 //! descriptors that are no rings. Each client ends within a bounded time, with a message, and with bounded memory.
 
-use crate::program;
-use crate::program::Run;
+use crate::fixtures::*;
 use eventring::control::{Process, Server, ServerAddress};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::CaptureFile;
-use eventring_stress::alone;
 use eventring_stress::users;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType,
 };
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use std::io::IoSlice;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
 
 /// The kinds of messages, as docs/CONTROL.md names them.
 mod kind {
@@ -191,7 +183,7 @@ fn run_in(directory: &Path, arguments: &[&str]) -> Run {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    Run { code, out: out.join().unwrap(), err: err.join().unwrap() }
+    Run { command: String::new(), code, out: out.join().unwrap(), err: err.join().unwrap() }
 }
 
 fn assert_ends_with(run: &Run, message: &str) {
@@ -234,9 +226,7 @@ fn answers_without_an_end_are_given_up() {
 fn answers_that_drip_and_messages_that_nobody_has_asked_for_give_a_server_no_more_time() {
     let directory = program::directory();
     let dripping = Hostile::serve("drip", |client, _, number| {
-        while client.answer(kind::FILE, number, &[&file(1, "x", "")]) {
-            std::thread::sleep(Duration::from_millis(300));
-        }
+        wait_while(|| client.answer(kind::FILE, number, &[&file(1, "x", "")]));
         false
     });
     let telling = Hostile::serve("tell", |client, kind, number| match kind {
@@ -267,10 +257,9 @@ fn answers_that_drip_and_messages_that_nobody_has_asked_for_give_a_server_no_mor
 #[test]
 fn no_name_of_a_server_leads_to_a_file_or_to_another_ring() {
     alone!();
-    let directory = program::directory();
-    let outside = directory.path().join("outside");
+    let (directory, [outside]) = places(["outside"]);
     let mine = program::exec_ring(&outside);
-    drop(std::fs::create_dir(directory.path().join("in")));
+    drop(std::fs::create_dir(program::place(&directory, "in")));
     let ring = Recorder::builder(ContentDescription::new(300, "LIES")).anonymous().shifts(16, 27).prefault(false);
     let ring = ring.build().unwrap();
     ring.record(2, [0; 4], b"payload");
@@ -293,7 +282,7 @@ fn no_name_of_a_server_leads_to_a_file_or_to_another_ring() {
         }
         _ => client.state(number),
     });
-    let place = directory.path().join("in");
+    let place = program::place(&directory, "in");
     let capture = run_in(&place, &["capture", &server.address, "-d", "1s", "-o", "all.evc"]);
     assert_eq!(capture.code, Some(0), "{capture:?}");
     let captured = CaptureFile::open(&place.join("all.evc")).unwrap();
@@ -323,7 +312,7 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     let reader = Reader::options().open_fd(ring_descriptor(&ring)).unwrap();
     let (last_id, is_slow) = (AtomicU64::new(0), std::sync::Arc::new(AtomicBool::new(true)));
     let slow = is_slow.clone();
-    let path = directory.path().join("7-00000000.sock");
+    let path = program::place(&directory, "7-00000000.sock");
     let address = SocketAddrUnix::new(&path).unwrap();
     let server = Hostile::at(path.to_str().unwrap().into(), &address, move |client, kind, number| match kind {
         kind::LIST | kind::FOLLOW => {
@@ -435,7 +424,7 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
     assert!(levels.out.contains(&format!("honest (process {})", std::process::id())), "{levels:?}");
     assert!(levels.err.is_empty(), "{levels:?}");
     // A socket with another id in its name does not make its process that one.
-    let path = directory.path().join("1-00000000.sock");
+    let path = program::place(&directory, "1-00000000.sock");
     let _planted = Hostile::at(path.to_str().unwrap().into(), &SocketAddrUnix::new(&path).unwrap(), honest);
     assert_ends_with(&run_in(directory.path(), &["levels", "pid:1"]), "has no server in the ring directories");
     if !users::can_be_played() {

@@ -1,13 +1,6 @@
 //! Programs of which all rings are read: also those that they make later, and of programs that are not there yet.
 
-use crate::program;
-use crate::program::{Live, argument, directory, place};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::test_name;
-use std::path::Path;
-use std::time::Duration;
+use crate::fixtures::*;
 
 fn anonymous(content_type: u16, name: &str) -> Recorder {
     let description = ContentDescription::new(content_type, name);
@@ -38,28 +31,23 @@ fn served(test: &str, address: &str, directory: &Path) -> Talk {
 
 #[test]
 fn a_capture_of_a_program_takes_the_rings_that_it_makes_later() {
-    const NAME: &str = test_name!("a_capture_of_a_program_takes_the_rings_that_it_makes_later");
-    if child::part().is_some() {
-        return program();
-    }
-    let directory = directory();
-    let socket = place(&directory, "control");
+    let test = plays!(program());
+    let (directory, [socket]) = places(["control"]);
     let abstract_name = format!("@later-{}", std::process::id());
     let cases: [(&str, bool); 3] = [(argument(&socket), false), (argument(&socket), true), (&abstract_name, true)];
     for (number, (address, waits)) in cases.into_iter().enumerate() {
         let saved = place(&directory, &format!("{number}.evc"));
-        let capture = |more: &[&str]| Live::start(&[&["capture", address, "-o", argument(&saved)], more].concat());
+        let capture = |more: &[&str]| live!("capture", address, "-o", &saved, more);
         // The capture waits for the program, or begins when its first ring is there.
         let waiting = waits.then(|| capture(&["--wait"]));
         std::thread::sleep(Duration::from_millis(100));
-        let mut program = served(NAME, address, directory.path());
+        let mut program = served(test, address, directory.path());
         let capture = waiting.unwrap_or_else(|| capture(&[]));
         assert_eq!(program.hear(), "recorded");
         std::thread::sleep(Duration::from_millis(500));
         assert!(program.end().success());
-        let captured = capture.end();
-        assert_eq!(captured.code, Some(0), "{captured:?}");
-        let run = program::run(&["export", argument(&saved), "-t", "jsonl", "-o", "-"]);
+        let captured = capture.end().ends(0);
+        let run = run!("export", &saved, "-t", "jsonl", "-o", "-");
         let events = run.json_lines().into_iter().filter(|line| line["type"] == "typed_event").count();
         assert_eq!(events, 3, "{address} {waits} {captured:?} {run:?}");
     }
@@ -67,32 +55,18 @@ fn a_capture_of_a_program_takes_the_rings_that_it_makes_later() {
 
 #[test]
 fn a_watch_waits_for_a_program_that_is_not_there_yet() {
-    const NAME: &str = test_name!("a_watch_waits_for_a_program_that_is_not_there_yet");
-    if child::part().is_some() {
-        return program();
-    }
+    let test = plays!(program());
     let directory = directory();
     let name = format!("@awaited-{}", std::process::id());
-    let mut watch = Live::start(&["watch", &name, "--reopen", "--from", "oldest", "--count", "1", "--json", "--quiet"]);
-    let mut by_option = Live::start(&[
-        "watch",
-        "--process",
-        &name,
-        "--reopen",
-        "--from",
-        "oldest",
-        "--count",
-        "1",
-        "--json",
-        "--quiet",
-    ]);
+    let mut watch = live!("watch", &name, "--reopen", "--from", "oldest", "--count", "1", "--json", "--quiet");
+    let mut by_option =
+        live!("watch", "--process", &name, "--reopen", "--from", "oldest", "--count", "1", "--json", "--quiet");
     std::thread::sleep(Duration::from_millis(300));
     assert!(watch.child.try_wait().unwrap().is_none() && by_option.child.try_wait().unwrap().is_none());
-    let _program = served(NAME, &name, directory.path());
+    let _program = served(test, &name, directory.path());
     assert_eq!(watch.json_line()["seqno"], 1);
     assert_eq!(by_option.json_line()["seqno"], 1);
     assert_eq!((watch.end().code, by_option.end().code), (Some(0), Some(0)));
     // Without the option it does not wait.
-    let run = program::run(&["watch", "@nobody-is-here", "--count", "1"]);
-    assert_eq!(run.code, Some(3), "{run:?}");
+    run!("watch", "@nobody-is-here", "--count", "1").ends(3);
 }

@@ -1,19 +1,10 @@
 //! Clients switch on what a running program records, and their wishes end with them.
 
-use crate::program;
+use crate::fixtures::*;
 use crate::program::program as eventring_program;
 use eventring::control::{ControlErrorKind, Process, ServerAddress, WishTime};
 use eventring::reader::{RingItem, RingSet};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventType, record};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
 use eventring_stress::users;
-use eventring_stress::{alone, test_name};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// The events of the program: two domains, of which one is off.
 #[derive(EventType, Clone, Copy)]
@@ -76,7 +67,7 @@ struct Came {
 impl Shop {
     fn open(test: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("control");
+        let socket = place(&directory, "control");
         let mut command = child::play(test, "shop", Path::new(""));
         command.env("EVENTRING_SERVER", &socket);
         let mut talk = Talk::with(command);
@@ -130,11 +121,8 @@ impl Shop {
 
 #[test]
 fn two_clients_get_the_union_of_their_wishes_and_a_killed_one_takes_its_wish_away() {
-    const NAME: &str = test_name!("two_clients_get_the_union_of_their_wishes_and_a_killed_one_takes_its_wish_away");
-    if child::part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(NAME);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let ordinary = shop.came();
     assert!(ordinary.log_records > 1 && ordinary.trades > 1 && ordinary.orders == 0, "{ordinary:?}");
     let first = shop.connect();
@@ -167,18 +155,15 @@ fn two_clients_get_the_union_of_their_wishes_and_a_killed_one_takes_its_wish_awa
 
 #[test]
 fn wishes_with_a_time_end_by_themselves_and_kept_ones_are_taken_back() {
-    const NAME: &str = test_name!("wishes_with_a_time_end_by_themselves_and_kept_ones_are_taken_back");
-    if child::part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(NAME);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let enabled = shop.run("enable", &["shop=debug", "--for", "400ms"]);
     assert_eq!(enabled.code, Some(0), "{enabled:?}");
     let levels = shop.run("levels", &["--json"]).json();
     crate::ask::schemas::check(&[("levels", levels.clone())]);
     assert_eq!(levels["configured"], "info");
     assert_eq!(levels["wishes"][0]["directive"], "shop=debug");
-    assert!(levels["wishes"][0]["until_epoch_nanos"].as_u64().unwrap() > 1 << 60, "{levels}");
+    assert!(levels["wishes"][0]["until_epoch_nanos"].number() > 1 << 60, "{levels}");
     assert_eq!(
         levels["domains"],
         serde_json::json!([
@@ -204,11 +189,8 @@ fn wishes_with_a_time_end_by_themselves_and_kept_ones_are_taken_back() {
 
 #[test]
 fn a_wrong_directive_is_refused_with_what_is_expected() {
-    const NAME: &str = test_name!("a_wrong_directive_is_refused_with_what_is_expected");
-    if child::part().is_some() {
-        return shop();
-    }
-    let shop = Shop::open(NAME);
+    let test = plays!(shop());
+    let shop = Shop::open(test);
     let process = shop.connect();
     let refused = |directive: &str| {
         let error = process.wish(directive, WishTime::Kept).unwrap_err();
@@ -232,11 +214,8 @@ fn a_wrong_directive_is_refused_with_what_is_expected() {
 
 #[test]
 fn a_wish_for_a_domain_that_the_configuration_forbids_says_so() {
-    const NAME: &str = test_name!("a_wish_for_a_domain_that_the_configuration_forbids_says_so");
-    if child::part().is_some() {
-        return shop_with("trades,!orderbook");
-    }
-    let mut shop = Shop::open(NAME);
+    let test = plays!(shop_with("trades,!orderbook"));
+    let mut shop = Shop::open(test);
     let enabled = shop.run("enable", &["domain:orderbook", "--keep"]);
     assert_eq!(enabled.code, Some(0), "{enabled:?}");
     assert!(
@@ -264,7 +243,7 @@ fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
     let _market = market.domains("trades").build().unwrap();
     let ours = Process::connect(server.address()).unwrap();
     ours.wish("domain:orderbook", WishTime::Kept).unwrap();
-    let copy = directory.path().join("eventring");
+    let copy = place(&directory, "eventring");
     std::fs::copy(program::PROGRAM, &copy).unwrap();
     for place in [directory.path(), &copy] {
         std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -281,20 +260,16 @@ fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
 
 #[test]
 fn a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothing_was_switched_on() {
-    const NAME: &str =
-        test_name!("a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothing_was_switched_on");
-    if child::part().is_some() {
+    let test = plays!({
         std::fs::write(child::place().with_extension("started"), "").unwrap();
         let ring = program::exec_ring(&child::place());
         ring.record(2, [0; 4], b"first");
         std::thread::sleep(Duration::from_millis(300));
         ring.record(2, [0; 4], b"last");
-        return;
-    }
-    let directory = program::directory();
-    let (ring, saved) = (program::place(&directory, "ring"), program::place(&directory, "saved.evc"));
+    });
+    let (_directory, [ring, saved]) = places(["ring", "saved.evc"]);
     let capture = |directive: &str| {
-        let part = child::play(NAME, "recorder", &ring);
+        let part = child::play(test, "recorder", &ring);
         let mut command = eventring_program(&["capture", program::argument(&ring), "-o", program::argument(&saved)]);
         command.args(["--enable", directive, "--"]).arg(part.get_program()).args(part.get_args());
         command.envs(part.get_envs().filter_map(|(name, value)| Some((name, value?)))).env_remove("EVENTRING_SERVER");

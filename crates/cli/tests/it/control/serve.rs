@@ -1,13 +1,7 @@
 //! `eventring serve`: a recording that is served, and one that is recorded once more while clients read.
 
-use crate::program;
-use crate::program::{KEPT, argument, directory, place, program};
-use eventring::reader::{Descriptor, Next, Reader, ReaderErrorKind, Seek};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::{alone, real_data};
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use eventring::reader::{Descriptor, Next, ReaderErrorKind, Seek};
 
 /// The recordings: a real block, if it is present, and invented ones.
 fn recordings() -> Vec<PathBuf> {
@@ -24,7 +18,7 @@ impl Drop for Serving {
 }
 
 fn serve(file: &Path, socket: &Path, more: &[&str]) -> Serving {
-    let mut command = program(&["serve", argument(file), "--socket", argument(socket)]);
+    let mut command = program!("serve", file, "--socket", socket);
     Serving(command.args(more).stderr(std::process::Stdio::null()).spawn().unwrap())
 }
 
@@ -97,61 +91,49 @@ fn a_replayed_recording_is_read_live_by_two_readers_and_is_equal_again() {
 
 #[test]
 fn a_served_capture_has_all_events_of_the_capture() {
-    let directory = directory();
-    let (capture, socket) = (place(&directory, "kept.evc"), place(&directory, "sock"));
-    let run = program::run(&["capture", KEPT, "-o", argument(&capture), "--now"]);
-    assert_eq!(run.code, Some(0), "{run:?}");
+    let (_directory, [capture, socket]) = places(["kept.evc", "sock"]);
+    run!("capture", KEPT, "-o", &capture, "--now").ends(0);
     let original = Reader::open(KEPT).unwrap();
     let count = original.info().last_seqno as usize;
     let _serving = serve(&capture, &socket, &[]);
     assert!(content(&events(&open(&socket), count)) == content(&events(&original, count)));
     // The verbs of the command line read a socket like a ring.
-    let run = program::run(&["watch", argument(&socket), "--from", "oldest", "--count", "3", "--json", "--quiet"]);
+    let run = run!("watch", &socket, "--from", "oldest", "--count", "3", "--json", "--quiet");
     assert_eq!((run.code, run.json_lines().len()), (Some(0), 3), "{run:?}");
-    let run = program::run(&["export", argument(&socket), "-t", "jsonl", "-o", "-"]);
-    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = run!("export", &socket, "-t", "jsonl", "-o", "-").ends(0);
     let events = run.json_lines().into_iter().filter(|line| line["type"] == "typed_event").count();
     assert_eq!(events, count);
 }
 
 #[test]
 fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_the_first_client_on() {
-    use eventring::tracing::{PerfRecorder, RecorderSubscriber};
     // The rings describe the call sites of other tests in this process, too.
     alone!();
-    let directory = directory();
-    let (ring, capture, socket) =
-        (place(&directory, "bazaar"), place(&directory, "bazaar.evc"), place(&directory, "sock"));
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).build().unwrap();
+    let (_directory, [ring, capture, socket]) = places(["bazaar", "bazaar.evc", "sock"]);
+    let recorder = spans_in(&ring).shifts(15, 21).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         for _ in 0..20 {
             let _span = tracing::info_span!(target: "souk", "haggling").entered();
             std::thread::sleep(Duration::from_millis(1));
         }
     });
-    let run = program::run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]);
-    assert_eq!(run.code, Some(0), "{run:?}");
+    run!("capture", &ring, "-o", &capture, "--now").ends(0);
     drop(recorder);
     // The replay takes about 20 seconds. Clients can connect before it has begun.
-    let mut serving =
-        program::Live::start(&["serve", argument(&capture), "--socket", argument(&socket), "--speed", "0.001x"]);
+    let mut serving = live!("serve", &capture, "--socket", &socket, "--speed", "0.001x");
     let mut said = String::new();
     std::io::BufRead::read_line(&mut serving.err, &mut said).unwrap();
     assert!(said.contains("is served at"), "{said}");
     let named = format!("{}/bazaar", argument(&socket));
     for (ring, from) in [(argument(&socket), "oldest"), (&named, "oldest"), (&named, "newest")] {
-        let run = program::run(&["watch", ring, "--from", from, "--full", "--count", "4", "--quiet"]);
+        let run = run!("watch", ring, "--from", from, "--full", "--count", "4", "--quiet");
         assert!(run.code == Some(0) && run.out.contains("haggling"), "{from} {run:?}");
     }
     serving.interrupt();
     assert_eq!(serving.end().code, Some(0));
     // The export of what is served has the names, too.
     let _serving = serve(&capture, &socket, &[]);
-    let start = Instant::now();
-    while !socket.exists() {
-        assert!(start.elapsed() < Duration::from_secs(60), "nobody serves");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let run = program::run(&["export", &named, "-t", "jsonl", "-o", "-"]);
+    wait_while(|| !socket.exists());
+    let run = run!("export", &named, "-t", "jsonl", "-o", "-");
     assert!(run.code == Some(0) && run.out.contains("haggling"), "{run:?}");
 }

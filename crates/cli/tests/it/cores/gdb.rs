@@ -1,11 +1,8 @@
 //! The commands of gdb show the spans and events of a program that has crashed, and of one that runs.
 
 use super::{TEST, crash};
-use crate::program::{PROGRAM, argument};
-use eventring_stress::child::{Talk, play};
+use crate::fixtures::*;
 use eventring_stress::missing;
-use std::path::Path;
-use std::process::Command;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/gdb/eventring.py");
 
@@ -36,7 +33,7 @@ fn check(printed: &str, events: u64) {
 
 #[test]
 fn gdb_shows_the_open_spans_and_the_last_events_of_a_core_file() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, events)) = crash(directory.path(), "memfd", "segv", 7) else { return };
     let program = std::env::current_exe().unwrap();
     let Some(printed) = gdb(&[argument(&program), argument(&core)]) else { return };
@@ -45,9 +42,8 @@ fn gdb_shows_the_open_spans_and_the_last_events_of_a_core_file() {
 
 #[test]
 fn gdb_shows_the_open_spans_and_the_last_events_of_a_program_that_runs() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let mut talk = Talk::with(play(TEST, "named waits 9", directory.path()));
-    assert_eq!(talk.hear(), "9");
+    let directory = directory();
+    let talk = Talk::told(TEST, "named waits 9", directory.path(), "9");
     let Some(printed) = gdb(&["-p", &talk.child.id().to_string()]) else { return };
     check(&printed, 9);
     assert!(!printed.contains("died"), "{printed}");

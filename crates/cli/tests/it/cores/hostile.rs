@@ -1,11 +1,8 @@
 //! Files that are no core files, and core files whose bytes were changed.
 
 use super::crash;
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring_stress::random::Random;
-use std::fs;
-use std::os::unix::fs::FileExt as _;
-use std::time::Instant;
 
 /// The number of changed files.
 const MUTANTS: u64 = 150;
@@ -41,7 +38,7 @@ fn what_is_no_core_file_is_answered_by_one_line() {
         ("missing", "No such file"),
         ("", "is no file"),
     ] {
-        let answer = run(&["core", argument(&place(name)), "-o", argument(&capture)]);
+        let answer = run!("core", &place(name), "-o", &capture);
         assert!(answer.err.contains(words) && answer.err.lines().count() == 1, "{name}: {answer:?}");
         assert!(answer.code.is_some_and(|code| code != 0) && answer.out.is_empty(), "{name}: {answer:?}");
         // No message shows bytes of a file that may be anything.
@@ -52,9 +49,9 @@ fn what_is_no_core_file_is_answered_by_one_line() {
 
 #[test]
 fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_memory() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "memfd", "abort", 20) else { return };
-    let (mutant, capture) = (directory.path().join("mutant"), directory.path().join("mutant.evc"));
+    let (mutant, capture) = (program::place(&directory, "mutant"), program::place(&directory, "mutant.evc"));
     // The ELF header and the tables come first, then the notes; the rings' headers begin with their magic.
     let bytes = fs::read(&core).unwrap();
     let headers: Vec<u64> =
@@ -79,8 +76,7 @@ fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_m
         if number % 10 == 0 {
             file.set_len(numbers.below(bytes.len() as u64)).unwrap();
         }
-        let mut limited =
-            crate::program::program(&["core", argument(&mutant), "-o", argument(&capture), "--json", "--force"]);
+        let mut limited = program!("core", &mutant, "-o", &capture, "--json", "--force");
         limited.env("RUST_BACKTRACE", "0");
         let answer = crate::program::finish(limited);
         assert!(answer.code.is_some_and(|code| code < 100), "{number}: {answer:?}");
@@ -95,8 +91,7 @@ fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_m
     }
     eprintln!("{taken} of {MUTANTS} changed core files had rings, in {:?}", begin.elapsed());
     assert!(taken > 0 && taken < MUTANTS, "{taken}");
-    let mut command =
-        crate::program::program(&["core", argument(&core), "-o", argument(&capture), "--force", "--json"]);
+    let mut command = program!("core", &core, "-o", &capture, "--force", "--json");
     command.stdout(std::process::Stdio::null());
     let (is_good, memory_kib) = crate::program::memory_of(command);
     assert!(is_good && memory_kib < 200 << 10, "{memory_kib} KiB");

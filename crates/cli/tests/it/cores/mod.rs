@@ -4,18 +4,12 @@ mod gdb;
 mod hostile;
 mod huge;
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::{skipped, test_name};
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
-use serde_json::Value;
+use eventring_stress::skipped;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::os::unix::process::CommandExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
 
 const TEST: &str = test_name!("a_core_file_holds_exactly_what_the_program_has_told");
 
@@ -26,7 +20,7 @@ const ENDS: [&str; 6] = ["segv", "abort", "quit", "xcpu", "sys", "trap"];
 
 /// Records as many orders and spans as the place says, tells it, and crashes.
 fn victim(memory: &str, end: &str, events: u64) {
-    std::env::set_current_dir(place()).unwrap();
+    std::env::set_current_dir(child::place()).unwrap();
     // A shell that starts the tests in its background makes them ignore SIGQUIT.
     for signal in [libc::SIGQUIT, libc::SIGXCPU, libc::SIGSYS, libc::SIGTRAP] {
         // SAFETY: the default action needs no handler.
@@ -35,7 +29,7 @@ fn victim(memory: &str, end: &str, events: u64) {
     let unlimited = Rlimit { current: None, maximum: None };
     setrlimit(Resource::Core, unlimited).unwrap();
     let is_in_cores = ["named", "directory", "huge", "huge-unlinked"].contains(&memory);
-    let rings = if memory.starts_with("huge") { place().join("huge") } else { place() };
+    let rings = if memory.starts_with("huge") { child::place().join("huge") } else { child::place() };
     let spans = PerfRecorder::builder().shifts(15, 21).shards(2).prefault(false).in_core_files(is_in_cores);
     let orders = Recorder::builder(ContentDescription::of::<Shop>()).shifts(15, 21).prefault(false);
     let orders = orders.in_core_files(is_in_cores);
@@ -107,7 +101,7 @@ fn numbers<'l>(lines: impl Iterator<Item = &'l Value>, field: &str) -> Vec<u64> 
 
 /// Checks that the capture of a core file has these orders and spans, and no others.
 fn check(capture: &Path, events: u64) {
-    let lines = run(&["export", argument(capture), "--format", "jsonl"]).json_lines();
+    let lines = exported(capture);
     let named = |name: &'static str| lines.iter().filter(move |line| line["name"] == name);
     let orders = numbers(named("OrderPlaced").chain(named("ORDER_PLACED")), "/payload/id");
     assert!(orders.into_iter().eq(0..events), "orders");
@@ -130,14 +124,14 @@ fn a_core_file_holds_exactly_what_the_program_has_told() {
     let mut good = 0;
     for number in 0..cores {
         let (memory, end) = (MEMORIES[number % MEMORIES.len()], ENDS[number / MEMORIES.len() % ENDS.len()]);
-        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let directory = directory();
         let events = 1 + (number as u64 * 7919) % 2500;
         let Some((core, told)) = crash(directory.path(), memory, end, events) else { return };
-        let capture = directory.path().join("core.evc");
-        let answer = run(&["core", argument(&core), "-o", argument(&capture), "--json"]).json();
+        let capture = place(&directory, "core.evc");
+        let answer = run!("core", &core, "-o", &capture, "--json").json();
         assert_eq!(told, events);
         check(&capture, told);
-        assert_eq!((answer["rings"].as_array().unwrap().len(), &answer["lost"]), (3, &0.into()), "{memory}: {answer}");
+        assert_eq!((answer["rings"].list().len(), &answer["lost"]), (3, &0.into()), "{memory}: {answer}");
         assert_eq!((&answer["open_spans"], &answer["died"]), (&1.into(), &true.into()), "{answer}");
         assert!(answer["problems"] == Value::Array(Vec::new()) && answer["not_in_core"] == Value::Array(Vec::new()));
         let signal = ["SIGSEGV", "SIGABRT", "SIGQUIT", "SIGXCPU", "SIGSYS", "SIGTRAP"];
@@ -151,12 +145,11 @@ fn a_core_file_holds_exactly_what_the_program_has_told() {
 
 #[test]
 fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "memfd", "segv", 3) else { return };
-    let capture = directory.path().join("core.evc");
-    let answer = run(&["core", argument(&core), "-o", argument(&capture)]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    let object = run(&["core", argument(&core), "-o", argument(&capture), "--force", "--json"]).json();
+    let capture = place(&directory, "core.evc");
+    let answer = run!("core", &core, "-o", &capture).ends(0);
+    let object = run!("core", &core, "-o", &capture, "--force", "--json").json();
     crate::ask::schemas::check(&[("core", object)]);
     assert!(answer.err.contains("killed by signal 11 (SIGSEGV) in thread "), "{answer:?}");
     assert!(
@@ -165,9 +158,9 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
             && answer.out.contains("crash {events=3}"),
         "{answer:?}"
     );
-    let again = run(&["core", argument(&core), "-o", argument(&capture)]);
+    let again = run!("core", &core, "-o", &capture);
     assert!(again.code == Some(14) && again.err.lines().count() == 1, "{again:?}");
-    let onto_itself = run(&["core", argument(&core), "-o", argument(&core), "--force"]);
+    let onto_itself = run!("core", &core, "-o", &core, "--force");
     assert!(
         onto_itself.code == Some(14)
             && onto_itself.err.contains("it is a file that is read, which is not written over"),
@@ -176,9 +169,9 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
     // A file that is cut says what it has lost: a part of a ring, whole rings, all rings.
     let bytes = std::fs::read(&core).unwrap();
     let cut_at = |length: usize| {
-        let cut = directory.path().join("cut");
+        let cut = place(&directory, "cut");
         std::fs::write(&cut, &bytes[..length]).unwrap();
-        let answer = run(&["core", argument(&cut), "-o", argument(&capture), "--force"]);
+        let answer = run!("core", &cut, "-o", &capture, "--force");
         assert!(answer.code == Some(6) && answer.err.contains("the core file is cut: "), "{length}: {answer:?}");
         answer.err
     };
@@ -196,9 +189,9 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
 #[test]
 fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
     const EVENTS: u64 = 2000;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "memfd", "segv", EVENTS) else { return };
-    let (cut, capture) = (directory.path().join("cut"), directory.path().join("core.evc"));
+    let (cut, capture) = (place(&directory, "cut"), place(&directory, "core.evc"));
     let bytes = std::fs::read(&core).unwrap();
     let rings = (0..bytes.len()).step_by(4096).filter(|at| bytes[*at..].starts_with(b"RING01"));
     let (mut with, mut without) = (0, 0);
@@ -206,15 +199,14 @@ fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
         // Two pages of payloads are left: the header and the descriptors before them take 2 MiB each.
         let Some(left) = bytes.get(..ring + (4 << 20) + 2 * 4096 + 100) else { continue };
         std::fs::write(&cut, left).unwrap();
-        let answer = run(&["core", argument(&cut), "-o", argument(&capture), "--force"]);
-        assert_eq!(answer.code, Some(6), "{answer:?}");
-        let lines = run(&["watch", argument(&capture), "--json"]).json_lines();
+        let answer = run!("core", &cut, "-o", &capture, "--force").ends(6);
+        let lines = run!("watch", &capture, "--json").json_lines();
         let orders: Vec<&Value> = lines.iter().filter(|line| line["name"] == "ORDER_PLACED").collect();
         assert!(orders.is_empty() || orders.len() as u64 == EVENTS, "{}", orders.len());
         let (whole, lost): (Vec<&Value>, Vec<&Value>) =
             orders.into_iter().partition(|line| line.pointer("/payload/id").is_some());
         // Every payload is the number of its order.
-        assert!(whole.iter().all(|line| line["payload"]["id"].as_u64().unwrap() + 1 == line["seqno"]), "{whole:?}");
+        assert!(whole.iter().all(|line| line["payload"]["id"].number() + 1 == line["seqno"]), "{whole:?}");
         let are_told = answer.err.contains(" events have lost their payload");
         assert!(lost.is_empty() || are_told, "{answer:?}");
         (with, without) = (with + whole.len(), without + lost.len());
@@ -224,10 +216,10 @@ fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
 
 #[test]
 fn rings_with_a_name_are_left_out_of_a_core_file_without_the_option_and_the_answer_says_how_to_change_that() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let Some((core, _)) = crash(directory.path(), "left-out", "abort", 3) else { return };
-    let capture = directory.path().join("core.evc");
-    let answer = run(&["core", argument(&core), "-o", argument(&capture)]);
+    let capture = place(&directory, "core.evc");
+    let answer = run!("core", &core, "-o", &capture);
     assert!(answer.code == Some(3) && answer.err.lines().count() == 1, "{answer:?}");
     for words in ["holds no ring", "EVENTRING_CORE=1", "in_core_files(true)"] {
         assert!(answer.err.contains(words), "{answer:?}");

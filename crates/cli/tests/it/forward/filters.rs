@@ -2,22 +2,16 @@
 
 use crate::broker::place::{Place, lines};
 use crate::every_kind;
-use crate::program::{Live, PROGRAM, program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use tracing::{Dispatch, Span, dispatcher, info_span};
+use crate::fixtures::*;
+use std::sync::atomic::Ordering::Relaxed;
+use tracing::{Span, dispatcher};
 
 /// Returns the spans of a capture with their ids, and the root of each.
 fn spans_and_roots(capture: &str) -> (Vec<Value>, BTreeMap<u64, u64>) {
-    let exported = run(&["export", capture, "--format", "jsonl"]).json_lines();
+    let exported = run!("export", capture, "--format", "jsonl").json_lines();
     let spans: Vec<Value> = exported.into_iter().filter(|line| line["type"] == "span").collect();
     let parents: BTreeMap<u64, Option<u64>> =
-        spans.iter().map(|span| (span["id"].as_u64().unwrap(), span["parent"].as_u64())).collect();
+        spans.iter().map(|span| (span["id"].number(), span["parent"].as_u64())).collect();
     let root_of = |span: &u64| {
         let mut root = *span;
         while let Some(Some(parent)) = parents.get(&root) {
@@ -34,17 +28,17 @@ fn a_sample_has_whole_trees_and_says_how_many_events_it_leaves_out() {
     let Some(place) = Place::new() else { return };
     let ring = place.service_ring(1500);
     let (beside, file) = (place.path("beside.evc"), place.path("all.evc"));
-    let whole = run(&["capture", &ring, "-o", &beside, "--json"]).json();
+    let whole = run!("capture", &ring, "-o", &beside, "--json").json();
     let to = ["--to", &place.broker.address(), "--stream", "S", "--host", "h", "--json"].map(str::to_owned);
     let to: Vec<&str> = to.iter().map(String::as_str).collect();
-    let sent = run(&[&["forward", &ring, "--sample", "1/4"], &to[..]].concat()).json();
+    let sent = run!("forward", &ring, "--sample", "1/4", &to).json();
     let received = place.receive(&file, &[]).json();
     assert_eq!(
         (&received["events"], &received["filtered"], &received["lost"]),
         (&sent["events"], &sent["filtered"], &sent["lost"])
     );
-    let all: u64 = whole["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap()).sum();
-    assert_eq!(received["events"].as_u64().unwrap() + received["filtered"].as_u64().unwrap(), all);
+    let all: u64 = whole["rings"].list().iter().map(|ring| ring["events"].number()).sum();
+    assert_eq!(received["events"].number() + received["filtered"].number(), all);
 
     let (spans, roots) = spans_and_roots(&beside);
     let (kept, kept_roots) = spans_and_roots(&file);
@@ -53,8 +47,7 @@ fn a_sample_has_whole_trees_and_says_how_many_events_it_leaves_out() {
     let share = trees.len() as f64 / all_trees.len() as f64;
     assert!((0.2..0.3).contains(&share), "{} of {}", trees.len(), all_trees.len());
     // What is kept is exactly what the whole capture has of these trees.
-    let mut expected: Vec<&Value> =
-        spans.iter().filter(|span| trees.contains(&roots[&span["id"].as_u64().unwrap()])).collect();
+    let mut expected: Vec<&Value> = spans.iter().filter(|span| trees.contains(&roots[&span["id"].number()])).collect();
     let mut kept: Vec<&Value> = kept.iter().collect();
     // Spans that begin or end in the same nanosecond have no order.
     kept.sort_by_key(|span| span["id"].as_u64());
@@ -63,7 +56,7 @@ fn a_sample_has_whole_trees_and_says_how_many_events_it_leaves_out() {
     let added: Vec<&&Value> = kept.iter().filter(|span| !expected.contains(span)).collect();
     assert!(missing.is_empty() && added.is_empty(), "missing: {missing:#?}\nadded: {added:#?}");
     assert_eq!(kept.len(), expected.len());
-    let about = run(&["export", &file, "--format", "jsonl"]).json_lines().swap_remove(0);
+    let about = run!("export", &file, "--format", "jsonl").json_lines().swap_remove(0);
     assert_eq!((&about["rings"][0]["sampled_per_million"], &about["rings"][0]["host"]), (&250_000.into(), &"h".into()));
 }
 
@@ -74,8 +67,7 @@ fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
     let address = place.broker.address();
     let kept = |ring: &str, host: &str, filter: &[&str]| {
         let ring = place.path(ring);
-        let to = ["--to", &address, "--stream", "S", "--host", host];
-        assert_eq!(run(&[&["forward", &ring], &to[..], filter].concat()).code, Some(0));
+        run!("forward", &ring, "--to", &address, "--stream", "S", "--host", host, filter).ends(0);
         let file = place.path(&format!("{host}.evc"));
         let received = place.receive(&file, &["--host", host]).json();
         assert_eq!(received["lost"], 0);
@@ -94,16 +86,14 @@ fn levels_and_names_of_spans_are_chosen_before_anything_is_sent() {
     assert_eq!((count(&warnings, r#""type":"span""#), count(&warnings, r#""level":"WARN""#)), (0, 2), "{warnings:#?}");
     let parts = kept("sink", "c", &["--type", "PART"]);
     assert_eq!((count(&parts, r#""type":"typed_event""#), count(&parts, "PART")), (24, 24), "{parts:#?}");
-    let refused = run(&["forward", "x", "--to", &address, "--stream", "S", "--sample", "2"]);
-    assert!(refused.code == Some(2) && refused.err.contains("like 0.01 or 1/100"), "{refused:?}");
+    run!("forward", "x", "--to", &address, "--stream", "S", "--sample", "2").fails(2, "like 0.01 or 1/100");
 }
 
 /// Captures rings into a new directory, and returns the lines of all files.
 fn captured(dir: &Path, rings: &[&str], filter: &[&str]) -> Vec<String> {
     let to = tempfile::tempdir_in(dir).unwrap();
     let output = to.path().join("all.evc");
-    let captured = run(&[&["capture"], rings, &["-o", output.to_str().unwrap()], filter].concat());
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    run!("capture", rings, "-o", output.to_str().unwrap(), filter).ends(0);
     let files = std::fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut lines: Vec<String> = files.flat_map(|file| lines(file.to_str().unwrap())).collect();
     lines.retain(|line| !line.contains(r#""type":"end""#));
@@ -153,7 +143,7 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     every_kind::capture_everything(dir.path());
     let [shop, sink, later, to] =
         ["shop", "sink", "later", "out.evc"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
-    let capture = |rings: &[&str], more: &[&str]| run(&[&["capture"], rings, &["-o", &to], more].concat());
+    let capture = |rings: &[&str], more: &[&str]| run!("capture", rings, "-o", &to, more);
     let refused = capture(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
     let expected = "--type PARTS: there is no event of that name; there are EVERYTHING, NOTHING, ONLY_ARRAY, PART";
     assert!(refused.code == Some(2) && refused.err.contains(expected), "{refused:?}");
@@ -162,23 +152,21 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     assert!(!Path::new(&to).exists());
     assert_eq!(capture(&[&shop, &sink], &["--type", "PART", "--type", "77"]).code, Some(0));
     // The type may be one of a ring that is not there yet.
-    let mut waiting = program(&["capture", &sink, &later, "-o", &to, "-f", "--wait", "--type", "LATER"]);
+    let mut waiting = program!("capture", &sink, &later, "-o", &to, "-f", "--wait", "--type", "LATER");
     let mut waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     let mut err = std::io::BufReader::new(waiting.stderr.take().unwrap());
     std::io::BufRead::read_line(&mut err, &mut said).unwrap();
     assert!(said.contains("warning: --type LATER: there is no event of that name; there are"), "{said}");
-    waiting.kill().unwrap();
-    waiting.wait().unwrap();
+    kill(&mut waiting);
 }
 
 /// Returns the ids of a capture's spans, and the lines of its log records, marks and typed events.
 fn contents(capture: &str, options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
-    let exported = run(&[&["export", capture, "--format", "jsonl"], options].concat());
-    assert_eq!(exported.code, Some(0), "{exported:?}");
+    let exported = run!("export", capture, "--format", "jsonl", options).ends(0);
     let of_type = |line: &&Value, types: &[&str]| types.iter().any(|ty| line["type"] == *ty);
     let lines = exported.json_lines();
-    let spans = lines.iter().filter(|line| of_type(line, &["span"])).map(|span| span["id"].as_u64().unwrap()).collect();
+    let spans = lines.iter().filter(|line| of_type(line, &["span"])).map(|span| span["id"].number()).collect();
     let happened = lines.iter().filter(|line| of_type(line, &["event", "marker", "typed_event"]));
     let mut happened: Vec<String> = happened.map(|line| format!("{} {}", line["type"], line["seqno"])).collect();
     happened.sort();
@@ -189,7 +177,7 @@ fn contents(capture: &str, options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
 fn captured_contents(place: &Place, rings: &[&str], options: &[&str]) -> (BTreeSet<u64>, Vec<String>) {
     let file = place.path("alone.evc");
     let options = if options[0] == "--rotate-size" { &[] } else { options };
-    assert_eq!(run(&[&["capture", "-o", &file, "-f"], options, rings].concat()).code, Some(0));
+    run!("capture", "-o", &file, "-f", options, rings).ends(0);
     contents(&file, &[])
 }
 
@@ -201,7 +189,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     let service = place.service_ring(400);
     let address = place.broker.address();
     let rings = [sink.as_str(), &service];
-    assert_eq!(run(&[&["capture"], &rings[..], &["-o", &all, "-f"]].concat()).code, Some(0));
+    run!("capture", &rings, "-o", &all, "-f").ends(0);
     let mut host = 0;
     for condition in [
         "span=request",
@@ -214,11 +202,9 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     ] {
         let expected = contents(&all, &["--where", condition]);
         let capture = ["capture", "-o", &taken, "-f", "--json", "--where", condition];
-        let made = run(&[&capture[..], &rings].concat());
-        assert_eq!(made.code, Some(0), "{made:?}");
+        let made = run!(&capture, &rings).ends(0);
         let made = made.json();
-        let sum =
-            |key: &str| made["rings"].as_array().unwrap().iter().map(|ring| ring[key].as_u64().unwrap()).sum::<u64>();
+        let sum = |key: &str| made["rings"].list().iter().map(|ring| ring[key].number()).sum::<u64>();
         assert!(sum("events") < sum("last_seqno"), "{condition}: {made:#}");
         assert_eq!(contents(&taken, &[]), expected, "{condition}");
         if condition.contains("field.line") {
@@ -227,8 +213,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         }
         host += 1;
         let host = format!("host-{host}");
-        let sent = ["forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition];
-        assert_eq!(run(&sent).code, Some(0), "{condition}");
+        run!("forward", &service, "--to", &address, "--stream", "S", "--host", &host, "--where", condition).ends(0);
         let received = place.path(&format!("{host}.evc"));
         place.receive(&received, &["--host", &host]);
         let only = contents(&all, &["--ring", "shop", "--where", condition]);
@@ -238,8 +223,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     let row = place.path("row.evc");
     for options in [["--span", "request"], ["--type", "PART"], ["--rotate-size", "16k"]] {
         let condition = ["--where", "span=request or span=sqlite or event=PART"];
-        let captured = run(&[&["capture", "-o", &row, "-f"], &condition[..], &options, &rings].concat());
-        assert_eq!(captured.code, Some(0), "{captured:?}");
+        run!("capture", "-o", &row, "-f", &condition, &options, &rings).ends(0);
         let files = std::fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().path());
         let is_of_row = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with("row.");
         let files: Vec<PathBuf> = files.filter(is_of_row).collect();
@@ -262,7 +246,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         assert_eq!(found, both, "{options:?}");
     }
     let refused = |condition: &str| {
-        let refused = run(&[&["capture", "-o", &taken, "-f", "--where", condition], &rings[..]].concat());
+        let refused = run!("capture", "-o", &taken, "-f", "--where", condition, &rings);
         assert_eq!(refused.code, Some(2), "{refused:?}");
         refused.err
     };
@@ -273,14 +257,19 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     assert!(refused("rate(event=PART)>5/s").contains("not about a single event"));
     // The programs have ended, so no event will ever have the field.
     assert!(refused("field.custumer=1 or span=request").contains("no event has a field `custumer`; there are"));
-    let unknown = ["forward", &service, "--to", &address, "--stream", "S", "--where", "field.custumer=1"];
-    assert!(run(&unknown).err.contains("no event has a field `custumer`; there are"));
-    let collector = run(&["forward", &service, "--to", "http://127.0.0.1:1", "--where", "span=request"]);
+    assert!(
+        run!("forward", &service, "--to", &address, "--stream", "S", "--where", "field.custumer=1")
+            .err
+            .contains("no event has a field `custumer`; there are")
+    );
+    let collector = run!("forward", &service, "--to", "http://127.0.0.1:1", "--where", "span=request");
     assert!(collector.err.contains("an OpenTelemetry collector has no --where"), "{collector:?}");
-    let on = ["capture", &service, "--on", "span=request", "-o", "{n}.evc", "--where", "span=request"];
-    assert!(run(&on).err.contains("select from the file with those of `export`"));
-    let typed_only = run(&["capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink]);
-    assert!(typed_only.code == Some(2) && typed_only.err.contains("no event has a field `prize`"), "{typed_only:?}");
+    assert!(
+        run!("capture", &service, "--on", "span=request", "-o", "{n}.evc", "--where", "span=request")
+            .err
+            .contains("select from the file with those of `export`")
+    );
+    run!("capture", "-o", &taken, "-f", "--where", "field.prize>100", &sink).fails(2, "no event has a field `prize`");
 }
 
 #[derive(eventring::EventType, Clone, Copy)]
@@ -292,9 +281,8 @@ enum Inside {
 
 /// Records spans in the ring `spans`, and typed events in them in the ring `typed`.
 fn record_jobs(spans: &str, typed: &str) {
-    let perf = PerfRecorder::builder().config(spans).keep(true).prefault(false).build().unwrap();
-    let description = eventring::recorder::ContentDescription::of::<Inside>();
-    let events = eventring::recorder::Recorder::builder(description).config(typed).keep(true).build().unwrap();
+    let perf = spans_in(spans).keep(true).build().unwrap();
+    let events = typed_in::<Inside>(typed).keep(true).build().unwrap();
     let step = || _ = eventring::record!(&events => Inside::Step);
     dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(perf)), || {
         step();
@@ -319,12 +307,12 @@ fn record_jobs(spans: &str, typed: &str) {
 
 #[test]
 fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_does() {
-    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let dir = directory();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (spans, typed, all, taken) = (path("spans"), path("typed"), path("all.evc"), path("taken.evc"));
     record_jobs(&spans, &typed);
     let rings = [spans.as_str(), typed.as_str()];
-    assert_eq!(run(&[&["capture"], &rings[..], &["-o", &all]].concat()).code, Some(0));
+    run!("capture", &rings, "-o", &all).ends(0);
     for condition in [
         "span=job",
         "span=part",
@@ -336,8 +324,7 @@ fn a_condition_is_about_a_span_itself_and_takes_typed_events_in_it_as_an_export_
         "event=STEP",
         "not event=STEP",
     ] {
-        let made = run(&[&["capture", "-o", &taken, "-f", "--where", condition], &rings[..]].concat());
-        assert_eq!(made.code, Some(0), "{made:?}");
+        run!("capture", "-o", &taken, "-f", "--where", condition, &rings).ends(0);
         assert_eq!(contents(&taken, &[]), contents(&all, &["--where", condition]), "{condition}");
     }
     let in_jobs = contents(&all, &["--where", "span=job"]).1;
@@ -355,8 +342,7 @@ fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
     let check = |host: &'static str, filter: &[&str]| {
         let received = place.path(&format!("{host}.evc"));
         place.receive(&received, &["--host", host]);
-        let captured = run(&[&["capture", &spans, &typed, "-o", &taken, "-f"], filter].concat());
-        assert_eq!(captured.code, Some(0), "{captured:?}");
+        run!("capture", &spans, &typed, "-o", &taken, "-f", filter).ends(0);
         let expected = contents(&taken, &[]);
         assert!(expected.1.iter().any(|line| line.contains("typed_event")));
         assert_eq!(contents(&received, &[]), expected, "{filter:?}");
@@ -369,8 +355,7 @@ fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
     ];
     for (host, filter) in filters {
         for rings in [[&spans, &typed], [&typed, &spans]] {
-            let sent = run(&[&["forward", rings[0], rings[1]], &to(host)[..], &filter].concat());
-            assert_eq!(sent.code, Some(0), "{sent:?}");
+            run!("forward", rings[0], rings[1], &to(host)[..], &filter).ends(0);
         }
         check(host, &filter);
     }
@@ -378,8 +363,7 @@ fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
     let filter = ["--where", "span=job"];
     let rings = [&spans, &typed];
     rings.into_iter().for_each(|ring| std::fs::remove_file(ring).unwrap());
-    let words = [&["forward", &typed, &spans, "--wait", "--reopen", "--json"], &to("e")[..], &filter].concat();
-    let forwarder = Live::start(&words);
+    let forwarder = live!("forward", &typed, &spans, "--wait", "--reopen", "--json", &to("e")[..], &filter);
     for program in 1..3 {
         record_jobs(&spans, &typed);
         let begin = Instant::now();
@@ -393,7 +377,7 @@ fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
         }
     }
     forwarder.interrupt();
-    assert_eq!(forwarder.end().code, Some(0));
+    forwarder.end().ends(0);
 }
 
 /// Records trees of spans on three threads until it is told to end. Some trees are open from the beginning to the end.
@@ -430,8 +414,7 @@ fn record_trees(recorder: &PerfRecorder, is_over: &AtomicBool) {
 fn a_sample_has_whole_trees_after_its_forwarder_was_killed() {
     let Some(place) = Place::new() else { return };
     let (ring, beside, file) = (place.path("shop"), place.path("beside.evc"), place.path("all.evc"));
-    let builder = PerfRecorder::builder().config(&ring).shards(3).shifts(17, 24).prefault(false).keep(true);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(&ring).shards(3).shifts(17, 24).keep(true).build().unwrap();
     let address = place.broker.address();
     let words = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--sample", "1/4"];
     let is_over = AtomicBool::new(false);
@@ -440,24 +423,23 @@ fn a_sample_has_whole_trees_after_its_forwarder_was_killed() {
         for _ in 0..6 {
             let mut forwarder = program(&words).stdout(Stdio::null()).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(400));
-            forwarder.kill().unwrap();
-            forwarder.wait().unwrap();
+            kill(&mut forwarder);
         }
         is_over.store(true, Relaxed);
         recording.join().unwrap();
     });
     drop(recorder);
-    assert_eq!(run(&words).code, Some(0));
-    run(&["capture", &ring, "-o", &beside, "--json"]).json();
+    run(&words).ends(0);
+    run!("capture", &ring, "-o", &beside, "--json").json();
     assert_eq!(place.receive(&file, &[]).json()["lost"], 0);
     let (all, roots) = spans_and_roots(&beside);
     let (kept, _) = spans_and_roots(&file);
-    let kept: BTreeSet<u64> = kept.iter().map(|span| span["id"].as_u64().unwrap()).collect();
+    let kept: BTreeSet<u64> = kept.iter().map(|span| span["id"].number()).collect();
     let trees: BTreeSet<u64> = kept.iter().map(|span| roots[span]).collect();
     let all_trees: BTreeSet<u64> = roots.values().copied().collect();
     let share = trees.len() as f64 / all_trees.len() as f64;
     assert!((0.15..0.35).contains(&share), "{} of {}", trees.len(), all_trees.len());
-    let ids = all.iter().map(|span| span["id"].as_u64().unwrap());
+    let ids = all.iter().map(|span| span["id"].number());
     let expected: BTreeSet<u64> = ids.filter(|span| trees.contains(&roots[span])).collect();
     let missing = expected.difference(&kept).count();
     assert_eq!((missing, kept.len()), (0, expected.len()), "spans are missing");

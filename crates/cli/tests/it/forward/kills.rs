@@ -6,15 +6,11 @@
 use crate::broker;
 use crate::broker::Broker;
 use crate::consumers;
-use crate::program;
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedContent, CapturedPayload};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use eventring_capture::{CapturedContent, CapturedPayload};
+use std::process::ExitStatus;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The number of events that a thread of the program records.
 const EVENTS: u64 = 60_000;
@@ -69,8 +65,7 @@ impl Restarted {
 
     fn kill(&mut self) {
         let child = self.child.as_mut().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(child);
     }
 
     /// Returns the exit status once the process has ended by itself.
@@ -213,8 +208,8 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
         let found = found.unwrap_or_else(|problem| panic!("seed {seed}: {problem}"));
         let ring = &found["rings"][0];
         assert_eq!((&ring["first"], &ring["last"]), (&1.into(), &last_seqno.into()), "seed {seed}: {found}");
-        assert_eq!(found["rings"].as_array().unwrap().len(), 1, "seed {seed}");
-        let in_stream = ring["events"].as_u64().unwrap();
+        assert_eq!(found["rings"].list().len(), 1, "seed {seed}");
+        let in_stream = ring["events"].number();
         assert!(
             in_stream >= last_seqno - lost,
             "seed {seed}: {in_stream} events in the stream, {lost} missing in the file"

@@ -4,13 +4,7 @@
 use crate::broker::place::{Place, lines, publish};
 use crate::consumers;
 use crate::every_kind;
-use crate::program;
-use crate::program::{PROGRAM, program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::real_data;
-use serde_json::Value;
-use std::path::Path;
-use std::process::Stdio;
+use crate::fixtures::*;
 
 fn recorder(path: &str) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
@@ -45,7 +39,7 @@ fn a_real_block_is_received_as_it_is_and_events_still_name_their_block() {
         assert_eq!(place.forward_as(&format!("h{number}"), &[snapshot]).code, Some(0));
         let file = place.path(&format!("{number}.evc"));
         let received = place.receive(&file, &["--host", &format!("h{number}")]).json();
-        assert!(received["events"].as_u64().unwrap() > 0 && received["rings"] == 1, "{received}");
+        assert!(received["events"].number() > 0 && received["rings"] == 1, "{received}");
         assert_eq!(lines(&file), lines(snapshot));
     }
 }
@@ -56,11 +50,13 @@ fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
     let [ring, beside, file, live] = ["shop", "beside.evc", "all.evc", "live.evc"].map(|name| place.path(name));
     let address = place.broker.address();
     // The receiver waits for the stream, and the others for the ring.
-    let words = ["receive", &address, "--stream", "S", "-o", &live, "--wait", "--until-end", "--json"];
-    let receive = program(&words).stdout(Stdio::piped()).spawn().unwrap();
-    let mut forward = program(&["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--json"]);
+    let receive = program!("receive", &address, "--stream", "S", "-o", &live, "--wait", "--until-end", "--json")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut forward = program!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--json");
     let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
-    let mut capture = program(&["capture", &ring, "--wait", "-o", &beside, "--json"]);
+    let mut capture = program!("capture", &ring, "--wait", "-o", &beside, "--json");
     let capture = capture.stdout(Stdio::piped()).spawn().unwrap();
     let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
     let mut service = std::process::Command::new(service);
@@ -76,12 +72,8 @@ fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
     assert_eq!(received["events"], sent["events"]);
     assert_eq!((&received_live["events"], &received_live["lost"]), (&received["events"], &received["lost"]));
     assert_eq!(lines(&live), lines(&file));
-    let of_capture =
-        |name: &str| captured["rings"].as_array().unwrap().iter().map(|ring| ring[name].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(
-        received["events"].as_u64().unwrap() + received["lost"].as_u64().unwrap(),
-        of_capture("events") + of_capture("lost")
-    );
+    let of_capture = |name: &str| captured["rings"].list().iter().map(|ring| ring[name].number()).sum::<u64>();
+    assert_eq!(received["events"].number() + received["lost"].number(), of_capture("events") + of_capture("lost"));
     if received["lost"] == 0 && of_capture("lost") == 0 {
         assert_eq!(lines(&file), lines(&beside));
     } else {
@@ -99,11 +91,10 @@ fn a_receiver_goes_on_with_its_file_and_adds_only_what_is_new() {
     let record = |count: u64| (0..count).for_each(|number| _ = recorder.record(7, [number; 4], b"an order"));
     let forward_now = || {
         let address = place.broker.address();
-        let mut child = program(&["forward", &ring, "--to", &address, "--stream", "S", "--json"]);
+        let mut child = program!("forward", &ring, "--to", &address, "--stream", "S", "--json");
         let child = child.stdout(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(700));
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        signal(&child, Signal::INT);
         let output = child.wait_with_output().unwrap();
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     };
@@ -116,12 +107,12 @@ fn a_receiver_goes_on_with_its_file_and_adds_only_what_is_new() {
     let second = place.receive(&file, &[]).json();
     assert_eq!((&second["events"], &second["lost"], &second["batches"]), (&150.into(), &0.into(), &sent["batches"]));
     let expected: Vec<u64> = (1..=150).collect();
-    let exported = run(&["export", &file, "--format", "jsonl"]).json_lines();
+    let exported = run!("export", &file, "--format", "jsonl").json_lines();
     let seqnos: Vec<u64> = exported.iter().filter_map(|line| line["seqno"].as_u64()).collect();
     assert_eq!(seqnos, expected);
     // What is not a receiver's file is not touched.
     let other = place.path("other.evc");
-    run(&["capture", &ring, "--now", "-o", &other, "--json"]).json();
+    run!("capture", &ring, "--now", "-o", &other, "--json").json();
     let refused = place.receive(&other, &[]);
     assert!(refused.code == Some(14) && refused.err.contains("no receiver has written it"), "{refused:?}");
 }
@@ -138,7 +129,7 @@ fn receivers_that_share_a_stream_have_everything_once_together() {
     }
     let events =
         |share: &str, file: &str| place.receive(&place.path(file), &["--share", share]).json()["events"].clone();
-    let shares = [events("1/2", "a.evc"), events("2/2", "b.evc")].map(|events| events.as_u64().unwrap());
+    let shares = [events("1/2", "a.evc"), events("2/2", "b.evc")].map(|events| events.number());
     assert!(shares[0] + shares[1] == 800 && shares[0] > 0 && shares[1] > 0, "{shares:?}");
     let refused = place.receive(&place.path("c.evc"), &["--share", "3/2"]);
     assert!(refused.code == Some(2) && refused.err.contains("like 2/3"), "{refused:?}");
@@ -168,9 +159,9 @@ fn two_forwarders_of_a_ring_repeat_nothing() {
         assert!(output.status.success());
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     });
-    let events = sent.each_ref().map(|sent| sent["events"].as_u64().unwrap());
+    let events = sent.each_ref().map(|sent| sent["events"].number());
     assert_eq!(events[0] + events[1], 20_000, "{sent:?}");
-    assert!(sent[0]["restarts"].as_u64().unwrap() + sent[1]["restarts"].as_u64().unwrap() > 0, "{sent:?}");
+    assert!(sent[0]["restarts"].number() + sent[1]["restarts"].number() > 0, "{sent:?}");
     let received = place.receive(&file, &[]).json();
     assert_eq!((&received["events"], &received["lost"]), (&20_000.into(), &0.into()));
 }
@@ -187,10 +178,10 @@ fn batches_stay_below_what_the_broker_takes_and_larger_payloads_are_left_out() {
     orders.record(8, [0; 4], &noise(0, 50_000));
     drop(orders);
     let sent = place.forward(&[&ring]).json();
-    assert!(sent["batches"].as_u64().unwrap() > 15, "{sent}");
+    assert!(sent["batches"].number() > 15, "{sent}");
     let received = place.receive(&file, &[]).json();
     assert_eq!((&received["events"], &received["lost"]), (&201.into(), &0.into()));
-    let exported = run(&["export", &file, "--format", "jsonl", "-o", &place.path("lines"), "--json"]);
+    let exported = run!("export", &file, "--format", "jsonl", "-o", &place.path("lines"), "--json");
     assert_eq!(exported.json()["lost_payloads"], 1, "{exported:?}");
 }
 
@@ -260,19 +251,19 @@ fn an_independent_reader_finds_the_same_account_and_notices_when_a_batch_is_miss
     (0..600).for_each(|seed| _ = orders.record(7, [seed; 4], &noise(seed, 5_000)));
     drop(orders);
     let of_orders = place.forward(&[&place.path("orders")]).json();
-    assert!(of_orders["events"] == 600 && of_orders["batches"].as_u64().unwrap() > 2, "{of_orders}");
+    assert!(of_orders["events"] == 600 && of_orders["batches"].number() > 2, "{of_orders}");
     // A forwarder that finds nothing new sends nothing.
     assert_eq!(place.forward(&[&ring]).json()["batches"], 0);
     let Some(found) = consumers::read_stream(&place.broker.address(), "S") else { return };
     let found = found.unwrap();
-    let events: u64 = found["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap()).sum();
-    assert_eq!((events - 600, &found["undescribed"]), (sent["events"].as_u64().unwrap(), &0.into()), "{found}");
+    let events: u64 = found["rings"].list().iter().map(|ring| ring["events"].number()).sum();
+    assert_eq!((events - 600, &found["undescribed"]), (sent["events"].number(), &0.into()), "{found}");
     publish(&place, "$JS.API.STREAM.MSG.DELETE.S", &[br#"{"seq":3}"#]);
     let problem = consumers::read_stream(&place.broker.address(), "S").unwrap().unwrap_err();
     assert!(problem.contains("Nats-Expected-Last-Subject-Sequence is 3"), "{problem}");
     // A receiver states what the stream has no more.
     let received = place.receive(&place.path("all.evc"), &["--ring", "orders"]).json();
-    let [events, lost] = ["events", "lost"].map(|name| received[name].as_u64().unwrap());
+    let [events, lost] = ["events", "lost"].map(|name| received[name].number());
     assert!(events + lost == 600 && lost > 100, "{received}");
 }
 
@@ -284,8 +275,8 @@ fn what_is_wrong_with_an_address_or_a_stream_is_said() {
     orders.record(7, [0; 4], b"an order");
     drop(orders);
     let with_password = place.broker.address().replace("nats://", "nats://me:secret@");
-    let forward = |to: &str, stream: &str| run(&["forward", &ring, "--to", to, "--stream", stream]);
-    let receive = |from: &str, stream: &str| run(&["receive", from, "--stream", stream, "-o", &place.path("x.evc")]);
+    let forward = |to: &str, stream: &str| run!("forward", &ring, "--to", to, "--stream", stream);
+    let receive = |from: &str, stream: &str| run!("receive", from, "--stream", stream, "-o", &place.path("x.evc"));
     for (run, code, needed) in [
         (forward(&with_password, "S"), 0, "1 event in 1 batch"),
         (forward(&with_password, "a.b"), 2, "without dots"),
@@ -294,8 +285,8 @@ fn what_is_wrong_with_an_address_or_a_stream_is_said() {
         (forward("otlp://127.0.0.1", "S"), 2, "has no --stream"),
         (forward("ftp://127.0.0.1", "S"), 2, "expected nats://HOST:PORT"),
         (receive(&with_password, "NONE"), 3, "there is no stream NONE"),
-        (run(&["forward", &ring, "--to", &with_password]), 2, "--stream"),
-        (run(&["receive", &with_password, "--stream", "S", "-o", "-"]), 2, "stdout"),
+        (run!("forward", &ring, "--to", &with_password), 2, "--stream"),
+        (run!("receive", &with_password, "--stream", "S", "-o", "-"), 2, "stdout"),
     ] {
         assert_eq!(run.code, Some(code), "{needed}: {run:?}");
         assert!(run.err.contains(needed) && !run.err.contains("secret"), "{needed}: {run:?}");
@@ -313,18 +304,20 @@ fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
         let orders = recorder(&ring);
         (0..program * 100).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
         drop(orders);
-        let words = ["receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "100ms", "--json"];
         let expected = (1..=program).map(|program| program * 100).sum::<u64>();
         let begin = std::time::Instant::now();
-        while run(&words).json()["events"] != expected {
+        while run!("receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "100ms", "--json")
+            .json()["events"]
+            != expected
+        {
             assert!(begin.elapsed().as_secs() < 30, "program {program}");
         }
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&forward), rustix::process::Signal::INT).unwrap();
+    signal(&forward, Signal::INT);
     let output = forward.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of_rings = summary["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap());
+    let of_rings = summary["rings"].list().iter().map(|ring| ring["events"].number());
     assert_eq!(of_rings.collect::<Vec<_>>(), [100, 200, 300], "{summary}");
 }
 
@@ -335,12 +328,15 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
     assert_eq!(place.forward(&[&place.path("shop"), &place.path("sink")]).code, Some(0));
     let (file, rings, tables) = (place.path("all.evc"), place.path("rings"), place.path("tables"));
     let address = place.broker.address();
-    let receive = ["receive", &address, "--stream", "S", "-o", &file, "--rings", &rings, "--parquet", &tables];
-    let mut receiver = program(&receive).stdout(Stdio::null()).spawn().unwrap();
+    let mut receiver =
+        program!("receive", &address, "--stream", "S", "-o", &file, "--rings", &rings, "--parquet", &tables)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
     let [shop, sink] = ["web-1.shop", "web-1.sink"].map(|name| format!("{rings}/{name}"));
     let begin = std::time::Instant::now();
     let live = loop {
-        let live = run(&["export", &shop, &sink, "--format", "jsonl"]);
+        let live = run!("export", &shop, &sink, "--format", "jsonl");
         let is_there = live.code == Some(0) && live.out.contains("a long value") && live.out.contains("event_77");
         if is_there || begin.elapsed() > std::time::Duration::from_secs(30) {
             break live;
@@ -352,7 +348,7 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let kinds = ["span", "event", "typed_event", "counter", "marker"];
         let mut shown: Vec<String> = lines
-            .filter(|line| kinds.contains(&line["type"].as_str().unwrap()))
+            .filter(|line| kinds.contains(&line["type"].text()))
             .map(|mut line| {
                 for name in ["seqno", "process", "ring", "shard", "trace_id"] {
                     line.as_object_mut().unwrap().remove(name);
@@ -363,14 +359,14 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
         shown.sort();
         shown
     };
-    let expected = run(&["export", &capture, "--format", "jsonl"]);
+    let expected = run!("export", &capture, "--format", "jsonl");
     assert_eq!(shown(&live.out), shown(&expected.out));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&receiver), rustix::process::Signal::INT).unwrap();
+    signal(&receiver, Signal::INT);
     assert!(receiver.wait().unwrap().success());
     // They stay.
-    assert_eq!(shown(&run(&["export", &shop, &sink, "--format", "jsonl"]).out), shown(&expected.out));
+    assert_eq!(shown(&run!("export", &shop, &sink, "--format", "jsonl").out), shown(&expected.out));
     let lines = place.path("lines");
-    run(&["export", &file, "--format", "jsonl", "-o", &lines, "--json"]).json();
+    run!("export", &file, "--format", "jsonl", "-o", &lines, "--json").json();
     let Some(found) = consumers::read_files("parquet_rows.py", &[tables.as_ref(), lines.as_ref()]) else { return };
     assert_eq!(found["differences"], serde_json::json!([]));
 }

@@ -1,27 +1,21 @@
 //! The file of a receiver shows what was open before the ring's window, also if its forwarder dies.
 
 use crate::broker::place::Place;
-use crate::program::{program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
-use tracing::info_span;
+use crate::fixtures::*;
 
 /// Makes a recorder that ends with the dispatcher.
 fn records(ring: &str, (descriptors, payload): (u32, u32), shards: usize) -> tracing::Dispatch {
-    let builder = PerfRecorder::builder().config(Path::new(ring)).shifts(descriptors, payload).shards(shards);
+    let builder = spans_in(Path::new(ring)).shifts(descriptors, payload).shards(shards);
     tracing::Dispatch::new(RecorderSubscriber::new(builder.prefault(false).build().unwrap()))
 }
 
 /// Returns the spans that are certainly open in a file, with the number of their threads.
 fn open(file: &str) -> Vec<(String, usize)> {
-    let opened = run(&["open", file, "--json"]).json();
-    let sure = opened["spans"].as_array().unwrap().iter().filter(|span| span["may_have_closed"] == false);
+    let opened = run!("open", file, "--json").json();
+    let sure = opened["spans"].list().iter().filter(|span| span["may_have_closed"] == false);
     let name = |span: &Value| {
         assert_eq!((&span["opened_before_window"], &span["fields"]["port"]), (&false.into(), &80.into()), "{span:#}");
-        (span["name"].as_str().unwrap().to_owned(), span["threads"].as_array().unwrap().len())
+        (span["name"].text().to_owned(), span["threads"].list().len())
     };
     sure.map(name).collect()
 }
@@ -40,13 +34,15 @@ fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came
         });
         floods();
         let address = place.broker.address();
-        let words = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "50ms"];
-        let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
+        let mut forward =
+            program!("forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "50ms")
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
         std::thread::sleep(Duration::from_secs(1));
         drop(ends);
         std::thread::sleep(Duration::from_millis(500));
-        forward.kill().unwrap();
-        forward.wait().unwrap();
+        kill(&mut forward);
         let file = place.path("all.evc");
         assert_eq!(place.receive(&file, &[]).code, Some(0));
         let mut shown = open(&file);
@@ -62,8 +58,10 @@ fn a_stream_with_many_looks_is_received_to_its_end() {
     let ring = place.path("shop");
     let dispatch = records(&ring, (17, 23), 1);
     let address = place.broker.address();
-    let words = ["forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json"];
-    let forward = program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let forward = program!("forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     tracing::dispatcher::with_default(&dispatch, || {
         let open: Vec<_> = (0..1000_u64).map(|port| info_span!("open", port)).collect();
         // Images of several batches: the first one, some later ones, and the last.

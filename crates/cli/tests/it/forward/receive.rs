@@ -2,15 +2,9 @@
 
 use crate::broker::forged;
 use crate::broker::place::{Place, publish};
-use crate::program;
-use crate::program::{program, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_capture::{CaptureFile, CapturedRecord};
+use crate::fixtures::*;
+use eventring_capture::CapturedRecord;
 use eventring_stress::mounted;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 #[test]
 fn a_stream_without_messages_is_received_and_is_idle() {
@@ -29,8 +23,11 @@ fn a_stream_without_messages_is_received_and_is_idle() {
         answer.push(byte[0]);
     }
     let (address, file) = (place.broker.address(), place.path("all.evc"));
-    let words = ["receive", &address, "--stream", "S", "-o", &file, "--until-idle", "300ms"];
-    let mut receive = program(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut receive = program!("receive", &address, "--stream", "S", "-o", &file, "--until-idle", "300ms")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let begin = Instant::now();
     let ended = loop {
         match receive.try_wait().unwrap() {
@@ -48,8 +45,11 @@ fn forward_service(place: &Place, host: &str) {
     let (ring, address) = (place.path("shop"), place.broker.address());
     let shards = (1..10).map(|shard| format!("{ring}.{shard}"));
     shards.chain([ring.clone()]).for_each(|ring| drop(std::fs::remove_file(ring)));
-    let words = ["forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", host, "--every", "20ms"];
-    let mut forward = program(&words).stderr(Stdio::null()).spawn().unwrap();
+    let mut forward =
+        program!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", host, "--every", "20ms")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
     place.service_ring(4000);
     assert!(forward.wait().unwrap().success());
 }
@@ -61,9 +61,9 @@ fn rings_of_receivers_have_each_span_once_and_none_that_only_looks_open() {
     forward_service(&place, "h");
     let (file, rings) = (place.path("all.evc"), place.path("live"));
     let received = place.receive(&file, &["--rings", &rings]).json();
-    assert!(received["batches"].as_u64().unwrap() > 5, "{received}");
+    assert!(received["batches"].number() > 5, "{received}");
     let spans = |what: &str| {
-        let lines = program::run(&["export", what, "--format", "jsonl"]).json_lines();
+        let lines = exported(what);
         let spans = lines.iter().filter(|line| line["type"] == "span");
         let mut spans: Vec<_> = spans.map(|span| (span["id"].as_u64(), span["open"] == true)).collect();
         spans.sort_unstable();
@@ -89,7 +89,7 @@ fn rings_of_which_hosts_and_names_look_alike_have_paths_of_their_own() {
     }
     place.receive(&place.path("all.evc"), &["--rings", &rings]).json();
     let mut payloads: Vec<String> = ["a.b.c", "a.b.c~2"]
-        .map(|name| program::run(&["export", &format!("{rings}/{name}"), "--format", "jsonl"]).out)
+        .map(|name| run!("export", &format!("{rings}/{name}"), "--format", "jsonl").out)
         .into_iter()
         .collect();
     payloads.sort();
@@ -108,7 +108,7 @@ fn what_is_wrong_with_rings_is_said_at_once_and_the_capture_goes_on() {
     let received = place.receive(&file, &["--rings", &rings]);
     assert!(received.code != Some(0) && received.err.contains("the capture goes on"), "{received:?}");
     assert_eq!(received.err.matches("error").count(), 1, "{received:?}");
-    assert!(received.json_lines()[0]["events"].as_u64().unwrap() > 10_000);
+    assert!(received.json_lines()[0]["events"].number() > 10_000);
 }
 
 #[test]
@@ -127,8 +127,7 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     assert_eq!((&first["events"], &first["removed"]), (&all["events"], &0.into()), "{first}");
     // The rows of the tables, and the lines of the files, are those of the one file.
     let export = |captures: &[&str], format: &str, output: &str| {
-        let words = [&["export"], captures, &["--format", format, "-o", output, "--json"]].concat();
-        program::run(&words).json()
+        run!("export", captures, "--format", format, "-o", output, "--json").json()
     };
     let captures: Vec<&str> = written.iter().map(String::as_str).collect();
     let rows = |format: &str, captures: &[&str]| {
@@ -151,11 +150,11 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     let kept = files(&later);
     assert!(kept.len() == 2 && !written.contains(&kept[0]), "{later}");
     let both = place.receive(&whole, &[]).json();
-    let count = |received: &serde_json::Value, name: &str| received[name].as_u64().unwrap();
+    let count = |received: &serde_json::Value, name: &str| received[name].number();
     assert!(count(&later, "removed") > 0, "{later}");
     assert_eq!(count(&later, "events") + count(&later, "removed"), count(&both, "events"), "{later}");
     assert_eq!(later["rings"], both["rings"], "{later}");
-    let summary = program::run(&[&["summary", "--json"], &[kept[0].as_str(), &kept[1]][..]].concat()).json();
+    let summary = run!("summary", "--json", kept[0].as_str(), &kept[1]).json();
     assert_eq!(summary["removed"], later["removed"], "{summary}");
     let lone = place.receive(&row, &["--keep", "2"]);
     assert_eq!(lone.code, Some(2), "{lone:?}");
@@ -178,7 +177,7 @@ fn a_receiver_of_other_hosts_refuses_a_file_that_would_lack_what_came_earlier() 
     let again = place.receive(&file, &["--host", "d"]).json();
     assert_eq!((&again["events"], &again["batches"]), (&10.into(), &0.into()));
     let share = |share| place.receive(&row, &["--rotate-size", "1M", "--share", share]);
-    assert!((1..40).contains(&share("1/2").json()["events"].as_u64().unwrap()));
+    assert!((1..40).contains(&share("1/2").json()["events"].number()));
     for refused in [place.receive(&file, &["--host", "b"]), place.receive(&file, &[]), share("2/2")] {
         assert!(refused.code == Some(14) && refused.err.contains("would lack what came earlier"), "{refused:?}");
     }
@@ -190,13 +189,11 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
     let Some(place) = Place::new() else { return };
     forward_service(&place, "h");
     let (file, address) = (place.path("all.evc"), place.broker.address());
-    let mut receive = program(&["receive", &address, "--stream", "S", "-o", &file]);
+    let mut receive = program!("receive", &address, "--stream", "S", "-o", &file);
     let mut receive = receive.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000);
     std::fs::remove_file(&file).unwrap();
-    rustix::process::kill_process(rustix::process::Pid::from_child(&receive), rustix::process::Signal::INT).unwrap();
+    signal(&receive, Signal::INT);
     let mut said = String::new();
     receive.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(!receive.wait().unwrap().success() && said.contains("all.evc: it was removed"), "{said}");
@@ -218,7 +215,7 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
     place.forward(&[&good]).json();
     let (alone, captured) = (place.path("alone.evc"), place.path("captured.evc"));
     place.receive(&alone, &[]).json();
-    run(&["capture", &good, "-o", &captured, "--now"]).json_lines();
+    run!("capture", &good, "-o", &captured, "--now").json_lines();
     let captured = std::fs::read(captured).unwrap();
     let as_it_is = |_: &mut Vec<u8>| ();
     let of_other_version = |ring: &mut Vec<u8>| {
@@ -254,10 +251,10 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
         ("S.web-4.orders.events", "of another ring or host: expected it under S.web-1.orders.events"),
         (&format!("S.{too_long}.orders.events"), "a name has 300 bytes, expected 1 to 255"),
     ] {
-        let refusals = said["refusals"].as_array().unwrap();
+        let refusals = said["refusals"].list();
         let refusal = refusals.iter().find(|refusal| refusal["subject"] == subject);
         let refusal = refusal.unwrap_or_else(|| panic!("{subject}: {said}"));
-        assert!(refusal["why"].as_str().unwrap().contains(why) && refusal["messages"] == 1, "{refusal}");
+        assert!(refusal["why"].text().contains(why) && refusal["messages"] == 1, "{refusal}");
         let shown: String = subject.chars().take(300).collect();
         assert!(received.err.contains(&format!("left out: a message with the subject {shown}: ")), "{received:?}");
     }
@@ -292,7 +289,7 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
     };
     record(100);
     let captured = place.path("captured.evc");
-    run(&["capture", &ring, "-o", &captured, "--now"]).json_lines();
+    run!("capture", &ring, "-o", &captured, "--now").json_lines();
     let captured = std::fs::read(captured).unwrap();
     for host in ["web-2", "web-3", "web-4"] {
         let body = forged::batch(&captured, host, |_| (), |_| ());
@@ -313,7 +310,7 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
         assert_eq!(received.err.matches(&named).count(), 1, "{received:?}");
     }
     assert_eq!(in_directory(), ["web-1.orders", "web-2.orders"]);
-    let live = run(&["export", &format!("{rings}/web-1.orders"), "--format", "jsonl"]).out;
+    let live = run!("export", &format!("{rings}/web-1.orders"), "--format", "jsonl").out;
     assert_eq!(live.matches(r#""type":"typed_event""#).count(), 70, "{live}");
     let second = place.receive(&place.path("anew.evc"), &["--rings", &rings, "--strict"]);
     assert_eq!(second.code, Some(16), "{second:?}");

@@ -3,10 +3,7 @@
 use crate::broker;
 use crate::broker::Broker;
 use crate::certificates::Certificates;
-use crate::program;
-use crate::program::run;
-use eventring::recorder::{ContentDescription, Recorder};
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Returns the path of a file of keys, which are only for tests.
 fn key(name: &str) -> String {
@@ -25,16 +22,16 @@ fn ring(dir: &Path) -> String {
 /// Forwards the ring and receives it again with these options, which the broker accepts.
 fn assert_accepted(dir: &Path, address: &str, options: &[&str]) {
     let (ring, file) = (ring(dir), dir.join("all.evc"));
-    let sent = run(&[&["forward", &ring, "--to", address, "--stream", "S"], options].concat());
+    let sent = run!("forward", &ring, "--to", address, "--stream", "S", options);
     assert!(sent.code == Some(0) && sent.err.contains("1 event in 1 batch "), "{options:?}: {sent:?}");
     let words = ["receive", address, "--stream", "S", "-o", file.to_str().unwrap(), "--force", "--until-end"];
-    let received = run(&[&words, options].concat());
+    let received = run!(&words, options);
     assert!(received.code == Some(0) && received.err.contains("1 event of 1 ring"), "{options:?}: {received:?}");
 }
 
 /// Tries to forward with options that do not do, and checks what is said.
 fn assert_refused(dir: &Path, address: &str, options: &[&str], needed: &str) {
-    let sent = run(&[&["forward", &ring(dir), "--to", address, "--stream", "S"], options].concat());
+    let sent = run!("forward", &ring(dir), "--to", address, "--stream", "S", options);
     assert!(sent.code.is_some_and(|code| code > 0) && sent.err.contains(needed), "{options:?}: {sent:?}");
     // The seed of crates/cli/tests/it/broker/keys/user.nk.
     assert!(!sent.err.contains("SU"), "{sent:?}");
@@ -91,7 +88,7 @@ fn a_broker_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
 #[test]
 fn no_message_has_a_password_or_key_of_an_address() {
     let dir = program::directory();
-    let (ring, file) = (ring(dir.path()), program::place(&dir, "all.evc"));
+    let (ring, file) = (ring(dir.path()), place(&dir, "all.evc"));
     let file = program::argument(&file);
     for address in [
         "nats://user:S3CRET@127.0.0.1:99999",

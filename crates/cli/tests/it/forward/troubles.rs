@@ -1,13 +1,7 @@
 //! A forwarder says at once what is wrong, and loses no event that is still in a ring.
 
 use crate::broker::place::{Place, publish};
-use crate::program;
-use crate::program::{Live, Run, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use rustix::process::{Pid, Signal, kill_process};
-use std::path::Path;
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
 
 fn recorder(path: &str) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
@@ -21,8 +15,7 @@ fn record(recorder: &Recorder, count: u64) {
 /// Starts a forwarder of these rings to the broker of the place.
 fn start(place: &Place, rings: &[&str], more: &[&str]) -> Live {
     let address = place.broker.address();
-    let to = ["--to", &address, "--stream", "S", "--host", "web-1", "--every", "20ms", "--json"];
-    Live::start(&[&["forward"], rings, &to, more].concat())
+    live!("forward", rings, "--to", &address, "--stream", "S", "--host", "web-1", "--every", "20ms", "--json", more)
 }
 
 fn signal(forwarder: &Live, signal: Signal) {
@@ -42,21 +35,17 @@ fn forwarded(place: &Place, events: u64, more: &[&str]) -> (Recorder, Live) {
 /// Waits until the stream has this many events at least. Receives them into a file.
 fn wait_for_events(place: &Place, count: u64) {
     let (file, address) = (place.path("so-far.evc"), place.broker.address());
-    let words = ["receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "50ms", "--json"];
     let mut received = serde_json::Value::Null;
     let begin = Instant::now();
     while received["events"].as_u64().is_none_or(|events| events < count) {
         assert!(begin.elapsed() < Duration::from_secs(120), "{count}: {received}");
-        received = run(&words).json();
+        received =
+            run!("receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "50ms", "--json").json();
     }
 }
 
 fn wait_until(mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| !is_so());
 }
 
 fn json_of(run: &Run) -> serde_json::Value {
@@ -93,7 +82,7 @@ fn a_receiver_says_that_the_connection_is_lost() {
     let Some(mut place) = Place::new() else { return };
     let (_orders, forwarder) = forwarded(&place, 10_000, &[]);
     let (file, address) = (place.path("all.evc"), place.broker.address());
-    let mut receiver = Live::start(&["receive", &address, "--stream", "S", "-o", &file]);
+    let mut receiver = live!("receive", &address, "--stream", "S", "-o", &file);
     wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
     place.broker.kill();
     // It does not wait until the time for an answer is over.
@@ -131,8 +120,7 @@ fn log_on_threads(recorder: &PerfRecorder, threads: usize, events: u64) {
 const SHARDS: usize = 4;
 
 fn perf_recorder(ring: &str) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(ring).shifts(15, 21).tables_shift(16).shards(SHARDS);
-    builder.prefault(false).build().unwrap()
+    spans_in(ring).shifts(15, 21).tables_shift(16).shards(SHARDS).build().unwrap()
 }
 
 fn seqnos_of(recorder: &PerfRecorder) -> u64 {
@@ -200,9 +188,9 @@ fn shards_whose_files_are_gone_and_that_another_forwarder_has_sent_are_no_loss()
         second.end()
     }];
     let sent = sent.map(|run| run.json());
-    let of_both = |name: &str| sent[0][name].as_u64().unwrap() + sent[1][name].as_u64().unwrap();
+    let of_both = |name: &str| sent[0][name].number() + sent[1][name].number();
     assert_eq!((of_both("events"), of_both("lost")), (seqnos, 0), "{sent:?}");
-    assert!(sent[1]["restarts"].as_u64().unwrap() > 0, "{sent:?}");
+    assert!(sent[1]["restarts"].number() > 0, "{sent:?}");
     let received = place.receive(&place.path("all.evc"), &[]).json();
     assert_eq!((&received["events"], &received["lost"]), (&seqnos.into(), &0.into()), "{received}");
     assert_eq!((&received["rings"], &received["have_all_ended"]), (&SHARDS.into(), &true.into()), "{received}");
@@ -222,8 +210,7 @@ fn what_is_wrong_with_one_ring_is_said_while_the_others_go_on() {
     assert!(line.contains("error:") && line.contains("is no batch"), "{line}");
     record(&good, 7);
     drop((bad, good));
-    let run = forwarder.end();
-    assert_eq!(run.code, Some(7), "{run:?}");
+    let run = forwarder.end().ends(7);
     assert_eq!(json_of(&run)["events"], 7, "{run:?}");
 }
 
@@ -236,8 +223,7 @@ fn a_next_ring_that_cannot_be_read_ends_the_forwarding_with_its_error() {
     let other = place.path("other");
     std::fs::write(&other, [7; 8192]).unwrap();
     std::fs::rename(&other, &ring).unwrap();
-    let run = forwarder.end();
-    assert_eq!(run.code, Some(4), "{run:?}");
+    let run = forwarder.end().ends(4);
     assert_eq!(json_of(&run)["events"], 5, "{run:?}");
     assert!(run.err.contains("orders"), "{run:?}");
 }
@@ -254,8 +240,7 @@ fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
     let mut forwarder = start(&place, &[&ring], &[]);
     forwarder.notice("the broker knows the id of the batch");
     signal(&forwarder, Signal::TERM);
-    let run = forwarder.end();
-    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    forwarder.end().fails(1, "a batch was not sent");
     drop(orders);
 }
 
@@ -280,12 +265,11 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
     record(&orders, 10);
     forwarder.notice("nothing goes to or from the broker now");
     signal(&forwarder, Signal::TERM);
-    let run = forwarder.end();
-    assert!(run.code == Some(1) && run.err.contains("a batch was not sent"), "{run:?}");
+    let run = forwarder.end().fails(1, "a batch was not sent");
     // What was sent before is in the account.
     let sent = json_of(&run);
     assert_eq!((&sent["events"], &sent["rings"][0]["events"]), (&10.into(), &10.into()), "{sent}");
-    assert!(sent["rings"][0]["failed"].as_str().unwrap().ends_with("orders"), "{sent}");
+    assert!(sent["rings"][0]["failed"].text().ends_with("orders"), "{sent}");
     // The next one sends what is still in the ring.
     place.broker.start_again();
     drop(orders);
@@ -353,7 +337,7 @@ fn options_that_a_destination_does_not_have_are_refused() {
         (collector, "--creds", "x"),
         (collector, "--compression", "1"),
     ] {
-        let refused = run(&["forward", &ring, "--to", to, option, value]);
+        let refused = run!("forward", &ring, "--to", to, option, value);
         let is_said = refused.err.contains(&format!("has no {option}"));
         assert!(refused.code == Some(2) && is_said, "{to} {option}: {refused:?}");
     }
@@ -377,7 +361,7 @@ fn limits_of_nothing_are_refused() {
         (&from, "--rotate-every", "0", "a time"),
         (&from, "--rotate-size", "0", "a size"),
     ] {
-        let refused = run(&[words, &[option, value]].concat());
+        let refused = run!(words, option, value);
         let is_said = refused.err.contains(&format!("expected {what} greater than 0"));
         assert!(refused.code == Some(2) && is_said, "{words:?} {option}: {refused:?}");
     }
@@ -389,9 +373,7 @@ fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
     let Some(place) = Place::new() else { return };
     let (ring, address) = (place.path("orders"), place.broker.address());
     record(&recorder(&ring), 10);
-    let forward = |more: &[&str]| {
-        run(&[&["forward", &ring, "--to", &address, "--stream", "S", "--host", "web-1"], more].concat())
-    };
+    let forward = |more: &[&str]| run!("forward", &ring, "--to", &address, "--stream", "S", "--host", "web-1", more);
     // A warning about limits would be wrong: this command makes the stream.
     let made = forward(&["--max-age", "1h"]);
     assert!(made.code == Some(0) && !made.err.contains("warning"), "{made:?}");
@@ -401,7 +383,7 @@ fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
     let shop = place.service_ring(50);
     let file = place.path("out.evc");
     for words in [&["capture", "-o", &file][..], &["forward", "--to", &address, "--stream", "S"]] {
-        let nothing = run(&[words, &[&shop, "--span", "nosuch"]].concat());
+        let nothing = run!(words, &shop, "--span", "nosuch");
         assert!(nothing.err.contains(" events more were left out by the filter"), "{nothing:?}");
     }
 }
@@ -413,8 +395,7 @@ fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
     record(&recorder(&ring), 10);
     place.forward(&[&ring]).json();
     let (address, file) = (place.broker.address(), place.path("other.evc"));
-    let words = ["receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch"];
-    let mut receiver = Live::start(&words);
+    let mut receiver = live!("receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch");
     let said = receiver.notice("waiting for");
     assert!(said.contains("waiting for batches of the host nosuch in the stream S"), "{said}");
     signal(&receiver, Signal::TERM);
@@ -430,7 +411,7 @@ fn a_signal_ends_the_wait_for_a_broker_that_does_not_answer() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("nats://{}", silent.local_addr().unwrap());
     for verb in [&["forward", &ring, "--to", &address][..], &["receive", &address, "-o", &file]] {
-        let mut command = Live::start(&[verb, &["--stream", "S"]].concat());
+        let mut command = live!(verb, "--stream", "S");
         let _connected = silent.accept().unwrap();
         let begin = Instant::now();
         signal(&command, Signal::INT);

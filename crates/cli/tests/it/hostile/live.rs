@@ -1,13 +1,9 @@
 //! A live ring whose file somebody overwrites with random bytes, truncates, or replaces while readers use it.
 
+use crate::fixtures::*;
 use crate::hostile::bytes as hostile;
-use eventring::reader::{Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
+use eventring::reader::{Next, Seek};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 const RING_BYTES: u64 = (2 << 20) + (64 << 15) + (2 << 20);
 
@@ -63,19 +59,18 @@ fn peak_kib() -> u64 {
 
 #[test]
 fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_time_and_memory() {
-    const TEST: &str =
-        test_name!("readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_time_and_memory");
+    let test = test_name!();
     match part().as_deref() {
-        Some("scribbler") => return scribble(&place()),
+        Some("scribbler") => return scribble(&child::place()),
         // The reader runs in a child process of its own, so that the measured memory peak is only the reader's.
         Some(_) => {
             let end = Instant::now() + Duration::from_secs(5);
             let (mut opened, mut refused, mut slowest) = (0, 0, Duration::ZERO);
-            let attached = Reader::open(place()).unwrap();
+            let attached = Reader::open(child::place()).unwrap();
             say("attached");
             while Instant::now() < end {
                 let start = Instant::now();
-                match Reader::open(place()) {
+                match Reader::open(child::place()) {
                     Ok(reader) => {
                         hostile::exercise(&reader, 2000);
                         opened += 1;
@@ -94,16 +89,13 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
         }
         None => {}
     }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     for i in 0..40_000u64 {
         recorder.record((2 + i % 20) as u16, [i; 4], &i.to_le_bytes()[..(i % 9) as usize]);
     }
-    let mut reader = Talk::with(play(TEST, "reader", &path));
-    assert_eq!(reader.hear(), "attached");
-    let mut scribbler = Talk::with(play(TEST, "scribbler", &path));
-    assert_eq!(scribbler.hear(), "scribbling");
+    let mut reader = Talk::told(test, "reader", &path, "attached");
+    let _scribbler = Talk::told(test, "scribbler", &path, "scribbling");
     let printed = reader.hear();
     assert!(reader.end().success());
     println!("scribbled: opened, slowest ms, peak KiB: {printed}");
@@ -116,8 +108,7 @@ fn readers_of_a_ring_that_is_scribbled_over_get_errors_and_losses_in_bounded_tim
 
 #[test]
 fn a_ring_that_is_cut_under_its_reader_gives_no_events_and_says_so() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     for i in 0..1000u64 {
         recorder.record(2, [i; 4], b"payload");
@@ -139,12 +130,11 @@ fn a_ring_that_is_cut_under_its_reader_gives_no_events_and_says_so() {
 
 #[test]
 fn a_ring_file_that_is_swapped_under_a_reader_is_noticed_and_the_old_one_stays_whole() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     let recorder = recorder(&path);
     recorder.record(2, [7; 4], b"of the old ring");
     let reader = Reader::open(&path).unwrap();
-    let other = directory.path().join("other");
+    let other = program::place(&directory, "other");
     std::fs::write(&other, b"not a ring").unwrap();
     assert!(!reader.was_replaced());
     std::fs::rename(&other, &path).unwrap();

@@ -1,24 +1,15 @@
 //! Programs under QEMU that these tests play themselves: tasks that move between the threads of tokio's runtime, and
 //! forks. Without QEMU these tests say that they skip.
 
-use crate::program::{Run, argument, directory, finish, place, program, run};
+use crate::fixtures::*;
 use crate::qemu;
-use eventring_stress::child::{part, play};
 use eventring_stress::forked;
-use eventring_stress::test_name;
-use rustix::process::Signal;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::hint::black_box;
-use std::path::Path;
 use std::pin::pin;
-use std::process::Command;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::ThreadId;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
-use tracing::{Instrument as _, info_span};
 
 /// The turns of the loop in each poll of a task. They differ, so a poll that is left out or counted twice is noticed.
 const TURNS: [u64; 4] = [10_000, 23_000, 31_000, 47_000];
@@ -109,15 +100,15 @@ fn spans_of_guest(test: &str, file: &Path) -> Option<Vec<Value>> {
     let json = counted.json();
     assert_eq!((&json["lost"], &json["not_counted"]), (&0.into(), &0.into()), "{counted:?}");
     // One count that is not exact makes the whole not exact.
-    let are_exact = json["spans"].as_array().unwrap().iter().all(|span| span["exact"] == true);
+    let are_exact = json["spans"].list().iter().all(|span| span["exact"] == true);
     assert_eq!(json["exact"], are_exact, "{counted:?}");
-    let lines = run(&["export", argument(file), "--format", "jsonl"]).json_lines();
+    let lines = exported(file);
     Some(lines.into_iter().filter(|line| line["type"] == "span").collect())
 }
 
 #[test]
 fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
-    if part().is_some() {
+    let test = plays!({
         let _recording = eventring::tracing::init("forks");
         let spans = |who| (0..10).for_each(|_| info_span!("work", who).in_scope(|| _ = black_box(work(1000))));
         spans("parent");
@@ -126,23 +117,19 @@ fn a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu() {
             7
         });
         assert_eq!(code, 7);
-        return spans("parent");
-    }
-    let directory = directory();
-    let file = place(&directory, "forks.evc");
-    let test = test_name!("a_forked_child_records_nothing_in_the_rings_of_its_parent_under_qemu");
+        spans("parent");
+    });
+    let (_directory, [file]) = places(["forks.evc"]);
     let Some(spans) = spans_of_guest(test, &file) else { return };
     assert_eq!(spans.len(), 20, "{spans:?}");
-    assert!(
-        spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].as_array().unwrap().len() == 1)
-    );
+    assert!(spans.iter().all(|span| span["fields"]["who"] == "parent" && span["slices"].list().len() == 1));
 }
 
 /// Runs `eventring icount` with the guest that `test` plays.
 fn icount_of_guest(test: &str, file: &Path) -> Option<Run> {
     let plugin = qemu::plugin()?;
     let guest = play(test, "guest", file);
-    let mut command: Command = program(&["icount", "--json", "-o", argument(file), "--"]);
+    let mut command: Command = program!("icount", "--json", "-o", file, "--");
     command.arg(guest.get_program()).args(guest.get_args());
     command.envs(guest.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.env("EVENTRING_QEMU_PLUGIN", plugin).env_remove("EVENTRING_FILTER");
@@ -151,16 +138,15 @@ fn icount_of_guest(test: &str, file: &Path) -> Option<Run> {
 
 #[test]
 fn counts_without_the_events_that_were_lost_are_no_result() {
-    if part().is_some() {
+    let test = plays!({
         // Nobody reads the ring until the first events are gone.
         let reader = rustix::process::getppid().unwrap();
         rustix::process::kill_process(reader, Signal::STOP).unwrap();
         let _recording = eventring::tracing::init("lossy:15:21");
         (0..20_000).for_each(|_| info_span!("work").in_scope(|| ()));
-        return rustix::process::kill_process(reader, Signal::CONT).unwrap();
-    }
+        rustix::process::kill_process(reader, Signal::CONT).unwrap();
+    });
     let directory = directory();
-    let test = test_name!("counts_without_the_events_that_were_lost_are_no_result");
     let Some(counted) = icount_of_guest(test, &place(&directory, "lossy.evc")) else { return };
     let json: Value = serde_json::from_str(&counted.out).unwrap_or_else(|_| panic!("{counted:?}"));
     assert!(json["exact"] == false && json["lost"].as_u64() > Some(0), "{json}");
@@ -169,13 +155,12 @@ fn counts_without_the_events_that_were_lost_are_no_result() {
 
 #[test]
 fn the_exit_code_of_the_program_is_that_of_icount_which_says_so() {
-    if part().is_some() {
+    let test = plays!({
         let _recording = eventring::tracing::init("fails");
         info_span!("work").in_scope(|| _ = black_box(work(1000)));
         std::process::exit(7);
-    }
+    });
     let directory = directory();
-    let test = test_name!("the_exit_code_of_the_program_is_that_of_icount_which_says_so");
     let Some(counted) = icount_of_guest(test, &place(&directory, "fails.evc")) else { return };
     assert!(counted.code == Some(7) && counted.out.contains("\"work\""), "{counted:?}");
     assert!(counted.err.contains("the program has ended with exit code 7"), "{counted:?}");
@@ -183,23 +168,19 @@ fn the_exit_code_of_the_program_is_that_of_icount_which_says_so() {
 
 #[test]
 fn the_span_of_a_task_counts_its_polls_on_all_threads() {
-    if part().is_some() {
-        return record();
-    }
+    let test = plays!(record());
     let directory = directory();
-    let counted = |name: &str| {
-        spans_of_guest(test_name!("the_span_of_a_task_counts_its_polls_on_all_threads"), &place(&directory, name))
-    };
+    let counted = |name: &str| spans_of_guest(test, &place(&directory, name));
     let Some(spans) = counted("first.evc") else { return };
     let of = |name: &str, field: &str, value: u64| {
         let is_it = |span: &&Value| span["name"] == name && span["fields"][field] == value;
         spans.iter().find(is_it).unwrap_or_else(|| panic!("{name} {field}={value}: {spans:?}"))
     };
-    let instructions = |span: &Value| span["instructions"].as_u64().unwrap();
+    let instructions = |span: &Value| span["instructions"].number();
     let [once, thrice] = [1, 3].map(|factor| of("moving", "factor", factor));
     for moving in [once, thrice] {
-        let slices = moving["slices"].as_array().unwrap();
-        let threads: Vec<u64> = slices.iter().map(|slice| slice["thread"]["id"].as_u64().unwrap()).collect();
+        let slices = moving["slices"].list();
+        let threads: Vec<u64> = slices.iter().map(|slice| slice["thread"]["id"].number()).collect();
         // A last, empty slice is that in which the future is dropped.
         assert!(threads.len() >= TURNS.len(), "{moving}");
         assert!(threads[..TURNS.len()].windows(2).all(|pair| pair[0] != pair[1]), "{moving}");
@@ -234,7 +215,7 @@ fn the_span_of_a_task_counts_its_polls_on_all_threads() {
 #[test]
 fn scopes_count_what_spans_count_and_the_span_around_them_has_the_rest() {
     const SIZES: [u64; 3] = [10_000, 20_000, 40_000];
-    if part().is_some() {
+    let test = plays!({
         let _recording = eventring::tracing::init("scoped");
         let scoped = |turns| {
             let _scope = eventring::scope!("scope", turns);
@@ -255,13 +236,10 @@ fn scopes_count_what_spans_count_and_the_span_around_them_has_the_rest() {
             black_box(work(SIZES[1]));
         };
         around();
-        return around();
-    }
+        around();
+    });
     let directory = directory();
-    let counted = |name: &str| {
-        let test = test_name!("scopes_count_what_spans_count_and_the_span_around_them_has_the_rest");
-        spans_of_guest(test, &place(&directory, name))
-    };
+    let counted = |name: &str| spans_of_guest(test, &place(&directory, name));
     let Some(spans) = counted("first.evc") else { return };
     let number = |span: &Value, field: &str| span[field].as_u64().unwrap_or_else(|| panic!("{field}: {span}"));
     let of = |spans: &[Value], name: &str, turns: u64| {

@@ -1,15 +1,9 @@
 //! `eventring icount` ends its program, and leaves nothing behind: at signals, after its own death, and after a run
 //! that has failed. Without QEMU these tests say that they skip.
 
-use crate::program;
-use crate::program::{argument, directory, finish, place, program};
+use crate::fixtures::*;
 use crate::qemu;
-use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Stdio};
-use std::time::Duration;
-use tempfile::TempDir;
+use std::process::ChildStderr;
 
 /// A run whose program does not end by itself.
 struct EndlessRun {
@@ -23,10 +17,9 @@ struct EndlessRun {
 impl EndlessRun {
     /// Starts a shell that first does what `before` says, and then works for ever.
     fn start(plugin: &Path, before: &str) -> Self {
-        let own = directory();
-        let begun = place(&own, "begun");
+        let (_own, [begun]) = places(["begun"]);
         let script = format!("{before} : > {}; while :; do :; done", argument(&begun));
-        let mut command = program(&["icount", "--", "sh", "-c", &script]);
+        let mut command = program!("icount", "--", "sh", "-c", &script);
         command.env("EVENTRING_QEMU_PLUGIN", plugin).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut eventring = command.spawn().unwrap();
         let stderr = BufReader::new(eventring.stderr.take().unwrap());
@@ -78,9 +71,7 @@ fn is_running(process: Pid) -> bool {
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| !is_so());
 }
 
 #[test]
@@ -112,13 +103,13 @@ fn the_next_run_removes_the_directory_of_one_that_was_killed() {
     let Some(plugin) = qemu::plugin() else { return };
     let other = EndlessRun::start(plugin, "");
     let mut killed = EndlessRun::start(plugin, "");
-    kill_process(Pid::from_child(&killed.eventring), Signal::KILL).unwrap();
+    signal(&killed.eventring, Signal::KILL);
     killed.eventring.wait().unwrap();
     kill_process(killed.qemu, Signal::KILL).unwrap();
     // Another test may have removed it by now.
-    let mut next = program(&["icount", "--", "true"]);
+    let mut next = program!("icount", "--", "true");
     next.env("EVENTRING_QEMU_PLUGIN", plugin);
-    assert_eq!(finish(next).code, Some(3));
+    finish(next).ends(3);
     assert!(!killed.directory.exists() && other.directory.exists());
     other.signal(Signal::TERM);
     let mut other = other;
@@ -133,10 +124,9 @@ fn a_run_that_fails_leaves_an_older_capture_as_it_is() {
     let names = |directory: &TempDir| std::fs::read_dir(directory.path()).unwrap().count();
     // A program without spans, and one whose spans are not counted.
     for script in ["exit 5".to_owned(), format!("{}; exit 5", argument(&example))] {
-        let directory = directory();
-        let kept = place(&directory, "kept.evc");
+        let (directory, [kept]) = places(["kept.evc"]);
         let icount = || {
-            let mut command = program(&["icount", "--force", "-o", argument(&kept), "--", "sh", "-c", &script]);
+            let mut command = program!("icount", "--force", "-o", &kept, "--", "sh", "-c", &script);
             command.env("EVENTRING_QEMU_PLUGIN", plugin);
             let failed = finish(command);
             assert!(!matches!(failed.code, Some(0 | 5)), "{failed:?}");

@@ -1,11 +1,7 @@
 //! `eventring icount`: exact counts of instructions under QEMU. Without QEMU these tests say that they skip.
 
-use crate::program::{PROGRAM, Run, argument, directory, finish, place, program, run};
+use crate::fixtures::*;
 use crate::qemu::{plugin, qemu_major};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 fn example(name: &str) -> PathBuf {
     // `cargo test` builds the examples, unless its options select a single test.
@@ -16,7 +12,7 @@ fn example(name: &str) -> PathBuf {
 
 /// Runs `eventring icount` with these arguments.
 fn icount(plugin: &Path, arguments: &[&str]) -> Run {
-    let mut command = program(&["icount"]);
+    let mut command = program!("icount");
     if qemu_major() >= 10 {
         // This QEMU places the program's memory at random, and the way through `realloc` depends on the place.
         command = Command::new("setarch");
@@ -42,14 +38,14 @@ fn five_runs_count_the_same_as_one_that_counts_each_instruction() {
     for _ in 0..5 {
         assert_eq!(spans("tb"), of_each);
     }
-    let named = |name: &str| of_each.as_array().unwrap().iter().find(|span| span["name"] == name).unwrap().clone();
+    let named = |name: &str| of_each.list().iter().find(|span| span["name"] == name).unwrap().clone();
     // Each of the five calls of `mix` has two halves, and each half does the same.
     let half = named("half");
     assert_eq!((&half["count"], &half["min"]), (&10.into(), &half["max"]));
-    assert_eq!(half["instructions"].as_u64().unwrap(), 10 * half["min"].as_u64().unwrap());
+    assert_eq!(half["instructions"].number(), 10 * half["min"].number());
     // A span holds those inside it, and itself.
     let [mix, work] = [named("mix"), named("work")];
-    let number = |span: &Value, what: &str| span[what].as_u64().unwrap();
+    let number = |span: &Value, what: &str| span[what].number();
     assert_eq!(number(&mix, "instructions"), number(&mix, "self_instructions") + number(&half, "instructions"));
     let inside = ["make", "sort", "format", "count"].map(|name| number(&named(name), "instructions"));
     assert_eq!(number(&work, "instructions"), number(&work, "self_instructions") + inside.iter().sum::<u64>());
@@ -58,25 +54,24 @@ fn five_runs_count_the_same_as_one_that_counts_each_instruction() {
 #[test]
 fn the_capture_shows_the_counts_in_every_format() {
     let Some(plugin) = plugin() else { return };
-    let directory = directory();
-    let file = place(&directory, "counted.evc");
+    let (_directory, [file]) = places(["counted.evc"]);
     let example = example("instruction_clock");
     let counted = icount(plugin, &["--json", "-o", argument(&file), "--", argument(&example)]).json();
     crate::ask::schemas::check(&[("icount", counted.clone())]);
-    let sort = counted["spans"].as_array().unwrap().iter().find(|span| span["name"] == "sort").unwrap();
-    let each = sort["min"].as_u64().unwrap();
+    let sort = counted["spans"].list().iter().find(|span| span["name"] == "sort").unwrap();
+    let each = sort["min"].number();
 
-    let lines = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+    let lines = exported(&file);
     let sorts: Vec<&Value> = lines.iter().filter(|line| line["name"] == "sort").collect();
     assert!(sorts.len() == 2 && sorts.iter().all(|line| line["instructions"] == each), "{sorts:?}");
     let log: Vec<&Value> = lines.iter().filter(|line| line["type"] == "event").collect();
     assert!(log.len() == 2 && log.iter().all(|line| line["instructions"].as_u64() > Some(each)), "{log:?}");
-    let chrome = run(&["export", argument(&file), "--format", "chrome", "-o", "-"]).out;
+    let chrome = run!("export", &file, "--format", "chrome", "-o", "-").out;
     assert!(chrome.contains(&format!("\"instructions\":{each},\"self_instructions\":{each}")));
-    let folded = run(&["export", argument(&file), "--format", "folded", "--weight", "instructions"]).out;
+    let folded = run!("export", &file, "--format", "folded", "--weight", "instructions").out;
     assert!(folded.lines().any(|line| line == format!("instruction_clock;work;sort {}", 2 * each)), "{folded}");
-    let summary = run(&["summary", argument(&file), "--json"]).json();
-    let spans = summary["spans"].as_array().unwrap();
+    let summary = run!("summary", &file, "--json").json();
+    let spans = summary["spans"].list();
     let of_sort = &spans.iter().find(|span| span["name"] == "sort").unwrap()["instructions"];
     assert_eq!(
         *of_sort,
@@ -86,33 +81,28 @@ fn the_capture_shows_the_counts_in_every_format() {
 
 #[test]
 fn without_qemu_the_same_program_records_no_counts_and_no_error() {
-    let directory = directory();
-    let file = place(&directory, "native.evc");
+    let (directory, [file]) = places(["native.evc"]);
     let example = example("instruction_clock");
-    let mut command = program(&["capture", "instruction-clock", "-o", argument(&file), "--strict", "--"]);
+    let mut command = program!("capture", "instruction-clock", "-o", &file, "--strict", "--");
     command.arg(example).env("EVENTRING_DIR", directory.path()).env_remove("EVENTRING_INSTRUCTIONS");
-    let captured = finish(command);
-    assert_eq!(captured.code, Some(0), "{captured:?}");
-    let lines = run(&["export", argument(&file), "--format", "jsonl"]);
+    finish(command).ends(0);
+    let lines = run!("export", &file, "--format", "jsonl");
     assert!(lines.out.contains("\"name\":\"sort\"") && !lines.out.contains("instructions\""), "{}", lines.out);
-    let folded = run(&["export", argument(&file), "--format", "folded", "--weight", "instructions"]);
+    let folded = run!("export", &file, "--format", "folded", "--weight", "instructions");
     assert!(folded.code == Some(1) && folded.out.is_empty(), "{folded:?}");
     assert!(folded.err.contains("no instructions were counted"), "{folded:?}");
     let stacks = place(&directory, "native.folded");
-    let options = ["--format", "folded", "--weight", "instructions", "-o", argument(&stacks)];
-    assert_eq!(run(&[&["export", argument(&file)], &options[..]].concat()).code, Some(1));
+    run!("export", &file, "--format", "folded", "--weight", "instructions", "-o", &stacks).ends(1);
     assert!(!stacks.exists());
     for format in ["perfetto", "chrome", "jsonl"] {
-        let refused = run(&["export", argument(&file), "--format", format, "--weight", "instructions", "-o", "-"]);
-        assert!(refused.code == Some(2) && refused.err.contains("--format folded"), "{refused:?}");
+        run!("export", &file, "--format", format, "--weight", "instructions", "-o", "-").fails(2, "--format folded");
     }
 }
 
 #[test]
 fn paths_may_have_all_characters() {
     let Some(plugin) = plugin() else { return };
-    let directory = directory();
-    let strange = place(&directory, "a,b=c d ü");
+    let (_directory, [strange]) = places(["a,b=c d ü"]);
     std::fs::create_dir(&strange).unwrap();
     let [moved, program] = ["plug,in.so", "pro gram"].map(|name| strange.join(name));
     std::fs::copy(plugin, &moved).unwrap();
@@ -121,7 +111,7 @@ fn paths_may_have_all_characters() {
     let counted = icount(&moved, &["-o", argument(&file), "--", argument(&program)]);
     assert!(counted.code == Some(0) && counted.out.contains("instruction_clock::sort"), "{counted:?}");
     // `summary` shows the same table, after that of the times.
-    let summary = run(&["summary", argument(&file)]);
+    let summary = run!("summary", &file);
     let table = counted.out.lines().skip(1).filter(|line| line.starts_with("instruction_clock::")).collect::<Vec<_>>();
     assert!(table.len() == 7 && summary.out.contains(&table.join("\n")), "{summary:?}");
 }
@@ -138,31 +128,27 @@ fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
     let mut guest = guest.spawn().unwrap();
     let ring = place(&directory, "shop");
     let until = Instant::now() + Duration::from_secs(60);
-    while !ring.exists() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let info = run(&["info", argument(&ring), "--json"]);
+    wait_while(|| !ring.exists() && Instant::now() < until);
+    let info = run!("info", &ring, "--json");
     // On a busy machine the guest needs seconds to its first request.
-    let seen = run(&["watch", argument(&ring), "--where", "span=request", "--count", "1", "--json", "--quiet"]);
+    let seen = run!("watch", &ring, "--where", "span=request", "--count", "1", "--json", "--quiet");
     assert_eq!(seen.json_lines().len(), 1, "{seen:?}");
     let file = place(&directory, "live.evc");
-    let captured = run(&["capture", argument(&ring), "-o", argument(&file), "--duration", "2s", "--json", "--strict"]);
+    let captured = run!("capture", &ring, "-o", &file, "--duration", "2s", "--json", "--strict");
     let is_running = guest.try_wait().unwrap().is_none();
-    guest.kill().unwrap();
-    guest.wait().unwrap();
+    kill(&mut guest);
     assert_eq!(info.json()["state"], "live", "{info:?}");
     assert!(is_running);
     let captured = captured.json();
     assert_eq!(captured["lost"], 0, "{captured}");
-    let spans = run(&["summary", argument(&file), "--json"]).json();
-    assert!(spans["spans"].as_array().unwrap().iter().any(|span| span["name"] == "request"), "{spans}");
+    let spans = run!("summary", &file, "--json").json();
+    assert!(spans["spans"].list().iter().any(|span| span["name"] == "request"), "{spans}");
 }
 
 #[test]
 fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
     let Some(plugin) = plugin() else { return };
-    let directory = directory();
-    let script = place(&directory, "script");
+    let (directory, [script]) = places(["script"]);
     std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
     let text = place(&directory, "text");
     std::fs::write(&text, "no program").unwrap();
@@ -190,7 +176,7 @@ fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
     let failed = icount(plugin, &["--cpu", "nonsense", "--", argument(&example)]);
     assert!(failed.code == Some(1) && failed.err.contains("before the program began"), "{failed:?}");
     let with = |name: &str, value: &str| {
-        let mut command = program(&["icount", "--json", "--", argument(&example)]);
+        let mut command = program!("icount", "--json", "--", &example);
         command.env("EVENTRING_QEMU_PLUGIN", plugin).env(name, value);
         finish(command)
     };

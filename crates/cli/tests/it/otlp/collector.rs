@@ -2,20 +2,10 @@
 //! passes on is what the lines of JSON say: the same spans, trees, times, values.
 
 use crate::consumers;
+use crate::fixtures::*;
 use crate::http;
-use crate::program;
-use crate::program::{argument, run};
 use crate::shop::{Order, Shop};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child;
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::ChildStdout;
 
 const THREADS: u64 = 3;
 const TREES_EACH: u64 = 40;
@@ -23,7 +13,7 @@ const TREES_EACH: u64 = 40;
 const MANY: u64 = 40_000;
 
 fn typed_ring(path: &Path, is_small: bool) -> Recorder {
-    let ring = Recorder::builder(ContentDescription::of::<Shop>()).config(path).prefault(false).keep(true);
+    let ring = typed_in::<Shop>(path).keep(true);
     let ring = if is_small { ring.compact(true).shifts(15, 21) } else { ring.shifts(16, 27) };
     ring.build().unwrap()
 }
@@ -62,7 +52,7 @@ fn record_trees(thread: u64, orders: &Recorder) {
 }
 
 fn play(place: &Path) {
-    let perf = PerfRecorder::builder().config(place.join("spans")).shifts(17, 24).tables_shift(16).prefault(false);
+    let perf = spans_in(place.join("spans")).shifts(17, 24).tables_shift(16);
     let recorder = perf.keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
     let (orders, small) = (typed_ring(&place.join("orders"), false), typed_ring(&place.join("small"), true));
@@ -146,10 +136,9 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
         }
     };
     let of_type = |kind: &'static str| lines.iter().filter(move |line| line["type"] == kind);
-    let spans: HashMap<&str, &Value> =
-        all["spans"].as_array().unwrap().iter().map(|span| (span["id"].as_str().unwrap(), span)).collect();
+    let spans: HashMap<&str, &Value> = all["spans"].list().iter().map(|span| (span["id"].text(), span)).collect();
     check("spans".into(), &json!(spans.len()), json!(of_type("span").count()));
-    check("messages of spans".into(), &json!(all["spans"].as_array().unwrap().len()), json!(spans.len()));
+    check("messages of spans".into(), &json!(all["spans"].list().len()), json!(spans.len()));
     let by_id: HashMap<String, &Value> = of_type("span").map(|line| (hex(&line["id"]), line)).collect();
     let root = |line: &Value| {
         let mut id = hex(&line["id"]);
@@ -186,14 +175,10 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
         }
         let trace = traces.entry(root(line)).or_insert(&span["trace"]);
         check(name("trace"), &span["trace"], trace.clone());
-        let links = line["follows_from"].as_array().unwrap().iter();
+        let links = line["follows_from"].list().iter();
         let links: Vec<Value> = links.map(|id| json!([spans[hex(id).as_str()]["trace"], hex(id)])).collect();
         check(name("links"), &span["links"], json!(links));
-        check(
-            name("events"),
-            &json!(span["events"].as_array().unwrap().len()),
-            json!(events.get(id).copied().unwrap_or(0)),
-        );
+        check(name("events"), &json!(span["events"].list().len()), json!(events.get(id).copied().unwrap_or(0)));
     }
     check(
         "traces".into(),
@@ -213,7 +198,7 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
                     .all(|(name, value)| name == "message" || event["attributes"][name] == attribute(value))
                 && event["attributes"]["thread.name"] == attribute(&line["thread"]["name"])
         };
-        let found = span["events"].as_array().unwrap().iter().find(is_it);
+        let found = span["events"].list().iter().find(is_it);
         check(format!("log record {line}"), &json!(found.is_some()), json!(true));
         if line["level"] == "ERROR" {
             has_error += 1;
@@ -222,7 +207,7 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
     }
     let failed = spans.values().filter(|span| span["status"] == 2).count();
     check("failed spans".into(), &json!(failed), json!(has_error));
-    let logs = all["logs"].as_array().unwrap();
+    let logs = all["logs"].list();
     let typed_logs: HashMap<(&str, u64), &Value> = logs
         .iter()
         .filter_map(|log| {
@@ -243,10 +228,10 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
         };
         let found = if line["span"].is_null() {
             loose += 1;
-            let log = typed_logs.get(&(line["ring"].as_str().unwrap(), line["seqno"].as_u64().unwrap())).copied();
+            let log = typed_logs.get(&(line["ring"].text(), line["seqno"].number())).copied();
             log.filter(is_it).filter(|log| log["event_name"] == line["name"] && log["trace"] == "")
         } else {
-            let of_span = spans[hex(&line["span"]).as_str()]["events"].as_array().unwrap();
+            let of_span = spans[hex(&line["span"]).as_str()]["events"].list();
             of_span.iter().find(is_it).filter(|event| event["name"] == line["name"])
         };
         check(format!("typed event {line}"), &json!(found.is_some()), json!(true));
@@ -270,8 +255,8 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
 
 /// Returns the spans in the order of their ids, without what differs between a host and a file.
 fn ordered(all: &Value) -> Vec<Value> {
-    let mut spans = all["spans"].as_array().unwrap().clone();
-    spans.sort_by_key(|span| span["id"].as_str().unwrap().to_owned());
+    let mut spans = all["spans"].list().clone();
+    spans.sort_by_key(|span| span["id"].text().to_owned());
     for span in &mut spans {
         let resource = span["resource"].as_object_mut().unwrap();
         for name in ["host.name", "eventring.lost_events", "eventring.ring"] {
@@ -283,21 +268,16 @@ fn ordered(all: &Value) -> Vec<Value> {
 
 #[test]
 fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture() {
-    const TEST: &str = test_name!("a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture");
-    if child::part().is_some() {
-        return play(&child::place());
-    }
+    let test = plays!(play(&child::place()));
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path();
     let path = |name: &str| place.join(name);
     let rings = ["spans", "orders", "small"].map(path);
     let rings = rings.each_ref().map(|ring| argument(ring));
     let Some(collector) = Collector::start() else { return };
-    let mut writer = child::Talk::with(child::play(TEST, "writer", place));
-    assert_eq!(writer.hear(), "ready");
+    let mut writer = Talk::told(test, "writer", place, "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
-    let mut forward =
-        program::program(&["forward", rings[0], rings[1], rings[2], "--to", &to, "--host", "shop-1", "--json"]);
+    let mut forward = program!("forward", rings[0], rings[1], rings[2], "--to", &to, "--host", "shop-1", "--json");
     let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(writer.end().success());
     let forwarded = forward.wait_with_output().unwrap();
@@ -306,22 +286,21 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     let trees = THREADS * TREES_EACH;
     assert_eq!((&counts["spans"], &counts["open_spans"]), (&json!(trees * 4 + 1), &json!(1)), "{counts}");
     assert_eq!((&counts["rejected"], &counts["unsent"]), (&json!(0), &json!(0)), "{counts}");
-    let (spans, logs) = (counts["spans"].as_u64().unwrap(), counts["log_records"].as_u64().unwrap());
+    let (spans, logs) = (counts["spans"].number(), counts["log_records"].number());
     let live = collector.passed_on(spans as usize, logs as usize);
-    let all_spans = live["spans"].as_array().unwrap();
+    let all_spans = live["spans"].list();
     assert!(all_spans.iter().all(|span| span["resource"]["host.name"]["value"] == "shop-1"), "{}", all_spans[0]);
 
     let capture = path("all.evc");
-    let captured = run(&["capture", rings[0], rings[1], rings[2], "-o", argument(&capture), "--json"]).json();
+    let captured = run!("capture", rings[0], rings[1], rings[2], "-o", &capture, "--json").json();
     assert_eq!(captured["lost"], counts["lost"]);
-    assert!(captured["lost"].as_u64().unwrap() > 0, "{captured}");
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    assert!(captured["lost"].number() > 0, "{captured}");
+    let lines = run!("export", &capture, "--format", "jsonl").json_lines();
     assert_eq!(differences(&lines, &live), [""; 0]);
 
     // The capture has the same messages, and the collector takes them from the file, too.
     let file = path("all.otlp.json");
-    let exported = run(&["export", argument(&capture), "--format", "otlp-json", "-o", argument(&file)]);
-    assert_eq!(exported.code, Some(0), "{exported:?}");
+    run!("export", &capture, "--format", "otlp-json", "-o", &file).ends(0);
     let mut collector = Collector::start().unwrap();
     collector.post(&file);
     let posted = collector.passed_on(spans as usize, logs as usize);
@@ -332,7 +311,7 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     let end_of_open = |passed_on: &mut Value| {
         let spans = passed_on["spans"].as_array_mut().unwrap();
         let open = spans.iter_mut().find(|span| span["name"] == "never closed").unwrap();
-        open["end"].take().as_u64().unwrap()
+        open["end"].take().number()
     };
     assert!(end_of_open(&mut live) >= end_of_open(&mut posted));
     assert_eq!(ordered(&posted), ordered(&live));
@@ -358,7 +337,7 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
 #[test]
 fn a_collector_that_is_away_at_first_gets_everything_later() {
     let directory = tempfile::tempdir().unwrap();
-    let ring = directory.path().join("orders");
+    let ring = program::place(&directory, "orders");
     let orders = typed_ring(&ring, false);
     for id in 0..5000 {
         record!(orders => Shop::OrderPlaced, &Order { id });
@@ -367,15 +346,17 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
     // A port on which nobody listens yet.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let to = format!("otlp://127.0.0.1:{port}");
-    let unsent = run(&["forward", argument(&ring), "--to", &to, "--patience", "1", "--json"]);
+    let unsent = run!("forward", &ring, "--to", &to, "--patience", "1", "--json");
     let counts: Value = serde_json::from_str(&unsent.out).unwrap();
     assert_eq!((unsent.code, &counts["unsent"], &counts["log_records"]), (Some(1), &json!(5000), &json!(0)));
-    assert!(counts["last_error"].as_str().unwrap().contains("/v1/logs"), "{counts}");
+    assert!(counts["last_error"].text().contains("/v1/logs"), "{counts}");
 
     // The ring comes later, too.
-    let later = directory.path().join("later");
-    let words = ["forward", argument(&later), "--to", &to, "--header", "key=of all", "--wait", "--json"];
-    let forward = program::program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let later = program::place(&directory, "later");
+    let forward = program!("forward", &later, "--to", &to, "--header", "key=of all", "--wait", "--json")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
     std::fs::rename(&ring, &later).unwrap();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
@@ -405,5 +386,5 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
         (&counts["log_records"], &counts["rejected"], &counts["unsent"]),
         (&json!(2997), &json!(2003), &json!(0))
     );
-    assert!(counts["retries"].as_u64().unwrap() >= 2, "{counts}");
+    assert!(counts["retries"].number() >= 2, "{counts}");
 }

@@ -1,27 +1,18 @@
 //! Spans without an end: `forward` sends of each what `export` writes of the same rings, whether a thread was in the
 //! span to the end, or none was, or its close was lost.
 
+use crate::fixtures::*;
 use crate::http::Collector;
-use crate::program::{Live, argument, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::test_name;
 use flate2::read::GzDecoder;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message as _;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::path::Path;
-use std::time::Duration;
 
 /// Spans, by their ids.
 type Spans = BTreeMap<Vec<u8>, Value>;
 
 /// Records spans that are not closed. With `is_lossy`, the close of one is lost.
 fn play(place: &Path, is_lossy: bool) {
-    let perf = PerfRecorder::builder().config(place.join("spans")).shifts(15, 21).tables_shift(16).shards(2);
+    let perf = spans_in(place.join("spans")).shifts(15, 21).tables_shift(16).shards(2);
     let recorder = perf.prefault(false).keep(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     child::say("ready");
@@ -75,8 +66,7 @@ fn sent(collector: &Collector) -> Spans {
 }
 
 fn exported(ring: &str) -> Spans {
-    let run = run(&["export", ring, "--format", "otlp-json", "-o", "-"]);
-    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = run!("export", ring, "--format", "otlp-json", "-o", "-").ends(0);
     let mut spans = Spans::new();
     for line in run.out.lines().filter(|line| line.starts_with("{\"resourceSpans\"")) {
         keep(&mut spans, serde_json::from_str(line).unwrap());
@@ -87,14 +77,9 @@ fn exported(ring: &str) -> Spans {
 /// Returns the names of the spans that have an attribute which is true.
 fn names_with(spans: &Spans, attribute: &str) -> Vec<String> {
     let is_it = |span: &&Value| {
-        span["attributes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|of| of["key"] == attribute && of["value"]["boolValue"] == true)
+        span["attributes"].list().iter().any(|of| of["key"] == attribute && of["value"]["boolValue"] == true)
     };
-    let mut names: Vec<String> =
-        spans.values().filter(is_it).map(|span| span["name"].as_str().unwrap().to_owned()).collect();
+    let mut names: Vec<String> = spans.values().filter(is_it).map(|span| span["name"].text().to_owned()).collect();
     names.sort_unstable();
     names
 }
@@ -106,23 +91,19 @@ fn take_open_end(span: &mut Value) -> u64 {
         return 0;
     }
     attributes.retain(|of| of["key"] != "eventring.busy_ns");
-    span["endTimeUnixNano"].take().as_str().unwrap().parse().unwrap()
+    span["endTimeUnixNano"].take().text().parse().unwrap()
 }
 
 #[test]
 fn open_spans_that_are_forwarded_are_those_that_are_exported() {
-    const TEST: &str = test_name!("open_spans_that_are_forwarded_are_those_that_are_exported");
-    if let Some(part) = child::part() {
-        return play(&child::place(), part == "lossy");
-    }
+    let test = plays!(|part| play(&child::place(), part == "lossy"));
     for is_lossy in [false, true] {
         let directory = tempfile::tempdir().unwrap();
-        let ring = directory.path().join("spans");
-        let mut writer = Talk::with(child::play(TEST, if is_lossy { "lossy" } else { "whole" }, directory.path()));
-        assert_eq!(writer.hear(), "ready");
+        let ring = place(&directory, "spans");
+        let mut writer = Talk::told(test, if is_lossy { "lossy" } else { "whole" }, directory.path(), "ready");
         let collector = Collector::start();
         let to = collector.address();
-        let start = || Live::start(&["forward", argument(&ring), "--to", &to, "--host", "shop-1", "--json"]);
+        let start = || live!("forward", &ring, "--to", &to, "--host", "shop-1", "--json");
         // What is lost while a forwarder reads is not what is lost for an export at the end.
         let live = (!is_lossy).then(start);
         writeln!(writer.child.stdin.as_ref().unwrap()).unwrap();

@@ -1,17 +1,8 @@
 //! Rings that come after the start of a forwarding to a collector, and what is there when the user ends it.
 
+use crate::fixtures::*;
 use crate::http;
-use crate::program;
-use crate::program::{Live, argument};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicUsize;
 
 /// The time for which a test waits.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,13 +42,10 @@ fn program_with_two_rings() {
 
 #[test]
 fn rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_later() {
-    const NAME: &str = test_name!("rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_later");
-    if child::part().is_some() {
-        return program_with_two_rings();
-    }
+    let test = plays!(program_with_two_rings());
     let directory = tempfile::tempdir().unwrap();
     let served = |address: &str| {
-        let mut command = child::play(NAME, "program", directory.path());
+        let mut command = child::play(test, "program", directory.path());
         command.env("EVENTRING_SERVER", address).env("EVENTRING_DIR", directory.path());
         let mut talk = Talk::with(command);
         assert_eq!(talk.hear(), "begun");
@@ -67,8 +55,7 @@ fn rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_la
     let collector = http::Collector::start();
     let (a, b) = (address("a"), address("b"));
     let mut first = served(&a);
-    let words = ["forward", "--process", &a, "--process", &b, "--wait", "--to", &collector.address(), "--json"];
-    let forward = Live::start(&words);
+    let forward = live!("forward", "--process", &a, "--process", &b, "--wait", "--to", &collector.address(), "--json");
     // What is there is sent before the other program is.
     await_until("the first ring is sent", || collector.requests() >= 1);
     writeln!(first.child.stdin.as_ref().unwrap()).unwrap();
@@ -89,8 +76,7 @@ fn a_ring_is_forwarded_while_another_is_awaited_also_when_it_has_ended() {
     let path = |name: &str| directory.path().join(name);
     let collector = http::Collector::start();
     let (a, b) = (path("a"), path("b"));
-    let words = ["forward", argument(&a), argument(&b), "--wait", "--to", &collector.address(), "--json"];
-    let forward = Live::start(&words);
+    let forward = live!("forward", &a, &b, "--wait", "--to", &collector.address(), "--json");
     ring(&a).record(7, [0; 4], b"an order");
     await_until("the first ring is sent", || collector.requests() >= 1);
     // Longer than it takes to notice the end of all rings.
@@ -105,7 +91,7 @@ fn a_ring_is_forwarded_while_another_is_awaited_also_when_it_has_ended() {
 fn what_was_recorded_until_the_user_ends_it_is_sent() {
     const EVENTS: u64 = 30_000;
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("orders");
+    let path = place(&directory, "orders");
     let orders = ring(&path);
     // The collector takes nothing until everything is recorded and the signal has come. Most of it is unread then.
     let answered = AtomicUsize::new(0);
@@ -115,7 +101,7 @@ fn what_was_recorded_until_the_user_ends_it_is_sent() {
         "200 OK".to_owned()
     });
     (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
-    let forward = Live::start(&["forward", argument(&path), "--to", &collector.address(), "--json"]);
+    let forward = live!("forward", &path, "--to", &collector.address(), "--json");
     await_until("the first request has come", || collector.requests() >= 1);
     forward.interrupt();
     let ended = forward.end();
@@ -127,12 +113,11 @@ fn what_was_recorded_until_the_user_ends_it_is_sent() {
 fn what_cannot_be_sent_when_the_user_has_ended_it_is_counted() {
     const EVENTS: u64 = 30_000;
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("orders");
+    let path = place(&directory, "orders");
     let orders = ring(&path);
     (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
     let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
-    let words = ["forward", argument(&path), "--to", &collector.address(), "--patience", "1", "--json"];
-    let forward = Live::start(&words);
+    let forward = live!("forward", &path, "--to", &collector.address(), "--patience", "1", "--json");
     await_until("the first request has come", || collector.requests() >= 1);
     forward.interrupt();
     let ended = forward.end();

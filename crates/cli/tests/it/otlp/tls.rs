@@ -2,19 +2,13 @@
 //! and is a refusal for good.
 
 use crate::certificates::Certificates;
+use crate::fixtures::*;
 use crate::http;
 use crate::http::Collector;
-use crate::program::{argument, run};
-use eventring::recorder::{ContentDescription, Recorder};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-use serde_json::{Value, json};
-use std::net::TcpStream;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Makes a ring with one event, and returns its path.
 fn ring(directory: &Path) -> String {
@@ -65,7 +59,7 @@ fn a_collector_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
     let ring = ring(directory.path());
     let forward = |collector: &Collector, options: &[&str]| {
         let to = format!("otlps://localhost:{}", collector.port());
-        run(&[&["forward", &ring, "--to", &to, "--json"], options].concat())
+        run!("forward", &ring, "--to", &to, "--json", options)
     };
     let client = ["--tls-ca", &ours, "--tls-cert", &certificate, "--tls-key", &key];
     for (collector, options) in [(&with_tls, &client[..2]), (&with_tls, &client), (&verifying, &client)] {
@@ -97,7 +91,7 @@ fn a_collector_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
         (&["--to", "otlp://localhost", "--tls-ca", &ours], 2, "it has no TLS"),
     ] {
         let to: &[&str] = if options.contains(&"--to") { &[] } else { &["--to", "otlps://localhost"] };
-        let refused = run(&[&["forward", &ring], to, options].concat());
+        let refused = run!("forward", &ring, to, options);
         assert!(refused.code == Some(code) && refused.err.contains(needed), "{options:?}: {refused:?}");
         // Nothing of a key is shown.
         assert!(!refused.err.contains("PRIVATE KEY"), "{refused:?}");

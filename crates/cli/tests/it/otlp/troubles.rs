@@ -1,15 +1,8 @@
 //! Collectors that are away when the programs end, and web servers that are none.
 
+use crate::fixtures::*;
 use crate::http;
-use crate::program;
-use crate::program::{argument, program};
-use eventring::recorder::{ContentDescription, Recorder};
-use serde_json::{Value, json};
-use std::io::Write as _;
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 /// More than the batches that are in memory at a time.
 const EVENTS: u64 = 20_000;
@@ -20,7 +13,7 @@ fn forwarder_of_an_ended_ring(directory: &Path, port: u16) -> Child {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).compact(true);
     let orders = builder.shifts(16, 21).prefault(false).keep(true).build().unwrap();
     let to = format!("otlp://127.0.0.1:{port}");
-    let mut forward = program(&["forward", argument(&ring), "--to", &to, "--patience", "2", "--json"]);
+    let mut forward = program!("forward", &ring, "--to", &to, "--patience", "2", "--json");
     let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
     forward
@@ -84,7 +77,7 @@ fn without_any_patience_each_request_is_sent_once() {
     let directory = tempfile::tempdir().unwrap();
     let ring = ended_ring(directory.path(), 10_000);
     let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
-    let run = program::run(&["forward", &ring, "--to", &collector.address(), "--patience", "0", "--json"]);
+    let run = run!("forward", &ring, "--to", &collector.address(), "--patience", "0", "--json");
     let counts: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((run.code, &counts["unsent"]), (Some(1), &json!(10_000)), "{run:?}");
     assert_eq!((&counts["requests"], &counts["retries"]), (&json!(5), &json!(0)), "{run:?}");
@@ -106,7 +99,7 @@ fn a_collector_that_names_a_date_is_asked_again_then() {
         let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&until).unwrap();
         format!("503 Service Unavailable\r\nretry-after: {date}")
     });
-    let run = program::run(&["forward", &ring, "--to", &collector.address(), "--json"]);
+    let run = run!("forward", &ring, "--to", &collector.address(), "--json");
     assert_eq!(run.json()["retries"], 1);
     let (first, second) = (times.recv().unwrap(), times.recv().unwrap());
     // The date has no fractions of seconds.
@@ -119,7 +112,7 @@ fn a_header_of_the_command_line_replaces_that_of_the_environment() {
     let ring = ended_ring(directory.path(), 1);
     let collector = http::Collector::start();
     let forward = |header: &str, of_environment: &str| {
-        let mut command = program(&["forward", &ring, "--to", &collector.address(), "--header", header, "--json"]);
+        let mut command = program!("forward", &ring, "--to", &collector.address(), "--header", header, "--json");
         command.env("OTEL_EXPORTER_OTLP_HEADERS", of_environment);
         program::finish(command)
     };

@@ -1,25 +1,12 @@
 //! Tests of exports that are directories: where they may lead, and what the program never replaces.
 
-use crate::program;
-use crate::program::{KEPT, Run, argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use rustix::process::{Pid, Signal, kill_process};
-use std::fs;
+use crate::fixtures::*;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::Stdio;
 
 /// Exports the kept snapshot to `output`.
 fn export(output: &Path, more: &[&str]) -> Run {
-    run(&[&["export", KEPT, "--format", "ctf", "-o", argument(output)][..], more].concat())
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
+    run!("export", KEPT, "--format", "ctf", "-o", output, more)
 }
 
 fn assert_refused(run: &Run, output: &Path, problem: &str) {
@@ -29,10 +16,9 @@ fn assert_refused(run: &Run, output: &Path, problem: &str) {
 
 #[test]
 fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
-    let directory = directory();
-    let output = place(&directory, "t.ctf");
+    let (directory, [output]) = places(["t.ctf"]);
     assert_eq!(export(&output, &[]).code, Some(0));
-    assert_eq!(names(&output), ["metadata", "stream_0"]);
+    assert_eq!(names_in(&output), ["metadata", "stream_0"]);
     let first = fs::read(output.join("metadata")).unwrap();
     assert_refused(&export(&output, &[]), &output, "it exists; choose another name, or --force");
     assert_eq!(fs::read(output.join("metadata")).unwrap(), first);
@@ -41,7 +27,7 @@ fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
     fs::write(output.join("stream_7"), "old").unwrap();
     assert_eq!(export(&output, &["--force"]).code, Some(0));
     assert_eq!(
-        (names(&output), names(directory.path())),
+        (names_in(&output), names_in(directory.path())),
         (vec!["metadata".into(), "stream_0".into()], vec!["t.ctf".into()])
     );
     // Each trace has a UUID of its own.
@@ -50,13 +36,12 @@ fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
     let empty = place(&directory, "empty");
     fs::create_dir(&empty).unwrap();
     assert_eq!(export(&empty, &["--force"]).code, Some(0));
-    assert_eq!(names(&empty), ["metadata", "stream_0"]);
+    assert_eq!(names_in(&empty), ["metadata", "stream_0"]);
 }
 
 #[test]
 fn a_directory_with_anything_else_is_never_replaced() {
-    let directory = directory();
-    let output = place(&directory, "precious");
+    let (directory, [output]) = places(["precious"]);
     fs::create_dir(&output).unwrap();
     let other = "it is a directory with other things than an export in this format";
     for (name, is_directory) in [("letter", false), ("stream_0", true)] {
@@ -67,7 +52,7 @@ fn a_directory_with_anything_else_is_never_replaced() {
             fs::write(&entry, "dear").unwrap()
         }
         assert_refused(&export(&output, &["--force"]), &output, &format!("{other} ({name}); choose another name"));
-        assert_eq!(names(&output), [name]);
+        assert_eq!(names_in(&output), [name]);
         if is_directory { fs::remove_dir(&entry).unwrap() } else { fs::remove_file(&entry).unwrap() }
     }
     let (file, link) = (place(&directory, "file"), place(&directory, "link"));
@@ -78,30 +63,28 @@ fn a_directory_with_anything_else_is_never_replaced() {
     let is_link = "it is a symbolic link, which is not replaced; name what it leads to";
     assert_refused(&export(&link, &["--force"]), &link, is_link);
     assert_eq!(fs::read(&file).unwrap(), b"precious");
-    assert_eq!(names(directory.path()), ["file", "link", "precious"]);
+    assert_eq!(names_in(directory.path()), ["file", "link", "precious"]);
 }
 
 #[test]
 fn a_file_that_is_read_is_not_replaced_with_its_directory() {
-    let directory = directory();
-    let output = place(&directory, "t.ctf");
+    let (directory, [output]) = places(["t.ctf"]);
     assert_eq!(export(&output, &[]).code, Some(0));
     let capture = output.join("stream_0");
     fs::remove_file(&capture).unwrap();
     fs::copy(KEPT, &capture).unwrap();
-    let run = run(&["export", argument(&capture), "--format", "ctf", "-o", argument(&output), "--force"]);
-    assert_eq!(run.code, Some(14), "{run:?}");
+    let run = run!("export", &capture, "--format", "ctf", "-o", &output, "--force").ends(14);
     assert!(
         run.err.ends_with("it is a file that is read, which is not written over; choose another name\n"),
         "{run:?}"
     );
     assert_eq!(fs::read(&capture).unwrap(), fs::read(KEPT).unwrap());
-    assert_eq!(names(directory.path()), ["t.ctf"]);
+    assert_eq!(names_in(directory.path()), ["t.ctf"]);
 }
 
 #[test]
 fn stdout_takes_no_directory_and_a_missing_parent_is_named() {
-    let run_to = |output: &str| run(&["export", KEPT, "--format", "ctf", "-o", output]);
+    let run_to = |output: &str| run!("export", KEPT, "--format", "ctf", "-o", output);
     for output in ["-", "/dev/stdout"] {
         let run = run_to(output);
         assert_eq!(run.code, Some(2), "{run:?}");
@@ -115,8 +98,7 @@ fn stdout_takes_no_directory_and_a_missing_parent_is_named() {
 
 #[test]
 fn a_failed_export_leaves_nothing_and_the_default_name_is_that_of_the_input() {
-    let directory = directory();
-    let capture = place(&directory, "t.evc");
+    let (directory, [capture]) = places(["t.evc"]);
     fs::write(&capture, "no capture").unwrap();
     let run_there = |arguments: &[&str]| {
         let mut command = program::program(arguments);
@@ -124,12 +106,12 @@ fn a_failed_export_leaves_nothing_and_the_default_name_is_that_of_the_input() {
         program::finish(command)
     };
     assert_ne!(run_there(&["export", "t.evc", "--format", "ctf"]).code, Some(0));
-    assert_eq!(names(directory.path()), ["t.evc"]);
+    assert_eq!(names_in(directory.path()), ["t.evc"]);
     fs::copy(KEPT, place(&directory, "kept.zst")).unwrap();
     let run = run_there(&["export", "kept.zst", "--format", "ctf"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.err.contains("written to kept.ctf"), "{run:?}");
-    assert_eq!(names(directory.path()), ["kept.ctf", "kept.zst", "t.evc"]);
+    assert_eq!(names_in(directory.path()), ["kept.ctf", "kept.zst", "t.evc"]);
 }
 
 #[test]
@@ -139,8 +121,7 @@ fn a_directory_whose_files_another_program_wrote_is_not_replaced() {
         let output = place(&directory, "precious");
         fs::create_dir(&output).unwrap();
         fs::write(output.join(name), "precious").unwrap();
-        let export =
-            |more: &[&str]| run(&[&["export", KEPT, "--format", format, "-o", argument(&output)][..], more].concat());
+        let export = |more: &[&str]| run!("export", KEPT, "--format", format, "-o", &output, more);
         let refused = export(&["--force"]);
         assert_eq!(refused.code, Some(14), "{refused:?}");
         assert!(refused.err.contains("it is a directory that is no export in this format of eventring"), "{refused:?}");
@@ -156,22 +137,20 @@ fn only_the_owner_and_the_group_may_read_the_files() {
     let directory = directory();
     for format in ["ctf", "parquet"] {
         let output = place(&directory, format);
-        let run = run(&["export", KEPT, "--format", format, "-o", argument(&output)]);
-        assert_eq!(run.code, Some(0), "{run:?}");
+        run!("export", KEPT, "--format", format, "-o", &output).ends(0);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&output) & 0o007, 0);
-        assert!(names(&output).iter().all(|name| mode(&output.join(name)) & 0o137 == 0));
+        assert!(names_in(&output).iter().all(|name| mode(&output.join(name)) & 0o137 == 0));
     }
 }
 
 /// Captures spans whose export takes longer than a signal takes to come.
 fn large_capture(directory: &tempfile::TempDir) -> String {
     let (ring, capture) = (place(directory, "ring"), place(directory, "t.evc"));
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 24).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).shifts(17, 24).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
         (0..25_000).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
-        let made = run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]);
-        assert_eq!(made.code, Some(0), "{made:?}");
+        run!("capture", &ring, "--now", "-o", &capture).ends(0);
     });
     argument(&capture).to_owned()
 }
@@ -205,14 +184,14 @@ fn a_signal_ends_an_export_and_nothing_of_it_is_left() {
 /// and checks that nothing is left. Returns false if the export was complete.
 fn ends_by_signal(capture: &str, format: &str, signal: Signal, outputs: &Path) -> bool {
     fs::create_dir(outputs).unwrap();
-    let mut command = program::program(&["export", capture, "--format", format, "-o", "out"]);
+    let mut command = program!("export", capture, "--format", format, "-o", "out");
     let mut child = command.current_dir(outputs).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     // A directory has a temporary name, a file has none.
-    while names(outputs).is_empty() && !writes_nameless(child.id()) && child.try_wait().unwrap().is_none() {}
+    while names_in(outputs).is_empty() && !writes_nameless(child.id()) && child.try_wait().unwrap().is_none() {}
     // An export that is complete has ended and cannot get a signal.
     let _ = kill_process(Pid::from_child(&child), signal);
     let status = child.wait().unwrap();
-    let left = names(outputs);
+    let left = names_in(outputs);
     fs::remove_dir_all(outputs).unwrap();
     if left == ["out"] {
         return false;

@@ -1,14 +1,8 @@
 //! Tests of `--output` of `snapshot`, `capture` and `export`: where it may lead, and which files the program never
 //! replaces.
 
-use crate::program::{PROGRAM, argument, directory, exec_ring, finish, place, program, run};
-use eventring::recorder::Recorder;
-use eventring::schema::exec::ExecEvent;
-use std::fs;
-use std::io::Read as _;
+use crate::fixtures::*;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
     let recorder = exec_ring(path);
@@ -24,8 +18,7 @@ fn verbs(ring: &Path) -> [Vec<&str>; 3] {
 
 #[test]
 fn a_link_is_not_replaced_and_not_followed() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     let (precious, link, dangling) =
         (place(&directory, "precious"), place(&directory, "link"), place(&directory, "dangling"));
@@ -34,8 +27,7 @@ fn a_link_is_not_replaced_and_not_followed() {
     symlink(place(&directory, "nothing"), &dangling).unwrap();
     for verb in verbs(&ring) {
         for link in [&link, &dangling] {
-            let run = run(&[&verb[..], &["-o", argument(link), "--force"]].concat());
-            assert_eq!(run.code, Some(14), "{run:?}");
+            let run = run!(&verb, "-o", link, "--force").ends(14);
             let expected = format!(
                 "error: cannot write {}: it is a symbolic link, which is not replaced; name the file that it leads to\n",
                 link.display()
@@ -43,8 +35,7 @@ fn a_link_is_not_replaced_and_not_followed() {
             assert_eq!(run.err, expected);
             assert!(fs::symlink_metadata(link).unwrap().is_symlink());
         }
-        let run = run(&[&verb[..], &["-o", argument(directory.path()), "--force"]].concat());
-        assert_eq!(run.code, Some(14), "{run:?}");
+        let run = run!(&verb, "-o", directory.path(), "--force").ends(14);
         assert!(run.err.ends_with("it is a directory; name a file in it\n"), "{run:?}");
     }
     assert_eq!(fs::read(&precious).unwrap(), b"precious");
@@ -53,8 +44,7 @@ fn a_link_is_not_replaced_and_not_followed() {
 
 #[test]
 fn a_pipe_is_written_to_and_stays_a_pipe() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     let pipe = place(&directory, "pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -62,33 +52,27 @@ fn a_pipe_is_written_to_and_stays_a_pipe() {
         let output = pipe.clone();
         let reader = std::thread::spawn(move || fs::read(output).unwrap());
         // A pipe is written to with and without --force.
-        let run = run(&[&verb[..], &["-o", argument(&pipe)]].concat());
-        assert_eq!(run.code, Some(0), "{run:?}");
-        assert!(run.err.contains(&format!("written to {}", argument(&pipe))), "{run:?}");
+        run!(&verb, "-o", &pipe).fails(0, format!("written to {}", argument(&pipe)));
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
         assert!(!reader.join().unwrap().is_empty());
     }
     // If a pipe is named in place of a ring, the program fails immediately. It does not wait for a writer of the
     // pipe.
     for verb in ["export", "summary"] {
-        let run = run(&[verb, argument(&pipe)]);
-        assert_eq!(run.code, Some(4), "{run:?}");
+        run!(verb, &pipe).ends(4);
     }
 }
 
 #[test]
 fn a_path_of_stdout_means_stdout_even_if_that_is_a_file() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     for verb in verbs(&ring) {
         for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
             let file = place(&directory, "redirected");
-            let mut command = program(&[&verb[..], &["-o", path]].concat());
+            let mut command = program!(&verb, "-o", path);
             command.stdout(fs::File::create(&file).unwrap());
-            let run = finish(command);
-            assert_eq!(run.code, Some(0), "{run:?}");
-            assert!(run.err.contains("written to stdout"), "{run:?}");
+            finish(command).fails(0, "written to stdout");
             assert!(fs::metadata(&file).unwrap().len() > 0);
         }
     }
@@ -96,22 +80,19 @@ fn a_path_of_stdout_means_stdout_even_if_that_is_a_file() {
 
 #[test]
 fn a_device_stays_a_device() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (_directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 2);
     for verb in verbs(&ring) {
         // /dev/full is a device that lets programs write to it, but each write fails with "no space left". (The test
         // does not use /dev/null: a fault in the program could replace it, and other programs need it.)
-        let run = run(&[&verb[..], &["-o", "/dev/full", "--force"]].concat());
-        assert_eq!(run.code, Some(12), "{run:?}");
+        run!(&verb, "-o", "/dev/full", "--force").ends(12);
         assert!(fs::symlink_metadata("/dev/full").unwrap().file_type().is_char_device());
     }
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (_directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 30_000);
     for verb in verbs(&ring) {
         let mut child = Command::new(PROGRAM)
@@ -132,11 +113,9 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 
 #[test]
 fn a_range_that_ends_before_it_begins_is_a_mistake() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 30);
     let file = place(&directory, "saved");
-    let run = run(&["snapshot", argument(&ring), "-o", argument(&file), "--from", "20", "--to", "10"]);
-    assert_eq!(run.code, Some(2), "{run:?}");
+    run!("snapshot", &ring, "-o", &file, "--from", "20", "--to", "10").ends(2);
     assert!(!file.exists());
 }

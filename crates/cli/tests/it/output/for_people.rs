@@ -1,9 +1,8 @@
 //! What people read: one number for one thing, names that are seen, and what is open where nothing happens.
 
-use crate::program::run;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt, flags};
+use crate::fixtures::*;
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfExt, flags};
 use eventring_capture::fixtures::CaptureFixture;
-use std::path::{Path, PathBuf};
 
 /// Makes a capture file with what `record` records.
 fn capture(directory: &Path, record: impl FnOnce(&mut CaptureFixture)) -> PathBuf {
@@ -29,9 +28,9 @@ fn the_median_of_spans_is_one_number_in_every_verb() {
         }
     });
     let file = file.to_str().unwrap();
-    let summary = run(&["summary", file, "--json"]).json();
-    let ask = run(&["ask", file, "--json"]).json();
-    let why = run(&["why", file, "--json"]).json();
+    let summary = run!("summary", file, "--json").json();
+    let ask = run!("ask", file, "--json").json();
+    let why = run!("why", file, "--json").json();
     let (of_summary, of_ask) = (&summary["spans"][0], &ask["names"][0]);
     assert_eq!((&of_summary["p50_ns"], &of_summary["p99_ns"]), (&of_ask["p50_ns"], &of_ask["p99_ns"]));
     assert_eq!(of_summary["p50_ns"], why["median_ns"]);
@@ -49,22 +48,19 @@ fn a_window_in_which_all_hangs_shows_what_is_open() {
         made.span(PerfEvent::SpanEnter, 6010, 1, 2, 2);
     });
     let file = file.to_str().unwrap();
-    let output = directory.path().join("out.json");
+    let output = place(&directory, "out.json");
     // In the middle, and between the last event and the end of the capture at 9999.
     for (around, is_open) in [("4000+-0.000000500", [true, false]), ("8000+-0.000000500", [true, true])] {
         let export = ["export", file, "--format", "chrome", "-f", "-o", output.to_str().unwrap(), "--around", around];
         for arguments in [&["summary", file, "--around", around][..], &["watch", file, "--around", around], &export] {
-            let shown = run(arguments);
-            assert_eq!(shown.code, Some(0), "{shown:?}");
-            assert!(shown.err.contains("has no event; what was open in it:"), "{shown:?}");
+            let shown = run(arguments).fails(0, "has no event; what was open in it:");
             assert_eq!(["request", "query"].map(|name| shown.err.contains(name)), is_open, "{shown:?}");
         }
     }
     // A window with an event says nothing of this, and one behind the end of the capture is a mistake.
-    let with_event = run(&["summary", file, "--around", "6000+-0.000000500"]);
+    let with_event = run!("summary", file, "--around", "6000+-0.000000500");
     assert!(with_event.code == Some(0) && !with_event.err.contains("no event"), "{with_event:?}");
-    let behind = run(&["summary", file, "--around", "20000+-0.000000500"]);
-    assert!(behind.code == Some(2) && behind.err.contains("the time window has no event"), "{behind:?}");
+    run!("summary", file, "--around", "20000+-0.000000500").fails(2, "the time window has no event");
 }
 
 #[test]
@@ -77,9 +73,9 @@ fn the_lines_of_a_scope_say_once_that_it_is_one() {
         made.perf(PerfEvent::SpanExit, 2100, PerfExt { flags: flags::CLOSED, ..ext }, &[]);
     });
     let file = file.to_str().unwrap();
-    let shown = run(&["watch", file]);
+    let shown = run!("watch", file);
     assert!(!shown.out.contains("kind=") && shown.out.matches(" scope ").count() == 1, "{shown:?}");
-    let lines = run(&["watch", file, "--json"]).json_lines();
+    let lines = run!("watch", file, "--json").json_lines();
     assert_eq!(lines.iter().filter(|line| line["payload"]["kind"] == "scope").count(), 2, "{lines:?}");
 }
 
@@ -101,9 +97,9 @@ fn an_empty_name_is_shown_as_such() {
         let shown = run(verb);
         assert!(shown.code == Some(0) && shown.out.contains("\"\""), "{verb:?}: {shown:?}");
     }
-    let opened = run(&["open", file]);
+    let opened = run!("open", file);
     assert!(opened.out.contains("tid 4713"), "{opened:?}");
-    assert_eq!(run(&["summary", file, "--json"]).json()["spans"][0]["name"], "");
+    assert_eq!(run!("summary", file, "--json").json()["spans"][0]["name"], "");
 }
 
 #[test]
@@ -121,7 +117,7 @@ fn of_two_threads_in_a_span_busy_adds_the_times_and_idle_is_the_time_without_one
         }
         made.span(PerfEvent::SpanClose, 71 * MS, 1, 1, 1);
     });
-    let shown = run(&["summary", file.to_str().unwrap()]);
+    let shown = run!("summary", file.to_str().unwrap());
     let row = shown.out.lines().find(|line| line.contains("shared")).unwrap();
     // The total, itself, 30 + 30 + 5 ms of threads, and 10 + 6 ms without one.
     assert!(row.contains("61.0 ms  61.0 ms  65.0 ms  16.0 ms"), "{row}");
@@ -138,8 +134,8 @@ fn the_parents_of_an_open_span_end_with_the_first_one_that_is_closed() {
         // It was closed a moment ago, so records of it may still come.
         made.span(PerfEvent::SpanClose, 2100, 1, 2, 1);
     });
-    let opened = run(&["open", file.to_str().unwrap(), "--json"]).json();
-    let parents = opened["spans"].as_array().unwrap().iter().map(|span| (span["id"].clone(), span["parents"].clone()));
+    let opened = run!("open", file.to_str().unwrap(), "--json").json();
+    let parents = opened["spans"].list().iter().map(|span| (span["id"].clone(), span["parents"].clone()));
     let parents: Vec<String> = parents.map(|(id, parents)| format!("{id} in {parents}")).collect();
     assert_eq!(parents, ["1 in []", "3 in [2]", "4 in [3,2]"]);
 }
@@ -153,7 +149,7 @@ fn a_span_that_several_threads_are_in_is_not_without_one_of_them() {
         made.span_new(2000, 1, (1, 0), 1, &[]);
         [1, 2].into_iter().for_each(|thread| made.span(PerfEvent::SpanEnter, 2010, thread, 1, 1));
     });
-    let code = |condition: &str| run(&["summary", file.to_str().unwrap(), "--where", condition]).code;
+    let code = |condition: &str| run!("summary", file.to_str().unwrap(), "--where", condition).code;
     assert_eq!(["thread=main", "thread=other", "thread!=third"].map(code), [Some(0); 3]);
     assert_eq!(["thread!=main", "thread!=other", "thread=third"].map(code), [Some(2); 3]);
 }

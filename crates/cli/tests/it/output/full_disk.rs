@@ -1,12 +1,10 @@
 //! Every verb that writes, on a disk that is full: the exit code is the documented one, and what is on the disk is whole.
 
 use crate::blocks::live::node;
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use crate::special_files::{Ended, Scene, WRITERS};
 use eventring_stress::chain::Made;
 use eventring_stress::mounted::mount_or_skip;
-use std::fs;
-use std::path::Path;
 
 /// The exit code of a full disk.
 const FULL: i32 = 12;
@@ -48,8 +46,7 @@ fn every_verb_that_writes_ends_with_the_code_of_a_full_disk() {
 
 #[test]
 fn an_archive_on_a_full_disk_ends_before_the_block_that_has_no_room() {
-    let dir = directory();
-    let (ring, disk) = (place(&dir, "node"), place(&dir, "disk"));
+    let (dir, [ring, disk]) = places(["node", "disk"]);
     fs::create_dir(&disk).unwrap();
     let recorder = node(&ring);
     let mut made = Made::default();
@@ -60,13 +57,13 @@ fn an_archive_on_a_full_disk_ends_before_the_block_that_has_no_room() {
     }
     made.record(0, &recorder);
     let whole = place(&dir, "whole");
-    let all = run(&["exec", "archive", argument(&ring), "-o", argument(&whole), "--json"]).json();
+    let all = run!("exec", "archive", &ring, "-o", &whole, "--json").json();
     assert_eq!(all["blocks"], 3, "{all}");
     let bytes = fs::metadata(whole.join("0/2.bcap")).unwrap().len();
     assert!(bytes > 64 << 10, "{bytes}");
     let Some(_mounted) = mount_or_skip(&disk, "tmpfs", "size=60k") else { return };
     for _ in 0..2 {
-        let full = run(&["exec", "archive", argument(&ring), "-o", argument(&disk), "--json"]);
+        let full = run!("exec", "archive", &ring, "-o", &disk, "--json");
         assert_eq!(full.code, Some(FULL), "{full:?}");
         assert!(full.err.contains("2.bcap") && full.err.contains("No space left on device"), "{full:?}");
         let files: Vec<_> = fs::read_dir(disk.join("0")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -78,12 +75,11 @@ fn an_archive_on_a_full_disk_ends_before_the_block_that_has_no_room() {
 
 #[test]
 fn the_rings_of_a_core_file_that_find_no_room_are_a_full_disk_and_no_missing_ring() {
-    let dir = directory();
-    let disk = place(&dir, "disk");
+    let (dir, [disk]) = places(["disk"]);
     fs::create_dir(&disk).unwrap();
     let Some((core, _)) = crate::cores::crash(dir.path(), "memfd", "segv", 100) else { return };
     let Some(_mounted) = mount_or_skip(&disk, "tmpfs", "size=64k") else { return };
-    let full = run(&["core", argument(&core), "-o", argument(&disk.join("out.evc"))]);
+    let full = run!("core", &core, "-o", &disk.join("out.evc"));
     assert_eq!(full.code, Some(FULL), "{full:?}");
     assert!(full.err.contains("No space left on device"), "{full:?}");
     assert_eq!(fs::read_dir(&disk).unwrap().count(), 0);

@@ -1,6 +1,7 @@
 //! Tests of the program's help texts.
 
-use crate::program::{KEPT, directory, exec_ring, finish, place, program, program_in, run};
+use crate::fixtures::*;
+use crate::program::program_in;
 
 /// The headings of the groups of verbs.
 const GROUPS: [&str; 6] = ["Look now:", "Keep:", "Ask:", "Show:", "Control:", "Execution events of a node:"];
@@ -77,13 +78,13 @@ fn a_file_or_ring_without_a_verb_gets_the_first_look_and_a_verb_stays_a_verb() {
 
 #[test]
 fn the_version_is_printed() {
-    assert_eq!(run(&["--version"]).out, format!("eventring {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run!("--version").out, format!("eventring {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn completions_are_made_for_each_shell() {
     for (shell, word) in [("bash", "_eventring"), ("zsh", "#compdef eventring"), ("fish", "complete -c eventring")] {
-        let script = run(&["completions", shell]).out;
+        let script = run!("completions", shell).out;
         assert!(script.contains(word) && script.contains("snapshot"), "{shell}");
     }
 }

@@ -1,18 +1,9 @@
 //! Somebody has put links, pipes or files in the places where `capture`, `snapshot` and `export` write. The program
 //! neither follows these links nor writes into these files. It also never overwrites a file that it reads.
 
-use crate::program;
-use crate::program::{Live, Run, argument, directory, place, run};
+use crate::fixtures::*;
 use crate::triggers::{manifest_path, watch_before};
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_capture::CaptureFile;
-use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// A live ring of two events, and a precious file.
 struct Scene {
@@ -24,10 +15,8 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let directory = directory();
-        let (ring, precious) = (place(&directory, "ring"), place(&directory, "precious"));
-        let description = ContentDescription::of::<ExecEvent>();
-        let recorder = Recorder::builder(description).config(&ring).compact(true).shifts(15, 21).build().unwrap();
+        let (directory, [ring, precious]) = places(["ring", "precious"]);
+        let recorder = typed_in::<ExecEvent>(&ring).compact(true).shifts(15, 21).build().unwrap();
         (0..2).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
         fs::write(&precious, "precious").unwrap();
         Self { directory, ring, precious, recorder }
@@ -103,7 +92,7 @@ fn a_rotated_capture_writes_through_nothing_that_stands_in_the_place_of_its_file
             uproot(&first);
         }
         // This is the control: if nothing was planted, the program makes its file here.
-        assert_eq!(run(&arguments).code, Some(0));
+        run(&arguments).ends(0);
         assert_eq!(CaptureFile::open(&first).unwrap().events().count(), 2);
         uproot(&first);
     }
@@ -114,18 +103,8 @@ fn a_link_that_waits_for_a_later_file_of_a_row_ends_the_capture_and_what_is_befo
     let scene = Scene::new();
     let output = place(&scene.directory, "t.evc");
     plant(&scene, "symlink", &place(&scene.directory, "t.0003.evc"));
-    let arguments = [
-        "capture",
-        argument(&scene.ring),
-        "--force",
-        "--rotate-every",
-        "50ms",
-        "--duration",
-        "3s",
-        "-o",
-        argument(&output),
-    ];
-    let ended = Live::start(&arguments).end();
+    let ended =
+        live!("capture", &scene.ring, "--force", "--rotate-every", "50ms", "--duration", "3s", "-o", &output).end();
     scene.assert_nothing_is_harmed("a later file");
     assert_eq!(ended.code, Some(14), "{ended:?}");
     let events: usize = ["t.0001.evc", "t.0002.evc"]
@@ -142,8 +121,7 @@ fn a_file_that_has_another_name_is_left_to_that_name() {
     let output = place(&scene.directory, "out");
     for verb in scene.verbs() {
         plant(&scene, "hard link", &output);
-        let run = run(&[&verb[..], &["-o", argument(&output), "--force"]].concat());
-        assert_eq!(run.code, Some(0), "{run:?}");
+        run!(&verb, "-o", &output, "--force").ends(0);
         scene.assert_nothing_is_harmed(verb[0]);
         assert!(fs::metadata(&output).unwrap().len() > 0);
         uproot(&output);
@@ -175,7 +153,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
             for verb in scene.verbs() {
                 let rotated = if verb[0] == "capture" { &["--rotate-size", "1M"][..] } else { &[] };
                 for options in [&[][..], rotated] {
-                    codes.push(run(&[&verb[..], &["-o", argument(&output), "--force"], options].concat()).code);
+                    codes.push(run!(&verb, "-o", &output, "--force", options).code);
                 }
             }
         }
@@ -202,14 +180,14 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
     fs::hard_link(&scene.ring, &link).unwrap();
     for verb in scene.verbs() {
         for output in [&scene.ring, &link] {
-            assert_refused(&run(&[&verb[..], &["--force", "-o", argument(output)]].concat()), output);
+            assert_refused(&run!(&verb, "--force", "-o", output), output);
             assert_ring_is_whole(&scene.ring, 2);
         }
         // The program does not overwrite its input through stdout either. Here stdout is the ring that the program
         // reads.
         let out = File::options().append(true).open(&scene.ring).unwrap();
         let run = program::finish({
-            let mut command = program::program(&[&verb[..], &["-o", "-"]].concat());
+            let mut command = program!(&verb, "-o", "-");
             command.stdout(out);
             command
         });
@@ -219,8 +197,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
     let other = Scene::new();
     for verb in ["capture", "export"] {
         for stdout in [&scene.ring, &other.ring] {
-            let mut command =
-                program::program(&[verb, argument(&scene.ring), argument(&other.ring), "--force", "-o", "-"]);
+            let mut command = program!(verb, &scene.ring, &other.ring, "--force", "-o", "-");
             if verb == "capture" {
                 command.arg("--now");
             } else {
@@ -237,8 +214,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
     let rows_ring = place(&scene.directory, "t.0001.evc");
     fs::rename(&scene.ring, &rows_ring).unwrap();
     let output = place(&scene.directory, "t.evc");
-    let rotated = ["--rotate-size", "1M", "--force", "-o", argument(&output)];
-    assert_refused(&run(&[&["capture", argument(&rows_ring), "--now"][..], &rotated].concat()), &rows_ring);
+    assert_refused(&run!("capture", &rows_ring, "--now", "--rotate-size", "1M", "--force", "-o", &output), &rows_ring);
     assert_ring_is_whole(&rows_ring, 2);
     // The ring still works: its writer records one more event, and a reader finds it.
     scene.recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
@@ -249,26 +225,22 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
 fn a_capture_is_not_written_over_by_its_export() {
     let scene = Scene::new();
     let capture = place(&scene.directory, "t.evc");
-    assert_eq!(run(&["capture", argument(&scene.ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    run!("capture", &scene.ring, "--now", "-o", &capture).ends(0);
     let export = ["export", argument(&capture), "--format", "jsonl", "--force", "-o", argument(&capture)];
     assert_refused(&run(&export), &capture);
     assert_eq!(CaptureFile::open(&capture).unwrap().events().count(), 2);
-    let row = ["--rotate-every", "1ms", "--duration", "200ms", "--force", "-o", argument(&capture)];
-    assert_eq!(run(&[&["capture", argument(&scene.ring)][..], &row].concat()).code, Some(0));
+    run!("capture", &scene.ring, "--rotate-every", "1ms", "--duration", "200ms", "--force", "-o", &capture).ends(0);
     let [one, two] = ["t.0001.evc", "t.0002.evc"].map(|name| place(&scene.directory, name));
     for output in [&one, &two] {
-        let both = [argument(&one), argument(&two), "--format", "jsonl", "--force", "-o", argument(output)];
-        assert_refused(&run(&[&["export"][..], &both].concat()), output);
+        assert_refused(&run!("export", &one, &two, "--format", "jsonl", "--force", "-o", output), output);
         assert!(CaptureFile::open(output).is_ok());
     }
 }
 
 #[test]
 fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_comes() {
-    let directory = directory();
-    let perf = place(&directory, "perf");
-    let builder = PerfRecorder::builder().config(&perf).shifts(15, 21).tables_shift(16).shards(4).prefault(false);
-    let recorder = builder.build().unwrap();
+    let (directory, [perf]) = places(["perf"]);
+    let recorder = spans_in(&perf).shifts(15, 21).tables_shift(16).shards(4).build().unwrap();
     let log =
         || tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || tracing::info!("here"));
     log();
@@ -281,7 +253,7 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
         for shard in ["perf", "perf.1", "perf.3"] {
             let output = place(&directory, shard);
             let existed = output.exists();
-            assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&output)]].concat()), &output);
+            assert_refused(&run!(&verb, "--force", "-o", &output), &output);
             assert_eq!(output.exists(), existed, "{shard}");
             if existed {
                 assert!(Reader::open(&output).is_ok(), "{verb:?} {shard}");
@@ -290,7 +262,7 @@ fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_
     }
     // No shard can have this name.
     let free = place(&directory, "perf.evc");
-    assert_eq!(run(&["capture", name, "--now", "-o", argument(&free)]).code, Some(0));
+    run!("capture", name, "--now", "-o", &free).ends(0);
     assert!(!fs::metadata(&free).unwrap().file_type().is_fifo());
 }
 
@@ -299,14 +271,13 @@ fn no_ring_that_a_living_process_writes_is_replaced_even_if_nobody_reads_it() {
     let scene = Scene::new();
     let read = Scene::new();
     for verb in read.verbs() {
-        assert_refused(&run(&[&verb[..], &["--force", "-o", argument(&scene.ring)]].concat()), &scene.ring);
+        assert_refused(&run!(&verb, "--force", "-o", &scene.ring), &scene.ring);
         scene.assert_nothing_is_harmed("a living ring that is no input");
     }
     // When the ring's writer is gone, the ring is a file like any other, and may be replaced.
     scene.recorder.keep(true);
     drop(scene.recorder);
-    let run = run(&[&read.verbs()[0][..], &["--force", "-o", argument(&scene.ring)]].concat());
-    assert_eq!(run.code, Some(0), "{run:?}");
+    run!(&read.verbs()[0][..], "--force", "-o", &scene.ring).ends(0);
 }
 
 #[test]
@@ -315,10 +286,7 @@ fn no_row_of_files_is_made_beside_a_device_or_a_pipe() {
     let pipe = place(&scene.directory, "pipe");
     let _end = plant(&scene, "fifo", &pipe);
     for output in [Path::new("/dev/null"), &pipe] {
-        let rotated = ["--now", "--rotate-size", "4K", "-o", argument(output)];
-        let run = run(&[&["capture", argument(&scene.ring)][..], &rotated].concat());
-        assert_eq!(run.code, Some(14), "{run:?}");
-        assert!(run.err.contains("is a device or a pipe"), "{run:?}");
+        run!("capture", &scene.ring, "--now", "--rotate-size", "4K", "-o", output).fails(14, "is a device or a pipe");
         assert!(!Path::new("/dev/null.0001").exists());
         scene.assert_nothing_is_harmed("a row beside a device");
     }
@@ -336,11 +304,8 @@ fn the_manifest_of_a_triggered_file_is_written_through_nothing_that_stands_in_it
         drop(end);
         let live = watch_before(&ring, &["--on", "signal", "--after", "1ms", "--force", "-o", argument(&names)]);
         let _recorder = program::exec_ring(&ring);
-        let pid = rustix::process::Pid::from_child(&live.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
-        while !file.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        signal(&live.child, Signal::USR1);
+        wait_while(|| !file.exists());
         live.interrupt();
         let ended = live.end();
         scene.assert_nothing_is_harmed(what);

@@ -1,13 +1,10 @@
 //! Every verb gives one answer about one capture, however often it is asked. The seed of a hash map is another one in
 //! each process, so an answer that depends on the order of a hash map differs between runs.
 
-use crate::program::run;
+use crate::fixtures::*;
 use crate::shop::Shop;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt, flags};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfExt, flags};
 use eventring_capture::fixtures::{CaptureFixture, int, text};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// How often each verb is asked. With ten of a kind that could change places, two equal answers are chance once in
 /// millions of runs.
@@ -114,7 +111,7 @@ fn every_verb_says_the_same_of_one_capture_each_time() {
     let directory = tempfile::tempdir().unwrap();
     let file = capture(directory.path());
     let file = file.to_str().unwrap();
-    let output = directory.path().join("out");
+    let output = place(&directory, "out");
     let out = output.to_str().unwrap();
     let plain: [&[&str]; 26] = [
         &["open", file],
@@ -169,24 +166,22 @@ fn a_condition_on_a_thread_finds_each_span_that_the_thread_is_in() {
     let directory = tempfile::tempdir().unwrap();
     let file = capture(directory.path());
     for thread in 1..=THREADS {
-        let found = run(&[
+        let found = run!(
             "summary",
             file.to_str().unwrap(),
             "--json",
             "--where",
-            &format!("thread=worker-{thread} span=step-3"),
-        ]);
-        let open: u64 =
-            found.json()["spans"].as_array().unwrap().iter().map(|span| span["open"].as_u64().unwrap()).sum();
+            &format!("thread=worker-{thread} span=step-3")
+        );
+        let open: u64 = found.json()["spans"].list().iter().map(|span| span["open"].number()).sum();
         assert!(open >= 1, "worker-{thread}: {found:?}");
     }
     // The thread that entered it last is shown, and JSON has all of them, in the order in which they entered it.
-    let opened = run(&["open", file.to_str().unwrap(), "--json"]).json();
-    let entered: Vec<&Value> =
-        opened["spans"].as_array().unwrap().iter().filter(|span| !span["thread"].is_null()).collect();
+    let opened = run!("open", file.to_str().unwrap(), "--json").json();
+    let entered: Vec<&Value> = opened["spans"].list().iter().filter(|span| !span["thread"].is_null()).collect();
     assert_eq!(entered.len(), KINDS as usize);
     for span in entered {
-        let names: Vec<_> = span["threads"].as_array().unwrap().iter().map(|thread| thread["name"].clone()).collect();
+        let names: Vec<_> = span["threads"].list().iter().map(|thread| thread["name"].clone()).collect();
         assert_eq!(names, ["worker-1", "worker-2", "worker-3", "worker-4"]);
         assert_eq!(span["thread"], span["threads"][THREADS as usize - 1]);
     }

@@ -1,18 +1,12 @@
 //! Names that spans of several modules share, and names that are long.
 
 use crate::counted::{self, called};
-use crate::program::{argument, directory, place, run};
-use eventring::EventType;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::path::Path;
-use tracing::{Dispatch, info, info_span};
+use crate::fixtures::*;
 
 #[test]
 fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_others_are_not() {
-    let dir = directory();
-    let (ring, page) = (place(&dir, "shop"), place(&dir, "page.html"));
-    let recorder = PerfRecorder::builder().config(argument(&ring)).build().unwrap();
+    let (_dir, [ring, page]) = places(["shop", "page.html"]);
+    let recorder = spans_in(&ring).build().unwrap();
     let mut open = Vec::new();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder.clone())), || {
         for _ in 0..3 {
@@ -24,16 +18,16 @@ fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_other
         open.push(info_span!(target: "shop", "pay"));
     });
     let ring = argument(&ring);
-    let folded = run(&["export", ring, "--format", "folded", "-o", "-"]).out;
+    let folded = run!("export", ring, "--format", "folded", "-o", "-").out;
     let stacks: Vec<&str> =
         folded.lines().map(|line| line.rsplit_once(' ').unwrap().0.split_once(';').unwrap().1).collect();
     assert_eq!(stacks, ["shop::cart::apply", "shop::cart::apply;pay", "shop::tax::apply"]);
-    let shown = run(&["open", ring]).out;
+    let shown = run!("open", ring).out;
     let names: Vec<&str> = shown.lines().skip(2).map(|line| line.split_whitespace().last().unwrap()).collect();
     assert_eq!(names, ["shop::cart::apply", "shop::tax::apply", "pay"], "{shown}");
-    let frame = run(&["top", ring, "--once"]).out;
+    let frame = run!("top", ring, "--once").out;
     assert!(frame.contains("shop::cart::apply") && frame.contains("shop::tax::apply"), "{frame}");
-    assert_eq!(run(&["report", ring, "-o", argument(&page)]).code, Some(0));
+    run!("report", ring, "-o", &page).ends(0);
     let page = std::fs::read_to_string(page).unwrap();
     for name in ["shop::cart::apply", "shop::tax::apply"] {
         assert!(page.contains(&format!("<b>{name}</b> p50")), "{name}: {page}");
@@ -65,7 +59,7 @@ fn one_long_name_makes_its_own_line_long_and_no_other() {
     let (ring, long_ring, typed) = (place(&dir, "shop"), place(&dir, &"x".repeat(200)), place(&dir, "typed"));
     let (capture, saved) = (place(&dir, "shop.evc"), place(&dir, "saved.snapshot"));
     let record = |ring: &Path| {
-        let recorder = PerfRecorder::builder().config(argument(ring)).keep(true).build().unwrap();
+        let recorder = spans_in(ring).keep(true).build().unwrap();
         let span = tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder.clone())), || {
             let in_long = || info_span!("short").in_scope(|| info!("short"));
             std::thread::scope(|scope| {
@@ -82,13 +76,12 @@ fn one_long_name_makes_its_own_line_long_and_no_other() {
         (recorder, span)
     };
     let (in_short, in_long) = (record(&ring), record(&long_ring));
-    let builder = Recorder::builder(ContentDescription::of::<OfLongName>()).config(argument(&typed)).compact(true);
-    let recorder = builder.shifts(15, 21).keep(true).build().unwrap();
+    let recorder = typed_in::<OfLongName>(&typed).compact(true).shifts(15, 21).keep(true).build().unwrap();
     for event in [OfLongName::Short, OfLongName::Xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, OfLongName::Short] {
         recorder.record(event.code(), [0; 4], &[]);
     }
-    assert_eq!(run(&["capture", argument(&ring), argument(&typed), "--now", "-o", argument(&capture)]).code, Some(0));
-    assert_eq!(run(&["snapshot", argument(&typed), "-o", argument(&saved)]).code, Some(0));
+    run!("capture", &ring, &typed, "--now", "-o", &capture).ends(0);
+    run!("snapshot", &typed, "-o", &saved).ends(0);
     // Rings that have ended are watched to their end. Spans are open in the capture only.
     drop((recorder, in_short, in_long));
     let budgets = place(&dir, "budgets.toml");

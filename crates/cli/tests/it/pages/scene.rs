@@ -128,7 +128,7 @@ impl Scene {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
-        Run { code, out, err }
+        Run { command: text.to_owned(), code, out, err }
     }
 }
 

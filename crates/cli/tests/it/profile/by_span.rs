@@ -3,19 +3,12 @@
 use super::profiling;
 use super::roles::{hot_function, own, pin, spawn};
 use crate::consumers;
-use crate::program::{argument, directory, finish, run};
-use eventring_stress::child::{part, place, say};
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use crate::fixtures::*;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use tracing::Instrument as _;
 
 /// Plays a part, with a ring, and ends the process.
 fn play(part: &str) -> ! {
-    let recording = eventring::tracing::try_init(format!("{}:17:24", place().display())).unwrap();
+    let recording = eventring::tracing::try_init(format!("{}:17:24", child::place().display())).unwrap();
     match part {
         "hot" => hot(),
         "pinned" => pinned(),
@@ -102,8 +95,7 @@ fn pinned() {
 /// Profiles a part into a file. Returns what the part has said; `None`, and says so, if the kernel does not tell
 /// everything here.
 fn profiled(test: &str, part: &str, file: &Path, options: &[&str]) -> Option<String> {
-    let ended = finish(profiling(test, part, file, options));
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = finish(profiling(test, part, file, options)).ends(0);
     let summary: Value = serde_json::from_str(&ended.out).unwrap();
     if summary["missing"] != json!([]) {
         eventring_stress::missing(format_args!("root, tracefs and perf_event_open: {}", summary["missing"]));
@@ -114,8 +106,7 @@ fn profiled(test: &str, part: &str, file: &Path, options: &[&str]) -> Option<Str
 
 /// Returns the lines of folded stacks with this weight.
 fn folded(file: &Path, weight: &str) -> Vec<(String, u64)> {
-    let out = run(&["export", argument(file), "--format", "folded", "--weight", weight]);
-    assert_eq!(out.code, Some(0), "{out:?}");
+    let out = run!("export", file, "--format", "folded", "--weight", weight).ends(0);
     out.out
         .lines()
         .map(|line| {
@@ -125,17 +116,12 @@ fn folded(file: &Path, weight: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-const HOT: &str = test_name!("samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads");
-
 #[test]
 fn samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let test = plays!(|part| play(&part));
+    let (_directory, [file]) = places(["p.evc"]);
     // Without --resolve: names come from the file of this program, which is still there.
-    let Some(said) = profiled(HOT, "hot", &file, &["--sched", "--stacks", "--syscalls"]) else { return };
+    let Some(said) = profiled(test, "hot", &file, &["--sched", "--stacks", "--syscalls"]) else { return };
     let threads = said.lines().find_map(|line| line.trim().strip_prefix("talk: threads ")).unwrap();
     assert!(threads.trim().parse::<u32>().unwrap() > 1, "the task has stayed on one thread");
     let lines = folded(&file, "cpu");
@@ -160,17 +146,14 @@ fn samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads() 
 /// The page has both flame graphs, and trace_processor finds the samples, the states and the arrows.
 fn page_and_trace(file: &Path) {
     let page: PathBuf = file.with_extension("html");
-    let made = run(&["report", argument(file), "-o", argument(&page), "--flame", "task"]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("report", file, "-o", &page, "--flame", "task").ends(0);
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("On the processor in task, by samples") && html.contains("hot_in_task"));
     assert!(html.contains("Blocked in ") || html.contains("Runnable in "), "there is no graph off the processor");
-    let none = run(&["report", argument(file), "-o", argument(&page), "--force", "--flame", "no such span"]);
-    assert_eq!(none.code, Some(2), "{none:?}");
+    run!("report", file, "-o", &page, "--force", "--flame", "no such span").ends(2);
 
     let [trace, asked] = ["trace", "asked"].map(|end| file.with_extension(end));
-    let made = run(&["export", argument(file), "-o", argument(&trace)]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("export", file, "-o", &trace).ends(0);
     let queries = json!({
         "samples": "select count(*) as n from perf_sample where callsite_id is not null",
         "functions": "select distinct name from stack_profile_frame where name in ('hot_in_task', 'hot_in_thread') order by name",
@@ -185,47 +168,42 @@ fn page_and_trace(file: &Path) {
     std::fs::write(&asked, queries.to_string()).unwrap();
     let Some(answers) = consumers::read_files("trace_processor.py", &[&trace, &asked]) else { return };
     let count = |name: &str| answers[name][0]["n"].as_u64().unwrap_or_else(|| panic!("{name}: {answers}"));
-    let samples = run(&["watch", argument(file), "--type", "SAMPLE", "--json"]).json_lines();
+    let samples = run!("watch", file, "--type", "SAMPLE", "--json").json_lines();
     let samples = samples.iter().filter(|event| event["payload"]["kind"] == "ON_PROCESSOR").count() as u64;
     assert!(count("samples") > 100 && count("samples") == samples, "{samples}: {answers}");
     assert_eq!(answers["functions"], json!([{ "name": "hot_in_task" }, { "name": "hot_in_thread" }]));
     assert_eq!(answers["threads"], json!([{ "name": "computes" }]));
-    let states: Vec<&str> =
-        answers["states"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let states: Vec<&str> = answers["states"].list().iter().map(|row| row["name"].text()).collect();
     assert!(states.contains(&"running") && states.contains(&"runnable"), "{states:?}");
     assert!(count("sleeps") >= 15 && count("arrows") > 0, "{answers}");
     assert_eq!(answers["errors"], json!([]));
 }
 
-const PINNED: &str = test_name!("times_of_a_span_are_those_of_the_scheduler");
-
 #[test]
 fn times_of_a_span_are_those_of_the_scheduler() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let directory = directory();
     let mut found = Vec::new();
     // A machine that is busy with other things delays what is compared.
     for round in 0..3 {
         let file = directory.path().join(format!("{round}.evc"));
-        let Some(said) = profiled(PINNED, "pinned", &file, &["--sched"]) else { return };
+        let Some(said) = profiled(test, "pinned", &file, &["--sched"]) else { return };
         let line = said.lines().find_map(|line| line.trim().strip_prefix("talk: schedstat ")).unwrap();
         let numbers: Vec<u64> = line.split_whitespace().map(|number| number.parse().unwrap()).collect();
         let [ran_before, waited_before, _, ran_after, waited_after, _, wall] = numbers[..] else { panic!("{line}") };
         let (ran, waited) = (ran_after - ran_before, waited_after - waited_before);
         let expected = [ran, waited, wall - ran - waited];
-        let summary = run(&["summary", argument(&file), "--json"]).json();
+        let summary = run!("summary", &file, "--json").json();
         crate::ask::schemas::check(&[("summary", summary.clone())]);
-        let span = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "work").unwrap();
-        let times = ["cpu_ns", "runnable_ns", "blocked_ns"].map(|name| span[name].as_u64().unwrap());
+        let span = summary["spans"].list().iter().find(|span| span["name"] == "work").unwrap();
+        let times = ["cpu_ns", "runnable_ns", "blocked_ns"].map(|name| span[name].number());
         let [cpu, runnable, blocked] = times;
-        let all = cpu + runnable + blocked + span["unknown_ns"].as_u64().unwrap();
+        let all = cpu + runnable + blocked + span["unknown_ns"].number();
         assert_eq!(Some(all), span["busy_ns"].as_u64(), "{span}");
         assert_eq!((&span["self_cpu_ns"], &span["self_blocked_ns"]), (&span["cpu_ns"], &span["blocked_ns"]));
         assert!(waited > 50_000_000, "nobody else wanted the processor");
         if times.iter().zip(expected).all(|(a, b)| a.abs_diff(b) * 20 <= *a.max(&b)) {
-            let text = run(&["summary", argument(&file)]).out;
+            let text = run!("summary", &file).out;
             assert!(text.contains("self cpu"), "{text}");
             return;
         }

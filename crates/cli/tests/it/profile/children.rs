@@ -2,10 +2,8 @@
 
 use super::roles::play;
 use super::{Profiled, profile, profiled};
-use crate::program::{argument, directory, finish, program_in};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
-use std::time::Duration;
+use crate::fixtures::*;
+use crate::program::program_in;
 
 /// Checks that a shell was followed that is another process than the one that is looked at.
 fn check(profiled: &Profiled) {
@@ -19,28 +17,19 @@ fn check(profiled: &Profiled) {
     }
 }
 
-const STARTED: &str = test_name!("a_process_that_a_started_program_starts_is_followed");
-
 #[test]
 fn a_process_that_a_started_program_starts_is_followed() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    if let Some(profiled) = profile(STARTED, "forks", &["--sched"]) {
+    let test = plays!(|part| play(&part));
+    if let Some(profiled) = profile(test, "forks", &["--sched"]) {
         check(&profiled);
     }
 }
 
-const RUNNING: &str = test_name!("a_process_that_a_running_program_starts_is_followed");
-
 #[test]
 fn a_process_that_a_running_program_starts_is_followed() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    let directory = directory();
-    let (place, file) = (directory.path().join("forks"), directory.path().join("p.evc"));
-    let mut talk = Talk::with(child::play(RUNNING, "forks", &place));
+    let test = plays!(|part| play(&part));
+    let (directory, [place, file]) = places(["forks", "p.evc"]);
+    let mut talk = Talk::start(test, "forks", &place);
     talk.hear();
     let id = format!("pid:{}", talk.child.id());
     let words = ["profile", &id, "--sched", "--json", "-d", "20s", "-o", argument(&file)];

@@ -3,13 +3,8 @@
 
 use super::service::{KINDS, serve};
 use super::{profiled, profiling};
-use crate::program::{argument, directory, finish, run};
-use eventring_stress::child::part;
-use eventring_stress::{missing, test_name};
-use serde_json::{Value, json};
-use std::path::Path;
-use std::process::Command;
-use tempfile::TempDir;
+use crate::fixtures::*;
+use eventring_stress::missing;
 
 /// Each request of the HTTP service with a number that is a multiple of this one is slow.
 const EVERY: u64 = 397;
@@ -49,13 +44,13 @@ impl Asked {
     /// Profiles what the command starts, which is to write `p.evc`. Returns `None`, and says so, if the kernel does not
     /// tell everything here.
     fn profile(directory: TempDir, command: &Command) -> Option<Self> {
-        let file = directory.path().join("p.evc");
+        let file = place(&directory, "p.evc");
         let profiled = profiled(&finish(before_others(command)), &file);
         if profiled.summary["missing"] != json!([]) {
             missing(format_args!("root, tracefs and perf_event_open: {}", profiled.summary["missing"]));
             return None;
         }
-        let mut requests = run(&["export", argument(&file), "--format", "jsonl"]).json_lines();
+        let mut requests = exported(&file);
         requests.retain(|line| line["name"] == "request");
         Some(Self { directory, requests })
     }
@@ -63,8 +58,7 @@ impl Asked {
     /// Asks why these spans took long.
     fn why(&self, which: &[&str]) -> Vec<Value> {
         let file = self.directory.path().join("p.evc");
-        let words = [&["why", argument(&file), "--span", "request", "--json"], which].concat();
-        let spans = run(&words).json()["spans"].as_array().unwrap().clone();
+        let spans = run!("why", &file, "--span", "request", "--json", which).json()["spans"].list().clone();
         for span in &spans {
             let shares: f64 = span["shares"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
             assert!((shares - 100.0).abs() < 1.0, "{span:#}");
@@ -105,15 +99,11 @@ fn check(found: &[(String, Value)]) {
     assert!(wrong.len() <= (found.len() / 20).max(1), "{} of {} are wrong: {wrong:#?}", wrong.len(), found.len());
 }
 
-const SERVICE: &str = test_name!("of_planted_faults_nearly_all_have_their_kind_and_shares_add_up");
-
 #[test]
 fn of_planted_faults_nearly_all_have_their_kind_and_shares_add_up() {
-    if let Some(part) = part() {
-        serve(&part);
-    }
+    let test = plays!(|part| serve(&part));
     let (directory, count) = (directory(), faults());
-    let command = serving(SERVICE, &directory, &format!("serve 1 {count}"));
+    let command = serving(test, &directory, &format!("serve 1 {count}"));
     let Some(asked) = Asked::profile(directory, &command) else { return };
     let fault_of = |request: &Value| request["fields"]["fault"].as_str().map(str::to_owned);
     let planted = asked.requests.iter().filter_map(|request| Some((fault_of(request)?, asked.why_this(request))));
@@ -122,29 +112,24 @@ fn of_planted_faults_nearly_all_have_their_kind_and_shares_add_up() {
     check(&planted);
 }
 
-const CLEAN: &str = test_name!("in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have");
-
 /// Some requests take longer than others on any machine that is shared. The service has measured each of them itself,
 /// and says how long it took, and how long its thread had a processor. No other request may have a cause.
 #[test]
 fn in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have() {
-    if let Some(part) = part() {
-        serve(&part);
-    }
+    let test = plays!(|part| serve(&part));
     let (mut false_alarms, mut slow, mut all) = (Vec::new(), 0, 0);
     let runs = number("EVENTRING_CLEAN", 3) as u64;
     for seed in 1..=runs {
         let directory = directory();
-        let command = serving(CLEAN, &directory, &format!("serve {seed} 0"));
+        let command = serving(test, &directory, &format!("serve {seed} 0"));
         let Some(asked) = Asked::profile(directory, &command) else { return };
         let of = |id: &Value, field: &str| {
             let wanted = id.to_string();
             let request = asked.requests.iter().find(|request| request["id"].to_string().trim_matches('"') == wanted);
-            request.unwrap()["fields"][field].as_u64().unwrap()
+            request.unwrap()["fields"][field].number()
         };
         let median = |field: &str| {
-            let mut values: Vec<u64> =
-                asked.requests.iter().map(|request| request["fields"][field].as_u64().unwrap()).collect();
+            let mut values: Vec<u64> = asked.requests.iter().map(|request| request["fields"][field].number()).collect();
             values.sort_unstable();
             values[values.len() / 2]
         };
@@ -156,7 +141,7 @@ fn in_runs_without_faults_no_request_has_a_cause_that_it_does_not_have() {
             let took = of(&span["id"], "took").saturating_sub(usual_took);
             let ran = of(&span["id"], "ran").saturating_sub(usual_ran);
             // Two in five of the time beyond the usual have the kind of the cause, at least.
-            let has_cause = match span["cause"].as_str().unwrap() {
+            let has_cause = match span["cause"].text() {
                 "computing" => ran * 5 >= took * 2,
                 _ => (took - ran.min(took)) * 5 >= took * 2,
             };
@@ -180,8 +165,7 @@ fn faults_of_the_http_service_have_their_kind() {
     let each = faults().div_ceil(KINDS.len()) as u64;
     let mut found = Vec::new();
     for fault in ["waiting", "computing", "lock", "sleeping", "child", "executor"] {
-        let directory = directory();
-        let (file, ring) = (directory.path().join("p.evc"), directory.path().join("shop"));
+        let (directory, [file, ring]) = places(["p.evc", "shop"]);
         let mut command = Command::new(crate::program::PROGRAM);
         command.args(["profile", argument(&ring), "-o", argument(&file), "--json", "--sched", "--syscalls", "--"]);
         command.arg(&service).args(["--ring", argument(&ring), "--slow-how", fault]);
@@ -191,7 +175,7 @@ fn faults_of_the_http_service_have_their_kind() {
         command.args(["--customers", "2"]);
         command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
         let Some(asked) = Asked::profile(directory, &command) else { return };
-        let number = |request: &Value| request["fields"]["number"].as_u64().unwrap();
+        let number = |request: &Value| request["fields"]["number"].number();
         let planted: Vec<_> = asked.requests.iter().filter(|request| number(request).is_multiple_of(EVERY)).collect();
         assert_eq!(planted.len() as u64, each);
         found.extend(planted.into_iter().map(|request| (fault.to_owned(), asked.why_this(request))));

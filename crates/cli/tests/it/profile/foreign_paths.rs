@@ -2,13 +2,8 @@
 //! its place.
 
 use super::roles::play;
-use crate::program::{Run, argument, directory, program_in, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
-use std::io::Read as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use crate::program::program_in;
 
 /// The longest time that a look at a program may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,15 +20,14 @@ fn ends(rings: &Path, arguments: &[&str]) -> Run {
     let begin = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if begin.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            kill(&mut child);
             panic!("{arguments:?} did not end");
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut said = String::new();
     err.read_to_string(&mut said).unwrap();
-    Run { code: child.wait().unwrap().code(), out: reads.join().unwrap(), err: said }
+    Run { command: String::new(), code: child.wait().unwrap().code(), out: reads.join().unwrap(), err: said }
 }
 
 /// Starts a copy of this executable, which plays a part of `test` and puts pipes where its own file was.
@@ -49,19 +43,15 @@ fn replaced(test: &str, part: &str, directory: &Path) -> Talk {
     talk
 }
 
-const REPLACED: &str = test_name!("a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_names");
-
 #[test]
 fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_names() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !eventring_stress::users::can_be_played() {
         return;
     }
     let directory = directory();
-    let mut talk = replaced(REPLACED, "replaced", directory.path());
-    let (ring, file) = (directory.path().join("ring"), directory.path().join("p.evc"));
+    let mut talk = replaced(test, "replaced", directory.path());
+    let (ring, file) = (place(&directory, "ring"), place(&directory, "p.evc"));
     let process = format!("pid:{}", talk.child.id());
     let checked = ends(directory.path(), &["check", &process]);
     assert!(checked.out.contains("ring"), "{checked:?}");
@@ -71,13 +61,13 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
         ends(directory.path(), &["profile", &process, "-o", argument(&file), "--stacks", "--resolve", "-d", "500ms"]);
     assert_eq!(profiled.code, Some(0), "{profiled:?}");
     assert!(talk.end().success());
-    let events = run(&["watch", argument(&file), "--json"]).json_lines();
+    let events = run!("watch", &file, "--json").json_lines();
     let named = events.iter().filter(|event| event["payload"]["function"] == "hot_function").count();
     assert!(named > 0, "{profiled:?}");
 
     // Without names in it, a capture names files, which may be anything by now.
-    let (bare, again) = (directory.path().join("bare.evc"), crate::program::directory());
-    let mut talk = replaced(REPLACED, "replaced", again.path());
+    let (bare, again) = (place(&directory, "bare.evc"), crate::program::directory());
+    let mut talk = replaced(test, "replaced", again.path());
     let process = format!("pid:{}", talk.child.id());
     let profiled = ends(directory.path(), &["profile", &process, "-o", argument(&bare), "--stacks", "-d", "300ms"]);
     assert!(profiled.code == Some(0) && talk.end().success(), "{profiled:?}");

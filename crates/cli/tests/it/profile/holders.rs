@@ -1,34 +1,24 @@
 //! Which process is looked at: the one that writes the ring, whatever number the ring names.
 
 use super::roles::play;
-use crate::program::{argument, directory, finish, program_in, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
+use crate::fixtures::*;
+use crate::program::program_in;
 use eventring_stress::users::can_be_played;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 /// The places in a ring's header of the number and the start of its writer (`docs/FORMAT.md`).
 const WRITER_PID: u64 = 0x110;
 const WRITER_START_TICKS: u64 = 0x118;
 
-const NAMESPACE: &str = test_name!("a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here");
-
 #[test]
 fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     match Command::new("unshare").args(namespace).arg("true").status() {
         Ok(status) if status.success() => {}
         failed => return eventring_stress::missing(format_args!("cannot make a pid namespace: {failed:?}")),
     }
-    let directory = directory();
-    let (ring, file) = (directory.path().join("hung"), directory.path().join("p.evc"));
-    let played = child::play(NAMESPACE, "hang", &ring);
+    let (directory, [ring, file]) = places(["hung", "p.evc"]);
+    let played = child::play(test, "hang", &ring);
     let mut command = Command::new("unshare");
     command.args(namespace).arg(played.get_program()).args(played.get_args());
     command.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -38,15 +28,14 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
     let outside = talk.child.id();
     let inside = fs::read_to_string(format!("/proc/{outside}/task/{outside}/children")).unwrap();
     let inside: u32 = inside.trim().parse().unwrap();
-    let shown = run(&["open", argument(&ring), "--stacks"]);
+    let shown = run!("open", &ring, "--stacks");
     assert!(shown.out.contains("at stuck_function"), "{shown:?}");
-    let listed = run(&["info", argument(&ring), "--json"]).json();
+    let listed = run!("info", &ring, "--json").json();
     assert_eq!(listed["writer"]["pid"], inside, "{listed:#}");
-    let checked = run(&["check", argument(&ring), "--json"]).json();
+    let checked = run!("check", &ring, "--json").json();
     assert_eq!(checked["rings"][0]["pid"], inside, "{checked:#}");
-    let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "500ms", "--json"]);
-    assert_eq!(profiled.code, Some(0), "{profiled:?}");
-    let by_number = directory.path().join("n.evc");
+    let profiled = run!("profile", &ring, "-o", &file, "--sched", "-d", "500ms", "--json").ends(0);
+    let by_number = place(&directory, "n.evc");
     let process = format!("pid:{inside}");
     let words = ["profile", &process, "-o", argument(&by_number), "--sched", "-d", "100ms", "--json"];
     let by_number = finish(program_in(directory.path(), &words));
@@ -54,7 +43,7 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
         assert_eq!(said.err.matches("is in another pid namespace").count(), 1, "{said:?}");
     }
     if profiled.json()["missing"] == serde_json::json!([]) {
-        let events = run(&["watch", argument(&file), "--json"]).json_lines();
+        let events = run!("watch", &file, "--json").json_lines();
         let of = |name: &str| {
             events.iter().filter(|event| event["name"] == name).map(|event| &event["payload"]).collect::<Vec<_>>()
         };
@@ -103,47 +92,33 @@ impl Drop for Stranger {
     }
 }
 
-const FORGED: &str = test_name!("a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone");
-
 #[test]
 fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !can_be_played() {
         return;
     }
-    let directory = directory();
-    let (ring, file) = (directory.path().join("hung"), directory.path().join("p.evc"));
-    let mut talk = Talk::with(child::play(FORGED, "hang", &ring));
+    let (_directory, [ring, file]) = places(["hung", "p.evc"]);
+    let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
     let stranger = Stranger::start();
     stranger.forge(&ring, true);
-    let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "300ms"]);
-    assert!(profiled.code == Some(3) && profiled.err.contains("it is not known which process"), "{profiled:?}");
-    let shown = run(&["open", argument(&ring), "--stacks"]);
-    assert!(shown.code == Some(0) && shown.err.contains("no stacks: "), "{shown:?}");
-    let checked = run(&["check", argument(&ring), "--json"]);
+    run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms").fails(3, "it is not known which process");
+    run!("open", &ring, "--stacks").fails(0, "no stacks: ");
+    let checked = run!("check", &ring, "--json");
     assert!(!checked.out.contains(&format!("\"pid\":{}", stranger.0.id())), "{checked:?}");
     drop(stranger);
     assert!(talk.end().success());
 }
 
-const REUSED: &str = test_name!("a_later_process_of_the_number_of_a_dead_writer_is_left_alone");
-
 #[test]
 fn a_later_process_of_the_number_of_a_dead_writer_is_left_alone() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    let directory = directory();
-    let (ring, file) = (directory.path().join("dead"), directory.path().join("p.evc"));
-    let mut talk = Talk::with(child::play(REUSED, "waits", &ring));
+    let test = plays!(|part| play(&part));
+    let (_directory, [ring, file]) = places(["dead", "p.evc"]);
+    let mut talk = Talk::start(test, "waits", &ring);
     talk.hear();
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     let later = Stranger::start();
     later.forge(&ring, false);
-    let profiled = run(&["profile", argument(&ring), "-o", argument(&file), "--sched", "-d", "300ms"]);
-    assert!(profiled.code == Some(3) && profiled.err.contains("no such program runs"), "{profiled:?}");
+    run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms").fails(3, "no such program runs");
 }

@@ -14,11 +14,7 @@ mod sched;
 mod service;
 mod stacks;
 
-use crate::program::{PROGRAM, Run, argument, directory, finish, run};
-use eventring_stress::child::play;
-use serde_json::Value;
-use std::path::Path;
-use std::process::Command;
+use crate::fixtures::*;
 
 /// A profile of this executable while it played a part.
 struct Profiled {
@@ -43,8 +39,7 @@ fn profiling(test: &str, part: &str, file: &Path, options: &[&str]) -> Command {
 
 /// Profiles this executable. Returns `None`, and says so, if the kernel does not tell everything here.
 fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let profiled = profiled(&finish(profiling(test, part, &file, options)), &file);
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["p.evc"], "rings were left");
@@ -59,7 +54,7 @@ fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
 fn profiled(ended: &Run, file: &Path) -> Profiled {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let summary: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
-    let events = run(&["watch", argument(file), "--json"]).json_lines();
+    let events = run!("watch", file, "--json").json_lines();
     Profiled { summary, events, said: ended.err.clone() }
 }
 
@@ -71,7 +66,7 @@ impl Profiled {
             ["-sched", "-stacks"].iter().any(|end| event["ring"].as_str().is_none_or(|ring| ring.ends_with(end)))
         };
         let events = self.events.iter().filter(move |event| event["name"] == name && is_ours(event));
-        events.map(|event| (event["ts_ns"].as_u64().unwrap(), &event["payload"]))
+        events.map(|event| (event["ts_ns"].number(), &event["payload"]))
     }
 
     /// Returns the numbers after a word that the part has said.

@@ -1,35 +1,27 @@
 //! Stacks of open spans, and captures with triggers that have what the kernel says.
 
 use super::roles::play;
-use crate::program::{argument, directory, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_stress::users::can_be_played;
-use serde_json::Value;
-
-const HUNG: &str = test_name!("an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_switches");
 
 #[test]
 fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_switches() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !can_be_played() {
         return;
     }
-    let directory = directory();
-    let place = directory.path().join("hung");
-    let mut talk = Talk::with(child::play(HUNG, "hang", &place));
+    let (directory, [place]) = places(["hung"]);
+    let mut talk = Talk::start(test, "hang", &place);
     talk.hear();
     let span_of = |answer: &Value, name: &str| {
-        let spans = answer["spans"].as_array().unwrap();
+        let spans = answer["spans"].list();
         spans.iter().find(|span| span["name"] == name).cloned().unwrap_or_else(|| panic!("{answer:#}"))
     };
-    let answer = run(&["open", argument(&place), "--stacks", "--json"]).json();
-    let stack = span_of(&answer, "wait")["stack"].as_array().unwrap().clone();
+    let answer = run!("open", &place, "--stacks", "--json").json();
+    let stack = span_of(&answer, "wait")["stack"].list().clone();
     assert!(stack.iter().any(|frame| frame["name"] == "stuck_function"), "{stack:#?}");
     assert!(stack[0]["kernel"] == true && stack.iter().any(|frame| frame["kernel"] == false), "{stack:#?}");
-    let shown = run(&["open", argument(&place), "--stacks"]);
+    let shown = run!("open", &place, "--stacks");
     assert!(shown.out.contains("at stuck_function"), "{shown:?}");
     // The thread goes on: spans close after it was looked at, and one of them has a file.
     let name = argument(&directory.path().join("cut-{n}.evc")).to_owned();
@@ -37,13 +29,13 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
         ["--before", "3s", "--after", "300ms", "--max-files", "1", "-d", "4s", "--sched", "--stacks", "--json"];
     let mut words = vec!["capture", argument(&place), "--on", "span=late dur>100ms", "-o", &name];
     words.extend(options);
-    let file = directory.path().join("cut-1.evc");
+    let file = program::place(&directory, "cut-1.evc");
     // On a busy machine the kernel may leave out the few stacks of a thread that mostly waits.
     let mut tries = 8;
     let captured = loop {
         let captured = run(&words);
         assert_eq!(captured.code, Some(0), "{captured:?}");
-        let lines = run(&["watch", argument(&file), "--json"]).json_lines();
+        let lines = run!("watch", &file, "--json").json_lines();
         let count = |name: &str| lines.iter().filter(|line| line["name"] == name).count();
         let counts = ["SWITCHED_OUT", "SWITCHED_IN", "THREAD_SEEN", "STACK", "MAPPING"].map(count);
         tries -= 1;
@@ -57,9 +49,9 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
         }
     };
     let cut: Value = serde_json::from_str(&captured.out).unwrap();
-    let answer = run(&["open", argument(&file), "--stacks", "--json"]).json();
+    let answer = run!("open", &file, "--stacks", "--json").json();
     crate::ask::schemas::check(&[("capture", cut), ("open", answer.clone())]);
-    assert!(!span_of(&answer, "late")["stack"].as_array().unwrap().is_empty(), "{answer:#}");
+    assert!(!span_of(&answer, "late")["stack"].list().is_empty(), "{answer:#}");
     assert!(talk.end().success());
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(left.iter().all(|file| !file.to_string_lossy().ends_with("-sched")), "{left:?}");

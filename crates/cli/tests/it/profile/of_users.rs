@@ -2,21 +2,15 @@
 
 use super::roles::play;
 use super::{profiled, profiling};
-use crate::program::{directory, finish, run};
-use eventring_stress::child::part;
+use crate::fixtures::*;
+use eventring_stress::skipped;
 use eventring_stress::users::{become_user, can_be_played};
-use eventring_stress::{skipped, test_name};
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 const NOBODY: u32 = 65_534;
-const USER: &str = test_name!("a_user_gets_what_is_allowed_and_is_told_the_rest");
-
 #[test]
 fn a_user_gets_what_is_allowed_and_is_told_the_rest() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     if level.trim() != "2" {
         skipped(format_args!("kernel.perf_event_paranoid is {}, not 2", level.trim()));
@@ -25,15 +19,9 @@ fn a_user_gets_what_is_allowed_and_is_told_the_rest() {
     if !can_be_played() || !become_user(NOBODY, NOBODY) {
         return;
     }
-    let directory = directory();
-    let file = directory.path().join("p.evc");
-    let profiled = profiled(&finish(profiling(USER, "hot", &file, &[])), &file);
-    let missing: Vec<&str> = profiled.summary["missing"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|missing| missing["what"].as_str().unwrap())
-        .collect();
+    let (_directory, [file]) = places(["p.evc"]);
+    let profiled = profiled(&finish(profiling(test, "hot", &file, &[])), &file);
+    let missing: Vec<&str> = profiled.summary["missing"].list().iter().map(|missing| missing["what"].text()).collect();
     assert!(missing.iter().any(|what| what.contains("who wakes them")), "{missing:?}");
     assert!(missing.iter().any(|what| what.contains("stacks inside of the kernel")), "{missing:?}");
     // The played part writes to the same place.
@@ -47,8 +35,7 @@ fn a_user_gets_what_is_allowed_and_is_told_the_rest() {
 
 #[test]
 fn what_cannot_be_looked_at_is_an_error() {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let file = file.to_str().unwrap();
     let codes = [
         &["profile", "pid:999999999", "-o", file][..],
@@ -57,7 +44,7 @@ fn what_cannot_be_looked_at_is_an_error() {
     ]
     .map(|arguments| run(arguments).code);
     assert_eq!(codes, [Some(3); 3]);
-    assert_eq!(run(&["profile", "-o", "-", "--", "true"]).code, Some(2));
+    run!("profile", "-o", "-", "--", "true").ends(2);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
@@ -97,8 +84,7 @@ fn hide_tracefs() -> std::io::Result<()> {
 
 /// Profiles a hot function in a process that is prepared so, and returns the profile and what is missing.
 fn profiled_in(test: &str, prepare: fn() -> std::io::Result<()>) -> (super::Profiled, String) {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (_directory, [file]) = places(["p.evc"]);
     let mut command: Command = profiling(test, "hot", &file, &["--sched"]);
     // SAFETY: the closure calls the system, and nothing that another thread may have locked.
     unsafe { command.pre_exec(prepare) };
@@ -112,14 +98,9 @@ fn profiled_in(test: &str, prepare: fn() -> std::io::Result<()>) -> (super::Prof
     (profiled, missing)
 }
 
-const CONTAINER: &str =
-    test_name!("in_a_container_without_perf_the_rings_are_captured_and_the_message_says_what_allows_more");
-
 #[test]
 fn in_a_container_without_perf_the_rings_are_captured_and_the_message_says_what_allows_more() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !can_be_played() {
         return;
     }
@@ -127,24 +108,20 @@ fn in_a_container_without_perf_the_rings_are_captured_and_the_message_says_what_
     let refusals: [fn() -> std::io::Result<()>; 2] =
         [|| refuse(libc::SYS_perf_event_open, libc::EPERM), || refuse(libc::SYS_perf_event_open, libc::EACCES)];
     for refusal in refusals {
-        let (profiled, missing) = profiled_in(CONTAINER, refusal);
+        let (profiled, missing) = profiled_in(test, refusal);
         assert!(missing.contains("everything that the kernel knows") && missing.contains("seccomp"), "{missing}");
         assert!(missing.contains("kernel.perf_event_paranoid is ") && missing.contains("paranoid=2"), "{missing}");
         assert_eq!(profiled.of("SWITCHED_OUT").count(), 0);
     }
 }
 
-const NO_TRACEFS: &str = test_name!("without_tracefs_own_switches_are_recorded_and_the_message_says_how_to_mount_it");
-
 #[test]
 fn without_tracefs_own_switches_are_recorded_and_the_message_says_how_to_mount_it() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !can_be_played() {
         return;
     }
-    let (profiled, missing) = profiled_in(NO_TRACEFS, hide_tracefs);
+    let (profiled, missing) = profiled_in(test, hide_tracefs);
     assert!(missing.contains("tracefs is not mounted") && missing.contains("sudo mount"), "{missing}");
     assert!(profiled.of("SWITCHED_OUT").count() > 0 && profiled.of("SWITCHED_IN").count() > 0, "{}", profiled.summary);
     assert_eq!(profiled.of("WOKEN").count(), 0);

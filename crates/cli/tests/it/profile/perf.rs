@@ -3,12 +3,9 @@
 use super::roles::play;
 use super::sched::times;
 use super::{Profiled, profiled, profiling};
-use crate::program::{Run, argument, directory, finish, run};
-use eventring_stress::child::part;
-use eventring_stress::{missing, test_name};
+use crate::fixtures::*;
+use eventring_stress::missing;
 use std::ffi::OsStr;
-use std::path::Path;
-use std::process::Command;
 
 /// Runs `perf` with these words, and returns its output. Returns `None`, and says so, if it cannot be run here.
 fn perf<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Option<Run> {
@@ -74,16 +71,11 @@ fn of_perf(data: &Path, thread: u64) -> Option<[u64; 3]> {
     Some(times.map(|millis| (millis * 1e6) as u64))
 }
 
-const SCHED: &str = test_name!("times_agree_with_those_of_perf_sched");
-
 #[test]
 fn times_agree_with_those_of_perf_sched() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    let directory = directory();
-    let data = directory.path().join("p.data");
-    let Some(profiled) = both(SCHED, "times", &data, &["sched", "record"], &["--sched"]) else { return };
+    let test = plays!(|part| play(&part));
+    let (_directory, [data]) = places(["p.data"]);
+    let Some(profiled) = both(test, "times", &data, &["sched", "record"], &["--sched"]) else { return };
     let [thread, end, ..] = profiled.numbers("schedstat")[..] else { panic!("{}", profiled.said) };
     let ours = times(&profiled, thread, end);
     let Some(theirs) = of_perf(&data, thread) else { return };
@@ -94,19 +86,14 @@ fn times_agree_with_those_of_perf_sched() {
 }
 
 const FUNCTIONS: [&str; 3] = ["share_of_ten", "share_of_six", "share_of_four"];
-const SHARES: &str = test_name!("shares_of_functions_agree_with_those_of_perf_record");
-
 #[test]
 fn shares_of_functions_agree_with_those_of_perf_record() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    let directory = directory();
-    let data = directory.path().join("p.data");
+    let test = plays!(|part| play(&part));
+    let (_directory, [data]) = places(["p.data"]);
     let words = ["record", "-q", "-F", "997", "-e", "cpu-clock"];
-    let Some(profiled) = both(SHARES, "shares", &data, &words, &["--stacks"]) else { return };
+    let Some(profiled) = both(test, "shares", &data, &words, &["--stacks"]) else { return };
     let [thread] = profiled.numbers("thread")[..] else { panic!("{}", profiled.said) };
-    let folded = run(&["export", argument(&data.with_extension("evc")), "--format", "folded", "--weight", "cpu"]);
+    let folded = run!("export", &data.with_extension("evc"), "--format", "folded", "--weight", "cpu");
     let period = 1_000_000_000 / 997;
     let ours = FUNCTIONS.map(|function| {
         let lines = folded.out.lines().filter_map(|line| line.rsplit_once(' '));

@@ -1,21 +1,19 @@
 //! What the profiled process does.
 
+use crate::fixtures::*;
 use eventring::recorder::Clock;
-use eventring_stress::child::{place, say, wait_for_parent};
 use eventring_stress::random::Random;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 use std::hint::black_box;
-use std::io::{Read as _, Write as _};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, Instant};
 
 /// The number of times that the two threads hand over.
 pub const HANDOVERS: u32 = 100;
 
 /// Plays a part, with a ring, and ends the process.
 pub fn play(part: &str) -> ! {
-    let recording = eventring::tracing::try_init(format!("{}:15:21", place().display())).unwrap();
+    let recording = eventring::tracing::try_init(format!("{}:15:21", child::place().display())).unwrap();
     tracing::info!("begun");
     match part {
         "times" => times(),
@@ -214,7 +212,7 @@ fn shares() {
 fn family() {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child.args(std::env::args_os().skip(1));
-    let child_place = place().with_file_name("child");
+    let child_place = child::place().with_file_name("child");
     let played = eventring_stress::child::play(super::running::FAMILY, "lasting", &child_place);
     child.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
     assert!(child.status().unwrap().success());
@@ -223,7 +221,7 @@ fn family() {
 /// Has a recorder of several shards, and maps what a further shard is while it is being made: under its other name, with
 /// its mark, and with a header that does not say yet whose shard it is.
 fn half_made() {
-    let shard = place().with_extension("1");
+    let shard = child::place().with_extension("1");
     while !shard.exists() {
         let threads = [(); 4].map(|()| {
             spawn("one", || {
@@ -235,7 +233,7 @@ fn half_made() {
     }
     let mut bytes = std::fs::read(&shard).unwrap();
     bytes[0x100..0x1000].fill(0);
-    let made = place().with_extension(format!("1.~{:010}", std::process::id()));
+    let made = child::place().with_extension(format!("1.~{:010}", std::process::id()));
     std::fs::write(&made, bytes).unwrap();
     std::fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o1600)).unwrap();
     let file = std::fs::File::options().read(true).write(true).open(&made).unwrap();

@@ -1,13 +1,8 @@
 //! The rings of programs that nobody names, and profiles that end before their program.
 
 use super::roles::play;
-use crate::program::{Live, PROGRAM, Run, argument, directory, finish, place, program_in, run};
-use eventring_stress::child::{self, Talk, part};
-use eventring_stress::test_name;
-use rustix::process::{Pid, Signal, kill_process};
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use crate::fixtures::*;
+use crate::program::program_in;
 
 pub const FAMILY: &str =
     test_name!("without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_removed");
@@ -29,11 +24,7 @@ fn profiled(test: &str, part: &str, place: &Path, rings: &Path, file: &Path) -> 
 
 /// Returns how many processes have begun, as the capture says.
 fn begun(file: &Path) -> usize {
-    run(&["watch", argument(file), "--json"])
-        .json_lines()
-        .iter()
-        .filter(|line| line.to_string().contains("\"begun\""))
-        .count()
+    run!("watch", file, "--json").json_lines().iter().filter(|line| line.to_string().contains("\"begun\"")).count()
 }
 
 #[test]
@@ -51,16 +42,12 @@ fn without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_
     assert_eq!((left(elsewhere.path()), left(rings.path())), (0, 1), "rings were left: {ended:?}");
 }
 
-const QUICK: &str = test_name!("a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie");
-
 #[test]
 fn a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let rings = directory();
     let file = rings.path().join("p.evc");
-    let ended = profiled(QUICK, "quick", &place(&rings, "quick"), rings.path(), &file);
+    let ended = profiled(test, "quick", &place(&rings, "quick"), rings.path(), &file);
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert_eq!(std::fs::read_dir(rings.path()).unwrap().count(), 1, "rings were left: {ended:?}");
     let without = rings.path().join("none.evc");
@@ -77,9 +64,8 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
         play(&part);
     }
     let directory = directory();
-    let mut talk = Talk::with(child::play(HALF_MADE, "half made", &place(&directory, "shards")));
-    assert_eq!(talk.hear(), "ready");
-    let file = directory.path().join("p.evc");
+    let mut talk = Talk::told(HALF_MADE, "half made", &place(&directory, "shards"), "ready");
+    let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
     let ended = finish(program_in(directory.path(), &words));
@@ -95,9 +81,8 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
 
 #[test]
 fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "shards"), directory.path().join("p.evc"));
-    let mut talk = Talk::with(child::play(HALF_MADE, "half made", &ring));
+    let (_directory, [ring, file]) = places(["shards", "p.evc"]);
+    let mut talk = Talk::start(HALF_MADE, "half made", &ring);
     talk.hear();
     let shard = ring.with_extension("1");
     let events = |names: &[&Path]| {
@@ -112,17 +97,12 @@ fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
     assert!(talk.end().success());
 }
 
-const RUNNING: &str = test_name!("a_running_program_is_profiled_with_its_ring_until_the_time_is_over");
-
 #[test]
 fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let directory = directory();
-    let mut talk = Talk::with(child::play(RUNNING, "waits", &place(&directory, "waits")));
-    assert_eq!(talk.hear(), "ready");
-    let file = directory.path().join("p.evc");
+    let mut talk = Talk::told(test, "waits", &place(&directory, "waits"), "ready");
+    let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
     let ended = finish(program_in(directory.path(), &words));
@@ -136,28 +116,23 @@ fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
     if !eventring_stress::users::can_be_played() {
         return;
     }
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let options = ["--stacks", "--hz", "50000", "-d", "500ms"];
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let process = format!("pid:{}", busy.id());
     let words = [&["profile", &process, "-o", argument(&file)], &options[..]].concat();
     let mut profile = Live::of(program_in(directory.path(), &words));
     let until = Instant::now() + Duration::from_secs(60);
-    while profile.child.try_wait().unwrap().is_none() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_while(|| profile.child.try_wait().unwrap().is_none() && Instant::now() < until);
     let has_ended = profile.child.try_wait().unwrap().is_some();
     let _ = profile.child.kill();
-    busy.kill().unwrap();
-    busy.wait().unwrap();
+    kill(&mut busy);
     assert!(has_ended, "{:?}", profile.end());
 }
 
 #[test]
 fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let process = format!("pid:{}", sleeper.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched"];
@@ -169,16 +144,14 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
     let id = Pid::from_raw(profile.child.id() as i32).unwrap();
     kill_process(id, Signal::HUP).unwrap();
     let ended = profile.end();
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
+    kill(&mut sleeper);
     assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
-    assert_eq!(run(&["watch", argument(&file), "--json"]).code, Some(0));
+    run!("watch", &file, "--json").ends(0);
 }
 
 #[test]
 fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
-    let directory = directory();
-    let file = directory.path().join("p.evc");
+    let (directory, [file]) = places(["p.evc"]);
     let profile = |options: &[&str]| {
         let begin = ["profile", "-f", "-o", argument(&file), "--json"];
         let words = [&begin[..], options, &["--", "sh", "-c", "sleep 0.05; sleep 0.05"]].concat();
@@ -194,47 +167,36 @@ fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
 
     // A capture that was cut is said to be cut, and not to have been recorded without switches.
     let whole = std::fs::read(&file).unwrap();
-    let cut = directory.path().join("cut.evc");
+    let cut = place(&directory, "cut.evc");
     std::fs::write(&cut, &whole[..whole.len() * 3 / 5]).unwrap();
-    let folded = ["export", argument(&cut), "--format", "folded", "--weight", "blocked", "-o", "-"];
-    let ended = run(&folded);
-    assert!(ended.code == Some(6) && ended.err.contains("the capture is not whole, as said above"), "{ended:?}");
-    let ended = run(&["why", argument(&cut)]);
-    assert!(ended.code == Some(6) && ended.err.contains("no span has ended"), "{ended:?}");
+    run!("export", &cut, "--format", "folded", "--weight", "blocked", "-o", "-")
+        .fails(6, "the capture is not whole, as said above");
+    run!("why", &cut).fails(6, "no span has ended");
 }
-
-const BESIDE: &str = test_name!("top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded");
 
 #[test]
 fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     if !eventring_stress::users::can_be_played() {
         return;
     }
-    let directory = directory();
-    let (ring, file) = (place(&directory, "hung"), directory.path().join("p.evc"));
-    let sched = directory.path().join("hung-sched");
-    let mut talk = Talk::with(child::play(BESIDE, "hang", &ring));
+    let (_directory, [ring, file, sched]) = places(["hung", "p.evc", "hung-sched"]);
+    let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
     let blocked = |answer: &serde_json::Value| {
-        let late = answer["names"].as_array().unwrap().iter().find(|row| row["name"] == "late").cloned();
+        let late = answer["names"].list().iter().find(|row| row["name"] == "late").cloned();
         late.unwrap_or_else(|| panic!("{answer:#}"))["blocked_ns"].clone()
     };
-    let alone = run(&["top", argument(&ring), "--once", "--json"]).json();
+    let alone = run!("top", &ring, "--once", "--json").json();
     assert!(blocked(&alone).is_null(), "{alone:#}");
-    let profile = Live::start(&["profile", argument(&ring), "-o", argument(&file), "--sched"]);
-    while !sched.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    let profile = live!("profile", &ring, "-o", &file, "--sched");
+    wait_while(|| !sched.exists());
     // The span sleeps for a quarter of a second, again and again. Of those that began before the profile, nothing is known.
-    let look = |_| run(&["top", argument(&ring), argument(&sched), "--once", "--json"]).json();
+    let look = |_| run!("top", &ring, &sched, "--once", "--json").json();
     let is_blocked = |answer: &serde_json::Value| blocked(answer).as_u64() > Some(100_000_000);
     let beside = (0..10).map(look).find(is_blocked).expect("the span is blocked");
     profile.interrupt();
-    let ended = profile.end();
-    assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
+    profile.end().fails(0, "(interrupted)");
     crate::ask::schemas::check(&[("top", alone), ("top", beside)]);
     assert!(talk.end().success());
 }

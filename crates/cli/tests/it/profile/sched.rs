@@ -2,9 +2,7 @@
 
 use super::roles::{HANDOVERS, play};
 use super::{Profiled, profile};
-use eventring_stress::child::part;
-use eventring_stress::test_name;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::fixtures::*;
 
 /// Returns the nanoseconds that a thread ran until a time, those that it waited for a processor, and those that it
 /// slept.
@@ -38,16 +36,12 @@ pub fn times(profiled: &Profiled, thread: u64, end: u64) -> [u64; 3] {
     [ran + since_in.map_or(0, |begin| end - begin), waited, slept]
 }
 
-const TIMES: &str = test_name!("times_agree_with_those_of_the_scheduler");
-
 #[test]
 fn times_agree_with_those_of_the_scheduler() {
-    if let Some(part) = part() {
-        play(&part);
-    }
+    let test = plays!(|part| play(&part));
     let mut found = Vec::new();
     let (profiled, thread) = loop {
-        let Some(profiled) = profile(TIMES, "times", &["--sched"]) else { return };
+        let Some(profiled) = profile(test, "times", &["--sched"]) else { return };
         let [thread, end, run, wait, _] = profiled.numbers("schedstat")[..] else { panic!("{}", profiled.said) };
         let [ran, waited, _] = times(&profiled, thread, end);
         assert!(waited > 50_000_000, "nobody else wanted the processor");
@@ -70,7 +64,7 @@ fn times_agree_with_those_of_the_scheduler() {
     let mut ends: BTreeMap<u64, Vec<(u64, &str)>> = BTreeMap::new();
     for name in ["SWITCHED_IN", "SWITCHED_OUT", "THREAD_ENDED"] {
         profiled.of(name).for_each(|(at, payload)| {
-            ends.entry(payload["thread_id"].as_u64().unwrap()).or_default().push((at, name));
+            ends.entry(payload["thread_id"].number()).or_default().push((at, name));
         });
     }
     for (thread, mut events) in ends {
@@ -84,20 +78,16 @@ fn times_agree_with_those_of_the_scheduler() {
     }
 }
 
-const HANDOVER: &str = test_name!("a_thread_that_is_woken_names_who_woke_it");
-
 #[test]
 fn a_thread_that_is_woken_names_who_woke_it() {
-    if let Some(part) = part() {
-        play(&part);
-    }
-    let Some(profiled) = profile(HANDOVER, "handover", &["--sched", "--syscalls"]) else { return };
+    let test = plays!(|part| play(&part));
+    let Some(profiled) = profile(test, "handover", &["--sched", "--syscalls"]) else { return };
     let [left, right] = profiled.numbers("threads")[..] else { panic!("{}", profiled.said) };
     let pair = BTreeSet::from([left, right]);
-    let wakers = profiled.of("WOKEN").filter(|(_, woken)| pair.contains(&woken["thread_id"].as_u64().unwrap()));
+    let wakers = profiled.of("WOKEN").filter(|(_, woken)| pair.contains(&woken["thread_id"].number()));
     let (mut by_other, mut others) = (0, Vec::new());
     for (_, woken) in wakers {
-        let (thread, waker) = (woken["thread_id"].as_u64().unwrap(), woken["waker_thread_id"].as_u64().unwrap());
+        let (thread, waker) = (woken["thread_id"].number(), woken["waker_thread_id"].number());
         match waker {
             // The timer of its own sleep.
             0 => {}
@@ -133,8 +123,8 @@ fn thousands_of_switches_are_counted() {
 
 fn count(part: &str) {
     let Some(profiled) = profile(SWITCHES, part, &["--sched"]) else { return };
-    let [lost, of_ring] = ["kernel_lost", "lost"].map(|name| profiled.summary[name].as_u64().unwrap());
-    let told: u64 = profiled.of("KERNEL_LOST").map(|(_, lost)| lost["count"].as_u64().unwrap()).sum();
+    let [lost, of_ring] = ["kernel_lost", "lost"].map(|name| profiled.summary[name].number());
+    let told: u64 = profiled.of("KERNEL_LOST").map(|(_, lost)| lost["count"].number()).sum();
     // A ring that was overwritten before it was copied may have had some of them.
     assert!(told == lost || (told < lost && of_ring > 0), "{told} of {lost}, {of_ring}");
     let lost = lost + of_ring;

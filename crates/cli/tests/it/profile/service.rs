@@ -1,18 +1,14 @@
 //! A small service with planted faults: one executor of one thread, which handles requests one after the other.
 
-use eventring_stress::child::place;
+use crate::fixtures::*;
 use eventring_stress::random::Random;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs::File;
 use std::hint::black_box;
-use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Barrier, Mutex};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 use tracing::field::Empty;
-use tracing::{Instrument as _, info_span};
 
 /// The kinds of faults. Two of them have several forms.
 pub const KINDS: [&str; 6] = ["lock", "processor", "child", "executor", "blocking", "computing"];
@@ -27,7 +23,7 @@ const FILE_BYTES: usize = 64 << 20;
 pub fn serve(part: &str) -> ! {
     let numbers: Vec<u64> = part.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [seed, faults] = numbers[..] else { panic!("{part}") };
-    let recording = eventring::tracing::try_init(format!("{}:17:24", place().display())).unwrap();
+    let recording = eventring::tracing::try_init(format!("{}:17:24", child::place().display())).unwrap();
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     // A request in twenty is slow.
     let count = (20 * faults).max(300);

@@ -2,15 +2,11 @@
 //! this cause, and tells the user how to keep the ring. In arguments of `eventring`, event types may be named as in
 //! the ring or as in the program's source.
 
-use crate::program;
-use crate::program::{argument, finish, place, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
 
 fn ring(path: &std::path::Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path).prefault(false);
-    let ring = builder.build().unwrap();
+    let ring = typed_in::<Shop>(path).build().unwrap();
     for id in 0..3 {
         record!(ring => Shop::OrderPlaced, &Order { id });
         record!(ring => Shop::OrderShipped, &Order { id });
@@ -20,8 +16,7 @@ fn ring(path: &std::path::Path) -> Recorder {
 
 #[test]
 fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
-    let directory = program::directory();
-    let path = place(&directory, "shop");
+    let (directory, [path]) = places(["shop"]);
     let verb = |arguments: &[&str]| {
         let mut command = program::program(arguments);
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
@@ -54,18 +49,12 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
 
 #[test]
 fn a_type_is_named_as_in_the_ring_or_as_in_the_source() {
-    let directory = program::directory();
-    let path = place(&directory, "shop");
+    let (_directory, [path]) = places(["shop"]);
     let _recorder = ring(&path);
     let count = |name: &str| {
-        let watched = run(&["watch", argument(&path), "--from", "oldest", "--count", "3", "--json", "--type", name]);
-        assert_eq!(watched.code, Some(0), "{watched:?}");
+        let watched = run!("watch", &path, "--from", "oldest", "--count", "3", "--json", "--type", name).ends(0);
         watched.json_lines().iter().filter(|line| line["name"] == "ORDER_SHIPPED").count()
     };
     assert_eq!(["ORDER_SHIPPED", "order_shipped", "OrderShipped", "3"].map(count), [3; 4]);
-    let other = run(&["watch", argument(&path), "--type", "OrderSent"]);
-    assert!(
-        other.code == Some(2) && other.err.contains("there are RECORD_ERROR, ORDER_PLACED, ORDER_SHIPPED"),
-        "{other:?}"
-    );
+    run!("watch", &path, "--type", "OrderSent").fails(2, "there are RECORD_ERROR, ORDER_PLACED, ORDER_SHIPPED");
 }

@@ -1,15 +1,10 @@
 //! Bad input gives one clear line and a documented exit code. Nothing panics.
 
-use crate::program;
-use crate::program::{Run, argument, directory, finish, program};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring::schema::test::TestEvent;
 use eventring_stress::mounted::mount_or_skip;
 use std::fmt::Write as _;
-use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 
 /// A table that shows, for each run of the program, its arguments, exit code and error message. Texts that differ
 /// each time, such as process ids, are replaced.
@@ -158,7 +153,7 @@ fn a_wrong_command_line_has_code_2() {
 #[test]
 fn a_file_of_somebody_else_is_permission_denied() {
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("private");
+    let file = place(&directory, "private");
     fs::copy(program::KEPT, &file).unwrap();
     let is_root = rustix::process::geteuid().is_root();
     let mode = |path: &Path, mode| {
@@ -168,7 +163,7 @@ fn a_file_of_somebody_else_is_permission_denied() {
     mode(directory.path(), 0o755);
     // If the test runs as root, it starts the program as another user. That user may have no access to the directory
     // where the program was built. So the test starts a copy.
-    let copy = directory.path().join("eventring");
+    let copy = place(&directory, "eventring");
     fs::copy(program::PROGRAM, &copy).unwrap();
     mode(&copy, 0o755);
     let run = |arguments: &[&str]| {
@@ -183,7 +178,7 @@ fn a_file_of_somebody_else_is_permission_denied() {
     let file = argument(&file);
     table.add(run(&["info", file]), &["info", file]);
     if is_root {
-        let output = directory.path().join("output");
+        let output = place(&directory, "output");
         mode(Path::new(file), 0o644);
         let arguments = ["snapshot", file, "-o", argument(&output)];
         table.add(run(&arguments), &arguments);
@@ -208,11 +203,10 @@ fn a_full_disk_is_no_space() {
 
 #[test]
 fn truncation_is_reported_before_a_wrong_content_type() {
-    let directory = directory();
-    let path = directory.path().join("ring");
+    let (directory, [path]) = places(["ring"]);
     drop(ring(&path, ContentDescription::new(300, "SHOP")));
     let whole = fs::read(&path).unwrap();
-    let cut = directory.path().join("cut");
+    let cut = place(&directory, "cut");
     for bytes in [100, 3_000_000] {
         fs::write(&cut, &whole[..bytes]).unwrap();
         for verb in [&["info"][..], &["summary"], &["watch"], &["export"], &["watch", "--expect", "perf"]] {

@@ -1,12 +1,7 @@
 //! `watch`, `info`, `capture` and `export` name blocks whose BLOCK_START was overwritten, by the ring's block table.
 
-use crate::program::{argument, directory, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventPayload as _;
-use eventring::schema::EventType as _;
-use eventring::schema::exec::{BlockEnd, BlockQc, BlockStart, BlockTag, Bytes32, ExecEvent};
-use serde_json::{Value, json};
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::schema::exec::{BlockEnd, BlockQc, BlockStart, BlockTag, Bytes32};
 
 const CAPACITY: u64 = 1 << 15;
 
@@ -26,8 +21,8 @@ fn ended(recorder: &Recorder, tag: u64) {
 /// 15,000,042, the start of block 15,000,043, its end, the end of a block that nobody knows, and a certificate of block
 /// 15,000,042. Returns the seqno of the start.
 fn ring(path: &Path, has_table: bool) -> u64 {
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(path).compact(true).shifts(15, 21);
-    let recorder = builder.block_table(has_table).keep(true).build().unwrap();
+    let recorder =
+        typed_in::<ExecEvent>(path).compact(true).shifts(15, 21).block_table(has_table).keep(true).build().unwrap();
     let tags = [started(&recorder, 15_000_041), started(&recorder, 15_000_042)];
     (0..CAPACITY).for_each(|_| {
         recorder.record(ExecEvent::BlockPerfEvmExit.code(), [0; 4], &[]);
@@ -46,7 +41,7 @@ fn ring(path: &Path, has_table: bool) -> u64 {
 /// Returns the names and the block numbers of the events that belong to a block.
 fn numbers(lines: &[Value]) -> Vec<(String, Value)> {
     let events = lines.iter().filter(|line| line["name"].is_string() && line["name"] != "BLOCK_PERF_EVM_EXIT");
-    events.map(|line| (line["name"].as_str().unwrap().to_owned(), line["block_number"].clone())).collect()
+    events.map(|line| (line["name"].text().to_owned(), line["block_number"].clone())).collect()
 }
 
 fn expected(of_late: [Value; 2]) -> Vec<(String, Value)> {
@@ -70,17 +65,16 @@ fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
         let path = |name: &str| directory.path().join(name);
         let (file, snapshot, capture) = (path("ring"), path("ring.zst"), path("ring.evc"));
         ring(&file, has_table);
-        let watched = run(&["watch", argument(&file), "--json", "--quiet"]).json_lines();
+        let watched = run!("watch", &file, "--json", "--quiet").json_lines();
         assert_eq!(numbers(&watched), expected(of_late.clone()));
-        assert_eq!(run(&["snapshot", argument(&file), "-o", argument(&snapshot)]).code, Some(0));
-        let watched = run(&["watch", argument(&snapshot), "--json", "--quiet"]).json_lines();
+        run!("snapshot", &file, "-o", &snapshot).ends(0);
+        let watched = run!("watch", &snapshot, "--json", "--quiet").json_lines();
         assert_eq!(numbers(&watched), expected(of_late.clone()));
         for of in [&file, &snapshot] {
-            let captured = run(&["capture", argument(of), "-o", argument(&capture), "--force"]);
-            assert_eq!(captured.code, Some(0), "{captured:?}");
-            let watched = run(&["watch", argument(&capture), "--json", "--quiet"]).json_lines();
+            run!("capture", of, "-o", &capture, "--force").ends(0);
+            let watched = run!("watch", &capture, "--json", "--quiet").json_lines();
             assert_eq!(numbers(&watched), expected(of_late.clone()));
-            let exported = run(&["export", argument(&capture), "--format", "jsonl"]);
+            let exported = run!("export", &capture, "--format", "jsonl");
             let lines = exported.json_lines();
             assert_eq!(exported.code, Some(0), "{exported:?}");
             assert_eq!(numbers(&lines), expected(of_late.clone()));
@@ -88,12 +82,11 @@ fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
             let ends =
                 || expected(of_late.clone()).into_iter().filter(|(name, _)| name == "BLOCK_END").collect::<Vec<_>>();
             let found = ["--where", "event=BLOCK_END"];
-            let watched = run(&[&["watch", argument(&capture), "--json", "--quiet"][..], &found].concat()).json_lines();
+            let watched = run!("watch", &capture, "--json", "--quiet", &found).json_lines();
             assert_eq!(numbers(&watched), ends());
-            let exported = run(&[&["export", argument(&capture), "--format", "jsonl"][..], &found].concat());
+            let exported = run!("export", &capture, "--format", "jsonl", &found);
             assert_eq!(numbers(&exported.json_lines()), ends());
-            let of_block = ["--where", "event=BLOCK_END", "--block-number", "15000043"];
-            let watched = run(&[&["watch", argument(&capture), "--json"][..], &of_block].concat());
+            let watched = run!("watch", &capture, "--json", "--where", "event=BLOCK_END", "--block-number", "15000043");
             assert_eq!(numbers(&watched.json_lines()).len(), 1, "{watched:?}");
             let told = "3 events are of blocks whose number is not known: their BLOCK_START was not captured";
             // A snapshot numbers its events anew, and does not keep the numbers of events that it does not have.
@@ -104,50 +97,47 @@ fn watch_captures_exports_and_snapshots_name_the_block_of_each_event() {
 
 #[test]
 fn people_see_numbers_of_known_blocks_and_seqnos_of_others() {
-    let directory = directory();
-    let file = directory.path().join("ring");
+    let (_directory, [file]) = places(["ring"]);
     ring(&file, true);
-    let watched = run(&["watch", argument(&file), "--quiet", "--utc", "--type", "BLOCK_END"]);
+    let watched = run!("watch", &file, "--quiet", "--utc", "--type", "BLOCK_END");
     let blocks: Vec<&str> =
         watched.out.lines().filter_map(|line| line.split("BLOCK_END").nth(1)?.split_whitespace().next()).collect();
     assert_eq!(blocks, ["15000041", "15000042", "15000043", "#3"]);
-    let only = run(&["watch", argument(&file), "--quiet", "--json", "--block-number", "15000042"]).json_lines();
+    let only = run!("watch", &file, "--quiet", "--json", "--block-number", "15000042").json_lines();
     let named = |name: &str| (name.to_owned(), json!(15_000_042));
     assert_eq!(numbers(&only), [named("BLOCK_END"), named("BLOCK_QC")]);
 }
 
 #[test]
 fn a_watch_from_the_block_begins_at_the_start_of_the_last_block() {
-    let directory = directory();
-    let file = directory.path().join("ring");
+    let (directory, [file]) = places(["ring"]);
     let start = ring(&file, true);
-    let watched = run(&["watch", argument(&file), "--quiet", "--json", "--from", "block"]).json_lines();
+    let watched = run!("watch", &file, "--quiet", "--json", "--from", "block").json_lines();
     assert_eq!(
-        watched.iter().map(|line| line["seqno"].as_u64().unwrap()).collect::<Vec<_>>(),
+        watched.iter().map(|line| line["seqno"].number()).collect::<Vec<_>>(),
         [start, start + 1, start + 2, start + 3]
     );
     // Without the table, the newest event decides, and it belongs to no block.
     ring(&directory.path().join("other"), false);
-    let other = directory.path().join("other");
-    let watched = run(&["watch", argument(&other), "--quiet", "--json", "--from", "block"]).json_lines();
+    let other = place(&directory, "other");
+    let watched = run!("watch", &other, "--quiet", "--json", "--from", "block").json_lines();
     assert_eq!(watched.iter().map(|line| line["name"].clone()).collect::<Vec<_>>(), ["BLOCK_QC"]);
 }
 
 #[test]
 fn info_shows_how_full_the_table_is_and_its_last_block() {
-    let directory = directory();
-    let file = directory.path().join("ring");
+    let (directory, [file]) = places(["ring"]);
     let start = ring(&file, true);
-    let info = run(&["info", argument(&file), "--json"]).json();
+    let info = run!("info", &file, "--json").json();
     let table = &info["block_table"];
     assert_eq!((&table["used"], &table["capacity"]), (&json!(3), &json!(4096)));
     assert_eq!((&table["last"]["number"], &table["last"]["start_seqno"]), (&json!(15_000_043), &json!(start)));
     assert_eq!(table["last"]["id"], "eb".repeat(32));
-    assert!(table["last"]["start_ts_ns"].as_u64().unwrap() > info["extension"]["created_ts_ns"].as_u64().unwrap());
-    let text = run(&["info", argument(&file), "--utc"]).out;
+    assert!(table["last"]["start_ts_ns"].number() > info["extension"]["created_ts_ns"].number());
+    let text = run!("info", &file, "--utc").out;
     let line = text.lines().find(|line| line.starts_with("blocks")).unwrap();
     assert!(line.starts_with("blocks      3 of 4,096 in the block table; the last is 15000043 (ebebeb"), "{line}");
     ring(&directory.path().join("other"), false);
-    let other = run(&["info", argument(&directory.path().join("other")), "--json"]).json();
+    let other = run!("info", &directory.path().join("other"), "--json").json();
     assert_eq!(other["block_table"], Value::Null);
 }

@@ -1,15 +1,11 @@
 //! Events of type 1 in a ring with an unknown schema. If the payload is a well-formed RECORD_ERROR, it is shown as
 //! one. Any other payload is shown as bytes, because the unknown schema may use type 1 for something else.
 
-use crate::program;
-use crate::program::{argument, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use serde_json::{Value, json};
+use crate::fixtures::*;
 
 #[test]
 fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole() {
-    let directory = program::directory();
-    let path = program::place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let builder = Recorder::builder(ContentDescription::new(300, "X")).config(&path).prefault(false).keep(true);
     let recorder = builder.build().unwrap();
     let error = |kind: u16, rest: u32| {
@@ -27,23 +23,18 @@ fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole(
     let expected: Vec<Value> = [whole].into_iter().chain(payloads[1..].iter().map(|bytes| hex(bytes))).collect();
 
     let shown = |lines: Vec<Value>| -> Vec<Value> { lines.iter().map(|line| line["payload"].clone()).collect() };
-    let lines = run(&["watch", argument(&path), "--json"]).json_lines();
+    let lines = run!("watch", &path, "--json").json_lines();
     // The schema is not known, so nobody knows what its type 1 is called.
     assert!(lines.iter().all(|line| line["name"].is_null()), "{lines:?}");
     assert_eq!(shown(lines), expected);
     assert!(!run(&["info", argument(&path)]).out.contains("RECORD_ERROR"));
-    let lines = run(&["export", argument(&path), "--format", "jsonl"]).json_lines();
+    let lines = exported(&path);
     assert_eq!(shown(lines.into_iter().filter(|line| line["type"] == "typed_event").collect()), expected);
-    let chrome = program::place(&directory, "trace.json");
-    assert_eq!(run(&["export", argument(&path), "--format", "chrome", "-o", argument(&chrome)]).code, Some(0));
+    let chrome = place(&directory, "trace.json");
+    run!("export", &path, "--format", "chrome", "-o", &chrome).ends(0);
     let trace: Value = serde_json::from_slice(&std::fs::read(chrome).unwrap()).unwrap();
-    let args: Vec<&Value> = trace["traceEvents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["ph"] == "i")
-        .map(|it| &it["args"])
-        .collect();
+    let args: Vec<&Value> =
+        trace["traceEvents"].list().iter().filter(|event| event["ph"] == "i").map(|it| &it["args"]).collect();
     assert_eq!((&args[0]["dropped_event_type"], args[0].get("payload")), (&json!("7"), None));
     assert!(args[1..].iter().all(|args| args["payload"].is_string() && args.get("error_type").is_none()), "{args:?}");
 }

@@ -1,18 +1,13 @@
 //! An attacker has put ring files beside each other, exchanged them, or truncated one while a program reads it. Each
 //! case is an error, a warning or a counted loss. No ring is ever taken for another one.
 
-use crate::program::{Live, argument, directory, place, run};
+use crate::fixtures::*;
 use eventring::internal::layout::extension as ext;
 use eventring::internal::layout::header;
 use eventring::internal::layout::header::FixedHeader;
-use eventring::reader::{Reader, ReaderErrorKind, RingSet};
-use eventring::schema::EventType as _;
-use eventring::schema::perf::{PerfEvent, PerfExt};
-use eventring_capture::{CaptureFile, EndReason};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::time::Duration;
+use eventring::reader::{ReaderErrorKind, RingSet};
+use eventring::schema::perf::PerfExt;
+use eventring_capture::EndReason;
 
 const CAPACITY: u64 = 64;
 const PAYLOAD_BYTES: u64 = 4096;
@@ -68,8 +63,7 @@ fn refused(path: &Path) -> (ReaderErrorKind, String) {
 
 #[test]
 fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     ring(&path, 5, &shards(0, 2));
     let shard = place(&directory, "r.1");
     // This file is shard 0 under the name of shard 1. If readers took it for shard 1, they would count its events
@@ -77,14 +71,14 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     std::fs::hard_link(&path, &shard).unwrap();
     let other_file = "is not shard 1 of the recorder that is read";
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
-    let watched = run(&["watch", argument(&path), "--json"]);
+    let watched = run!("watch", &path, "--json");
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{watched:?}");
     assert!(watched.err.contains("shard 1 is left out"), "{watched:?}");
     // The verbs `summary` and `export` report the refused shard, too.
-    let summary = run(&["summary", argument(&path), "--json"]);
+    let summary = run!("summary", &path, "--json");
     assert!(summary.err.contains("shard 1 is left out"), "{summary:?}");
-    let export = run(&["export", argument(&path), "--format", "jsonl", "-o", "-"]);
+    let export = run!("export", &path, "--format", "jsonl", "-o", "-");
     assert!(export.err.contains("shard 1 is left out"), "{export:?}");
 
     std::fs::remove_file(&shard).unwrap();
@@ -107,8 +101,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
 
 #[test]
 fn a_shard_of_another_user_is_refused() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     ring(&path, 5, &shards(0, 2));
     let shard = place(&directory, "r.1");
     ring(&shard, 5, &shards(1, 0));
@@ -122,12 +115,11 @@ fn a_shard_of_another_user_is_refused() {
 
 #[test]
 fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     ring(&path, 5, &shards(0, u64::MAX));
     let count = Reader::open(&path).unwrap().shard_count();
     assert_eq!(count, ext::SHARDS_MAX as u64);
-    let watched = run(&["watch", argument(&path), "--json"]);
+    let watched = run!("watch", &path, "--json");
     let events = watched.json_lines().into_iter().filter(|line| line.get("seqno").is_some()).count();
     assert_eq!((watched.code, events), (Some(0), 5), "{}", watched.err.len());
     // All `count` names lead to one file, whose header claims many shards. If the work of `list` grew with the square
@@ -135,8 +127,8 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     for index in 1..count {
         std::fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
     }
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
-    assert_eq!(listed["rings"].as_array().unwrap().len() as u64, count);
+    let listed = run!("list", "--json", directory.path()).json();
+    assert_eq!(listed["rings"].list().len() as u64, count);
 }
 
 #[test]
@@ -146,30 +138,25 @@ fn counts_that_add_up_to_too_much_are_listed_all_the_same() {
         let name = if index == 0 { "r".to_owned() } else { format!("r.{index}") };
         ring(&place(&directory, &name), u64::MAX, &shards(index, 3));
     }
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    let listed = run!("list", "--json", directory.path()).json();
     assert_eq!(listed["rings"][0]["recorded"], u64::MAX);
     assert_eq!(listed["rings"][0]["shards"], 3);
 }
 
 #[test]
 fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
-    let directory = directory();
-    let path = place(&directory, "r");
+    let (directory, [path]) = places(["r"]);
     // The header says that the ring is live, and this test holds the file's lock. So readers take the ring for a live
     // one.
     let file = ring(&path, 40, &[(ext::STATE, ext::STATE_LIVE)]);
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let reader = Reader::open(&path).unwrap();
     let output = place(&directory, "r.evc");
-    let capture = Live::start(&["capture", argument(&path), "-o", argument(&output)]);
-    while !output.exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let capture = live!("capture", &path, "-o", &output);
+    wait_while(|| !output.exists());
     std::thread::sleep(Duration::from_millis(200));
     file.set_len(2 << 20).unwrap();
-    let capture = capture.end();
-    assert_eq!(capture.code, Some(6), "{capture:?}");
-    assert!(capture.err.contains("was truncated while it was read"), "{capture:?}");
+    let capture = capture.end().fails(6, "was truncated while it was read");
     // The capture reports the truncation as its reason to end. It does not claim that the ring's program has ended.
     assert!(capture.err.contains(" (the file of a ring was truncated)\n"), "{capture:?}");
     let saved = CaptureFile::open(&output).unwrap();
@@ -182,8 +169,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
 
 #[test]
 fn a_pipe_in_the_place_of_a_capture_is_not_waited_for() {
-    let directory = directory();
-    let path = place(&directory, "pipe");
+    let (_directory, [path]) = places(["pipe"]);
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0)
         .unwrap();
     let (say, hear) = std::sync::mpsc::channel();

@@ -191,8 +191,7 @@ fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
     let mut writer = child::Talk::with(child::play(test, "writer", &path));
     assert_eq!(writer.hear(), "recorded");
     let pid = writer.child.id();
-    writer.child.kill().unwrap();
-    writer.child.wait().unwrap();
+    writer.kill();
     let info = run(&["info", "--json", argument(&path)]).json();
     assert_eq!(info["state"], "writer_died");
     assert_eq!((&info["writer"]["pid"], &info["writer"]["alive"]), (&json!(pid), &json!(false)));

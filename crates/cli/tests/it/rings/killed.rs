@@ -3,15 +3,9 @@
 //! the exported traces.
 
 use crate::consumers;
-use crate::program::{argument, number, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use crate::fixtures::*;
 use std::sync::Barrier;
 
-const TEST: &str = test_name!("every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open");
 const THREADS: u64 = 5;
 const SHARDS: usize = 3;
 /// The number of steps that a thread performs between two reports to the parent.
@@ -39,8 +33,7 @@ fn work(thread: u64, barrier: &Barrier) -> ! {
 }
 
 fn victim() {
-    let builder = PerfRecorder::builder().config(place()).shifts(18, 24).shards(SHARDS).prefault(false);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(child::place()).shifts(18, 24).shards(SHARDS).build().unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
     let barrier = Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {
@@ -53,25 +46,21 @@ fn victim() {
 
 #[test]
 fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_open() {
-    if part().is_some() {
-        return victim();
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
-    let mut talk = Talk::with(play(TEST, "victim", &ring));
+    let test = plays!(victim());
+    let (directory, [ring, capture]) = places(["victim", "t.evc"]);
+    let mut talk = Talk::start(test, "victim", &ring);
     let mut reported: BTreeMap<u64, u64> = BTreeMap::new();
     while reported.len() < THREADS as usize || reported.values().any(|steps| *steps < 400) {
         let line = talk.hear();
         let (thread, steps) = line.split_once(' ').unwrap();
         reported.insert(thread.parse().unwrap(), steps.parse().unwrap());
     }
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     assert!(reported.values().any(|steps| *steps < STEPS_MAX), "it was killed too late: {reported:?}");
 
-    let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
+    let captured = run!("capture", &ring, "-o", &capture, "--json").json();
     assert_eq!(captured["reason"], "writers_ended");
-    let rings = captured["rings"].as_array().unwrap();
+    let rings = captured["rings"].list();
     assert_eq!(rings.len(), SHARDS, "{captured:#}");
     for ring in rings {
         assert_eq!(number(&ring["events"]) + number(&ring["lost"]), number(&ring["last_seqno"]));
@@ -81,7 +70,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     // For each thread, at most one event is missing: the one that the thread was recording.
     assert!(number(&captured["lost"]) <= THREADS, "{captured}");
 
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let lines = run!("export", &capture, "--format", "jsonl").json_lines();
     let of = |what: &str, name: &str| {
         let is_wanted = |line: &&Value| line["type"] == what && line["name"] == name;
         lines.iter().filter(is_wanted).collect::<Vec<_>>()
@@ -116,25 +105,25 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
     let logged = lines.iter().filter(|line| line["type"] == "event").count() as u64;
     assert!(logged >= reported.values().sum::<u64>(), "{logged} log records");
 
-    let summary = run(&["summary", argument(&capture)]);
+    let summary = run!("summary", &capture);
     let of_workers = summary.out.lines().find(|line| line.contains("worker")).unwrap_or_else(|| panic!("{summary:?}"));
     assert!(of_workers.contains(&format!("+ {THREADS} open")), "{summary:?}");
     assert!(summary.out.lines().any(|line| line.contains(" died between ")), "{summary:?}");
-    let summary = run(&["summary", argument(&capture), "--json"]).json();
+    let summary = run!("summary", &capture, "--json").json();
     assert_eq!(summary["programs"][0]["state"], "died");
-    let workers = summary["spans"].as_array().unwrap().iter().find(|span| span["name"] == "worker").unwrap();
+    let workers = summary["spans"].list().iter().find(|span| span["name"] == "worker").unwrap();
     assert_eq!((&workers["count"], number(&workers["open"])), (&0.into(), THREADS));
     // A part of the capture does not make the program live.
     let part = ["--min-duration", "1ns"];
-    let summary = run(&[&["summary", argument(&capture)][..], &part].concat());
+    let summary = run!("summary", &capture, &part);
     assert!(summary.out.lines().any(|line| line.contains(" died between ")), "{summary:?}");
-    let exported = run(&[&["export", argument(&capture), "--format", "jsonl"][..], &part].concat()).json_lines();
+    let exported = run!("export", &capture, "--format", "jsonl", &part).json_lines();
     assert_eq!(exported.last().unwrap()["processes"][0]["state"], "died");
     let begun = of("span", "step").iter().find_map(|step| step["start_ns"].as_u64()).unwrap().to_string();
     let window = ["--to", &begun];
-    let summary = run(&[&["summary", argument(&capture), "--json"][..], &window].concat()).json();
+    let summary = run!("summary", &capture, "--json", &window).json();
     assert_eq!(summary["programs"][0]["state"], "unknown", "the window ends before");
-    let page = run(&["report", argument(&capture), "-o", "-"]).out;
+    let page = run!("report", &capture, "-o", "-").out;
     assert!(page.contains("the program died between "), "{page}");
 
     for (format, script) in [("perfetto", "perfetto_slices.py"), ("chrome", "chrome_slices.py")] {
@@ -144,7 +133,7 @@ fn every_committed_event_of_a_killed_program_is_captured_and_its_open_spans_are_
         let counts = run(&arguments).json();
         assert_eq!(number(&counts["spans"]), (of("span", "step").len() + of("span", "worker").len()) as u64);
         let Some(trace) = consumers::read(script, &file) else { continue };
-        let shown = trace["open"].as_array().unwrap().iter().map(|slice| number(&slice["args"]["span_id"]));
+        let shown = trace["open"].list().iter().map(|slice| number(&slice["args"]["span_id"]));
         let mut shown: Vec<u64> = shown.collect();
         shown.sort_unstable();
         assert_eq!(shown, open, "{format}");

@@ -1,13 +1,10 @@
 //! Records of the `log` crate come through tracing-log. A log record is recorded in the current span, with the target,
 //! module, file and line that the program gave it. Filters compare this target.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring::schema::perf::CallSiteLevel;
-use eventring::tracing::{PerfContent, PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, TargetFilter};
-use eventring_stress::alone;
+use eventring::tracing::{PerfContent, PerfReader, RecorderLayer, TargetFilter};
 use eventring_stress::reference;
-use std::path::Path;
-use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 
 /// The source line of the first record.
@@ -23,7 +20,7 @@ fn work() {
 }
 
 fn recorder(place: &Path) -> PerfRecorder {
-    PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false).build().unwrap()
+    spans_in(place).shifts(15, 21).tables_shift(16).build().unwrap()
 }
 
 /// Returns the target, level, line and fields of each event. The last value is true if the event is in a span.
@@ -45,8 +42,7 @@ fn events(recorder: &PerfRecorder) -> Vec<(String, CallSiteLevel, Option<u32>, S
 fn log_records_name_their_own_place_and_are_filtered_by_it() {
     alone!();
     tracing_log::LogTracer::init().unwrap();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("log");
+    let (directory, [place]) = places(["log"]);
     let event = |target: &str, level, line, fields: &str| {
         (target.to_owned(), level, Some(FIRST_LINE + line), fields.to_owned(), true)
     };
@@ -64,8 +60,7 @@ fn log_records_name_their_own_place_and_are_filtered_by_it() {
     tracing::dispatcher::with_default(&dispatch, work);
     assert_eq!(events(&by_subscriber), expected);
 
-    let shown =
-        run(&["watch", argument(&place), "--from", "oldest", "--count", "12", "--json", "--quiet"]).json_lines();
+    let shown = run!("watch", &place, "--from", "oldest", "--count", "12", "--json", "--quiet").json_lines();
     let warning = shown.iter().find(|line| line["payload"]["fields"]["message"] == "3 left").unwrap();
     assert_eq!((&warning["payload"]["target"], &warning["payload"]["line"]), (&here.into(), &FIRST_LINE.into()));
 

@@ -1,13 +1,11 @@
 //! A program gives names to its extension words. Scopes, filters and seeks take these names. The output of `watch` and
 //! `export` shows them.
 
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use eventring::global::GlobalRecorder;
-use eventring::reader::{EventFilter, Next, Reader, Seek};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::{ArrayView, RecordErrorView, Utf8};
-use eventring::{EventPayload, EventType, ext_scope, record, recordv};
-use serde_json::{Value, json};
+use eventring::reader::{EventFilter, Next, Seek};
+use eventring::schema::{ArrayView, RecordErrorView};
+use eventring::{ext_scope, recordv};
 
 #[derive(EventPayload, Clone, Copy, Debug, PartialEq)]
 struct Order {
@@ -69,8 +67,7 @@ fn read(reader: &Reader, start: Seek, filter: &EventFilter) -> Vec<[u64; 4]> {
 
 #[test]
 fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
-    let directory = directory();
-    let ring = place(&directory, "shop");
+    let (directory, [ring]) = places(["shop"]);
     let recorder = SHOP.try_init::<Shop>(&format!("{}:16:27", ring.display())).unwrap();
     recorder.record(3, [0; 4], &[]);
     let expected = [vec![[0; 4]], record_orders()].concat();
@@ -89,17 +86,17 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
         assert_eq!(read(&reader, Seek::NamedByWord(nothing), &EventFilter::new()), expected[8..]);
     }
 
-    let watched = run(&["watch", argument(&ring), "--from", "6", "--count", "2", "--json"]).json_lines();
+    let watched = run!("watch", &ring, "--from", "6", "--count", "2", "--json").json_lines();
     assert_eq!(watched[0]["order_seqno"], 0);
     assert!(watched[0]["line_index"].is_null() && watched[0].get("line_index").is_some());
     assert_eq!((&watched[1]["order_seqno"], &watched[1]["line_index"]), (&json!(6), &json!(0)));
     assert_eq!((&watched[1]["shelf"], &watched[1]["ext"]), (&json!(9), &json!([6, 1, 9, 0])));
-    let text = run(&["watch", argument(&ring), "--from", "7", "--count", "1", "-q"]).out;
+    let text = run!("watch", &ring, "--from", "7", "--count", "1", "-q").out;
     assert!(text.trim_end().ends_with("order=6 line=0 shelf=9"), "{text}");
 
     let capture = place(&directory, "shop.evc");
-    assert_eq!(run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]).code, Some(0));
-    let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
+    run!("capture", &ring, "-o", &capture, "--now").ends(0);
+    let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let packed: Vec<&Value> = lines.iter().filter(|line| line["name"] == "LINE_PACKED").collect();
     assert_eq!((&packed[1]["order_seqno"], &packed[1]["line_index"]), (&json!(2), &json!(0)));
     // All four words have names, so the line has no `content_ext`.
@@ -108,8 +105,7 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
     // The snapshot leaves out the first event, so each event has a seqno that is one less than in the ring. Writing the
     // snapshot also subtracts one from the seqnos in extension words.
     let snapshot = place(&directory, "shop.zst");
-    let made = run(&["snapshot", argument(&ring), "-o", argument(&snapshot), "--from", "2"]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("snapshot", &ring, "-o", &snapshot, "--from", "2").ends(0);
     let saved = read(&Reader::open(&snapshot).unwrap(), Seek::Oldest, &EventFilter::new());
     let renumbered = expected[1..].iter().map(|[order, rest @ ..]| {
         let [line, kind, span] = *rest;
@@ -122,22 +118,20 @@ fn names_of_extension_words_are_known_wherever_the_ring_is_read() {
 #[test]
 fn a_word_with_the_name_of_another_key_is_shown_only_among_all_words() {
     for name in ["name", "content_ext", "type"] {
-        let directory = directory();
-        let ring = place(&directory, "shop");
+        let (directory, [ring]) = places(["shop"]);
         let text = Shop::schema().text().replace("shelf", name);
         let description = ContentDescription::new(300, "SHOP").schema_hash(Shop::schema_hash()).schema_text(text);
-        let builder = Recorder::builder(description).config(&ring).shifts(16, 27).prefault(false);
-        let recorder = builder.build().unwrap();
+        let recorder = Recorder::builder(description).config(&ring).shifts(16, 27).prefault(false).build().unwrap();
         recorder.record(3, [6, 1, 9, 0], &[]);
         assert_eq!(Reader::open(&ring).unwrap().ext_words().index_of(name), Some(2));
 
-        let watched = &run(&["watch", argument(&ring), "--from", "1", "--count", "1", "--json"]).json_lines()[0];
+        let watched = &run!("watch", &ring, "--from", "1", "--count", "1", "--json").json_lines()[0];
         assert_eq!((&watched["name"], &watched["type"]), (&json!("LINE_PACKED"), &json!(3)), "{name}");
         assert_eq!((&watched["order_seqno"], &watched["ext"]), (&json!(6), &json!([6, 1, 9, 0])), "{name}");
 
         let capture = place(&directory, "shop.evc");
-        assert_eq!(run(&["capture", argument(&ring), "-o", argument(&capture), "--now"]).code, Some(0));
-        let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
+        run!("capture", &ring, "-o", &capture, "--now").ends(0);
+        let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
         let packed = lines.iter().find(|line| line["type"] == "typed_event").unwrap();
         assert_eq!((&packed["name"], &packed["content_ext"]), (&json!("LINE_PACKED"), &json!([6, 1, 9, 0])), "{name}");
     }

@@ -1,13 +1,11 @@
 //! Fields that must not be recorded. No part of their values is in the rings, whatever type they have and in
 //! whichever way they are recorded.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use eventring::schema::perf::{FieldValue, NotFormatted};
-use eventring::tracing::{PerfReader, PerfRecorder, RecorderLayer, RecorderSubscriber, SpanTree};
-use eventring_stress::{alone, reference};
+use eventring::tracing::{PerfReader, RecorderLayer, SpanTree};
+use eventring_stress::reference;
 use std::fmt;
-use std::path::Path;
-use tracing::Dispatch;
 use tracing::field::Empty;
 use tracing_subscriber::prelude::*;
 
@@ -43,15 +41,20 @@ fn work() {
 }
 
 fn recorder(place: &Path) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(place).shifts(15, 21).tables_shift(16).prefault(false);
-    builder.redact_fields(["password", "cookie"]).redact_fields(["TOKEN", "error"]).build().unwrap()
+    spans_in(place)
+        .shifts(15, 21)
+        .tables_shift(16)
+        .redact_fields(["password", "cookie"])
+        .redact_fields(["TOKEN", "error"])
+        .build()
+        .unwrap()
 }
 
 #[test]
 fn nothing_of_a_redacted_field_is_in_the_rings_and_the_reader_knows_that_it_was_left_out() {
     // The rings describe the call sites of other tests in this process, too.
     alone!();
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     for kind in ["subscriber", "layer"] {
         let place = directory.path().join(kind);
         let recorder = recorder(&place);
@@ -77,8 +80,7 @@ fn nothing_of_a_redacted_field_is_in_the_rings_and_the_reader_knows_that_it_was_
         assert_eq!(span.fields.get("tokens"), Some(&FieldValue::U64(3)));
         assert!(span.fields.is_complete());
 
-        let shown =
-            run(&["watch", argument(&place), "--from", "oldest", "--count", "8", "--json", "--quiet"]).json_lines();
+        let shown = run!("watch", &place, "--from", "oldest", "--count", "8", "--json", "--quiet").json_lines();
         let event = shown.iter().find(|line| line["name"] == "EVENT").unwrap();
         let fields = &event["payload"]["fields"];
         for name in ["error", "Token", "password"] {

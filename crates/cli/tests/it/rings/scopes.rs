@@ -1,21 +1,16 @@
 //! A program that mixes spans, scopes and log records on several threads, and is killed. Everything that shows spans
 //! shows its scopes, and all of it agrees with what the program did.
 
-use crate::program::{argument, run};
+use crate::fixtures::*;
 use crate::triggers::{count, result, wait_for, watch_before};
 use eventring::scope;
-use eventring::tracing::{PERF, PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::time::Duration;
+use eventring::tracing::PERF;
 
-const TEST: &str = test_name!("everything_that_shows_spans_shows_the_scopes_of_a_killed_program");
 const THREADS: u64 = 3;
 const STEPS: u64 = 200;
 
 fn victim() -> ! {
-    let recorder = PerfRecorder::builder().config(place()).shifts(18, 24).prefault(false).build().unwrap();
+    let recorder = spans_in(child::place()).shifts(18, 24).build().unwrap();
     PERF.install(recorder).unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::global()).unwrap();
     let work = |thread: u64| {
@@ -52,55 +47,49 @@ fn victim() -> ! {
 
 #[test]
 fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
-    if part().is_some() {
-        victim();
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let (ring, capture) = (directory.path().join("victim"), directory.path().join("t.evc"));
-    let fired = directory.path().join("tick-1.evc");
+    let test = plays!(victim());
+    let (directory, [ring, capture, fired]) = places(["victim", "t.evc", "tick-1.evc"]);
     let on = ["--on", "span=tick dur>10ms field.what=\"a trigger\"", "--before", "100ms", "--after", "100ms"];
     let watch = watch_before(
         &ring,
         &[&on[..], &["--debounce", "1h", "-o", argument(&directory.path().join("tick-{n}.evc"))]].concat(),
     );
-    let mut talk = Talk::with(play(TEST, "victim", &ring));
-    assert_eq!(talk.hear(), "waiting");
+    let mut talk = Talk::told(test, "victim", &ring, "waiting");
     assert_eq!(wait_for(&fired)["span"]["name"], "tick");
-    let top = run(&["top", argument(&ring), "--once"]).out;
+    let top = run!("top", &ring, "--once").out;
     for name in ["parse", "there", "tick"] {
         assert!(top.contains(name), "{top}");
     }
     for is_dead in [false, true] {
         if is_dead {
-            talk.child.kill().unwrap();
-            talk.child.wait().unwrap();
+            talk.kill();
         }
-        let opened = run(&["open", argument(&ring), "--json"]).json();
-        let spans = opened["spans"].as_array().unwrap();
-        let names = spans.iter().map(|span| span["name"].as_str().unwrap()).filter(|name| *name != "tick");
+        let opened = run!("open", &ring, "--json").json();
+        let spans = opened["spans"].list();
+        let names = spans.iter().map(|span| span["name"].text()).filter(|name| *name != "tick");
         assert_eq!(names.collect::<Vec<&str>>(), ["waiting", "inside"], "{opened:#}");
-        assert_eq!(spans[1]["parents"].as_array().unwrap().len(), 1, "{opened:#}");
+        assert_eq!(spans[1]["parents"].list().len(), 1, "{opened:#}");
         assert_eq!(spans[0]["fields"]["what"], "for the end");
     }
     assert_eq!(count(&result(&watch.end()), "fired"), 1);
-    let captured = run(&["capture", argument(&ring), "-o", argument(&capture), "--json"]).json();
-    let asked = run(&["ask", argument(&capture), "--json"]).json();
-    let events = asked["rings"].as_array().unwrap().iter().map(|ring| ring["events"].as_u64().unwrap());
+    let captured = run!("capture", &ring, "-o", &capture, "--json").json();
+    let asked = run!("ask", &capture, "--json").json();
+    let events = asked["rings"].list().iter().map(|ring| ring["events"].number());
     assert_eq!(Some(events.sum::<u64>()), captured["events"].as_u64(), "{asked:#}");
-    let page = directory.path().join("t.html");
-    assert_eq!(run(&["report", argument(&capture), "-o", argument(&page)]).code, Some(0));
+    let page = place(&directory, "t.html");
+    run!("report", &capture, "-o", &page).ends(0);
     let page = std::fs::read_to_string(page).unwrap();
     let shown = page.split("<span>events captured</span>").next().unwrap();
     let shown: String = shown[shown.len() - 40..].chars().filter(char::is_ascii_digit).collect();
     assert_eq!(shown, captured["events"].to_string());
 
-    let summary = run(&["summary", argument(&capture), "--json"]).json();
+    let summary = run!("summary", &capture, "--json").json();
     let all = THREADS * STEPS;
     let counted = |name: &str| {
-        let spans = summary["spans"].as_array().unwrap();
+        let spans = summary["spans"].list();
         let span = spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no {name}: {summary:#}"));
-        let number = |key: &str| span[key].as_u64().unwrap();
-        (span["kind"].as_str().unwrap(), number("count"), number("open"), number("ended_with_parent"))
+        let number = |key: &str| span[key].number();
+        (span["kind"].text(), number("count"), number("open"), number("ended_with_parent"))
     };
     assert_eq!(counted("step"), ("span", all, 0, 0));
     assert_eq!(counted("handed"), ("span", all, 0, 0));
@@ -110,13 +99,13 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     assert_eq!(counted("forgotten"), ("scope", all / 10, 0, all / 10));
     assert_eq!(counted("waiting"), ("scope", 0, 1, 0));
     let said = format!("{} ended with what was around them, and not by their guard", all / 10);
-    assert!(run(&["summary", argument(&capture)]).out.contains(&said));
+    assert!(run!("summary", &capture).out.contains(&said));
     assert_eq!((&summary["lost"], &summary["programs"][0]["state"]), (&0.into(), &"died".into()));
 
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let lines = exported(&capture);
     let of_type = |what: &str| lines.iter().filter(|line| line["type"] == what).collect::<Vec<&Value>>();
     let spans = of_type("span");
-    let by_id = |id: &Value| spans.iter().find(|span| span["id"] == *id).map(|span| span["name"].as_str().unwrap());
+    let by_id = |id: &Value| spans.iter().find(|span| span["id"] == *id).map(|span| span["name"].text());
     let of_name = |name: &str| spans.iter().filter(|span| span["name"] == name).collect::<Vec<_>>();
     for (name, parent) in [("parse", "step"), ("inner", "parse"), ("handed", "inner"), ("there", "handed")] {
         let named = of_name(name);
@@ -124,16 +113,16 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
         assert!(named.iter().all(|span| by_id(&span["parent"]) == Some(parent)), "{name} in {parent}");
         assert!(named.iter().all(|span| span.get("scope").is_some() == (name != "handed")), "{name}");
     }
-    assert!(of_name("parse").iter().all(|parse| parse["fields"]["bytes"].as_u64().unwrap() % 10 == 0));
+    assert!(of_name("parse").iter().all(|parse| parse["fields"]["bytes"].number() % 10 == 0));
     let events = of_type("event");
     assert_eq!(events.len() as u64, all);
     assert!(events.iter().all(|event| by_id(&event["span"]) == Some("parse")));
 
     let total = spans.len() as u64;
     for (format, view) in [("perfetto", "thread"), ("perfetto", "span"), ("chrome", "thread"), ("chrome", "span")] {
-        let file = directory.path().join("trace");
-        let options = ["--format", format, "--view", view, "-o", argument(&file), "--json", "--force"];
-        let counts = run(&[&["export", argument(&capture)][..], &options].concat()).json();
+        let file = place(&directory, "trace");
+        let counts =
+            run!("export", &capture, "--format", format, "--view", view, "-o", &file, "--json", "--force").json();
         assert_eq!((counts["spans"].as_u64(), &counts["lost"]), (Some(total), &0.into()), "{format} {view}: {counts}");
         if format == "chrome" {
             let ended = std::fs::read_to_string(&file).unwrap().matches(r#""end":"with its parent""#).count() as u64;
@@ -141,9 +130,9 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
             assert_eq!(ended / 2, all + all / 10, "{view}");
         }
     }
-    let folded = run(&["export", argument(&capture), "--format", "folded", "--view", "span"]).out;
+    let folded = run!("export", &capture, "--format", "folded", "--view", "span").out;
     assert!(folded.contains(";step;parse;inner;handed;there "), "{folded}");
-    let shown = run(&["watch", argument(&capture), "--span", "waiting", "--json"]).json_lines();
+    let shown = run!("watch", &capture, "--span", "waiting", "--json").json_lines();
     let begun = shown.iter().filter(|line| line["name"] == "SPAN_NEW" && line["payload"]["kind"] == "scope");
     assert!(begun.count() > 2, "waiting, and what is inside of it: {shown:#?}");
 }

@@ -1,15 +1,12 @@
 //! A recorder that could not make a shard says so to whoever lists it or asks about it.
 
-use crate::program::{argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 
 #[test]
 fn list_and_info_say_how_many_shards_could_not_be_made() {
-    let directory = directory();
-    let ring = place(&directory, "spans");
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false);
-    let recorder = builder.build().unwrap();
-    let asked = || [run(&["list", argument(directory.path())]).out, run(&["info", argument(&ring)]).out];
+    let (directory, [ring]) = places(["spans"]);
+    let recorder = spans_in(&ring).shifts(15, 21).shards(2).build().unwrap();
+    let asked = || [run!("list", directory.path()).out, run!("info", &ring).out];
     assert!(asked().iter().all(|out| !out.contains("not made")));
     // Nothing can be made under the name of the second shard.
     std::fs::create_dir(place(&directory, "spans.1")).unwrap();
@@ -28,8 +25,8 @@ fn list_and_info_say_how_many_shards_could_not_be_made() {
     let [listed, info] = asked();
     assert!(listed.contains("spans (1 shard not made)"), "{listed}");
     assert!(info.contains("1 shard could not be made: threads share the others"), "{info}");
-    let listed = run(&["list", argument(directory.path()), "--json"]).json();
+    let listed = run!("list", directory.path(), "--json").json();
     assert_eq!(listed["rings"][0]["shards_not_made"], 1, "{listed}");
-    let info = run(&["info", argument(&ring), "--json"]).json();
+    let info = run!("info", &ring, "--json").json();
     assert_eq!(info["extension"]["shards"]["not_made"], 1, "{info}");
 }

@@ -1,15 +1,9 @@
 //! `eventring snapshot`.
 
-use crate::program;
-use crate::program::{argument, directory, exec_ring, memory_of, place, program, run};
-use eventring::reader::{Next, Reader, Seek, SnapshotOptions};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::json;
-use std::fs;
+use crate::fixtures::*;
+use crate::program::memory_of;
+use eventring::reader::{Next, Seek, SnapshotOptions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 fn recorder_at(path: &Path, events: u64) -> Recorder {
     let recorder = exec_ring(path);
@@ -29,10 +23,9 @@ fn transactions(path: &Path) -> Vec<u64> {
 
 #[test]
 fn a_live_ring_is_saved_and_reported() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 5);
-    let run = run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    let run = run!("snapshot", &ring, "-o", &file);
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
     let size = fs::metadata(&file).unwrap().len();
     let reported =
@@ -46,8 +39,7 @@ fn a_live_ring_is_saved_and_reported() {
 
 #[test]
 fn a_part_is_saved_with_what_was_lost_of_it() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["ring", "saved"]);
     let recorder = recorder_at(&ring, 0);
     let capacity = recorder.geometry().descriptor_capacity();
     for i in 1..=2 * capacity {
@@ -56,60 +48,56 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
     let from = (capacity - 9).to_string();
     let to = (2 * capacity - 5).to_string();
     let part = ["snapshot", argument(&ring), "-o", argument(&file), "--from", &from, "--to", &to];
-    let saved = run(&[&part[..], &["--json", "--compression", "1"]].concat()).json();
-    assert_eq!(saved["events"].as_u64().unwrap() + saved["lost"].as_u64().unwrap(), capacity + 5);
+    let saved = run!(&part, "--json", "--compression", "1").json();
+    assert_eq!(saved["events"].number() + saved["lost"].number(), capacity + 5);
     // The snapshot of a live ring leaves out the oldest events, because the writer could overwrite them at any
     // moment.
-    assert!(saved["lost"].as_u64().unwrap() >= 10, "{saved}");
+    assert!(saved["lost"].number() >= 10, "{saved}");
     assert_eq!((&saved["expired"], &saved["last_seqno"]), (&json!(0), &json!(2 * capacity - 5)));
     assert_eq!(saved["file"], argument(&file));
     assert_eq!(transactions(&file).last(), Some(&(2 * capacity - 5)));
-    let text = run(&[&part[..], &["--force"]].concat());
+    let text = run!(&part, "--force");
     let lost = format!("of the sequence numbers {from} to {to} were not in the ring any more");
     assert!(text.err.replace(',', "").contains(&lost), "{}", text.err);
-    let info = run(&["info", "--json", argument(&file)]).json();
+    let info = run!("info", "--json", &file).json();
     assert_eq!(info["extension"]["counters"]["snapshot_lost"], saved["lost"]);
-    let info = run(&["info", argument(&file)]).out;
+    let info = run!("info", &file).out;
     assert!(info.contains("the others are not in the snapshot"), "{info}");
 }
 
 #[test]
 fn a_snapshot_from_a_seqno_that_was_not_handed_out_yet_warns() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 5);
-    let saved = run(&["snapshot", argument(&ring), "-o", argument(&file), "--from", "500"]);
-    assert_eq!(saved.code, Some(0), "{saved:?}");
+    let saved = run!("snapshot", &ring, "-o", &file, "--from", "500").ends(0);
     let warning = "warning: the snapshot is empty: --from is 500, and the last sequence number of the ring is 5\n";
     assert!(saved.err.starts_with(warning), "{saved:?}");
     assert_eq!(transactions(&file), [0; 0]);
-    let last = run(&["snapshot", argument(&ring), "-o", argument(&file), "--force", "--from", "5"]);
+    let last = run!("snapshot", &ring, "-o", &file, "--force", "--from", "5");
     assert!(!last.err.contains("warning"), "{last:?}");
 }
 
 #[test]
 fn a_file_that_exists_is_replaced_only_by_force() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "ring"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 2);
     fs::write(&file, "precious").unwrap();
-    let run = program::run(&["snapshot", argument(&ring), "-o", argument(&file)]);
+    let run = run!("snapshot", &ring, "-o", &file);
     assert_eq!(run.code, Some(14));
     assert_eq!(
         run.err,
         format!("error: cannot write {}: it exists; choose another name, or --force\n", file.display())
     );
     assert_eq!(fs::read(&file).unwrap(), b"precious");
-    assert_eq!(program::run(&["snapshot", argument(&ring), "-o", argument(&file), "--force"]).code, Some(0));
+    run!("snapshot", &ring, "-o", &file, "--force").ends(0);
     assert_eq!(transactions(&file), [1, 2]);
 }
 
 #[test]
 fn without_a_name_it_is_called_after_the_ring() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 3);
-    let mut command = program::program(&["snapshot", argument(&ring), "--json"]);
+    let mut command = program!("snapshot", &ring, "--json");
     command.current_dir(directory.path());
     assert_eq!(program::finish(command).json()["file"], "ring.snapshot.zst");
     assert_eq!(transactions(&place(&directory, "ring.snapshot.zst")), [1, 2, 3]);
@@ -117,22 +105,20 @@ fn without_a_name_it_is_called_after_the_ring() {
 
 #[test]
 fn it_can_go_through_a_pipe() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     let _recorder = recorder_at(&ring, 3);
-    let output = program::program(&["snapshot", argument(&ring), "-o", "-"]).output().unwrap();
+    let output = program!("snapshot", &ring, "-o", "-").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let file = place(&directory, "saved");
     fs::write(&file, output.stdout).unwrap();
     assert_eq!(transactions(&file), [1, 2, 3]);
-    assert_eq!(run(&["snapshot", argument(&ring), "-o", "-", "--json"]).code, Some(2));
+    run!("snapshot", &ring, "-o", "-", "--json").ends(2);
 }
 
 #[test]
 fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
-    let directory = directory();
-    let file = place(&directory, "saved");
-    assert_eq!(run(&["snapshot", program::KEPT, "-o", argument(&file), "--level", "19"]).code, Some(0));
+    let (_directory, [file]) = places(["saved"]);
+    run!("snapshot", program::KEPT, "-o", &file, "--level", "19").ends(0);
     let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
     // The kept snapshot has version 1.0 of the header's extension. The copy has the version that this build uses. All
@@ -159,8 +145,7 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
     for _ in 0..events {
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], &payload), 0);
     }
-    let (has_succeeded, memory_kib) =
-        memory_of(program(&["snapshot", argument(&ring), "-o", argument(&file), "--compression", "1"]));
+    let (has_succeeded, memory_kib) = memory_of(program!("snapshot", &ring, "-o", &file, "--compression", "1"));
     assert!(has_succeeded);
     assert!(memory_kib > 0 && memory_kib <= MEMORY_KIB_MAX, "{memory_kib} KiB");
     let saved = Reader::open(&file).unwrap();
@@ -171,8 +156,7 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
 
 /// Makes a recorder of spans with two shards, and records a span in each.
 fn two_shards(path: &Path) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(path).shifts(15, 21).shards(2).prefault(false);
-    let recorder = builder.all_shards_at_build(true).build().unwrap();
+    let recorder = spans_in(path).shifts(15, 21).shards(2).all_shards_at_build(true).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let work = || tracing::dispatcher::with_default(&dispatch, || tracing::info_span!("work").in_scope(|| ()));
     work();
@@ -182,12 +166,10 @@ fn two_shards(path: &Path) -> PerfRecorder {
 
 #[test]
 fn a_recorder_with_several_shards_is_refused_with_the_command_that_saves_them_all() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "spans"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["spans", "saved"]);
     let recorder = two_shards(&ring);
     assert_eq!(recorder.shard_count(), 2);
-    let refused = run(&["snapshot", argument(&ring), "-o", argument(&file)]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let refused = run!("snapshot", &ring, "-o", &file).ends(2);
     let expected = format!(
         "error: {ring} is a recorder of 2 shards, and a snapshot holds one ring; save all of them with `eventring capture \
          {ring} --now -o spans.evc`\n",
@@ -196,21 +178,20 @@ fn a_recorder_with_several_shards_is_refused_with_the_command_that_saves_them_al
     assert_eq!(refused.err, expected);
     assert!(!file.exists());
     // The control: the command does it.
-    let captured = run(&["capture", argument(&ring), "--now", "-o", argument(&file), "--json"]).json();
-    assert_eq!(captured["rings"].as_array().unwrap().len(), 2);
+    let captured = run!("capture", &ring, "--now", "-o", &file, "--json").json();
+    assert_eq!(captured["rings"].list().len(), 2);
 }
 
 #[test]
 fn a_snapshot_of_one_shard_of_several_is_known_as_such() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "spans"), place(&directory, "saved"));
+    let (_directory, [ring, file]) = places(["spans", "saved"]);
     let recorder = two_shards(&ring);
     // Only a program can take it.
     let out = fs::File::create(&file).unwrap();
     Reader::open(&ring).unwrap().write_snapshot(out, &SnapshotOptions::new()).unwrap();
-    let info = run(&["info", argument(&file)]);
+    let info = run!("info", &file);
     assert!(info.out.contains("snapshot of shard 0 of 2 of a recorder: events of the others are not here"), "{info:?}");
-    let shards = run(&["info", argument(&file), "--json"]).json()["extension"]["shards"].clone();
+    let shards = run!("info", &file, "--json").json()["extension"]["shards"].clone();
     assert_eq!(shards, json!({ "index": 0, "count": 2, "limit": 2, "not_made": 0 }));
     for verb in ["summary", "export"] {
         let done = run(&[verb, argument(&file), "-o", "/dev/null"][..if verb == "export" { 4 } else { 2 }]);
@@ -221,42 +202,39 @@ fn a_snapshot_of_one_shard_of_several_is_known_as_such() {
 
 #[test]
 fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
-    let directory = directory();
-    let (ring, file, copy) = (place(&directory, "ring"), place(&directory, "saved"), place(&directory, "copy"));
+    let (_directory, [ring, file, copy]) = places(["ring", "saved", "copy"]);
     let recorder = recorder_at(&ring, 3);
     let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let before = now();
-    assert_eq!(run(&["snapshot", argument(&ring), "-o", argument(&file)]).code, Some(0));
+    run!("snapshot", &ring, "-o", &file).ends(0);
     let after = now();
     drop(recorder);
-    assert_eq!(run(&["snapshot", argument(&file), "-o", argument(&copy)]).code, Some(0));
+    run!("snapshot", &file, "-o", &copy).ends(0);
     for saved in [&file, &copy] {
-        let taken = run(&["info", argument(saved), "--json"]).json()["extension"]["snapshot_ts_ns"].as_u64().unwrap();
+        let taken = run!("info", saved, "--json").json()["extension"]["snapshot_ts_ns"].number();
         // The clocks of two processes may differ a little.
         assert!((before - 1_000_000..=after + 1_000_000).contains(&taken), "{before} {taken} {after}");
-        assert!(run(&["info", argument(saved)]).out.contains(", taken on 20"), "{saved:?}");
+        assert!(run!("info", saved).out.contains(", taken on 20"), "{saved:?}");
     }
     // The kept snapshot does not say when it was made.
-    let kept = run(&["info", program::KEPT, "--json"]).json();
+    let kept = run!("info", program::KEPT, "--json").json();
     assert!(kept["extension"]["snapshot_ts_ns"].is_null());
 }
 
 /// A plain copy of shard 0 alone: its header says that there were others.
 #[test]
 fn a_copy_of_one_shard_of_several_says_what_is_not_there() {
-    let directory = directory();
-    let (ring, copy) = (place(&directory, "spans"), place(&directory, "copy"));
+    let (_directory, [ring, copy]) = places(["spans", "copy"]);
     let recorder = two_shards(&ring);
     recorder.keep(true);
     drop(recorder);
     fs::copy(&ring, &copy).unwrap();
-    let info = run(&["info", argument(&copy)]);
+    let info = run!("info", &copy);
     assert!(info.out.contains("; those of 1 shard are not here"), "{}", info.out);
     assert!(info.out.contains("is not beside this file: it was removed or not copied"), "{}", info.out);
-    let summary = run(&["summary", argument(&copy), "--strict"]);
-    assert!(summary.code == Some(16) && summary.err.contains("in shards that could not be opened"), "{summary:?}");
+    run!("summary", &copy, "--strict").fails(16, "in shards that could not be opened");
     // The control: beside its shard, the ring is whole.
-    let whole = run(&["info", argument(&ring)]);
+    let whole = run!("info", &ring);
     assert!(!whole.out.contains("not here"), "{}", whole.out);
-    assert_eq!(run(&["summary", argument(&ring), "--strict"]).code, Some(0));
+    run!("summary", &ring, "--strict").ends(0);
 }

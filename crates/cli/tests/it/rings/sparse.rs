@@ -1,24 +1,18 @@
 //! Rings in sparse files, which have holes. A reader allocates no memory for the holes and spends no time on them. It
 //! still finds every event that a writer writes into a hole while the reader reads.
 
-use crate::program;
-use crate::program::{Run, argument, directory, finish, place, run};
+use crate::fixtures::*;
 use eventring::internal::layout::descriptor::{
     WORD_PAYLOAD_OFFSET, WORD_SEQNO, WORD_TYPE_AND_SIZE, pack_type_and_size,
 };
 use eventring::internal::layout::header::{FixedHeader, LAST_SEQNO};
 use eventring::internal::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
-use eventring::reader::{LostPages, Next, Reader, ReaderErrorKind, RingState, Seek, SnapshotOptions};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
+use eventring::reader::{LostPages, Next, ReaderErrorKind, RingState, Seek, SnapshotOptions};
 use eventring_capture::{CaptureOptions, EndReason, NextRing, capture_rings_to};
 use eventring_stress::mounted::mount_or_skip;
 use rustix::fs::{FallocateFlags, FlockOperation};
-use std::fs::{self, File};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
 
 const PAYLOAD_BUF_BYTES: u64 = 1 << 27;
 
@@ -63,9 +57,7 @@ fn run_to_its_end(arguments: &[&str]) -> Run {
 
 #[test]
 fn holes_of_the_file_take_neither_memory_nor_time() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
-    let output = place(&directory, "output");
+    let (directory, [ring, output]) = places(["ring", "output"]);
     for (shift, is_locked) in [(24, false), (24, true), (32, false), (32, true)] {
         let last_seqno = 1 << shift;
         let file = sparse_ring(&ring, shift, last_seqno);
@@ -81,7 +73,7 @@ fn holes_of_the_file_take_neither_memory_nor_time() {
         let info = run_to_its_end(&["info", name, "--json"]).json();
         let events = &info["events"];
         assert_eq!(events["count"], 1, "{info}");
-        let number = |name: &str| events[name].as_u64().unwrap();
+        let number = |name: &str| events[name].number();
         assert_eq!(number("count") + number("lost") + number("being_written"), last_seqno);
         assert_eq!(info["state"] == "live", is_locked, "{info}");
         let to_output = ["--force", "-o", argument(&output)];
@@ -132,8 +124,7 @@ fn as_a_control_an_ordinary_mapping_fills_what_it_reads() {
 fn what_is_written_into_holes_while_they_are_read_is_read() {
     const SHIFT: u32 = 16;
     const EVENTS: u64 = 3000;
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let file = sparse_ring(&path, SHIFT, 0);
     let reader = Reader::open(&path).unwrap();
     let mut cursor = reader.cursor();
@@ -174,10 +165,8 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
 
 #[test]
 fn a_copy_with_holes_is_read_as_its_original() {
-    let directory = directory();
-    let (ring, copy) = (place(&directory, "ring"), place(&directory, "copy"));
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&ring).shifts(16, 27);
-    let recorder = builder.prefault(false).keep(true).build().unwrap();
+    let (_directory, [ring, copy]) = places(["ring", "copy"]);
+    let recorder = typed_in::<ExecEvent>(&ring).shifts(16, 27).prefault(false).keep(true).build().unwrap();
     for n in 0..5000_u64 {
         // `cp --sparse=always` turns these zeros into holes in the middle of payloads.
         let payload = if n % 50 == 0 { vec![0; 20_000] } else { n.to_le_bytes().to_vec() };
@@ -188,7 +177,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
     let blocks = fs::metadata(&copy).unwrap().blocks();
     assert!(blocks * 512 < fs::metadata(&copy).unwrap().len() / 2, "it has holes");
     let events = |ring: &Path| {
-        let lines = run(&["watch", argument(ring), "--json", "--quiet", "--from", "oldest"]);
+        let lines = run!("watch", ring, "--json", "--quiet", "--from", "oldest");
         assert_eq!(lines.code, Some(0), "{}", lines.err);
         lines.out
     };
@@ -202,9 +191,8 @@ fn a_copy_with_holes_is_read_as_its_original() {
 fn a_page_for_which_there_is_no_memory_is_no_cut() {
     let directory = tempfile::tempdir().unwrap();
     let Some(_mounted) = mount_or_skip(directory.path(), "tmpfs", "size=12M") else { return };
-    let path = directory.path().join("ring");
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
-    let recorder = builder.keep(true).build().unwrap();
+    let path = program::place(&directory, "ring");
+    let recorder = typed_in::<ExecEvent>(&path).compact(true).shifts(15, 21).keep(true).build().unwrap();
     (0..2000).for_each(|n| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [n; 4], b"payload"), 0));
     drop(recorder);
     for (lost, state, kind, reason) in [
@@ -215,7 +203,7 @@ fn a_page_for_which_there_is_no_memory_is_no_cut() {
         // The file has no holes yet, so the reader maps it as a whole. Below, the test makes some of its pages
         // unreadable: it punches a hole and fills the file system, or it truncates the file.
         let reader = Reader::open(&path).unwrap();
-        let full = directory.path().join("full");
+        let full = program::place(&directory, "full");
         if lost == LostPages::NoMemory {
             let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             rustix::fs::fallocate(&file, punch, HEADER_SECTION_BYTES + (1 << 16), 1 << 20).unwrap();

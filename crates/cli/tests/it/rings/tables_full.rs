@@ -1,13 +1,8 @@
 //! Full tables of call sites and threads. A description that does not fit is recorded as an event. When that event is
 //! overwritten, only the id is left. Readers count and show both cases.
 
-use crate::program::{argument, run};
-use eventring::tracing::{
-    CatalogLosses, PerfContent, PerfItem, PerfReader, PerfRecord, PerfRecorder, RecorderSubscriber,
-};
-use eventring_stress::alone;
-use std::path::Path;
-use tracing::Dispatch;
+use crate::fixtures::*;
+use eventring::tracing::{CatalogLosses, PerfContent, PerfItem, PerfReader, PerfRecord};
 
 /// Logs from more call sites than the table can hold.
 macro_rules! log_from_many_places {
@@ -51,10 +46,8 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     // The rings describe the call sites of other tests in this process, too.
     alone!();
     const THREADS: usize = 80;
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let place = directory.path().join("full");
-    let builder = PerfRecorder::builder().config(&place).shifts(15, 21).shards(1).tables_shift(13);
-    let recorder = builder.prefault(false).build().unwrap();
+    let (directory, [place]) = places(["full"]);
+    let recorder = spans_in(&place).shifts(15, 21).shards(1).tables_shift(13).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let log = || tracing::dispatcher::with_default(&dispatch, log_from_forty_places);
 
@@ -80,14 +73,14 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     assert_eq!((of_known_threads, of_unknown), (0, events));
     assert_eq!((later.call_sites, later.threads), (losses.call_sites, losses.threads + 1));
 
-    let capture = directory.path().join("t.evc");
-    let captured = run(&["capture", argument(&place), "-o", argument(&capture), "--now"]);
+    let capture = program::place(&directory, "t.evc");
+    let captured = run!("capture", &place, "-o", &capture, "--now");
     for (count, what) in [(later.call_sites, "call sites"), (later.threads, "threads")] {
         assert!(captured.err.contains(&format!("{count} {what} found no room in the table")), "{captured:?}");
     }
-    let lines = run(&["export", argument(&capture), "--format", "jsonl"]).json_lines();
+    let lines = exported(&capture);
     let unnamed = |line: &&serde_json::Value| line["name"].as_str().is_some_and(|name| name.starts_with("call site "));
     assert_eq!(lines.iter().filter(unnamed).count(), unknown);
-    let info = run(&["info", argument(&place), "--json"]).json();
+    let info = run!("info", &place, "--json").json();
     assert_eq!(info["extension"]["counters"]["table_overflows"], later.call_sites + later.threads, "{info:#}");
 }

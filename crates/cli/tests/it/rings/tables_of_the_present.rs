@@ -1,51 +1,28 @@
 //! The file of the present, NAME.now, comes and goes with the rings of its recorder.
 
-use crate::program::{argument, finish, program, run};
+use crate::fixtures::*;
 use eventring::internal::now_path;
 use eventring::now::NowReader;
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::PerfRecorder;
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 fn recorder(ring: &Path, keep: bool) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(ring).shifts(15, 21).shards(1).prefault(false);
-    builder.keep(keep).build().unwrap()
+    spans_in(ring).shifts(15, 21).shards(1).keep(keep).build().unwrap()
 }
 
-/// Plays a program that records until its parent ends it, and returns true, if this process is to play a part.
-fn plays() -> bool {
-    let part = part();
-    if let Some(part) = &part {
-        let recorder = recorder(&place(), part == "keeps");
-        say("ready");
-        wait_for_parent();
-        drop(recorder);
-    }
-    part.is_some()
+/// Plays a program that records until its parent ends it.
+fn plays(part: &str) {
+    let recorder = recorder(&child::place(), part == "keeps");
+    say("ready");
+    wait_for_parent();
+    drop(recorder);
 }
 
 fn recording(test: &str, part: &str, ring: &Path) -> Talk {
-    let mut talk = Talk::with(play(test, part, ring));
-    assert_eq!(talk.hear(), "ready");
-    talk
+    Talk::told(test, part, ring, "ready")
 }
 
 fn kill(mut talk: Talk) {
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let files = fs::read_dir(directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<_> = files.collect();
-    names.sort();
-    names
+    talk.kill();
 }
 
 fn clean(directory: &Path, options: &[&str]) -> Value {
@@ -54,78 +31,61 @@ fn clean(directory: &Path, options: &[&str]) -> Value {
 
 /// Returns the names of the files in a part of the report of `clean`, with the reasons.
 fn whys(files: &Value) -> Vec<(&str, &str)> {
-    let files = files.as_array().unwrap().iter();
+    let files = files.list().iter();
     let name = |file: &'_ str| file.rfind('/').map_or(0, |slash| slash + 1);
-    files
-        .map(|of| (of["file"].as_str().unwrap(), &of["why"]))
-        .map(|(f, w)| (&f[name(f)..], w.as_str().unwrap()))
-        .collect()
+    files.map(|of| (of["file"].text(), &of["why"])).map(|(f, w)| (&f[name(f)..], w.text())).collect()
 }
 
 #[test]
 fn tables_of_a_killed_program_stay_for_readers_and_are_cleaned_with_its_ring() {
-    const TEST: &str = test_name!("tables_of_a_killed_program_stay_for_readers_and_are_cleaned_with_its_ring");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
-    let talk = recording(TEST, "", &ring);
+    let test = plays!(|part| plays(&part));
+    let (directory, [ring]) = places(["shop"]);
+    let talk = recording(test, "", &ring);
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![], vec![("shop", "live")]));
-    assert_eq!(names(directory.path()), ["shop", "shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop", "shop.now"]);
     kill(talk);
     assert!(NowReader::open_beside(&Reader::open(&ring).unwrap()).unwrap().is_some());
     let removed = vec![("shop", "writer_died"), ("shop.now", "writer_died")];
     let on_disk = fs::metadata(now_path(&ring)).unwrap().blocks() * 512;
     for options in [&["--dry-run"], [].as_slice()] {
-        assert_eq!(names(directory.path()), ["shop", "shop.now"]);
+        assert_eq!(names_in(directory.path()), ["shop", "shop.now"]);
         let cleaned = clean(directory.path(), options);
         assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (removed.clone(), vec![]));
         // Not the length: the file is sparse.
         assert_eq!(cleaned["removed"][1]["file_bytes"], on_disk);
         assert!(on_disk < 1 << 20, "{on_disk}");
     }
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
 fn tables_of_a_program_that_ends_normally_go_with_its_ring() {
-    const TEST: &str = test_name!("tables_of_a_program_that_ends_normally_go_with_its_ring");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let mut talk = recording(TEST, "", &directory.path().join("shop"));
-    assert_eq!(names(directory.path()), ["shop", "shop.now"]);
+    let test = plays!(|part| plays(&part));
+    let directory = directory();
+    let mut talk = recording(test, "", &directory.path().join("shop"));
+    assert_eq!(names_in(directory.path()), ["shop", "shop.now"]);
     assert!(talk.end().success());
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
 fn tables_of_a_kept_ring_stay_with_it_until_ended_rings_are_cleaned() {
-    const TEST: &str = test_name!("tables_of_a_kept_ring_stay_with_it_until_ended_rings_are_cleaned");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    assert!(recording(TEST, "keeps", &directory.path().join("shop")).end().success());
+    let test = plays!(|part| plays(&part));
+    let directory = directory();
+    assert!(recording(test, "keeps", &directory.path().join("shop")).end().success());
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![], vec![("shop", "ended")]));
     let cleaned = clean(directory.path(), &["--ended"]);
     assert_eq!(whys(&cleaned["removed"]), [("shop", "ended"), ("shop.now", "ended")]);
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
 fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
-    const TEST: &str = test_name!("tables_without_their_ring_are_cleaned_when_their_writer_is_dead");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
-    let talk = recording(TEST, "", &ring);
+    let test = plays!(|part| plays(&part));
+    let (directory, [ring]) = places(["shop"]);
+    let talk = recording(test, "", &ring);
     fs::remove_file(&ring).unwrap();
     // The next recorder of the name makes no tables: those of the name have a writer.
     let next = recorder(&ring, false);
@@ -134,34 +94,30 @@ fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
     assert_eq!(whys(&cleaned["left"]), [("shop", "live"), ("shop.now", "live")]);
     kill(talk);
     // The ring that has the name now is of another recorder.
-    let mut by_name = program(&["clean", "shop"]);
+    let mut by_name = program!("clean", "shop");
     by_name.env("EVENTRING_DIR", directory.path());
     let cleaned = finish(by_name);
     let line = cleaned.out.lines().find(|line| line.starts_with("removed ")).unwrap();
     assert!(line.contains("shop.now ") && line.ends_with("tables of a recorder that is gone"), "{cleaned:?}");
-    assert_eq!(names(directory.path()), ["shop"]);
+    assert_eq!(names_in(directory.path()), ["shop"]);
     drop(next);
 }
 
 #[test]
 fn a_file_that_only_has_the_name_of_tables_is_never_removed() {
-    const TEST: &str = test_name!("a_file_that_only_has_the_name_of_tables_is_never_removed");
-    if plays() {
-        return;
-    }
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let test = plays!(|part| plays(&part));
+    let (directory, [ring]) = places(["shop"]);
     fs::write(now_path(&ring), "a letter, of more bytes than the words at the start of the file").unwrap();
-    let talk = recording(TEST, "", &ring);
+    let talk = recording(test, "", &ring);
     kill(talk);
     let cleaned = clean(directory.path(), &[]);
     assert_eq!((whys(&cleaned["removed"]), whys(&cleaned["left"])), (vec![("shop", "writer_died")], vec![]));
-    assert_eq!(names(directory.path()), ["shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop.now"]);
     // A recorder that ends normally leaves it, too.
     drop(recorder(&ring, false));
-    assert_eq!(names(directory.path()), ["shop.now"]);
+    assert_eq!(names_in(directory.path()), ["shop.now"]);
     // A ring may have such a name, and is one.
-    let now = directory.path().join("till.now");
+    let now = place(&directory, "till.now");
     let description = ContentDescription::new(300, "OTHER");
     let other =
         Recorder::builder(description).config(&now).compact(true).shifts(15, 21).prefault(false).build().unwrap();
@@ -172,22 +128,20 @@ fn a_file_that_only_has_the_name_of_tables_is_never_removed() {
 
 #[test]
 fn tables_of_other_users_are_never_removed() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     drop(recorder(&ring, true));
     if let Err(error) = std::os::unix::fs::chown(now_path(&ring), Some(4711), None) {
         return eventring_stress::missing(format_args!("only root can give files away: {error}"));
     }
     let cleaned = clean(directory.path(), &["--ended"]);
     assert_eq!(whys(&cleaned["removed"]), [("shop", "ended")]);
-    assert!(cleaned["left"][0]["message"].as_str().unwrap().contains("it belongs to user 4711"), "{cleaned:#}");
-    assert_eq!(names(directory.path()), ["shop.now"]);
+    assert!(cleaned["left"][0]["message"].text().contains("it belongs to user 4711"), "{cleaned:#}");
+    assert_eq!(names_in(directory.path()), ["shop.now"]);
 }
 
 #[test]
 fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let (directory, [ring]) = places(["shop"]);
     let write = |magic: &[u8], bytes: u64| {
         drop(recorder(&ring, true));
         let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();
@@ -199,18 +153,18 @@ fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() 
         let next = recorder(&ring, false);
         assert!(NowReader::open_beside(&Reader::open(&ring).unwrap()).unwrap().is_some(), "{bytes}");
         drop(next);
-        assert!(names(directory.path()).is_empty());
+        assert!(names_in(directory.path()).is_empty());
     }
     // One that has no tables removes them.
     write(b"EVRNOW02", 1 << 30);
     let description = ContentDescription::new(300, "OTHER");
     drop(Recorder::builder(description).config(&ring).compact(true).shifts(15, 21).prefault(false).build().unwrap());
-    assert!(names(directory.path()).is_empty());
+    assert!(names_in(directory.path()).is_empty());
 }
 
 #[test]
 fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let directory = directory();
     let recorder = recorder(&directory.path().join("shop"), false);
     let run = |arguments: &[&str]| {
         let mut command = program(arguments);
@@ -232,16 +186,15 @@ fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
         assert_eq!(shown.code, Some(4), "{verb}: {shown:?}");
     }
     let listed = run(&["list", "--json"]);
-    assert_eq!((listed.json()["rings"].as_array().unwrap().len(), listed.err.as_str()), (1, ""));
+    assert_eq!((listed.json()["rings"].list().len(), listed.err.as_str()), (1, ""));
     let fitting = run(&["capture", "shop*", "--now", "-o", argument(&directory.path().join("t.evc")), "--json"]);
-    assert_eq!(fitting.json()["rings"].as_array().unwrap().len(), 1, "{fitting:?}");
+    assert_eq!(fitting.json()["rings"].list().len(), 1, "{fitting:?}");
     drop(recorder);
 }
 
 #[test]
 fn damaged_cells_are_answered_like_any_others() {
-    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let ring = directory.path().join("shop");
+    let (_directory, [ring]) = places(["shop"]);
     drop(recorder(&ring, true));
     let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();
     let write = |offset: u64, words: &[u64]| {

@@ -2,16 +2,8 @@
 //! holds if the span was entered or exited in the same tick of the clock.
 
 use crate::consumers;
-use crate::program;
-use crate::program::{argument, number, run};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::reader::Reader;
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 const THREADS: u64 = 2;
 const SPANS_EACH: u64 = 600;
@@ -20,11 +12,10 @@ const EVENTS_EACH: u64 = 4;
 
 /// Records spans, with events directly after a span's begin and directly before its end.
 fn record_spans(spans: &Path, orders: &Path) {
-    let perf = PerfRecorder::builder().config(spans).shifts(17, 24).tables_shift(16).shards(1).prefault(false);
+    let perf = spans_in(spans).shifts(17, 24).tables_shift(16).shards(1);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());
     let dispatch = tracing::Dispatch::new(subscriber);
-    let ring = Recorder::builder(ContentDescription::of::<Shop>()).config(orders).shifts(16, 27);
-    let ring = ring.prefault(false).keep(true).build().unwrap();
+    let ring = typed_in::<Shop>(orders).shifts(16, 27).keep(true).build().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (dispatch, ring) = (&dispatch, &ring);
@@ -76,7 +67,7 @@ fn chrome(file: &Path) -> (Slices, Vec<(u64, u64, Value)>) {
     let trace: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let nanos = |micros: &Value| (micros.as_f64().unwrap() * 1000.0).round() as u64;
     let (mut slices, mut instants) = (Slices::new(), Vec::new());
-    for event in trace["traceEvents"].as_array().unwrap() {
+    for event in trace["traceEvents"].list() {
         let Some(span) = event["args"]["span_id"].as_u64() else { continue };
         let (start, track) = (nanos(&event["ts"]), event["tid"].clone());
         match event["ph"].as_str() {
@@ -90,11 +81,11 @@ fn chrome(file: &Path) -> (Slices, Vec<(u64, u64, Value)>) {
 
 fn perfetto(trace: &Value) -> (Slices, Vec<(u64, u64, Value)>) {
     let mut slices = Slices::new();
-    for slice in trace["slices"].as_array().unwrap() {
+    for slice in trace["slices"].list() {
         let (span, start) = (number(&slice["args"]["span_id"]), number(&slice["start"]));
         slices.entry(span).or_default().push((start, start + number(&slice["dur"]), slice["track"].clone()));
     }
-    let instants = trace["instants"].as_array().unwrap().iter();
+    let instants = trace["instants"].list().iter();
     let named = |instant: &Value| {
         let span = instant["args"]["span_id"].as_u64()?;
         Some((span, number(&instant["time"]), instant["track"].clone()))
@@ -104,8 +95,7 @@ fn perfetto(trace: &Value) -> (Slices, Vec<(u64, u64, Value)>) {
 
 #[test]
 fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
-    let directory = program::directory();
-    let [spans, orders, trace] = ["shop", "shop-orders", "trace"].map(|name| program::place(&directory, name));
+    let (_directory, [spans, orders, trace]) = places(["shop", "shop-orders", "trace"]);
     record_spans(&spans, &orders);
     let expected = (THREADS * SPANS_EACH * EVENTS_EACH) as usize;
     // Each case has an order of the two rings, and a length of the clock's ticks in nanoseconds. With long ticks,
@@ -117,23 +107,13 @@ fn each_typed_event_and_log_record_lies_in_a_slice_of_the_span_that_it_names() {
             with_ticks(ring, ticks);
         }
         for format in ["chrome", "perfetto"] {
-            let exported = run(&[
-                "export",
-                argument(first),
-                argument(second),
-                "--format",
-                format,
-                "-o",
-                argument(&trace),
-                "--force",
-            ]);
-            assert_eq!(exported.code, Some(0), "{exported:?}");
+            run!("export", first, second, "--format", format, "-o", &trace, "--force").ends(0);
             let (slices, instants) = match format {
                 "chrome" => chrome(&trace),
                 _ => match consumers::read("perfetto_slices.py", &trace) {
                     Some(trace) => {
-                        for instant in trace["instants"].as_array().unwrap() {
-                            let around = instant["inside"].as_array().unwrap();
+                        for instant in trace["instants"].list() {
+                            let around = instant["inside"].list();
                             assert!(around.contains(&instant["args"]["span_id"]), "{instant}");
                         }
                         perfetto(&trace)

@@ -3,20 +3,10 @@
 //! extension word has another meaning, and readers do not take it for a span id.
 
 use crate::consumers;
-use crate::program;
-use crate::program::{argument, number, run};
+use crate::fixtures::*;
 use eventring::global::GlobalRecorder;
-use eventring::reader::Reader;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, TargetFilter, try_init_with};
-use eventring::{EventPayload, EventType, record, recordv};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-const TEST: &str = test_name!("a_typed_event_is_drawn_in_its_span");
+use eventring::recordv;
+use eventring::tracing::{PerfItem, PerfReader, TargetFilter, try_init_with};
 
 #[derive(EventPayload)]
 struct Order {
@@ -51,10 +41,10 @@ fn beside(place: &Path, name: &str) -> PathBuf {
 
 /// Records events in spans; `order` is the number of the span.
 fn program() {
-    let config = |name: &str| format!("{}:16:27", beside(&place(), name).display());
+    let config = |name: &str| format!("{}:16:27", beside(&child::place(), name).display());
     SHOP.try_init::<Shop>(&config("shop")).unwrap();
-    let stock = Recorder::builder(ContentDescription::of::<Stock>()).config(config("stock")).build().unwrap();
-    let perf = PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(1).prefault(false);
+    let stock = typed_in::<Stock>(config("stock")).build().unwrap();
+    let perf = spans_in(child::place()).shifts(15, 21).tables_shift(16).shards(1);
     try_init_with(perf, TargetFilter::all()).unwrap();
 
     record!(Shop::OrderPlaced, &Order { id: 100 });
@@ -114,25 +104,15 @@ fn check_merged(place: &Path) {
 
 fn check_watch(place: &Path, orders: &BTreeMap<u64, u64>) {
     let shop = beside(place, "shop");
-    let lines = run(&["watch", argument(&shop), "--from", "oldest", "--json", "--count", "14"]).json_lines();
+    let lines = run!("watch", &shop, "--from", "oldest", "--json", "--count", "14").json_lines();
     let named = lines.iter().filter(|line| line["name"] != "DAY_ENDED");
     let named: Spans = named.map(|line| (number(&line["payload"]["id"]), line["span"].as_u64())).collect();
     assert_eq!(named, expected(orders));
-    let of_second = run(&[
-        "watch",
-        argument(&shop),
-        "--from",
-        "oldest",
-        "--json",
-        "--count",
-        "3",
-        "--span",
-        &orders[&2].to_string(),
-    ]);
+    let of_second =
+        run!("watch", &shop, "--from", "oldest", "--json", "--count", "3", "--span", &orders[&2].to_string());
     let ids: Vec<u64> = of_second.json_lines().iter().map(|line| number(&line["payload"]["id"])).collect();
     assert_eq!(ids, [2, 12, 22]);
-    let stock =
-        run(&["watch", argument(&beside(place, "stock")), "--from", "oldest", "--json", "--count", "2"]).json_lines();
+    let stock = run!("watch", &beside(place, "stock"), "--from", "oldest", "--json", "--count", "2").json_lines();
     assert_eq!(
         stock.iter().map(|line| &line["ext"]).collect::<Vec<_>>(),
         [&json!([0, 0, 0, 0]), &json!([0, 0, 0, 77])]
@@ -146,9 +126,9 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
     let mut arguments = vec!["capture"];
     arguments.extend(rings.iter().map(|ring| argument(ring)));
     arguments.extend(["-o", argument(&capture), "--now"]);
-    assert_eq!(run(&arguments).code, Some(0));
+    run(&arguments).ends(0);
 
-    let lines = run(&["export", argument(&capture), "--format", "jsonl", "-o", "-"]).json_lines();
+    let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let orders = lines.iter().filter(|line| line["type"] == "span" && line["name"] == "order");
     let orders: BTreeMap<u64, u64> = orders.map(|line| (number(&line["fields"]["id"]), number(&line["id"]))).collect();
     let of_type =
@@ -160,9 +140,9 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
 
     for view in ["thread", "span"] {
         let chrome = beside(place, "json");
-        run(&["export", argument(&capture), "--format", "chrome", "--view", view, "-o", argument(&chrome), "--force"]);
+        run!("export", &capture, "--format", "chrome", "--view", view, "-o", &chrome, "--force");
         let trace: Value = serde_json::from_slice(&std::fs::read(&chrome).unwrap()).unwrap();
-        let events = trace["traceEvents"].as_array().unwrap();
+        let events = trace["traceEvents"].list();
         // The row of each order's span must be the row of its events.
         let row_of = |span: u64| {
             let drawn = |event: &&Value| event["name"] == "order" && event["args"]["span_id"] == span;
@@ -179,9 +159,9 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
             }
         }
         let perfetto = beside(place, "perfetto-trace");
-        run(&["export", argument(&capture), "--view", view, "-o", argument(&perfetto), "--force"]);
+        run!("export", &capture, "--view", view, "-o", &perfetto, "--force");
         let Some(trace) = consumers::read("perfetto_slices.py", &perfetto) else { continue };
-        let instants = trace["instants"].as_array().unwrap();
+        let instants = trace["instants"].list();
         let placed: Spans = instants
             .iter()
             .filter(|instant| instant["name"].as_str().is_some_and(|name| name.starts_with("ORDER_")))
@@ -189,7 +169,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
             .collect();
         assert_eq!(placed, expected(&orders));
         for instant in instants.iter().filter(|instant| instant["args"]["span_id"].is_u64()) {
-            assert!(instant["inside"].as_array().unwrap().contains(&instant["args"]["span_id"]), "{instant}");
+            assert!(instant["inside"].list().contains(&instant["args"]["span_id"]), "{instant}");
         }
     }
     orders
@@ -197,13 +177,9 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
 
 #[test]
 fn a_typed_event_is_drawn_in_its_span() {
-    if part().is_some() {
-        return program();
-    }
-    let directory = program::directory();
-    let place = program::place(&directory, "perf");
-    let mut talk = Talk::with(play(TEST, "program", &place));
-    assert_eq!(talk.hear(), "recorded");
+    let test = plays!(program());
+    let (_directory, [place]) = places(["perf"]);
+    let mut talk = Talk::told(test, "program", &place, "recorded");
     check_merged(&place);
     let orders = check_exports(&place);
     check_watch(&place, &orders);

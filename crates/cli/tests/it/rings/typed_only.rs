@@ -1,26 +1,23 @@
 //! Rings without spans: what the verbs about spans show of them.
 
-use crate::program::{self, KEPT, argument, exec_ring, place, run};
+use crate::fixtures::*;
 use crate::triggers::{wait_for, watch_before};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use serde_json::Value;
 
 fn count_of(events: &Value, name: &str) -> Value {
-    let found = events.as_array().unwrap().iter().find(|event| event["name"] == name);
+    let found = events.list().iter().find(|event| event["name"] == name);
     found.unwrap_or_else(|| panic!("{name}: {events}"))["count"].clone()
 }
 
 #[test]
 fn summary_counts_typed_events_by_type_with_their_rates_and_sizes() {
-    let summary = run(&["summary", KEPT, "--json"]).json();
-    let (events, lines) = (&summary["events"], run(&["watch", KEPT, "--json"]).json_lines());
+    let summary = run!("summary", KEPT, "--json").json();
+    let (events, lines) = (&summary["events"], run!("watch", KEPT, "--json").json_lines());
     let of_name = |name: &str| lines.iter().filter(|line| line["name"] == name).count();
     assert_eq!(count_of(events, "TXN_LOG"), of_name("TXN_LOG"));
-    let all: u64 = events.as_array().unwrap().iter().map(|event| event["count"].as_u64().unwrap()).sum();
+    let all: u64 = events.list().iter().map(|event| event["count"].number()).sum();
     assert_eq!((all, &summary["spans"]), (lines.len() as u64, &serde_json::json!([])));
-    assert!(events.as_array().unwrap().iter().any(|event| event["payload_bytes"].as_u64().unwrap() > 0));
-    insta::assert_snapshot!(run(&["summary", KEPT]).out);
+    assert!(events.list().iter().any(|event| event["payload_bytes"].number() > 0));
+    insta::assert_snapshot!(run!("summary", KEPT).out);
 }
 
 #[test]
@@ -30,26 +27,23 @@ fn top_open_and_report_show_what_the_ring_has() {
     let ring = exec_ring(&path);
     (0..3).for_each(|_| _ = ring.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]));
     ring.record(ExecEvent::EvmError.code(), [0; 4], &[0; 16]);
-    let top = run(&["top", argument(&path), "--once", "--json"]).json();
+    let top = run!("top", &path, "--once", "--json").json();
     assert_eq!(count_of(&top["events"], "TXN_END"), 3);
-    let frame = run(&["top", argument(&path), "--once"]).out;
+    let frame = run!("top", &path, "--once").out;
     assert!(frame.contains("typed event, ") && frame.contains("EVM_ERROR"), "{frame}");
     assert!(!frame.contains("by self time"), "a table of spans without spans: {frame}");
-    let open = run(&["open", argument(&path)]);
+    let open = run!("open", &path);
     assert!(open.out.contains("typed events have no end, so none is open"), "{open:?}");
     assert!(open.out.lines().any(|line| line.trim_start().starts_with("3 ") && line.ends_with("TXN_END")), "{open:?}");
     // The events name a span of which nothing is known: it is not one that is open.
-    assert_eq!(run(&["open", argument(&path), "--json"]).json()["spans"], serde_json::json!([]));
-    assert_eq!(run(&["summary", argument(&path), "--json"]).json()["spans"], serde_json::json!([]));
+    assert_eq!(run!("open", &path, "--json").json()["spans"], serde_json::json!([]));
+    assert_eq!(run!("summary", &path, "--json").json()["spans"], serde_json::json!([]));
     let page = place(&dir, "page.html");
-    let made = run(&["report", argument(&path), "-o", argument(&page)]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("report", &path, "-o", &page).ends(0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("<tr><td>TXN_END</td><td>3</td>") && !page.contains("<h2>Spans</h2>"), "{page}");
     // A flame graph needs spans. The advice is one that a program without spans can follow.
-    let refused = run(&["export", argument(&path), "--format", "folded"]);
-    assert_eq!(refused.code, Some(8), "{refused:?}");
-    assert!(refused.err.contains("`eventring summary` counts them"), "{refused:?}");
+    run!("export", &path, "--format", "folded").fails(8, "`eventring summary` counts them");
     drop(ring);
 }
 

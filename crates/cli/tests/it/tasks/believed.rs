@@ -1,16 +1,10 @@
 //! Nothing is said of a task that was not recorded: a state whose end may be lost is unknown.
 
 use super::{named, recording, runtime, tasks};
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_tokio::sync::{Mutex, RwLock};
 use eventring_tokio::{Task, spawn_named};
-use serde_json::{Value, json};
-use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Plays a part until the parent has looked, and calls `check` with the ring and with a capture of it.
@@ -23,13 +17,11 @@ pub fn check(name: &str, plays: fn(), check: fn(&Path)) {
     }
     let dir = directory();
     let (ring, capture) = (place(&dir, "shop"), dir.path().join("shop.evc"));
-    let mut child = Talk::with(play(name, "plays", &ring));
-    assert_eq!(child.hear(), "ready");
+    let mut child = Talk::told(name, "plays", &ring, "ready");
     check(&ring);
-    assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+    run!("capture", &ring, "--now", "-o", &capture).ends(0);
     check(&capture);
-    child.child.kill().unwrap();
-    child.child.wait().unwrap();
+    child.kill();
     check(&ring);
 }
 
@@ -54,7 +46,7 @@ fn plays_a_lover_of_locks() {
 
 #[test]
 fn who_gives_way_to_others_waits_for_no_lock() {
-    let name = test_name!("who_gives_way_to_others_waits_for_no_lock");
+    let name = test_name!();
     check(name, plays_a_lover_of_locks, |ring| {
         let answer = tasks(ring, &[]);
         assert_eq!((&answer["deadlocks"], &answer["lock_waits"]), (&json!([]), &json!([])), "{answer:#}");
@@ -92,15 +84,15 @@ fn plays_a_futurelock() {
 
 #[test]
 fn a_lock_that_was_given_to_a_wait_which_nobody_polls_is_found() {
-    let name = test_name!("a_lock_that_was_given_to_a_wait_which_nobody_polls_is_found");
+    let name = test_name!();
     check(name, plays_a_futurelock, |ring| {
         let answer = tasks(ring, &[]);
         let id = named(&answer, "futurelock")[0]["id"].clone();
         assert_eq!((&answer["futurelocks"], &answer["deadlocks"]), (&json!([id]), &json!([[id]])), "{answer:#}");
-        let people = run(&["tasks", argument(ring), "--deadlocks"]);
+        let people = run!("tasks", ring, "--deadlocks");
         assert!(people.out.contains("given to an earlier wait of its own, which it does not poll"), "{people:?}");
-        let flags = run(&["ask", argument(ring), "--json"]).json();
-        let kinds = flags["flags"].as_array().unwrap().iter().map(|flag| &flag["flag"]);
+        let flags = run!("ask", ring, "--json").json();
+        let kinds = flags["flags"].list().iter().map(|flag| &flag["flag"]);
         // The program is killed in the end.
         assert!(kinds.filter(|kind| *kind != "died").eq(["futurelock"]), "{flags:#}");
     });
@@ -130,10 +122,10 @@ fn plays_tasks_that_ended() {
 
 #[test]
 fn of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run() {
-    let name = test_name!("of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run");
+    let name = test_name!();
     check(name, plays_tasks_that_ended, |ring| {
         let answer = tasks(ring, &[]);
-        let listed = answer["tasks"].as_array().unwrap();
+        let listed = answer["tasks"].list();
         let is_over = |task: &Value| task["state"] == "done" || task["state"] == "ended";
         let wrong: Vec<&Value> = listed.iter().filter(|task| !is_over(task) && task["state"] != "unknown").collect();
         assert!(wrong.is_empty(), "{} of {}: {:#?}", wrong.len(), listed.len(), wrong.first());
@@ -142,7 +134,7 @@ fn of_tasks_whose_end_may_be_overwritten_none_is_said_to_wait_or_to_run() {
         assert!(unknown.clone().all(|task| task["unknown_since_ns"].is_u64()));
         // They come last.
         assert!(listed.iter().skip_while(|task| is_over(task)).all(|task| task["state"] == "unknown"));
-        assert!(listed.iter().all(|task| task["longest_poll_ns"].as_u64().unwrap() < 1_000_000_000), "{listed:#?}");
+        assert!(listed.iter().all(|task| task["longest_poll_ns"].number() < 1_000_000_000), "{listed:#?}");
         assert_eq!((&answer["deadlocks"], &answer["futurelocks"]), (&json!([]), &json!([])));
     });
 }
@@ -162,13 +154,13 @@ fn plays_a_helper_in_the_span_of_a_task() {
 
 #[test]
 fn a_task_is_polled_on_while_another_thread_enters_and_leaves_its_span() {
-    let name = test_name!("a_task_is_polled_on_while_another_thread_enters_and_leaves_its_span");
+    let name = test_name!();
     check(name, plays_a_helper_in_the_span_of_a_task, |ring| {
         let answer = tasks(ring, &[]);
         let works = named(&answer, "works")[0];
         assert_eq!((&works["state"], &works["polls"]), (&json!("running"), &json!(1)), "{works:#}");
-        let opened = run(&["open", argument(ring), "--json"]).json();
-        let task = opened["spans"].as_array().unwrap().iter().find(|span| span["id"] == works["id"]).unwrap();
+        let opened = run!("open", ring, "--json").json();
+        let task = opened["spans"].list().iter().find(|span| span["id"] == works["id"]).unwrap();
         assert!(!task["thread"].is_null(), "{task:#}");
     });
 }

@@ -2,14 +2,10 @@
 
 use super::counters::{Counters, check};
 use super::{LAYERED, named, recording, runtime, tasks};
-use crate::program::{argument, directory, memory_of, place, program, run};
-use eventring_stress::child::{Talk, part, play, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
+use crate::program::memory_of;
 use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
 use std::future::pending;
-use std::process::Stdio;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
@@ -69,7 +65,7 @@ async fn each_kind(counters: &Arc<Counters>) {
 
 #[test]
 fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
-    if part().is_some() {
+    let name = plays!({
         recording((17, 23));
         let counters = Arc::new(Counters::default());
         runtime().block_on(each_kind(&counters));
@@ -79,39 +75,31 @@ fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
         };
         Builder::new_current_thread().build().unwrap().block_on(local.run_until(of_local));
         counters.say();
-        return wait_for_parent();
-    }
+        wait_for_parent();
+    });
     for by in ["counts", LAYERED] {
-        let dir = directory();
-        let ring = place(&dir, "shop");
-        let name = test_name!("tasks_polls_and_wakes_are_those_that_the_program_counts");
-        let mut child = Talk::with(play(name, by, &ring));
+        let (dir, [ring]) = places(["shop"]);
+        let mut child = Talk::start(name, by, &ring);
         let counted = child.hear();
         let answer = tasks(&ring, &[]);
         let counts = &answer["counts"];
         check(counts, &counted);
         assert_eq!((&counts["cancelled"], &counts["panicked"], &counts["done"]), (&2.into(), &1.into(), &24.into()));
         assert_eq!((&answer["lost"], &answer["deadlocks"]), (&0.into(), &serde_json::json!([])), "{answer:#}");
-        let sum = |what: &str| {
-            answer["tasks"].as_array().unwrap().iter().map(|task| task[what].as_u64().unwrap()).sum::<u64>()
-        };
-        assert_eq!(
-            (sum("polls"), sum("wakes")),
-            (counts["polls"].as_u64().unwrap(), counts["wakes"].as_u64().unwrap())
-        );
+        let sum = |what: &str| answer["tasks"].list().iter().map(|task| task[what].number()).sum::<u64>();
+        assert_eq!((sum("polls"), sum("wakes")), (counts["polls"].number(), counts["wakes"].number()));
         let blocks = named(&answer, "blocks")[0];
-        assert!(blocks["longest_poll_ns"].as_u64().unwrap() >= 2_000_000 && blocks["state"] == "done", "{blocks:#}");
-        assert!(blocks["scheduled_p99_ns"].as_u64().unwrap() > 0, "{blocks:#}");
+        assert!(blocks["longest_poll_ns"].number() >= 2_000_000 && blocks["state"] == "done", "{blocks:#}");
+        assert!(blocks["scheduled_p99_ns"].number() > 0, "{blocks:#}");
         // A capture that was cut says so.
         let capture = place(&dir, "shop.evc");
-        assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&capture)]).code, Some(0));
+        run!("capture", &ring, "--now", "-o", &capture).ends(0);
         let whole = std::fs::read(&capture).unwrap();
         std::fs::write(&capture, &whole[..whole.len() - 100]).unwrap();
-        let cut = run(&["tasks", argument(&capture), "--json"]);
-        assert!(cut.code == Some(6) && cut.err.contains("truncated"), "{cut:?}");
+        run!("tasks", &capture, "--json").fails(6, "truncated");
         // The control: what is listed may be less, what is counted not.
         let few = tasks(&ring, &["--max", "3"]);
-        assert_eq!((few["tasks"].as_array().unwrap().len(), &few["counts"]["polls"]), (3, &counts["polls"]));
+        assert_eq!((few["tasks"].list().len(), &few["counts"]["polls"]), (3, &counts["polls"]));
         assert_eq!(few["counts"]["not_listed"], 24);
         assert!(child.end().success());
     }
@@ -122,7 +110,7 @@ fn a_hundred_thousand_tasks_are_counted_exactly() {
     // With EVENTRING_MANY_TASKS, a million: the ring takes a gigabyte.
     let many = std::env::var_os("EVENTRING_MANY_TASKS").is_some();
     let (count, shifts) = if many { (1_000_000, (23, 29)) } else { (100_000, (20, 26)) };
-    if part().is_some() {
+    let name = plays!({
         recording(shifts);
         let counters = Arc::new(Counters::default());
         Builder::new_current_thread().build().unwrap().block_on(async {
@@ -135,22 +123,20 @@ fn a_hundred_thousand_tasks_are_counted_exactly() {
             }
         });
         counters.say();
-        return wait_for_parent();
-    }
-    let dir = directory();
-    let ring = place(&dir, "shop");
-    let name = test_name!("a_hundred_thousand_tasks_are_counted_exactly");
-    let mut child = Talk::with(play(name, "many", &ring));
+        wait_for_parent();
+    });
+    let (dir, [ring]) = places(["shop"]);
+    let mut child = Talk::start(name, "many", &ring);
     let counted = child.hear();
     let answer = tasks(&ring, &[]);
     let counts = &answer["counts"];
     assert_eq!(check(counts, &counted), [count, 2 * count, count]);
     assert_eq!((&counts["not_listed"], &answer["lost"]), (&(count - 10_000).into(), &0.into()));
-    assert_eq!(answer["tasks"].as_array().unwrap().len(), 10_000);
+    assert_eq!(answer["tasks"].list().len(), 10_000);
     // Ended tasks are counted, not kept: a capture takes no more memory, however many there are.
     let capture = place(&dir, "t.evc");
-    run(&["capture", argument(&ring), "-o", argument(&capture), "--now", "--json"]).json();
-    let mut verb = program(&["tasks", argument(&capture), "--json", "--max", "100"]);
+    run!("capture", &ring, "-o", &capture, "--now", "--json").json();
+    let mut verb = program!("tasks", &capture, "--json", "--max", "100");
     verb.stdout(Stdio::null());
     let (is_ok, memory_kib) = memory_of(verb);
     assert!(is_ok && memory_kib < MEMORY_KIB, "{memory_kib} KiB");

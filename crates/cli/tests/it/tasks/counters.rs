@@ -1,10 +1,9 @@
 //! What a program counts itself: the polls and wakes of its tasks.
 
-use eventring_stress::child::say;
-use serde_json::Value;
+use crate::fixtures::*;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, Wake, Waker};
 
 /// What the program counts itself.
@@ -76,7 +75,7 @@ impl Counters {
 pub fn check(counts: &Value, said: &str) -> [u64; 3] {
     let said: Vec<u64> = said.split(' ').map(|count| count.parse().unwrap()).collect();
     let [tasks, polls, wakes, late] = said.try_into().unwrap();
-    let count = |what: &str| counts[what].as_u64().unwrap();
+    let count = |what: &str| counts[what].number();
     assert_eq!((count("tasks"), count("polls")), (tasks, polls), "{counts:#}");
     assert!((wakes..=wakes + late).contains(&count("wakes")), "{wakes}, {late} beside the ends: {counts:#}");
     // On a busy machine, a thread may wait for its processor between a wake and its look at the end of the task.

@@ -1,19 +1,12 @@
 //! What `open` and `tasks` say of a killed program is what the program has written down itself, until the kill.
 
 use super::{recording, runtime, tasks};
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, place as handed_over, play, say};
-use eventring_stress::test_name;
+use crate::fixtures::*;
+use eventring_stress::child::place as handed_over;
 use eventring_tokio::Task;
 use eventring_tokio::sync::Mutex;
-use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
-use tracing::{Span, info_span};
+use tracing::Span;
 
 /// The threads, and the long spans of each.
 const THREADS: u64 = 8;
@@ -138,29 +131,23 @@ fn plays_until_it_is_killed() {
 
 #[test]
 fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
-    let name = test_name!("what_was_open_and_who_waited_is_told_after_kills_at_any_moment");
-    if part().is_some() {
-        return plays_until_it_is_killed();
-    }
+    let name = plays!(plays_until_it_is_killed());
     let kills: u64 = std::env::var("EVENTRING_TABLE_KILLS").map_or(5, |kills| kills.parse().unwrap());
     let (mut seen, mut moving) = ([0, 0], 0);
     for kill in 0..kills {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let path = ring.with_extension("account");
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.set_len(WORDS * 8).unwrap();
-        let mut child = Talk::with(play(name, "works", &ring));
-        assert_eq!(child.hear(), "ready");
+        let mut child = Talk::told(name, "works", &ring, "ready");
         std::thread::sleep(Duration::from_micros(kill * 7919 % 100_000));
-        child.child.kill().unwrap();
-        child.child.wait().unwrap();
+        child.kill();
 
         let account = Account(Arc::new(file)).read();
-        let opened = run(&["open", argument(&ring), "--json"]).json();
+        let opened = run!("open", &ring, "--json").json();
         let of_name = |name: &str| -> BTreeSet<u64> {
-            let spans = opened["spans"].as_array().unwrap().iter().filter(|span| span["name"] == name);
-            spans.map(|span| span["id"].as_u64().unwrap()).collect()
+            let spans = opened["spans"].list().iter().filter(|span| span["name"] == name);
+            spans.map(|span| span["id"].number()).collect()
         };
         let (mut open, mut known) = (of_name("held"), 0);
         for thread in 0..THREADS {
@@ -178,9 +165,8 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         assert_eq!((&opened["may_have_closed"], &opened["not_tracked"]), (&0.into(), &0.into()));
 
         let answer = tasks(&ring, &[]);
-        let listed = answer["tasks"].as_array().unwrap().iter();
-        let states: HashMap<u64, &str> =
-            listed.map(|task| (task["id"].as_u64().unwrap(), task["state"].as_str().unwrap())).collect();
+        let listed = answer["tasks"].list().iter();
+        let states: HashMap<u64, &str> = listed.map(|task| (task["id"].number(), task["state"].text())).collect();
         let mut deadlocks: Vec<Vec<u64>> = serde_json::from_value(answer["deadlocks"].clone()).unwrap();
         deadlocks.iter_mut().for_each(|cycle| cycle.sort_unstable());
         for pair in 0..PAIRS {

@@ -11,11 +11,9 @@ mod planted;
 mod server;
 mod triggers;
 
-use crate::program::{argument, run};
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_stress::child::{part, place as handed_over};
-use serde_json::Value;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::tracing::RecorderLayer;
+use eventring_stress::child::place as handed_over;
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -37,10 +35,10 @@ pub fn runtime() -> Runtime {
 }
 
 pub fn tasks(ring: &Path, more: &[&str]) -> Value {
-    run(&[&["tasks", argument(ring), "--json"], more].concat()).json()
+    run!("tasks", ring, "--json", more).json()
 }
 
 /// Returns the tasks of the verb with this name.
 pub fn named<'a>(answer: &'a Value, name: &str) -> Vec<&'a Value> {
-    answer["tasks"].as_array().unwrap().iter().filter(|task| task["name"] == name).collect()
+    answer["tasks"].list().iter().filter(|task| task["name"] == name).collect()
 }

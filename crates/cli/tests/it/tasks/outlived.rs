@@ -4,21 +4,13 @@
 use super::believed::check;
 use super::planted::{drops_its_waker, takes};
 use super::{named, recording, runtime, tasks};
-use crate::program::{Live, argument, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
+use crate::fixtures::*;
 use eventring_stress::child::place as handed_over;
-use eventring_stress::test_name;
 use eventring_tokio::sync::Mutex;
 use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{Barrier, oneshot};
 use tokio::task::JoinSet;
-use tracing::{Instrument as _, info_span};
 
 /// The slots of a ring, and how often the flood goes round it.
 const SHIFTS: (u32, u32) = (15, 21);
@@ -76,10 +68,10 @@ fn outlives() {
 
 #[test]
 fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ended_waits() {
-    let name = test_name!("deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ended_waits");
+    let name = test_name!();
     check(name, plays_what_outlives_the_ring, |ring| {
         let answer = tasks(ring, &[]);
-        let id = |name: &str| named(&answer, name)[0]["id"].as_u64().unwrap();
+        let id = |name: &str| named(&answer, name)[0]["id"].number();
         let mut cycle = vec![id("holder 0"), id("holder 1"), id("holder 2")];
         let smallest = (0..3).min_by_key(|at| cycle[*at]).unwrap();
         cycle.rotate_left(smallest);
@@ -89,18 +81,18 @@ fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ende
         deadlocks.sort_unstable();
         assert_eq!(deadlocks, expected, "{}", answer["counts"]);
         let is_over = |task: &&Value| task["state"] == "done" || task["state"] == "ended";
-        let listed = answer["tasks"].as_array().unwrap();
+        let listed = answer["tasks"].list();
         let mut open: Vec<_> = listed.iter().filter(|task| !is_over(task)).collect();
         open.sort_by_key(|task| task["name"].to_string());
-        let told: Vec<_> = open.iter().map(|task| (task["name"].as_str().unwrap(), &task["state"])).collect();
+        let told: Vec<_> = open.iter().map(|task| (task["name"].text(), &task["state"])).collect();
         let idle = json!("idle");
         assert_eq!(told, ["holder 0", "holder 1", "holder 2", "idle", "lost"].map(|name| (name, &idle)));
         assert_eq!((&answer["counts"]["unknown"], &answer["futurelocks"]), (&json!(0), &json!([])));
         for (task, span) in open.iter().zip(["::second", "::second", "::second", "::for ever"]) {
-            assert!(task["span"].as_str().unwrap().ends_with(span), "{task:#}");
-            assert!(task["spawned_at"].as_str().unwrap().contains("outlived.rs:"), "{task:#}");
+            assert!(task["span"].text().ends_with(span), "{task:#}");
+            assert!(task["spawned_at"].text().contains("outlived.rs:"), "{task:#}");
         }
-        let people = run(&["tasks", argument(ring), "--deadlocks"]);
+        let people = run!("tasks", ring, "--deadlocks");
         assert!(people.out.contains(" wait for locks that the next one holds"), "{people:?}");
         asks(ring);
     });
@@ -118,15 +110,15 @@ fn plays_and_goes_on() {
 
 #[test]
 fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
-    let name = test_name!("a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show");
+    let name = test_name!();
     check(name, plays_and_goes_on, |ring| {
         if ring.extension().is_some() {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let (file, cut) = (directory.path().join("t.evc"), directory.path().join("cut.evc"));
+        let (file, cut) = (place(&directory, "t.evc"), place(&directory, "cut.evc"));
         let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
-        let mut capture = Live::start(&["capture", argument(ring), "-o", argument(&file)]);
+        let mut capture = live!("capture", ring, "-o", &file);
         let mut lengths = 0;
         // Events after those of the begin are in it, if the program lives.
         while lengths < 3 {
@@ -138,49 +130,46 @@ fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
         capture.child.wait().unwrap();
         // A capture of a dead program has ended.
         std::fs::write(&cut, &std::fs::read(&file).unwrap()[..length() as usize - 40]).unwrap();
-        let told = run(&["tasks", argument(&cut), "--json"]);
+        let told = run!("tasks", &cut, "--json");
         let answer: Value = serde_json::from_str(&told.out).unwrap();
-        let lengths: BTreeSet<_> =
-            answer["deadlocks"].as_array().unwrap().iter().map(|cycle| cycle.as_array().unwrap().len()).collect();
+        let lengths: BTreeSet<_> = answer["deadlocks"].list().iter().map(|cycle| cycle.list().len()).collect();
         assert_eq!(lengths, BTreeSet::from([1, 3]), "{answer:#}");
         let idle = named(&answer, "idle")[0];
-        assert!(idle["state"] == "idle" && idle["span"].as_str().unwrap().ends_with("::for ever"), "{idle:#}");
+        assert!(idle["state"] == "idle" && idle["span"].text().ends_with("::for ever"), "{idle:#}");
     });
 }
 
 #[test]
 fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do_not_show() {
-    let name = test_name!("a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do_not_show");
+    let name = test_name!();
     check(name, plays_on_one_ring, |ring| {
         if ring.extension().is_some() {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let (saved, other) = (directory.path().join("shop.zst"), directory.path().join("part.zst"));
-        let save = |file: &Path, options: &[&str]| {
-            run(&[&["snapshot", argument(ring), "-o", argument(file)], options].concat()).code
-        };
+        let (saved, other) = (place(&directory, "shop.zst"), place(&directory, "part.zst"));
+        let save = |file: &Path, options: &[&str]| run!("snapshot", ring, "-o", file, options).code;
         assert_eq!(save(&saved, &[]), Some(0));
-        let beside = directory.path().join("shop.zst.now");
+        let beside = place(&directory, "shop.zst.now");
         assert!(std::fs::metadata(&beside).unwrap().blocks() * 512 < 1 << 20);
         let answer = tasks(&saved, &[]);
         let lengths = |answer: &Value| {
-            let cycles = answer["deadlocks"].as_array().unwrap().iter().map(|cycle| cycle.as_array().unwrap().len());
+            let cycles = answer["deadlocks"].list().iter().map(|cycle| cycle.list().len());
             cycles.collect::<BTreeSet<_>>()
         };
         assert_eq!(lengths(&answer), BTreeSet::from([1, 3]), "{answer:#}");
         let idle = named(&answer, "idle")[0];
-        assert!(idle["span"].as_str().unwrap().ends_with("::for ever"), "{idle:#}");
-        let opened = run(&["open", argument(&saved), "--json"]).json();
-        let mut spans = opened["spans"].as_array().unwrap().iter();
+        assert!(idle["span"].text().ends_with("::for ever"), "{idle:#}");
+        let opened = run!("open", &saved, "--json").json();
+        let mut spans = opened["spans"].list().iter();
         let span = spans.find(|span| span["name"] == "for ever").unwrap();
         let told = ["may_have_closed", "opened_before_window"].map(|of| &span[of]);
         assert_eq!((told, &span["fields"]["why"]), ([&json!(false); 2], &json!("nobody knows")), "{span:#}");
-        let kinds = run(&["ask", argument(&saved), "--json"]).json()["flags"].to_string();
+        let kinds = run!("ask", &saved, "--json").json()["flags"].to_string();
         assert!(kinds.contains("task_deadlock"), "{kinds}");
         // Both files are replaced, or none.
         assert_eq!(save(&saved, &[]), Some(14));
-        std::fs::rename(&beside, directory.path().join("part.zst.now")).unwrap();
+        std::fs::rename(&beside, place(&directory, "part.zst.now")).unwrap();
         assert_eq!((save(&other, &[]), other.exists()), (Some(14), false));
         // The events of another time have no tables.
         assert_eq!((save(&saved, &["--force"]), beside.exists()), (Some(0), true));
@@ -190,8 +179,8 @@ fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do
 }
 
 fn asks(ring: &Path) {
-    let flags = run(&["ask", argument(ring), "--json"]).json();
-    let kinds: Vec<_> = flags["flags"].as_array().unwrap().iter().map(|flag| flag["flag"].as_str().unwrap()).collect();
+    let flags = run!("ask", ring, "--json").json();
+    let kinds: Vec<_> = flags["flags"].list().iter().map(|flag| flag["flag"].text()).collect();
     assert!(kinds.contains(&"task_deadlock") && kinds.contains(&"lost_waker"), "{kinds:?}");
     // Of the many that have ended, none waits.
     assert!(!kinds.iter().any(|kind| ["late_poll", "futurelock"].contains(kind)), "{flags:#}");

@@ -2,13 +2,8 @@
 
 use super::recording;
 use crate::consumers;
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_tokio::{instrument, spawn_named};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
@@ -43,32 +38,26 @@ fn plays() {
 
 #[test]
 fn perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls() {
-    if part().is_some() {
-        return plays();
-    }
-    let dir = directory();
-    let (ring, capture, trace) = (place(&dir, "shop"), place(&dir, "t.evc"), place(&dir, "trace"));
-    let name = test_name!("perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls");
-    let mut child = Talk::with(play(name, "asks", &ring));
-    assert_eq!(child.hear(), "ready");
-    run(&["capture", argument(&ring), "-o", argument(&capture), "--now", "--json"]).json();
-    let tasks = run(&["tasks", argument(&capture), "--json"]).json();
-    run(&["export", argument(&capture), "-o", argument(&trace), "--json"]).json();
-    child.child.kill().unwrap();
-    child.child.wait().unwrap();
+    let name = plays!(plays());
+    let (_dir, [ring, capture, trace]) = places(["shop", "t.evc", "trace"]);
+    let mut child = Talk::told(name, "asks", &ring, "ready");
+    run!("capture", &ring, "-o", &capture, "--now", "--json").json();
+    let tasks = run!("tasks", &capture, "--json").json();
+    run!("export", &capture, "-o", &trace, "--json").json();
+    child.kill();
     let Some(answers) = consumers::read("trace_processor.py", &trace) else { return };
     assert_eq!(answers["errors"], serde_json::json!([]), "{answers:#}");
-    let slices = answers["slices"].as_array().unwrap();
+    let slices = answers["slices"].list();
     let on = |title: &str| -> Vec<&Value> { slices.iter().filter(|slice| slice["title"] == title).collect() };
-    for task in tasks["tasks"].as_array().unwrap() {
-        let name = task["name"].as_str().unwrap();
+    for task in tasks["tasks"].list() {
+        let name = task["name"].text();
         let track = on(&format!("task {name}"));
         let mut sums = BTreeMap::<&str, (u64, u64)>::new();
         for slice in track.iter().filter(|slice| slice["depth"] == 1) {
-            let sum = sums.entry(slice["name"].as_str().unwrap()).or_default();
-            *sum = (sum.0 + 1, sum.1 + slice["dur"].as_u64().unwrap());
+            let sum = sums.entry(slice["name"].text()).or_default();
+            *sum = (sum.0 + 1, sum.1 + slice["dur"].number());
         }
-        let polled = (task["polls"].as_u64().unwrap(), task["busy_ns"].as_u64().unwrap());
+        let polled = (task["polls"].number(), task["busy_ns"].number());
         assert_eq!(sums["polled"], polled, "{name}: {track:#?}");
         // It was spawned, and then woken before each further poll.
         assert_eq!(sums["woken"].0, polled.0, "{name}: {track:#?}");
@@ -76,7 +65,7 @@ fn perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls() {
         assert_eq!(life["name"], name);
         // Its states fill its life, up to its end.
         let all: u64 = sums.values().map(|(_, nanos)| nanos).sum();
-        let life_nanos = life["dur"].as_u64().unwrap();
+        let life_nanos = life["dur"].number();
         assert!(all <= life_nanos && life_nanos - all < 2_000_000, "{name}: {sums:?} {life:#}");
         assert_eq!(track.iter().filter(|slice| slice["depth"] == 0).count(), 1);
     }
@@ -84,14 +73,14 @@ fn perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls() {
     assert!(on("parked").iter().all(|slice| slice["name"] == "parked") && on("parked").len() >= 9);
     // `answers` is woken by `asks` ten times, and by its end; `asks` by `answers` and by timers, which are in no task.
     let id = |name: &str| {
-        let task = tasks["tasks"].as_array().unwrap().iter().find(|task| task["name"] == name).unwrap();
+        let task = tasks["tasks"].list().iter().find(|task| task["name"] == name).unwrap();
         task["id"].to_string()
     };
     let span_of = |slice: &Value| {
         let slice = slices.iter().find(|found| found["id"] == *slice).unwrap();
         slice["args"]["debug.span_id"][1].to_string().replace('"', "")
     };
-    let flows = answers["flows"].as_array().unwrap().iter();
+    let flows = answers["flows"].list().iter();
     let mut arrows = BTreeMap::<(String, String), u64>::new();
     flows.for_each(|flow| *arrows.entry((span_of(&flow["begin"]), span_of(&flow["end"]))).or_default() += 1);
     let between = |from: &str, to: &str| arrows.get(&(id(from), id(to))).copied().unwrap_or(0);

@@ -1,19 +1,13 @@
 //! Planted faults are found in each run, and nothing is found in clean ones.
 
 use super::{named, recording, runtime, tasks};
-use crate::program::{argument, directory, place, run};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use eventring_tokio::sync::{Mutex, RwLock};
 use eventring_tokio::{JoinSetExt as _, Task, spawn_named};
 use std::future::poll_fn;
-use std::path::Path;
-use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use tokio::sync::{Barrier, Semaphore, oneshot};
 use tokio::task::JoinSet;
-use tracing::{Instrument as _, info_span};
 
 /// Returns how often faults are planted: a few times, or as often as `EVENTRING_TASK_FAULTS` says.
 pub fn runs() -> u32 {
@@ -85,7 +79,7 @@ fn plays_faults() {
 /// Checks that each planted fault was found, and nothing else.
 fn check_faults(ring: &Path) {
     let answer = tasks(ring, &[]);
-    let id = |name: &str| named(&answer, name)[0]["id"].as_u64().unwrap();
+    let id = |name: &str| named(&answer, name)[0]["id"].number();
     let mut cycle = [id("holder 0"), id("holder 1"), id("holder 2")].to_vec();
     let smallest = (0..3).min_by_key(|at| cycle[*at]).unwrap();
     cycle.rotate_left(smallest);
@@ -95,19 +89,19 @@ fn check_faults(ring: &Path) {
     cycles.sort_unstable();
     assert_eq!(answer["deadlocks"], serde_json::json!([cycles[0], cycles[1], [id("lost")]]), "{answer:#}");
     let permit = named(&answer, "permit")[0];
-    assert!(permit["state"] == "idle" && permit["span"].as_str().unwrap().ends_with("::acquire"), "{permit:#}");
+    assert!(permit["state"] == "idle" && permit["span"].text().ends_with("::acquire"), "{permit:#}");
     for first in 0..3 {
         let task = named(&answer, &format!("holder {first}"))[0];
-        assert!(task["state"] == "idle" && task["span"].as_str().unwrap().ends_with("::second"), "{task:#}");
-        assert!(task["spawned_at"].as_str().unwrap().contains("planted.rs:"), "{task:#}");
+        assert!(task["state"] == "idle" && task["span"].text().ends_with("::second"), "{task:#}");
+        assert!(task["spawned_at"].text().contains("planted.rs:"), "{task:#}");
     }
     // On a busy machine the storm takes long, too.
-    let slowest = answer["tasks"].as_array().unwrap().iter().find(|task| task["name"] != "stormy").unwrap();
-    assert!(slowest["name"] == "blocker" && slowest["longest_poll_ns"].as_u64().unwrap() >= 300_000_000, "{answer:#}");
+    let slowest = answer["tasks"].list().iter().find(|task| task["name"] != "stormy").unwrap();
+    assert!(slowest["name"] == "blocker" && slowest["longest_poll_ns"].number() >= 300_000_000, "{answer:#}");
     let by_wakes = tasks(ring, &["--slowest", "wakes"]);
     assert_eq!((&by_wakes["tasks"][0]["name"], &by_wakes["tasks"][0]["wakes"]), (&"stormy".into(), &5000.into()));
     assert!(named(&answer, "lost")[0]["unwakeable"] == true && named(&answer, "idle")[0]["unwakeable"] == false);
-    let people = run(&["tasks", argument(ring), "--deadlocks"]);
+    let people = run!("tasks", ring, "--deadlocks");
     assert!(
         people.out.matches(" wait for locks that the next one holds").count() == 2
             && !["bystander", "permit"].iter().any(|other| people.out.contains(other)),
@@ -118,18 +112,12 @@ fn check_faults(ring: &Path) {
 
 #[test]
 fn planted_faults_are_found_in_each_run_live_and_after_a_kill() {
-    if part().is_some() {
-        return plays_faults();
-    }
+    let name = plays!(plays_faults());
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
-        let name = test_name!("planted_faults_are_found_in_each_run_live_and_after_a_kill");
-        let mut child = Talk::with(play(name, "faults", &ring));
-        assert_eq!(child.hear(), "ready");
+        let (_dir, [ring]) = places(["shop"]);
+        let mut child = Talk::told(name, "faults", &ring, "ready");
         check_faults(&ring);
-        child.child.kill().unwrap();
-        child.child.wait().unwrap();
+        child.kill();
         check_faults(&ring);
     }
 }
@@ -167,26 +155,21 @@ fn plays_clean() {
 
 #[test]
 fn nothing_is_found_in_clean_runs() {
-    if part().is_some() {
-        return plays_clean();
-    }
+    let test = plays!(plays_clean());
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
-        let mut child = Talk::with(play(test_name!("nothing_is_found_in_clean_runs"), "clean", &ring));
-        assert_eq!(child.hear(), "ready");
+        let (_dir, [ring]) = places(["shop"]);
+        let mut child = Talk::told(test, "clean", &ring, "ready");
         let answer = tasks(&ring, &["--deadlocks"]);
         assert_eq!((&answer["deadlocks"], &answer["tasks"]), (&serde_json::json!([]), &serde_json::json!([])));
-        let open = run(&["open", argument(&ring)]);
+        let open = run!("open", &ring);
         assert!(open.out.contains("task") && open.out.contains("name=\"idle\""), "{open:?}");
-        child.child.kill().unwrap();
-        child.child.wait().unwrap();
+        child.kill();
         let answer = tasks(&ring, &[]);
         assert_eq!(
             (&answer["deadlocks"], &named(&answer, "idle")[0]["state"]),
             (&serde_json::json!([]), &"idle".into())
         );
         assert_eq!(named(&answer, "clean").iter().filter(|task| task["state"] == "done").count(), 30);
-        assert!(run(&["tasks", argument(&ring), "--deadlocks"]).out.contains("no deadlocks"));
+        assert!(run!("tasks", &ring, "--deadlocks").out.contains("no deadlocks"));
     }
 }

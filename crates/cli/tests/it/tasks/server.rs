@@ -2,20 +2,15 @@
 
 use super::counters::{Counters, check};
 use super::{LAYERED, named, recording, runtime, tasks};
-use crate::program::{directory, place};
+use crate::fixtures::*;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::get;
-use eventring_stress::child::{Talk, part, play, wait_for_parent};
-use eventring_stress::test_name;
 use eventring_tokio::{JoinSetExt as _, spawn_named};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::time::Duration;
+use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -95,18 +90,16 @@ async fn serve(counters: &Arc<Counters>) {
 
 #[test]
 fn the_tasks_polls_and_wakes_of_a_server_are_those_that_it_counts() {
-    if part().is_some() {
+    let name = plays!({
         recording((18, 24));
         let counters = Arc::new(Counters::default());
         runtime().block_on(serve(&counters));
         counters.say();
-        return wait_for_parent();
-    }
+        wait_for_parent();
+    });
     for by in ["serves", LAYERED] {
-        let dir = directory();
-        let ring = place(&dir, "shop");
-        let name = test_name!("the_tasks_polls_and_wakes_of_a_server_are_those_that_it_counts");
-        let mut child = Talk::with(play(name, by, &ring));
+        let (_dir, [ring]) = places(["shop"]);
+        let mut child = Talk::start(name, by, &ring);
         let counted = child.hear();
         let answer = tasks(&ring, &[]);
         let counts = &answer["counts"];
@@ -117,7 +110,7 @@ fn the_tasks_polls_and_wakes_of_a_server_are_those_that_it_counts() {
         assert_eq!(named(&answer, "request").len() as u64, CONNECTIONS * REQUESTS);
         // The store answers each request, and waits for the next one.
         let store = named(&answer, "store")[0];
-        assert!(store["polls"].as_u64().unwrap() > CONNECTIONS * REQUESTS, "{store:#}");
+        assert!(store["polls"].number() > CONNECTIONS * REQUESTS, "{store:#}");
         assert!(child.end().success());
     }
 }

@@ -2,16 +2,10 @@
 
 use super::planted::{drops_its_waker, runs, takes};
 use super::recording;
-use crate::program::{argument, directory, place};
+use crate::fixtures::*;
 use crate::triggers::{checked, count, result, watch_before};
-use eventring_stress::child::{Talk, part, play, say, wait_for_parent};
-use eventring_stress::test_name;
 use eventring_tokio::spawn_named;
 use eventring_tokio::sync::Mutex;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Barrier, Notify};
 
@@ -102,17 +96,16 @@ fn fired(test: &str, part: &str, ring: &Path, conditions: &[&str]) -> (Fired, u6
     let on = conditions.iter().flat_map(|condition| ["--on", condition]);
     let rest = ["--debounce", "0", "--before", "100ms", "--after", "0s", "-o", argument(&files)];
     let live = watch_before(ring, &on.chain(rest).collect::<Vec<_>>());
-    let mut child = Talk::with(play(test, part, ring));
+    let mut child = Talk::start(test, part, ring);
     let said = child.hear().parse().unwrap();
-    child.child.kill().unwrap();
-    child.child.wait().unwrap();
+    child.kill();
     let result = result(&live.end());
     let mut fired = Fired::new();
-    for file in result["files"].as_array().unwrap() {
+    for file in result["files"].list() {
         let (path, manifest) = checked(file);
         let name = path.file_stem().unwrap().to_str().unwrap();
         let (_, task) = name.split_once('-').unwrap();
-        *fired.entry((manifest["reason"].as_str().unwrap().to_owned(), task.to_owned())).or_default() += 1;
+        *fired.entry((manifest["reason"].text().to_owned(), task.to_owned())).or_default() += 1;
     }
     assert_eq!(fired.values().sum::<u64>(), count(&result, "fired"), "{result:#}");
     (fired, said)
@@ -120,15 +113,11 @@ fn fired(test: &str, part: &str, ring: &Path, conditions: &[&str]) -> (Fired, u6
 
 #[test]
 fn each_planted_fault_fires_once() {
-    if part().is_some() {
-        return plays_faults();
-    }
+    let name = plays!(plays_faults());
     let [blocking, starved] = ["task=blocker poll>150ms", "task=starved woken>150ms"];
     let [lost, holders] = ["task=lost idle>200ms", "task=\"holder *\" idle>200ms"];
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
-        let name = test_name!("each_planted_fault_fires_once");
+        let (_dir, [ring]) = places(["shop"]);
         let (seen, times_starved) = fired(name, "faults", &ring, &[blocking, starved, lost, holders]);
         let expected = [(blocking, "blocker", 1), (starved, "starved", times_starved), (lost, "lost", 1)];
         let expected = expected.into_iter().chain(["holder_0", "holder_1", "holder_2"].map(|of| (holders, of, 1)));
@@ -139,15 +128,11 @@ fn each_planted_fault_fires_once() {
 
 #[test]
 fn nothing_fires_in_clean_runs_that_last_longer_than_each_limit() {
-    if part().is_some() {
-        return plays_clean();
-    }
+    let name = plays!(plays_clean());
     let mut busy = 0;
     for _ in 0..runs() {
-        let dir = directory();
-        let ring = place(&dir, "shop");
+        let (_dir, [ring]) = places(["shop"]);
         let conditions = ["poll>400ms", "woken>400ms", "task!=other idle>400ms", "task=other idle>400ms"];
-        let name = test_name!("nothing_fires_in_clean_runs_that_last_longer_than_each_limit");
         let (seen, longest_millis) = fired(name, "clean", &ring, &conditions);
         // Then the run was not clean: the machine has let its tasks wait.
         if longest_millis > 200 {

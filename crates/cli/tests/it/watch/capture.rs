@@ -1,13 +1,11 @@
 //! `eventring watch` shows the events of captures, as it shows those of rings.
 
-use crate::program::{KEPT, Run, argument, directory, finish, place, program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
+use crate::fixtures::*;
 
 /// Records spans and typed events into rings, and captures the rings. Returns the names of the rings, and the capture.
 fn capture(directory: &tempfile::TempDir) -> ([String; 2], String) {
     let perf = argument(&place(directory, "shop")).to_owned();
-    let builder = PerfRecorder::builder().config(&perf).shifts(15, 21).tables_shift(18).keep(true).prefault(false);
+    let builder = spans_in(&perf).shifts(15, 21).tables_shift(18).keep(true);
     tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
         for number in 0..4 {
             tracing::info_span!("request", number).in_scope(|| {
@@ -16,14 +14,13 @@ fn capture(directory: &tempfile::TempDir) -> ([String; 2], String) {
         }
     });
     let path = argument(&place(directory, "shop.evc")).to_owned();
-    let made = run(&["capture", &perf, KEPT, "--now", "-o", &path]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &perf, KEPT, "--now", "-o", &path).ends(0);
     ([perf, KEPT.to_owned()], path)
 }
 
 fn names(run: &Run) -> Vec<String> {
     assert_eq!(run.code, Some(0), "{run:?}");
-    run.json_lines().iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+    run.json_lines().iter().map(|line| line["name"].text().to_owned()).collect()
 }
 
 #[test]
@@ -35,15 +32,15 @@ fn a_capture_is_shown_as_its_rings_are() {
         lines.iter_mut().for_each(|line| drop(line.as_object_mut().unwrap().remove("ring")));
         lines
     };
-    let of_rings = run(&["watch", &rings[0], &rings[1], "--json", "--quiet", "--from", "oldest"]);
-    let of_capture = run(&["watch", &capture, "--json", "--quiet"]);
+    let of_rings = run!("watch", &rings[0], &rings[1], "--json", "--quiet", "--from", "oldest");
+    let of_capture = run!("watch", &capture, "--json", "--quiet");
     assert_eq!((of_capture.code, of_capture.err.as_str()), (Some(0), ""));
     let lines = without_ring(&of_capture);
     assert!(lines.len() > 60);
     assert_eq!(lines, without_ring(&of_rings));
     // The column of the ring's name may have another width.
     let people = |names: &[&str]| {
-        let run = run(&[&["watch", "--from", "oldest", "--full"], names].concat());
+        let run = run!("watch", "--from", "oldest", "--full", names);
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let out = run.out.replace(KEPT, KEPT.rsplit('/').next().unwrap()).replace(&rings[0], "shop");
         (out.lines().map(words).collect::<Vec<_>>(), run.err)
@@ -60,7 +57,7 @@ fn a_capture_is_shown_as_its_rings_are() {
 fn options_narrow_what_is_shown() {
     let directory = directory();
     let (_, capture) = capture(&directory);
-    let watch = |options: &[&str]| run(&[&["watch", &capture, "--json", "--quiet"], options].concat());
+    let watch = |options: &[&str]| run!("watch", &capture, "--json", "--quiet", options);
     assert_eq!(names(&watch(&["--ring", "shop", "--type", "EVENT"])), ["EVENT"; 4]);
     let query = ["SPAN_NEW", "SPAN_ENTER", "EVENT", "SPAN_EXIT", "SPAN_CLOSE"];
     let of_query = names(&watch(&["--span", "query"]));
@@ -78,7 +75,7 @@ fn options_narrow_what_is_shown() {
     // Every option of a selection counts the events that it does not show.
     let all = watch(&[]).json_lines().len();
     for options in [["--where", "span=query"], ["--span", "query"], ["--target", "*"], ["--min-duration", "1h"]] {
-        let shown = run(&[&["watch", &capture][..], &options].concat()).err;
+        let shown = run!("watch", &capture, &options).err;
         let counts = ["shown", "not selected", "of call sites"].map(|what| {
             let part = shown.split(", ").find(|part| part.contains(what)).unwrap_or_default();
             part.split(' ').find_map(|word| word.parse::<usize>().ok()).unwrap_or(0)
@@ -92,7 +89,7 @@ fn a_directory_of_a_captures_name_is_said_to_be_one() {
     let directory = directory();
     std::fs::create_dir(place(&directory, "dir.evc")).unwrap();
     for verb in ["watch", "summary"] {
-        let mut command = program(&[verb, "dir.evc"]);
+        let mut command = program!(verb, "dir.evc");
         command.current_dir(directory.path());
         let refused = finish(command);
         let is_said = refused.err.contains("dir.evc is a directory, expected a ring");
@@ -105,7 +102,7 @@ fn options_of_rings_are_refused_for_captures_and_those_of_captures_for_rings() {
     let directory = directory();
     let (rings, capture) = capture(&directory);
     let refused = |arguments: &[&str], what: &str| {
-        let run = run(&[&["watch"], arguments].concat());
+        let run = run!("watch", arguments);
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
         assert!(run.err.contains(what), "{run:?}");
     };
@@ -122,10 +119,10 @@ fn options_of_rings_are_refused_for_captures_and_those_of_captures_for_rings() {
 fn a_truncated_capture_is_shown_as_far_as_it_goes() {
     let directory = directory();
     let (_, capture) = capture(&directory);
-    let whole = run(&["watch", &capture, "--json", "--quiet"]);
+    let whole = run!("watch", &capture, "--json", "--quiet");
     let bytes = std::fs::read(&capture).unwrap();
     std::fs::write(&capture, &bytes[..bytes.len() - 1]).unwrap();
-    let cut = run(&["watch", &capture, "--json", "--quiet"]);
+    let cut = run!("watch", &capture, "--json", "--quiet");
     assert_eq!(cut.out, whole.out);
     assert!(cut.code != Some(0) && cut.err.contains("truncated: "), "{cut:?}");
 }

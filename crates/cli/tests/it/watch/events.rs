@@ -1,17 +1,11 @@
 //! `eventring watch` on rings without a live writer: which events it selects, how it prints them, how it reports
 //! losses, and its exit codes.
 
-use crate::program;
-use crate::program::{Run, argument, directory, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::schema::perf::{PerfEvent, ThreadView};
-use eventring_stress::real_data;
-use serde_json::{Value, json};
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::schema::perf::ThreadView;
 
 fn watch(arguments: &[&str]) -> Run {
-    run(&[&["watch", program::KEPT, "--json", "--quiet"], arguments].concat())
+    run!("watch", program::KEPT, "--json", "--quiet", arguments)
 }
 
 fn seqnos(run: &Run) -> Vec<u64> {
@@ -20,7 +14,7 @@ fn seqnos(run: &Run) -> Vec<u64> {
 }
 
 fn seqnos_of(run: &Run) -> Vec<u64> {
-    run.json_lines().iter().map(|line| line["seqno"].as_u64().unwrap()).collect()
+    run.json_lines().iter().map(|line| line["seqno"].number()).collect()
 }
 
 /// Makes a ring that has ended and is kept.
@@ -36,7 +30,7 @@ fn json_lines_have_the_fields_that_were_promised() {
 
 #[test]
 fn people_get_columns_and_a_summary() {
-    let run = run(&["watch", program::KEPT]);
+    let run = run!("watch", program::KEPT);
     assert_eq!(run.code, Some(0));
     insta::assert_snapshot!(run.out);
     assert!(run.err.starts_with("── 36 events shown, none lost, "), "{}", run.err);
@@ -45,7 +39,7 @@ fn people_get_columns_and_a_summary() {
 
 #[test]
 fn full_lines_hold_every_byte() {
-    let run = run(&["watch", program::KEPT, "--full", "--quiet", "--type", "TXN_HEADER_START", "--count", "1"]);
+    let run = run!("watch", program::KEPT, "--full", "--quiet", "--type", "TXN_HEADER_START", "--count", "1");
     assert!(run.out.contains(&format!(" data=0x{} blob_hashes=[0x{}]\n", "da".repeat(37), "b1".repeat(32))), "{run:?}");
 }
 
@@ -71,7 +65,7 @@ fn options_narrow_what_is_shown() {
 
 #[test]
 fn the_summary_counts_what_was_not_selected() {
-    let run = run(&["watch", program::KEPT, "--json", "--type", "TXN_LOG", "--count", "2"]);
+    let run = run!("watch", program::KEPT, "--json", "--type", "TXN_LOG", "--count", "2");
     assert_eq!(run.json_lines().len(), 2);
     assert!(run.err.starts_with("── 2 events shown, 18 not selected, none lost, "), "{}", run.err);
     assert!(run.err.ends_with(" · as many as asked for\n"), "{}", run.err);
@@ -87,7 +81,7 @@ fn a_type_that_does_not_exist_is_an_error_that_names_those_that_do() {
 #[test]
 fn every_event_of_a_published_recording_is_decoded() {
     let Some(path) = real_data::path("emn-1b-15m.snapshot") else { return };
-    let run = run(&["watch", argument(&path), "--json", "--quiet"]);
+    let run = run!("watch", &path, "--json", "--quiet");
     let lines = run.json_lines();
     assert_eq!(lines.len(), 6597);
     for (index, line) in lines.iter().enumerate() {
@@ -102,8 +96,7 @@ fn every_event_of_a_published_recording_is_decoded() {
 
 #[test]
 fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let mut capacity = 0;
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
@@ -115,8 +108,7 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
         (0..3).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
     });
     let last = capacity + 13;
-    let arguments = ["watch", argument(&path), "--json", "--from", "5"];
-    let run = run(&arguments);
+    let run = run!("watch", &path, "--json", "--from", "5");
     assert_eq!(run.code, Some(0));
     let lines = run.json_lines();
     assert_eq!(lines[0], json!({ "gap": { "first_seqno": 5, "count": 9, "cause": "overwritten" } }));
@@ -128,28 +120,27 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
     let gone = big.iter().filter(|line| line["expired"] == true).count();
     assert!(run.err.contains(&format!("9 lost, {gone} without payload")), "{}", run.err);
 
-    let text = program::run(&["watch", argument(&path), "--from", "5", "--count", "1", "--strict"]);
+    let text = run!("watch", &path, "--from", "5", "--count", "1", "--strict");
     assert_eq!(text.code, Some(16));
     assert!(
         text.out.starts_with("── 9 events are missing, 5 to 13: overwritten before they were read ──\n"),
         "{text:?}"
     );
-    let expired = program::run(&["watch", argument(&path), "--type", "900", "--strict"]);
+    let expired = run!("watch", &path, "--type", "900", "--strict");
     assert!(expired.out.contains("the payload was overwritten before it was read"), "{expired:?}");
     assert_eq!(expired.code, Some(16));
-    assert_eq!(program::run(&["watch", argument(&path), "--from", "14", "--count", "5", "--strict"]).code, Some(0));
+    run!("watch", &path, "--from", "14", "--count", "5", "--strict").ends(0);
 }
 
 #[test]
 fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let mut capacity = 0;
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
         (0..capacity + 13).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
     });
-    let watch = |options: &[&str]| run(&[&["watch", argument(&path), "--strict", "--count", "3"], options].concat());
+    let watch = |options: &[&str]| run!("watch", &path, "--strict", "--count", "3", options);
     for options in [&[][..], &["--from", "oldest"]] {
         let text = watch(options);
         assert_eq!(text.code, Some(0), "{text:?}");
@@ -162,7 +153,7 @@ fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
         assert_eq!((lines.len(), &lines[1]["seqno"]), (4, &json!(14)));
     }
     // `eventring capture` reports overwritten events in the same words as `eventring watch`.
-    let capture = run(&["capture", argument(&path), "-o", argument(&place(&directory, "ring.evc"))]);
+    let capture = run!("capture", &path, "-o", &place(&directory, "ring.evc"));
     assert!(capture.err.contains("13 events had been overwritten before the capture began"), "{capture:?}");
     // The watch is asked for three more events than the ring still has.
     let wanted = (capacity + 3).to_string();
@@ -179,26 +170,24 @@ fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
 
 #[test]
 fn holes_that_a_killed_writer_left_are_gaps() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
         recorder.record(20, [0; 4], b"");
         // This reservation is neither committed nor dropped, like that of a thread that was killed.
         std::mem::forget(recorder.reserve(20, [0; 4], 0));
         recorder.record(20, [0; 4], b"");
     });
-    let run = run(&["watch", argument(&path), "--json", "--quiet"]);
+    let run = run!("watch", &path, "--json", "--quiet");
     let lines = run.json_lines();
     assert_eq!(lines[1], json!({ "gap": { "first_seqno": 2, "count": 1, "cause": "never_committed" } }));
     assert_eq!((lines.len(), &lines[2]["seqno"]), (3, &json!(3)));
-    let text = program::run(&["watch", argument(&path), "--quiet"]).out;
+    let text = run!("watch", &path, "--quiet").out;
     assert!(text.contains("── event 2 is missing: reserved and never committed ──"), "{text}");
 }
 
 #[test]
 fn payloads_are_decoded_by_the_text_that_the_ring_carries() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let text = "schema-text 1\ncontent 777 SHOP 1\nstruct Sale 16\nfield id u64 0 8\nfield items u32 8 4\n\
                 event 5 SALE Sale\ntrailing note utf8 *\n";
     kept_ring(&path, ContentDescription::new(777, "SHOP").schema_text(text), |recorder| {
@@ -208,28 +197,27 @@ fn payloads_are_decoded_by_the_text_that_the_ring_carries() {
         recorder.record(5, [0; 4], b"short");
         recorder.record(6, [0; 4], b"\xab\xcd");
     });
-    let lines = run(&["watch", argument(&path), "--json", "--quiet"]).json_lines();
+    let lines = run!("watch", &path, "--json", "--quiet").json_lines();
     assert_eq!(lines[0]["payload"], json!({ "id": 42, "items": 3, "note": "thank \u{1b}[31myou" }));
     assert_eq!(lines[0]["ext"], json!([1, 0, 0, 9]));
     assert!(lines[1]["payload"]["$malformed"].is_object());
     assert_eq!((&lines[2]["name"], &lines[2]["payload"]), (&json!(null), &json!("0xabcd")));
-    let text = run(&["watch", argument(&path), "--quiet"]).out;
+    let text = run!("watch", &path, "--quiet").out;
     assert!(text.contains("SALE"), "{text}");
     assert!(text.contains(r#"ext=[1, 0, 0, 9] id=42 items=3 note="thank \u{1b}[31myou""#), "{text}");
     assert!(text.contains("type 6"), "{text}");
     assert!(!text.contains('\u{1b}'));
-    assert_eq!(run(&["watch", argument(&path), "--type", "sale", "--quiet", "--json"]).json_lines().len(), 2);
+    assert_eq!(run!("watch", &path, "--type", "sale", "--quiet", "--json").json_lines().len(), 2);
 }
 
 #[test]
 fn payloads_of_an_unknown_schema_are_hex_with_a_warning() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     kept_ring(&path, ContentDescription::new(2, "EXEC").schema_hash([1; 32]), |recorder| {
         recorder.record(5, [0; 4], b"\x01\x02");
         drop(recorder.reserve(7, [0; 4], 0));
     });
-    let run = run(&["watch", argument(&path), "--json", "--quiet"]);
+    let run = run!("watch", &path, "--json", "--quiet");
     assert!(run.err.starts_with("warning: payloads are shown as hex: schema 0101"), "{}", run.err);
     let lines = run.json_lines();
     assert_eq!((&lines[0]["name"], &lines[0]["payload"]), (&json!(null), &json!("0x0102")));
@@ -241,8 +229,7 @@ fn payloads_of_an_unknown_schema_are_hex_with_a_warning() {
 
 #[test]
 fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
-    let directory = directory();
-    let (first, second) = (place(&directory, "first"), place(&directory, "second"));
+    let (_directory, [first, second]) = places(["first", "second"]);
     let build = |path| {
         let description = ContentDescription::of::<ExecEvent>();
         Recorder::builder(description).config(path).compact(true).shifts(15, 21).keep(true).build().unwrap()
@@ -260,24 +247,23 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
     // `--last N` counts the events of both rings together. The watch must show the last N, whichever rings they are
     // in.
     for last in 0..=order.len() + 1 {
-        let last_lines = program::run(&[&arguments[..], &["--last", &last.to_string()]].concat()).json_lines();
+        let last_lines = run!(&arguments, "--last", &last.to_string()).json_lines();
         assert!(last_lines == lines[order.len().saturating_sub(last)..], "{last}: {last_lines:?}");
     }
-    let text = program::run(&["watch", argument(&first), argument(&second), "--from", "3"]);
+    let text = run!("watch", &first, &second, "--from", "3");
     assert_eq!(text.code, Some(2));
     assert_eq!(text.err, "error: --from SEQNO needs a single ring: each ring has its own numbers\n");
 }
 
 #[test]
 fn the_heading_is_aligned_if_all_rings_have_short_names() {
-    let directory = directory();
-    let (a, b) = (place(&directory, "a"), place(&directory, "b"));
+    let (directory, [a, b]) = places(["a", "b"]);
     for path in [&a, &b] {
         kept_ring(path, ContentDescription::of::<ExecEvent>(), |recorder| {
             recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
         });
     }
-    let mut watch = program::program(&["watch", "a", "b"]);
+    let mut watch = program!("watch", "a", "b");
     watch.env("EVENTRING_DIR", directory.path());
     let run = program::finish(watch);
     let lines: Vec<&str> = run.out.lines().filter(|line| !line.starts_with("──")).collect();
@@ -286,8 +272,7 @@ fn the_heading_is_aligned_if_all_rings_have_short_names() {
 
 #[test]
 fn a_ring_that_is_named_twice_is_watched_once() {
-    let directory = directory();
-    let ring = place(&directory, "ring");
+    let (directory, [ring]) = places(["ring"]);
     kept_ring(&ring, ContentDescription::of::<ExecEvent>(), |recorder| {
         (0..3).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
     });
@@ -295,7 +280,7 @@ fn a_ring_that_is_named_twice_is_watched_once() {
     std::os::unix::fs::symlink(&ring, &link).unwrap();
     let dotted = format!("{}/./ring", directory.path().display());
     for other in [argument(&ring), argument(&link), &dotted] {
-        let run = run(&["watch", argument(&ring), other, "--json", "--last", "2"]);
+        let run = run!("watch", &ring, other, "--json", "--last", "2");
         assert_eq!(seqnos_of(&run), [2, 3], "{other}: {run:?}");
         assert_eq!(run.json_lines()[0].get("ring"), None, "{other}");
     }
@@ -303,7 +288,7 @@ fn a_ring_that_is_named_twice_is_watched_once() {
 
 #[test]
 fn output_into_a_closed_pipe_ends_quietly() {
-    let mut live = program::Live::start(&["watch", program::KEPT, "--json"]);
+    let mut live = live!("watch", program::KEPT, "--json");
     drop(live.out);
     let mut err = String::new();
     std::io::Read::read_to_string(&mut live.err, &mut err).unwrap();
@@ -312,14 +297,13 @@ fn output_into_a_closed_pipe_ends_quietly() {
 
 #[test]
 fn descriptions_of_call_sites_and_threads_are_shown_on_request() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     kept_ring(&path, ContentDescription::of::<PerfEvent>(), |recorder| {
         recorder.record(PerfEvent::ThreadStarted as u16, [0, 0, 1 << 32, 0], &ThreadView::encode(5, 77, "worker"));
         recorder.record(PerfEvent::SpanClose as u16, [9, 0, 1 << 32, 0], b"");
         recorder.record(PerfEvent::ThreadEnded as u16, [0, 0, 1 << 32, 0], b"");
     });
-    let watch = |options: &[&str]| run(&[&["watch", argument(&path)], options].concat());
+    let watch = |options: &[&str]| run!("watch", &path, options);
     let names = |run: &program::Run| {
         let names = ["THREAD_STARTED", "SPAN_CLOSE", "THREAD_ENDED"];
         names.into_iter().filter(|name| run.out.contains(name)).collect::<Vec<_>>()

@@ -1,15 +1,8 @@
 //! `eventring top` and `eventring open --watch` in a terminal: keys, sizes, colours, and the terminal at the end.
 
-use crate::program;
-use crate::program::{argument, directory, program};
+use crate::fixtures::*;
 use crate::terminal::{BEFORE, CTRL_C, DOWN, ENTER, ESC, Terminal, UP};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use std::process::Command;
 use std::sync::Barrier;
-use std::time::Duration;
-use tracing::info_span;
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (200, 50);
@@ -18,8 +11,7 @@ const THREADS: &str = "in, nearest first";
 
 /// Records until the parent closes stdin: a thread waits in a lock, one works, and one is in no span.
 fn shop() {
-    let builder = PerfRecorder::builder().config(place()).shifts(17, 23).prefault(false).keep(true);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(child::place()).shifts(17, 23).keep(true).build().unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
     let begun = Barrier::new(4);
     std::thread::scope(|scope| {
@@ -64,14 +56,13 @@ struct Shop {
 impl Shop {
     fn open(test: &str) -> Self {
         let directory = directory();
-        let mut talk = Talk::with(play(test, "shop", &program::place(&directory, "shop")));
-        assert_eq!(talk.hear(), "open");
+        let talk = Talk::told(test, "shop", &place(&directory, "shop"), "open");
         Self { talk, directory }
     }
 
     fn command(&self, verb: &str, options: &[&str]) -> Command {
-        let ring = program::place(&self.directory, "shop");
-        program(&[&[verb, argument(&ring)][..], options].concat())
+        let ring = place(&self.directory, "shop");
+        program!(verb, &ring, options)
     }
 }
 
@@ -105,14 +96,10 @@ fn without_numbers(shown: &str) -> String {
     lines.join("\n")
 }
 
-const KEYS: &str = test_name!("the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_before");
-
 #[test]
 fn the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_before() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(KEYS);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let mut terminal = Terminal::start(shop.command("top", &[]), SMALL);
     let shown = terminal.wait(&["by self time", "query", "step", "lock", "oldest first", "q quit"]);
     assert!(!shown.contains(BEFORE) && line(&shown, "lock").contains("waits"), "{shown}");
@@ -180,14 +167,10 @@ fn the_keys_sort_filter_select_pause_and_show_threads_and_the_terminal_is_as_bef
     shop.talk.end();
 }
 
-const QUIET: &str = test_name!("without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_terminal");
-
 #[test]
 fn without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_terminal() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(QUIET);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let mut command = shop.command("top", &[]);
     command.env_remove("NO_COLOR");
     let mut terminal = Terminal::start(command, LARGE);
@@ -199,8 +182,7 @@ fn without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_termina
 
     let mut terminal = Terminal::start(shop.command("top", &[]), SMALL);
     terminal.wait(&["by self time", "query", "lock"]);
-    let pid = rustix::process::Pid::from_child(&terminal.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    signal(&terminal.child, Signal::TERM);
     assert_eq!(terminal.end().code(), Some(0));
     assert_eq!(terminal.changes(), [""; 0]);
 
@@ -213,21 +195,17 @@ fn without_no_color_there_are_colours_and_ctrl_c_and_sigterm_restore_the_termina
     shop.talk.end();
 }
 
-const CLOSED: &str = test_name!("a_terminal_that_is_closed_ends_the_program_in_it");
-
 #[test]
 fn a_terminal_that_is_closed_ends_the_program_in_it() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(CLOSED);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     for (verb, options, shown) in [("top", &[][..], "by self time"), ("open", &["--watch", "1s"], "transfer")] {
         let mut terminal = Terminal::start(shop.command(verb, options), SMALL);
         terminal.wait(&[shown]);
         assert!(terminal.close().is_some(), "{verb} goes on");
     }
     // A program that ignores SIGHUP, in a pause in which nothing is drawn.
-    let ring = program::place(&shop.directory, "shop");
+    let ring = place(&shop.directory, "shop");
     let mut ignores = Command::new("sh");
     ignores.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_eventring"), "top", argument(&ring)]);
     let mut terminal = Terminal::start(ignores, SMALL);
@@ -239,21 +217,16 @@ fn a_terminal_that_is_closed_ends_the_program_in_it() {
     shop.talk.end();
 }
 
-const KILLED: &str = test_name!("a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_screen");
-
 #[test]
 fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_screen() {
-    if part().is_some() {
-        return shop();
-    }
-    let mut shop = Shop::open(KILLED);
+    let test = plays!(shop());
+    let mut shop = Shop::open(test);
     let mut terminal = Terminal::start(shop.command("top", &[]), SMALL);
     let shown = terminal.wait(&["by self time", "query", "lock"]);
     assert!(!shown.contains("ended"), "{shown}");
     terminal.press("t");
     terminal.wait(&[THREADS, "waits"]);
-    shop.talk.child.kill().unwrap();
-    shop.talk.child.wait().unwrap();
+    shop.talk.kill();
     let shown = terminal.wait(&["these are the last seconds: died", THREADS]);
     // The thread `works` may have been anywhere between two spans.
     let rest: Vec<String> =
@@ -270,13 +243,12 @@ fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_scr
 
 #[test]
 fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
-    let directory = directory();
-    let ring = program::place(&directory, "bank");
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
+    let (_directory, [ring]) = places(["bank"]);
+    let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _day = info_span!("day").entered();
         let transfer = info_span!("transfer", from = 0);
-        let mut terminal = Terminal::start(program(&["open", argument(&ring), "--watch", "1s"]), SMALL);
+        let mut terminal = Terminal::start(program!("open", &ring, "--watch", "1s"), SMALL);
         let first = terminal.wait(&["2 spans", "day", "transfer {from=0}", "in no thread"]);
         assert!(!first.contains(BEFORE), "the screen begins at the top: {first}");
         // The time of the screen goes on.
@@ -297,7 +269,7 @@ fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
         assert!(matches!(&changes[..], [one] if one.starts_with("another screen")), "{changes:?}");
 
         // With colours, the head is bold, and there is still one frame at a time.
-        let mut command = program(&["open", argument(&ring), "--watch", "1s"]);
+        let mut command = program!("open", &ring, "--watch", "1s");
         command.env_remove("NO_COLOR");
         let mut terminal = Terminal::start(command, SMALL);
         terminal.wait(&["2 spans", "day", "settle"]);
@@ -309,7 +281,7 @@ fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
 #[test]
 fn a_format_of_several_files_is_told_so_in_a_terminal_too() {
     for (format, words) in [("parquet", "several files"), ("ctf", "several files"), ("perfetto", "a Perfetto trace")] {
-        let export = program(&["export", program::KEPT, "--format", format, "-o", "-"]);
+        let export = program!("export", program::KEPT, "--format", format, "-o", "-");
         let mut terminal = Terminal::start(export, LARGE);
         terminal.wait(&[words]);
         assert_eq!(terminal.end().code(), Some(2), "{format}");

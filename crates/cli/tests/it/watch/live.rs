@@ -1,14 +1,8 @@
 //! `eventring watch` on a ring that is being written: it follows the writer, notices that the writer ends or comes
 //! back, and ends on Ctrl-C.
 
-use crate::program;
-use crate::program::{Live, argument, directory, exec_ring, place};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring_stress::child;
-use eventring_stress::test_name;
+use crate::fixtures::*;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 fn record(recorder: &Recorder, mark: u64) -> u64 {
     recorder.record(ExecEvent::TxnEnd as u16, [0, mark, 0, 0], b"")
@@ -16,11 +10,10 @@ fn record(recorder: &Recorder, mark: u64) -> u64 {
 
 #[test]
 fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     record(&recorder, 1);
-    let mut live = Live::start(&["watch", argument(&path), "--json"]);
+    let mut live = live!("watch", &path, "--json");
     // The watch shows only events that are recorded after it has begun. The test cannot know when that is, so it
     // records events until the watch shows one.
     let (shown, seen) = channel();
@@ -39,7 +32,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     let run = live.end();
     assert_eq!(run.code, Some(0));
     let lines = run.json_lines();
-    let mut expected = first["seqno"].as_u64().unwrap();
+    let mut expected = first["seqno"].number();
     for line in &lines {
         expected += 1;
         assert_eq!(line["seqno"], expected);
@@ -50,11 +43,10 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
 
 #[test]
 fn ctrl_c_ends_with_a_summary() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     (0..3).for_each(|mark| assert_ne!(record(&recorder, mark), 0));
-    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest"]);
+    let mut live = live!("watch", &path, "--from", "oldest");
     // The watch shows five lines while the writer is silent: the date, the headings, and three events.
     let lines: Vec<String> = (0..5).map(|_| live.line()).collect();
     assert!(lines[4].contains("TXN_END"), "{lines:?}");
@@ -74,11 +66,9 @@ fn a_killed_writer_ends_it_too() {
         child::wait_for_parent();
         unreachable!("it is killed");
     }
-    let directory = directory();
-    let path = place(&directory, "ring");
-    let mut writer = child::Talk::with(child::play(test_name!("a_killed_writer_ends_it_too"), "writer", &path));
-    assert_eq!(writer.hear(), "recorded");
-    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
+    let (_directory, [path]) = places(["ring"]);
+    let mut writer = Talk::told(test_name!(), "writer", &path, "recorded");
+    let mut live = live!("watch", &path, "--from", "oldest", "--json");
     assert_eq!(live.json_line()["ext"][1], 7);
     writer.child.kill().unwrap();
     let run = live.end();
@@ -96,22 +86,19 @@ fn without_times(text: &str) -> String {
 
 #[test]
 fn the_cause_of_a_rings_end_is_reported() {
-    const TEST: &str = test_name!("the_cause_of_a_rings_end_is_reported");
-    if let Some(part) = child::part() {
-        let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(child::place());
-        let recorder = builder.compact(true).shifts(15, 21).keep(part == "kept").build().unwrap();
+    let test = plays!(|part| {
+        let recorder =
+            typed_in::<ExecEvent>(child::place()).compact(true).shifts(15, 21).keep(part == "kept").build().unwrap();
         record(&recorder, 7);
         child::say("recorded");
         child::wait_for_parent();
         // `exit` ends the process without running destructors, so the recorder is not dropped.
         std::process::exit(0);
-    }
+    });
     let reported = ["exit", "kept", "killed", "killed and removed"].map(|part| {
-        let directory = directory();
-        let path = place(&directory, "ring");
-        let mut writer = child::Talk::with(child::play(TEST, part, &path));
-        assert_eq!(writer.hear(), "recorded");
-        let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json"]);
+        let (_directory, [path]) = places(["ring"]);
+        let mut writer = Talk::told(test, part, &path, "recorded");
+        let mut live = live!("watch", &path, "--from", "oldest", "--json");
         assert_eq!(live.json_line()["ext"][1], 7);
         match part {
             "exit" | "kept" => assert!(writer.end().success()),
@@ -119,8 +106,7 @@ fn the_cause_of_a_rings_end_is_reported() {
                 if part == "killed and removed" {
                     std::fs::remove_file(&path).unwrap();
                 }
-                writer.child.kill().unwrap();
-                writer.child.wait().unwrap();
+                writer.kill();
             }
         }
         let run = live.end();
@@ -137,9 +123,8 @@ fn the_cause_of_a_rings_end_is_reported() {
 
 #[test]
 fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event() {
-    let directory = directory();
-    let path = place(&directory, "ring");
-    let mut live = Live::start(&["watch", argument(&path), "--reopen", "--from", "oldest", "--json"]);
+    let (_directory, [path]) = places(["ring"]);
+    let mut live = live!("watch", &path, "--reopen", "--from", "oldest", "--json");
     for round in 1..4 {
         let recorder = exec_ring(&path);
         record(&recorder, round);
@@ -157,77 +142,62 @@ fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event()
         assert_eq!(live.json_line()["ext"][1], round + 20);
     }
     live.interrupt();
-    let run = live.end();
-    assert_eq!(run.code, Some(0));
-    assert!(run.err.contains("── the ring was made anew ──"), "{run:?}");
+    let run = live.end().fails(0, "── the ring was made anew ──");
     assert!(run.err.contains("── 9 events shown, none lost"), "{run:?}");
 }
 
 #[test]
 fn without_reopen_a_missing_ring_is_an_error() {
     let directory = directory();
-    let run = program::run(&["watch", argument(&place(&directory, "ring"))]);
+    let run = run!("watch", &place(&directory, "ring"));
     assert_eq!(run.code, Some(3));
 }
 
 #[test]
 fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
-    let directory = directory();
-    let (pattern, shop) = (place(&directory, "shop*"), place(&directory, "shop"));
+    let (directory, [pattern, shop]) = places(["shop*", "shop"]);
     let (first, other) = (exec_ring(&shop), exec_ring(&place(&directory, "other")));
     record(&first, 1);
     record(&other, 9);
-    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--from", "oldest"]);
+    let mut watch = live!("watch", &pattern, "--json", "--from", "oldest");
     let capture_file = place(&directory, "all.evc");
-    let capture = Live::start(&["capture", argument(&pattern), "-o", argument(&capture_file)]);
+    let capture = live!("capture", &pattern, "-o", &capture_file);
     let mark = |line: &serde_json::Value| {
-        let ring = std::path::Path::new(line["ring"].as_str().unwrap()).file_name().unwrap();
-        (ring.to_str().unwrap().to_owned(), line["ext"][1].as_u64().unwrap())
+        let ring = std::path::Path::new(line["ring"].text()).file_name().unwrap();
+        (ring.to_str().unwrap().to_owned(), line["ext"][1].number())
     };
     assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 1));
     // The capture has begun when its file is there.
-    while !capture_file.exists() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_while(|| !capture_file.exists());
     let second = exec_ring(&place(&directory, "shop~2"));
     record(&second, 2);
     assert_eq!(mark(&watch.json_line()), ("shop~2".to_owned(), 2));
     record(&first, 3);
     assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 3));
     // Verbs that read what is there take the pattern, too.
-    let exported = program::run(&["export", argument(&pattern), "--format", "jsonl", "-o", "-"]);
-    assert_eq!(exported.code, Some(0), "{exported:?}");
+    run!("export", &pattern, "--format", "jsonl", "-o", "-").ends(0);
     drop((first, second));
     let watched = watch.end();
     assert_eq!((watched.code, watched.out.as_str()), (Some(0), ""), "{watched:?}");
-    let captured = capture.end();
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    let captured = capture.end().ends(0);
     assert!(captured.err.starts_with("3 events from 2 rings "), "{captured:?}");
     drop(other);
-    let none = program::run(&["watch", argument(&pattern)]);
-    assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
-    let none = program::run(&["capture", argument(&pattern), "-o", argument(&capture_file)]);
-    assert!(none.code == Some(3) && none.err.contains("no ring fits "), "{none:?}");
+    run!("watch", &pattern).fails(3, "no ring fits ");
+    run!("capture", &pattern, "-o", &capture_file).fails(3, "no ring fits ");
 }
 
 #[test]
 fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
-    let directory = directory();
-    let pattern = place(&directory, "shop*");
-    let capture_file = place(&directory, "all.evc");
-    let mut watch = Live::start(&["watch", argument(&pattern), "--json", "--reopen", "--from", "oldest"]);
-    let capture = Live::start(&["capture", argument(&pattern), "--wait", "-o", argument(&capture_file)]);
+    let (directory, [pattern, capture_file]) = places(["shop*", "all.evc"]);
+    let mut watch = live!("watch", &pattern, "--json", "--reopen", "--from", "oldest");
+    let capture = live!("capture", &pattern, "--wait", "-o", &capture_file);
     // If one of them begins later than this, it sees the same.
     std::thread::sleep(Duration::from_millis(300));
     let ring = exec_ring(&place(&directory, "shop~2"));
     ring.keep(true);
     record(&ring, 1);
-    while !capture_file.exists() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    while record(&ring, 2) < 500 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_while(|| !capture_file.exists());
+    wait_while(|| record(&ring, 2) < 500);
     assert_eq!(watch.json_line()["ring"], argument(&place(&directory, "shop~2")));
     drop(ring);
     assert_eq!(capture.end().code, Some(0));

@@ -1,24 +1,13 @@
 //! `eventring open` shows exactly the spans that the program says are open: those of deadlocked tasks, 100,000 at once,
 //! those of a killed program, and those whose beginning is overwritten.
 
-use crate::program;
-use crate::program::{argument, directory, memory_of, now_nanos, program, run};
+use crate::fixtures::*;
+use crate::program::{memory_of, now_nanos};
 use eventring::reader::RingSet;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_live::{Live, LiveOptions, LiveProgress, Observation};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-use tracing::{Instrument as _, info_span};
 
 fn record(place: &Path, shifts: (u32, u32)) -> PerfRecorder {
-    let builder = PerfRecorder::builder().config(place).shifts(shifts.0, shifts.1).prefault(false).keep(true);
-    let recorder = builder.build().unwrap();
+    let recorder = spans_in(place).shifts(shifts.0, shifts.1).keep(true).build().unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
     recorder
 }
@@ -30,16 +19,15 @@ fn id_of(span: &tracing::Span) -> u64 {
 
 /// Opens the spans of `name` with `eventring open --json`.
 fn open(name: &Path, options: &[&str]) -> Value {
-    let arguments = [&["open", argument(name), "--json"][..], options].concat();
-    run(&arguments).json()
+    run!("open", name, "--json", options).json()
 }
 
 fn spans(opened: &Value) -> Vec<Value> {
-    opened["spans"].as_array().unwrap().clone()
+    opened["spans"].list().clone()
 }
 
 fn ids(opened: &Value) -> BTreeSet<u64> {
-    spans(opened).iter().map(|span| span["id"].as_u64().unwrap()).collect()
+    spans(opened).iter().map(|span| span["id"].number()).collect()
 }
 
 fn named<'v>(spans: &'v [Value], name: &str) -> &'v Value {
@@ -48,8 +36,7 @@ fn named<'v>(spans: &'v [Value], name: &str) -> &'v Value {
 
 /// Runs `eventring open` for people, and replaces what is different in each run.
 fn screen(name: &Path, options: &[&str]) -> String {
-    let arguments = [&["open", argument(name), "--utc"][..], options].concat();
-    let run = run(&arguments);
+    let run = run!("open", name, "--utc", options);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
     let mut out = String::new();
     for line in run.out.lines() {
@@ -97,10 +84,8 @@ fn without_times(line: &str) -> String {
     }
 }
 
-const DEADLOCK: &str = test_name!("a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread");
-
 fn deadlock() {
-    record(&place(), (17, 23));
+    record(&child::place(), (17, 23));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     runtime.block_on(async {
         let accounts = [(); 2].map(|()| Arc::new(tokio::sync::Mutex::new(100)));
@@ -128,12 +113,9 @@ fn deadlock() {
 
 #[test]
 fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
-    if part().is_some() {
-        return deadlock();
-    }
-    let directory = directory();
-    let ring = program::place(&directory, "bank");
-    let mut talk = Talk::with(play(DEADLOCK, "deadlock", &ring));
+    let test = plays!(deadlock());
+    let (_directory, [ring]) = places(["bank"]);
+    let mut talk = Talk::start(test, "deadlock", &ring);
     let said = talk.hear();
     let truth: BTreeMap<u64, u64> = said
         .split(' ')
@@ -141,10 +123,8 @@ fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
         .collect();
     let check = || {
         let opened = open(&ring, &[]);
-        let found: BTreeMap<u64, u64> = spans(&opened)
-            .iter()
-            .map(|span| (span["id"].as_u64().unwrap(), span["parents"][0].as_u64().unwrap_or(0)))
-            .collect();
+        let found: BTreeMap<u64, u64> =
+            spans(&opened).iter().map(|span| (span["id"].number(), span["parents"][0].as_u64().unwrap_or(0))).collect();
         assert_eq!(found, truth, "{opened:#}");
         for span in spans(&opened) {
             assert!(span["thread"].is_null() && span["opened_before_window"] == false, "{span}");
@@ -158,18 +138,16 @@ fn a_deadlock_of_two_tasks_is_a_screen_of_four_spans_in_no_thread() {
     insta::assert_snapshot!("deadlock", screen(&ring, &[]));
     assert_eq!(spans(&open(&ring, &["--min-age", "1h"])).len(), 0);
     // The spans grow older, and the program's death changes nothing but that.
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     let last = check();
     assert!(last["at_ns"].as_u64() >= first["spans"][0]["age_ns"].as_u64());
     insta::assert_snapshot!("deadlock_of_a_dead_program", screen(&ring, &[]));
 }
 
-const MANY: &str = test_name!("a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines");
 const SPANS: usize = 100_000;
 
 fn many() {
-    record(&place(), (18, 25));
+    record(&child::place(), (18, 25));
     let all = info_span!("all");
     let open: Vec<tracing::Span> = (0..SPANS).map(|n| info_span!(parent: &all, "task", n)).collect();
     for closed in 0..1000_u64 {
@@ -181,12 +159,9 @@ fn many() {
 
 #[test]
 fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
-    if part().is_some() {
-        return many();
-    }
-    let directory = directory();
-    let ring = program::place(&directory, "many");
-    let mut talk = Talk::with(play(MANY, "many", &ring));
+    let test = plays!(many());
+    let (_directory, [ring]) = places(["many"]);
+    let mut talk = Talk::start(test, "many", &ring);
     let truth: BTreeSet<u64> = talk.hear().split(' ').map(|id| id.parse().unwrap()).collect();
     let opened = open(&ring, &[]);
     assert_eq!(ids(&opened), truth);
@@ -194,7 +169,7 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
     insta::assert_snapshot!("a_hundred_thousand_spans", screen(&ring, &[]));
     assert_eq!(screen(&ring, &["--all"]).lines().count(), SPANS + 3);
     // No record, name or field is made of a span that is not shown. (It was 100 MiB more.)
-    let (is_done, kib) = memory_of(program(&["open", argument(&ring)]));
+    let (is_done, kib) = memory_of(program!("open", &ring));
     assert!(is_done && kib < 64 << 10, "{kib} KiB");
     let page = open(&ring, &["--limit", "10"]);
     assert_eq!((spans(&page).len(), page["cut"].as_u64()), (10, Some(SPANS as u64 - 9)));
@@ -203,16 +178,14 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
     let opened = open(&ring, &["--max-spans", "1000"]);
     let few = ids(&opened);
     assert!(few.is_subset(&truth) && few.len() > 900, "{}", few.len());
-    let not_tracked = opened["not_tracked"].as_u64().unwrap() as usize;
+    let not_tracked = opened["not_tracked"].number() as usize;
     assert_eq!(few.len() + not_tracked, SPANS + 1);
     assert!(screen(&ring, &["--max-spans", "1000"]).contains("more are open that could not be kept"));
     talk.end();
 }
 
-const KILLED: &str = test_name!("a_killed_program_shows_which_thread_was_in_which_span");
-
 fn killed() {
-    record(&place(), (17, 23));
+    record(&child::place(), (17, 23));
     let told = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {
         for n in 0..3_u64 {
@@ -237,12 +210,9 @@ fn killed() {
 
 #[test]
 fn a_killed_program_shows_which_thread_was_in_which_span() {
-    if part().is_some() {
-        return killed();
-    }
-    let directory = directory();
-    let ring = program::place(&directory, "victim");
-    let mut talk = Talk::with(play(KILLED, "killed", &ring));
+    let test = plays!(killed());
+    let (_directory, [ring]) = places(["victim"]);
+    let mut talk = Talk::start(test, "killed", &ring);
     let mut truth = BTreeMap::new();
     loop {
         let said = talk.hear();
@@ -252,13 +222,12 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     }
     assert_eq!(truth.len(), 6);
     std::thread::sleep(Duration::from_millis(50));
-    talk.child.kill().unwrap();
-    talk.child.wait().unwrap();
+    talk.kill();
     let opened = open(&ring, &[]);
     let long: BTreeMap<u64, String> = spans(&opened)
         .iter()
         .filter(|span| span["name"] != "short")
-        .map(|span| (span["id"].as_u64().unwrap(), span["thread"]["name"].as_str().unwrap_or("none").to_owned()))
+        .map(|span| (span["id"].number(), span["thread"]["name"].as_str().unwrap_or("none").to_owned()))
         .collect();
     assert_eq!(long, truth);
     // A thread may have been between two short spans, or have made one that it had not entered.
@@ -267,7 +236,7 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     // The ages count to the last event, so they do not grow. They may be as large as the time since then.
     let least = |opened: &Value| spans(opened).iter().map(|span| span["age_ns"].clone()).collect::<Vec<_>>();
     assert_eq!(least(&opened), least(&open(&ring, &[])));
-    assert_eq!(run(&["open", argument(&ring), "--watch", "10ms"]).code, Some(0));
+    run!("open", &ring, "--watch", "10ms").ends(0);
 
     // The engine says that the program has died, after everything else.
     let mut live = Live::new(RingSet::open([&ring]).unwrap(), &LiveOptions::new());
@@ -281,10 +250,8 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
     assert_eq!(ends, [(true, talk.child.id(), 6 + short.len())]);
 }
 
-const LATE: &str = test_name!("spans_whose_beginning_is_overwritten_are_there_and_say_so");
-
 fn late() {
-    record(&place(), (15, 21));
+    record(&child::place(), (15, 21));
     let service = info_span!("service", port = 80);
     let (lost, unseen) = (info_span!("lost"), info_span!("unseen"));
     let _entered = service.enter();
@@ -305,12 +272,9 @@ fn without_tables(ring: &Path) {
 
 #[test]
 fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
-    if part().is_some() {
-        return late();
-    }
-    let directory = directory();
-    let ring = program::place(&directory, "late");
-    let mut talk = Talk::with(play(LATE, "late", &ring));
+    let test = plays!(late());
+    let (_directory, [ring]) = places(["late"]);
+    let mut talk = Talk::start(test, "late", &ring);
     let [service, lost, child, unseen] =
         talk.hear().split(' ').map(|id| id.parse::<u64>().unwrap()).collect::<Vec<_>>()[..]
     else {
@@ -338,10 +302,8 @@ fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
 
 #[test]
 fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
-    let directory = directory();
-    let ring = program::place(&directory, "doubt");
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false);
-    let recorder = builder.build().unwrap();
+    let (directory, [ring]) = places(["doubt"]);
+    let recorder = spans_in(&ring).shifts(15, 21).shards(2).build().unwrap();
     let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     tracing::dispatcher::with_default(&dispatch, || {
         let old = [(); 3].map(|()| info_span!("old"));
@@ -381,28 +343,23 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
         assert!(shown.contains("? may have been closed") && !shown.contains("… and perhaps"), "{shown}");
         // JSON keeps the order of age.
         let opened = open(&ring, &[]);
-        let in_json: Vec<&str> =
-            opened["spans"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        let in_json: Vec<&str> = opened["spans"].list().iter().map(|it| it["name"].text()).collect();
         assert_eq!(in_json, ["old", "old", "old", "held", "parent", "child", "new"]);
         assert_eq!(opened["may_have_closed"], 3);
 
-        let top = run(&["top", argument(&ring), "--once", "--json"]).json();
-        let in_top: Vec<(&str, bool)> = top["open"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|it| (it["name"].as_str().unwrap(), it["may_have_closed"].as_bool().unwrap()))
-            .collect();
+        let top = run!("top", &ring, "--once", "--json").json();
+        let in_top: Vec<(&str, bool)> =
+            top["open"].list().iter().map(|it| (it["name"].text(), it["may_have_closed"].as_bool().unwrap())).collect();
         let surely = ["held", "parent", "child", "new"].map(|name| (name, false));
         assert_eq!(in_top, [&surely[..], &[("old", true); 3]].concat());
         assert_eq!((&top["open_spans"], &top["may_have_closed"]), (&7.into(), &3.into()));
-        let top = run(&["top", argument(&ring), "--once"]).out;
+        let top = run!("top", &ring, "--once").out;
         assert!(top.contains("4 open spans and perhaps 3 more"), "{top}");
 
         // One shard alone would show spans as open that were closed in another one.
-        let shard = program::place(&directory, "doubt.1");
+        let shard = place(&directory, "doubt.1");
         for verb in [&["open"][..], &["top", "--once"]] {
-            let refused = run(&[verb, &[argument(&shard)]].concat());
+            let refused = run!(verb, &shard);
             assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
             let said = "is only shard 1 of a recorder: it has spans that were closed in other shards";
             assert!(
@@ -415,10 +372,8 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
 
 #[test]
 fn a_capture_shows_what_was_open_at_any_time() {
-    let directory = directory();
-    let (ring, file) = (program::place(&directory, "r"), program::place(&directory, "t.evc"));
-    let builder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false);
-    let recorder = builder.build().unwrap();
+    let (_directory, [ring, file]) = places(["r", "t.evc"]);
+    let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
     let pause = || std::thread::sleep(Duration::from_millis(20));
     let mut times = Vec::new();
     let mut note = |names: &[&str]| {
@@ -438,11 +393,11 @@ fn a_capture_shows_what_was_open_at_any_time() {
         let third = info_span!(parent: None, "third", n = 1);
         third.record("n", 2);
         note(&["first", "third"]);
-        run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
+        run!("capture", &ring, "-o", &file, "--now", "--json").json();
     });
     for (nanos, names) in &times {
         let opened = open(&file, &["--at", &nanos.to_string()]);
-        let found: Vec<String> = spans(&opened).iter().map(|span| span["name"].as_str().unwrap().to_owned()).collect();
+        let found: Vec<String> = spans(&opened).iter().map(|span| span["name"].text().to_owned()).collect();
         assert_eq!(&found, names, "{opened:#}");
         assert_eq!(opened["at_ns"], *nanos);
         let is_entered = |name: &str| !named(&spans(&opened), name)["thread"].is_null();
@@ -463,7 +418,7 @@ fn a_capture_shows_what_was_open_at_any_time() {
         }
     }
     // A time at which the capture has nothing is said to be one, and a time of the ring's past is none.
-    let said = |at: u64| run(&["open", argument(&file), "--at", &at.to_string()]).err;
+    let said = |at: u64| run!("open", &file, "--at", &at.to_string()).err;
     assert_eq!(said(times[0].0), "");
     assert!(
         said(12).contains("--at is 1970-01-01 00:00:00.000000") && said(12).contains(", and the capture lasts from ")
@@ -471,11 +426,10 @@ fn a_capture_shows_what_was_open_at_any_time() {
     let at_end = open(&file, &[]);
     assert_eq!(spans(&at_end).len(), 2);
     assert_eq!(named(&spans(&at_end), "third")["fields"]["n"], 2);
-    let lines = run(&["open", argument(&file)]).out;
+    let lines = run!("open", &file).out;
     assert!(lines.contains("third {n=2}") && lines.contains("first"), "{lines}");
     for words in [&["open"][..], &["top", "--once"]] {
-        let late = run(&[words, &[argument(&file), "--json", "--at", "+1h"]].concat());
-        assert!(late.code == Some(0) && late.err.contains(", and the capture lasts from "), "{late:?}");
+        run!(words, &file, "--json", "--at", "+1h").fails(0, ", and the capture lasts from ");
     }
     assert!(at_end["spans"][0]["age_ns"].as_u64() > Some(140_000_000), "until the capture's end: {at_end}");
 
@@ -484,18 +438,15 @@ fn a_capture_shows_what_was_open_at_any_time() {
         (&["open", argument(&file), "--watch", "1s"], "--watch needs rings"),
         (&["open"], "nothing to read"),
     ] {
-        let refused = run(arguments);
-        assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.err.contains(said), "{refused:?}");
+        run(arguments).fails(2, said);
     }
 }
 
 #[test]
 fn open_goes_on_with_watch_until_the_program_ends() {
-    let directory = directory();
-    let ring = program::place(&directory, "watched");
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
-    let mut command = program(&["open", argument(&ring), "--watch", "20ms", "--json"]);
+    let (_directory, [ring]) = places(["watched"]);
+    let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
+    let mut command = program!("open", &ring, "--watch", "20ms", "--json");
     let command = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let live = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _outer = info_span!("outer").entered();
@@ -524,28 +475,27 @@ fn open_goes_on_with_watch_until_the_program_ends() {
 
 #[test]
 fn spans_that_found_no_room_in_the_tables_are_counted() {
-    let directory = directory();
-    let ring = program::place(&directory, "full");
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
+    let (directory, [ring]) = places(["full"]);
+    let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
     let _open = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || info_span!("open"));
-    let opened = run(&["open", argument(&ring)]);
+    let opened = run!("open", &ring);
     assert!(opened.out.contains("1 span open") && opened.err.is_empty(), "{opened:?}");
     // As if there had been no room for five spans.
     let tables = std::fs::File::options().write(true).open(eventring::internal::now_path(&ring)).unwrap();
     tables.write_all_at(&5_u64.to_le_bytes(), 0x30).unwrap();
-    let opened = run(&["open", argument(&ring)]);
+    let opened = run!("open", &ring);
     assert!(opened.out.contains("1 span open"), "{opened:?}");
     assert!(opened.out.contains("5 spans more are open that could not be kept"), "{opened:?}");
     // So it is in a capture.
     let capture = argument(&directory.path().join("full.evc")).to_owned();
-    assert_eq!(run(&["capture", argument(&ring), "-o", &capture, "--now"]).code, Some(0));
+    run!("capture", &ring, "-o", &capture, "--now").ends(0);
     for place in [argument(&ring), &capture] {
-        let opened = run(&["open", place, "--json"]).json();
-        assert_eq!((opened["spans"].as_array().unwrap().len(), &opened["not_tracked"]), (1, &5.into()), "{opened}");
+        let opened = run!("open", place, "--json").json();
+        assert_eq!((opened["spans"].list().len(), &opened["not_tracked"]), (1, &5.into()), "{opened}");
     }
     // Tables that cannot be read are named, and the events decide.
     tables.write_all_at(b"?", 0).unwrap();
-    let opened = run(&["open", argument(&ring)]);
+    let opened = run!("open", &ring);
     assert!(opened.out.contains("1 span open"), "{opened:?}");
     assert!(
         opened.err.contains("cannot read the tables of the present in") && opened.err.contains(".now"),

@@ -1,8 +1,6 @@
 //! Fields whose names are no identifiers can be asked for by all verbs, and several fields of one name by this name.
 
-use crate::program::{argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use tracing::{Dispatch, error, info, info_span};
+use crate::fixtures::*;
 
 /// Returns the texts of the log records that a verb shows.
 fn texts(arguments: &[&str]) -> Vec<String> {
@@ -17,9 +15,8 @@ fn texts(arguments: &[&str]) -> Vec<String> {
 
 #[test]
 fn fields_of_any_name_are_asked_for_in_quotation_marks() {
-    let dir = directory();
-    let ring = place(&dir, "shop");
-    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let (dir, [ring]) = places(["shop"]);
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
         info_span!("request", "content-type" = "html").in_scope(|| info!("quoted key" = 7, "served"));
         info_span!("request", "content-type" = "json")
@@ -27,7 +24,7 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
     });
     let (ring, file, part) = (argument(&ring), place(&dir, "shop.evc"), place(&dir, "part.evc"));
     let file = argument(&file);
-    assert_eq!(run(&["capture", ring, "--now", "-o", file]).code, Some(0));
+    run!("capture", ring, "--now", "-o", file).ends(0);
     for (condition, expected) in [
         (r#"field."content-type"=json"#, &["failed"][..]),
         (r#"field."content-type"=*ml level>=INFO"#, &["served"]),
@@ -43,7 +40,7 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
         assert_eq!(texts(&["watch", file, "--json", "--where", condition]), expected, "{condition}");
         let exported = texts(&["export", file, "--format", "jsonl", "-o", "-", "--where", condition]);
         assert_eq!(exported, expected, "{condition}");
-        let filtered = run(&["capture", ring, "--now", "--force", "-o", argument(&part), "--where", condition]);
+        let filtered = run!("capture", ring, "--now", "--force", "-o", &part, "--where", condition);
         assert_eq!(
             (filtered.code, texts(&["watch", argument(&part), "--json"])),
             (Some(0), expected.iter().map(|it| (*it).to_owned()).collect()),
@@ -55,13 +52,13 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
         [(r#""quoted key"=7"#, 2), ("x=2", 1), ("x#2=2", 1), ("x#2=1", 0), (r#""content-type"=html"#, 1)]
     {
         for scan in [&[][..], &["--scan"]] {
-            let found = run(&[&["find", condition, file, "--json"], scan].concat()).json_lines();
+            let found = run!("find", condition, file, "--json", scan).json_lines();
             assert_eq!(found.len(), expected + 1, "{condition} {scan:?}");
         }
     }
-    let unknown = run(&["watch", file, "--where", "field.y=1"]);
+    let unknown = run!("watch", file, "--where", "field.y=1");
     let lists = |name: &str| unknown.err.contains(name);
     assert!(lists("no event has a field `y`; there are ") && lists("\"content-type\", "), "{unknown:?}");
-    let unquoted = run(&["watch", file, "--where", "field.content-type=html"]);
+    let unquoted = run!("watch", file, "--where", "field.content-type=html");
     assert!(unquoted.code == Some(2) && unquoted.err.contains(r#"is quoted: field."content-type""#), "{unquoted:?}");
 }

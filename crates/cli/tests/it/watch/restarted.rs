@@ -1,15 +1,8 @@
 //! `eventring watch --reopen` goes on with the rings of a program that is started again, also with those in anonymous
 //! memory, which only the server of the program has.
 
-use crate::program;
-use crate::program::Live;
+use crate::fixtures::*;
 use eventring::control::Server;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring_stress::child;
-use eventring_stress::child::Talk;
-use eventring_stress::test_name;
-use std::io::Write as _;
-use std::path::Path;
 
 /// Plays the program. It has two rings. When the test says so, it makes the first of them again, starts a server, or
 /// ends this server.
@@ -74,27 +67,23 @@ fn marks(live: &mut Live, count: usize, anew: usize, pid: u32) -> Vec<u64> {
 
 #[test]
 fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
-    const NAME: &str = test_name!("a_watch_of_a_socket_goes_on_with_the_restarted_program");
-    if child::part().is_some() {
-        return shop();
-    }
+    let test = plays!(shop());
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("control").to_str().unwrap().to_owned();
+    let path = place(&directory, "control").to_str().unwrap().to_owned();
     for server in [path, format!("@eventring-restarted-{}", std::process::id())] {
-        let mut talk = start(NAME, &server);
-        let mut live = Live::start(&["watch", &server, "--reopen", "--from", "oldest", "--json"]);
+        let mut talk = start(test, &server);
+        let mut live = live!("watch", &server, "--reopen", "--from", "oldest", "--json");
         tell(&mut talk, "1");
         assert_eq!(marks(&mut live, 2, 0, 0), [1, 1]);
         for round in 2..5_u64 {
             // One end in two is normal, and removes the socket file.
             if round % 2 == 0 {
-                talk.child.kill().unwrap();
-                talk.child.wait().unwrap();
+                talk.kill();
             } else {
                 assert!(talk.end().success());
             }
             live.notice("to be made anew");
-            talk = start(NAME, &server);
+            talk = start(test, &server);
             tell(&mut talk, &round.to_string());
             tell(&mut talk, &(round + 10).to_string());
             let mut came = marks(&mut live, 4, 2, talk.child.id());
@@ -102,23 +91,18 @@ fn a_watch_of_a_socket_goes_on_with_the_restarted_program() {
             assert_eq!(came, [round, round, round + 10, round + 10]);
         }
         live.interrupt();
-        let run = live.end();
-        assert_eq!(run.code, Some(0), "{run:?}");
-        assert!(run.err.contains("none lost in the rings that were seen"), "{run:?}");
+        let run = live.end().fails(0, "none lost in the rings that were seen");
         assert!(run.err.contains("14 events"), "{run:?}");
     }
 }
 
 #[test]
 fn a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ring() {
-    const NAME: &str = test_name!("a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ring");
-    if child::part().is_some() {
-        return shop();
-    }
+    let test = plays!(shop());
     let server = format!("@eventring-next-{}", std::process::id());
-    let mut talk = start(NAME, &server);
+    let mut talk = start(test, &server);
     for (name, rings) in [(format!("{server}/SHOP"), 1), (server.clone(), 2)] {
-        let mut live = Live::start(&["watch", &name, "--reopen", "--json"]);
+        let mut live = live!("watch", &name, "--reopen", "--json");
         live.notice("waiting for");
         for round in 2..5 {
             tell(&mut talk, "again");
@@ -126,43 +110,37 @@ fn a_watch_goes_on_with_the_ring_that_a_program_makes_next_also_beside_a_live_ri
             assert_eq!(marks(&mut live, rings, 1, talk.child.id()), vec![round; rings]);
         }
         live.interrupt();
-        assert_eq!(live.end().code, Some(0));
+        live.end().ends(0);
     }
 }
 
 #[test]
 fn a_watch_waits_for_the_first_ring_at_an_address() {
-    const NAME: &str = test_name!("a_watch_waits_for_the_first_ring_at_an_address");
-    if child::part().is_some() {
-        return shop();
-    }
+    let test = plays!(shop());
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("control").to_str().unwrap().to_owned();
+    let path = place(&directory, "control").to_str().unwrap().to_owned();
     for server in [path, format!("@eventring-first-{}", std::process::id())] {
-        let mut live = Live::start(&["watch", &format!("{server}/SHOP"), "--reopen", "--json"]);
+        let mut live = live!("watch", &format!("{server}/SHOP"), "--reopen", "--json");
         live.notice("waiting for the ring");
-        let mut talk = start(NAME, &server);
+        let mut talk = start(test, &server);
         tell(&mut talk, "7");
         tell(&mut talk, "8");
         assert_eq!(marks(&mut live, 2, 0, 0), [7, 8]);
         live.interrupt();
-        assert_eq!(live.end().code, Some(0));
+        live.end().ends(0);
     }
 }
 
 #[test]
 fn a_watch_goes_on_when_a_program_ends_only_its_server() {
-    const NAME: &str = test_name!("a_watch_goes_on_when_a_program_ends_only_its_server");
-    if child::part().is_some() {
-        return shop();
-    }
+    let test = plays!(shop());
     let server = format!("@eventring-ended-{}", std::process::id());
-    let mut command = child::play(NAME, "shop", Path::new(""));
+    let mut command = child::play(test, "shop", Path::new(""));
     command.env_remove("EVENTRING_SERVER");
     let mut talk = Talk::with(command);
     assert_eq!(talk.hear(), "begun");
     tell(&mut talk, &server);
-    let mut live = Live::start(&["watch", &server, "--from", "oldest", "--json"]);
+    let mut live = live!("watch", &server, "--from", "oldest", "--json");
     tell(&mut talk, "1");
     assert_eq!(marks(&mut live, 2, 0, 0), [1, 1]);
     tell(&mut talk, "end the server");
@@ -171,30 +149,27 @@ fn a_watch_goes_on_when_a_program_ends_only_its_server() {
     tell(&mut talk, "2");
     assert_eq!(marks(&mut live, 2, 0, 0), [2, 2]);
     assert!(talk.end().success());
-    assert_eq!(live.end().code, Some(0));
+    live.end().ends(0);
 }
 
 #[test]
 fn a_name_that_changes_with_each_start_is_refused() {
-    const NAME: &str = test_name!("a_name_that_changes_with_each_start_is_refused");
-    if child::part().is_some() {
-        return shop();
-    }
+    let test = plays!(shop());
     let directory = tempfile::tempdir().unwrap();
-    let mut command = child::play(NAME, "shop", Path::new(""));
+    let mut command = child::play(test, "shop", Path::new(""));
     command.env("EVENTRING_SERVER", "1").env("EVENTRING_DIR", directory.path());
     let mut talk = Talk::with(command);
     assert_eq!(talk.hear(), "begun");
     let pid = format!("pid:{}", talk.child.id());
     for names in [&["--process", "SHOP"][..], &[pid.as_str()], &["--process", &pid]] {
-        let mut command = program::program(&[&["watch", "--reopen"], names].concat());
+        let mut command = program!("watch", "--reopen", names);
         command.env("EVENTRING_DIR", directory.path());
         let run = program::finish(command);
         assert_eq!(run.code, Some(2), "{run:?}");
         assert!(run.err.contains("--reopen cannot find this ring again"), "{run:?}");
     }
     // Without --reopen, the same names are watched.
-    let mut command = program::program(&["watch", "--process", "SHOP", "--from", "oldest", "--json", "--count", "2"]);
+    let mut command = program!("watch", "--process", "SHOP", "--from", "oldest", "--json", "--count", "2");
     command.env("EVENTRING_DIR", directory.path());
     tell(&mut talk, "7");
     let run = program::finish(command);

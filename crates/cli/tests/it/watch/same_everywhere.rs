@@ -1,11 +1,9 @@
 //! The same selection shows the same events: `watch` of rings and of a file, `capture`, and `find` for what an event says
 //! by itself.
 
-use crate::program::{argument, directory, place, run};
+use crate::fixtures::*;
 use crate::random_program;
 use eventring_stress::random::Random;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of random selections, or what EVENTRING_SELECTIONS says.
 const SELECTIONS: u64 = 40;
@@ -98,7 +96,7 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
     let [shop, orders, all, taken] = ["shop", "orders", "all.evc", "taken.evc"].map(|name| place(&dir, name));
     random_program::record(&shop, &orders, 4, 7);
     let [shop, orders, all, taken] = [&shop, &orders, &all, &taken].map(|path| argument(path));
-    assert_eq!(run(&["capture", shop, orders, "-o", all]).code, Some(0));
+    run!("capture", shop, orders, "-o", all).ends(0);
     let (mut compared, mut events) = (0, 0);
     for _ in 0..selections {
         let options = options(&mut seeded);
@@ -107,8 +105,7 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
         let Some(of_rings) = of(&["watch", shop, orders, "--from", "oldest", "--json"]) else { continue };
         let of_file = of(&["watch", all, "--json"]).unwrap();
         check_same(&of_file, &of_rings, &format!("watch FILE {options:?}"));
-        let captured = run(&[&["capture", shop, orders, "-o", taken, "--force"], &options[..]].concat());
-        assert_eq!(captured.code, Some(0), "{captured:?}");
+        run!("capture", shop, orders, "-o", taken, "--force", &options).ends(0);
         let of_capture = shown(&["watch", taken, "--json"]).unwrap();
         check_same(&of_capture, &of_rings, &format!("capture {options:?}"));
         if let ["--where", condition] = options[..]
@@ -135,7 +132,7 @@ fn a_selection_changes_nothing_of_what_became_of_a_span_after_losses_and_where_a
     let [shop, orders, all] = ["shop", "orders", "all.evc"].map(|name| place(&dir, name));
     // So many events that their rings hold only the end of them.
     random_program::record(&shop, &orders, 600, 3);
-    assert_eq!(run(&["capture", argument(&shop), "-o", argument(&all), "--rotate-size", "16k"]).code, Some(0));
+    run!("capture", &shop, "-o", &all, "--rotate-size", "16k").ends(0);
     let mut became = [0; 3];
     for number in 1.. {
         let file = place(&dir, &format!("all.{number:04}.evc"));
@@ -143,11 +140,11 @@ fn a_selection_changes_nothing_of_what_became_of_a_span_after_losses_and_where_a
             break;
         }
         let spans = |options: &[&str]| -> BTreeMap<u64, Value> {
-            let lines = run(&[&["export", argument(&file), "--format", "jsonl"], options].concat()).json_lines();
+            let lines = run!("export", &file, "--format", "jsonl", options).json_lines();
             let queries = lines.into_iter().filter(|line| line["type"] == "span" && line["name"] == "query");
             // The trace is that of the root, which is not selected.
             let without_trace = |mut line: Value| {
-                (line["id"].as_u64().unwrap(), {
+                (line["id"].number(), {
                     line["trace_id"].take();
                     line
                 })

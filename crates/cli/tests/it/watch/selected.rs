@@ -1,14 +1,8 @@
 //! `watch` of live rings selects events by their content.
 
-use crate::program::{argument, directory, place, program, run};
+use crate::fixtures::*;
 use crate::terminal::Terminal;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring::{EventPayload, EventType};
-use serde_json::Value;
-use std::time::Duration;
-use tracing::{Dispatch, debug, info, info_span};
+use tracing::debug;
 
 #[derive(EventPayload, Clone, Copy)]
 struct Placed {
@@ -28,20 +22,19 @@ enum Shop {
 
 /// Returns what a watch of the whole ring shows: for each line its type, and its name or text.
 fn shown(ring: &str, options: &[&str]) -> Vec<String> {
-    let lines = run(&[&["watch", ring, "--from", "oldest", "--json"], options].concat()).json_lines();
+    let lines = run!("watch", ring, "--from", "oldest", "--json", options).json_lines();
     let text = |line: &Value| {
         let payload = &line["payload"];
         let said = payload["fields"]["message"].as_str().or(payload["name"].as_str()).unwrap_or_default();
-        format!("{} {said}", line["name"].as_str().unwrap()).trim_end().to_owned()
+        format!("{} {said}", line["name"].text()).trim_end().to_owned()
     };
     lines.iter().map(text).collect()
 }
 
 #[test]
 fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fields() {
-    let dir = directory();
-    let ring = place(&dir, "shop");
-    let recorder = PerfRecorder::builder().config(argument(&ring)).keep(true).build().unwrap();
+    let (dir, [ring]) = places(["shop"]);
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
     tracing::dispatcher::with_default(&dispatch, || {
         info_span!(target: "shop::web", "request", user = "ada").in_scope(|| {
@@ -64,7 +57,7 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     let all = 2 * 4 + query.len() + 1;
     assert_eq!(shown(ring, &["--span", "request"]).len(), all);
     assert_eq!(shown(ring, &["--span", "query", "--span", "shop::web::request"]).len(), all);
-    assert_eq!(run(&["watch", ring, "--span", "query", "--span", "7"]).code, Some(2));
+    run!("watch", ring, "--span", "query", "--span", "7").ends(2);
     assert_eq!(shown(ring, &["--min-duration", "15ms"]), ["SPAN_CLOSE request"]);
     assert_eq!(shown(ring, &["--thread", "worker"]), ["EVENT from a worker"]);
     assert_eq!(shown(ring, &["--target", "shop::j*"]), ["EVENT from a worker"]);
@@ -76,9 +69,9 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     assert_eq!(shown(ring, &["--where", "event=*main* or span=query dur>0s"]), ["SPAN_CLOSE query"]);
     // The same of a capture.
     let file = place(&dir, "shop.evc");
-    assert_eq!(run(&["capture", ring, "--now", "-o", argument(&file)]).code, Some(0));
+    run!("capture", ring, "--now", "-o", &file).ends(0);
     let of_file = |condition: &str| {
-        let lines = run(&["watch", argument(&file), "--json", "--where", condition]).json_lines();
+        let lines = run!("watch", &file, "--json", "--where", condition).json_lines();
         lines.iter().filter(|line| line["name"] == "EVENT").count()
     };
     assert_eq!((of_file("level>=INFO"), of_file("field.user=bob level>=INFO")), (2, 1));
@@ -91,12 +84,12 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
         assert_eq!(of_file.iter().find(describes), None, "{option:?}: {of_file:?}");
     }
     assert!(shown(argument(&file), &[]).iter().any(|line| line.starts_with("CALL_SITE")));
-    let limited = run(&["watch", argument(&file), "--json", "--span", "query", "--limit", "5"]).json_lines();
+    let limited = run!("watch", &file, "--json", "--span", "query", "--limit", "5").json_lines();
     assert_eq!(limited.iter().filter(|line| line["name"].is_string()).count(), query.len(), "{limited:?}");
     assert!(limited.iter().any(|line| line["name"] == "SPAN_CLOSE"), "{limited:?}");
     // Of a capture, a span that fulfils a condition comes with everything in it.
     let lines = |condition: &str| {
-        let lines = run(&["export", argument(&file), "--format", "jsonl", "--where", condition]).json_lines();
+        let lines = run!("export", &file, "--format", "jsonl", "--where", condition).json_lines();
         let is_shown = |line: &&Value| line["type"] == "span" || line["type"] == "event";
         let text = |line: &Value| {
             line["message"].as_str().or(line["fields"]["message"].as_str()).or(line["name"].as_str()).map(str::to_owned)
@@ -119,18 +112,15 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     }
     assert_eq!(lines("span!=shop::*").len(), 0);
     assert_eq!(lines("level=INFO not span=request"), ["from a worker"]);
-    let summary = run(&["summary", argument(&file), "--json", "--where", "span=request field.user=ada"]).json();
+    let summary = run!("summary", &file, "--json", "--where", "span=request field.user=ada").json();
     let counts: Vec<_> =
-        summary["spans"].as_array().unwrap().iter().map(|span| (span["name"].clone(), span["count"].clone())).collect();
+        summary["spans"].list().iter().map(|span| (span["name"].clone(), span["count"].clone())).collect();
     assert_eq!(counts, [("request".into(), 1.into()), ("query".into(), 1.into())]);
-    let refused = run(&["summary", argument(&file), "--where", "field.usr=ada"]);
-    assert!(refused.code == Some(2) && refused.err.contains("no event has a field `usr`; there are"), "{refused:?}");
-    let nothing = run(&["summary", argument(&file), "--where", "field.user=eve"]);
-    assert!(nothing.code == Some(2) && nothing.err.contains("nothing of the capture is so"), "{nothing:?}");
+    run!("summary", &file, "--where", "field.usr=ada").fails(2, "no event has a field `usr`; there are");
+    run!("summary", &file, "--where", "field.user=eve").fails(2, "nothing of the capture is so");
     // Some terms are not about single events.
-    let refused = run(&["watch", ring, "--where", "open>2s"]);
-    assert!(refused.code == Some(2) && refused.err.contains("`open>2s` is not about a single event"), "{refused:?}");
-    let warned = run(&["watch", ring, "--from", "oldest", "--count", "1", "--where", "field.usr=ada or level>=INFO"]);
+    run!("watch", ring, "--where", "open>2s").fails(2, "`open>2s` is not about a single event");
+    let warned = run!("watch", ring, "--from", "oldest", "--count", "1", "--where", "field.usr=ada or level>=INFO");
     assert!(warned.err.contains("so far, no event has a field `usr`; there are"), "{warned:?}");
 }
 
@@ -149,15 +139,13 @@ enum Shares {
 
 #[test]
 fn a_number_of_32_bits_is_compared_as_it_is_shown() {
-    let dir = directory();
-    let (path, file) = (place(&dir, "shares"), place(&dir, "shares.evc"));
-    let content = ContentDescription::of::<Shares>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(15, 21).keep(true).build().unwrap();
+    let (_dir, [path, file]) = places(["shares", "shares.evc"]);
+    let recorder = typed_in::<Shares>(&path).shifts(15, 21).keep(true).build().unwrap();
     for part in [0.1_f32, 0.3, 0.5] {
         recorder.record(Shares::Given.code(), [0; 4], &eventring::schema::encode_array(&[Share { part }]));
     }
     drop(recorder);
-    assert_eq!(run(&["capture", argument(&path), "--now", "-o", argument(&file)]).code, Some(0));
+    run!("capture", &path, "--now", "-o", &file).ends(0);
     let count = |arguments: &[&str]| run(arguments).out.matches("GIVEN").count();
     for (condition, of) in
         [("=0.1", 1), ("!=0.1", 2), ("<=0.1", 1), ("<0.3", 1), (">=0.3", 2), (">0.3", 1), ("=0.5", 1), ("=1", 0)]
@@ -170,12 +158,10 @@ fn a_number_of_32_bits_is_compared_as_it_is_shown() {
 
 #[test]
 fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
-    let dir = directory();
-    let path = place(&dir, "shop");
-    let content = ContentDescription::of::<Shop>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(17, 24).build().unwrap();
+    let (dir, [path]) = places(["shop"]);
+    let recorder = typed_in::<Shop>(&path).shifts(17, 24).build().unwrap();
     let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
-    let mut watch = program(&["watch", argument(&path), "--from", "oldest"]);
+    let mut watch = program!("watch", &path, "--from", "oldest");
     watch.env("EVENTRING_DIR", dir.path());
     recorder.record(Shop::Placed.code(), [0; 4], &payload);
     let mut terminal = Terminal::start(watch, (200, 30));
@@ -204,16 +190,14 @@ fn a_terminal_that_is_too_slow_gets_a_count_and_a_rate_and_nothing_is_lost() {
 
 #[test]
 fn a_terminal_is_waited_for_if_nobody_writes_the_ring_any_more() {
-    let dir = directory();
-    let path = place(&dir, "shop");
-    let content = ContentDescription::of::<Shop>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(17, 24).keep(true).build().unwrap();
+    let (_dir, [path]) = places(["shop"]);
+    let recorder = typed_in::<Shop>(&path).shifts(17, 24).keep(true).build().unwrap();
     let payload = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
     for order in 0..50_000 {
         recorder.record(Shop::Placed.code(), [order, 0, 0, 0], &payload);
     }
     drop(recorder);
-    let mut terminal = Terminal::start(program(&["watch", argument(&path)]), (200, 30));
+    let mut terminal = Terminal::start(program!("watch", &path), (200, 30));
     // Nobody reads the terminal for a while.
     std::thread::sleep(Duration::from_millis(400));
     assert!(terminal.end().success());
@@ -224,10 +208,8 @@ fn a_terminal_is_waited_for_if_nobody_writes_the_ring_any_more() {
 
 #[test]
 fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_that_no_event_has_is_refused() {
-    let dir = directory();
-    let path = place(&dir, "shop");
-    let content = ContentDescription::of::<Shop>();
-    let recorder = Recorder::builder(content).config(argument(&path)).shifts(15, 21).keep(true).build().unwrap();
+    let (_dir, [path]) = places(["shop"]);
+    let recorder = typed_in::<Shop>(&path).shifts(15, 21).keep(true).build().unwrap();
     for order in 1..=3_u64 {
         let placed = Placed { price: order * 100, parcels: 2 };
         let payload = eventring::schema::encode_array(&[placed]);
@@ -236,8 +218,8 @@ fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_t
     drop(recorder);
     let ring = argument(&path);
     let orders = |condition: &str| {
-        let lines = run(&["watch", ring, "--from", "oldest", "--json", "--where", condition]).json_lines();
-        lines.iter().map(|line| line["order_seqno"].as_u64().unwrap()).collect::<Vec<_>>()
+        let lines = run!("watch", ring, "--from", "oldest", "--json", "--where", condition).json_lines();
+        lines.iter().map(|line| line["order_seqno"].number()).collect::<Vec<_>>()
     };
     assert_eq!(orders("field.order=2"), [2]);
     // As JSON calls it.
@@ -245,8 +227,7 @@ fn a_condition_on_an_extension_word_takes_both_of_its_names_and_one_on_a_field_t
     assert_eq!(orders("field.price>=200 event=PLACED"), [2, 3]);
     assert_eq!(orders("not field.price=100"), [2, 3]);
     for (verb, option) in [("watch", "--where"), ("capture", "--on")] {
-        let refused = run(&[verb, ring, option, "field.prize>1"]);
-        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let refused = run!(verb, ring, option, "field.prize>1").ends(2);
         let said = "no event has a field `prize`; there are ";
         let (_, names) = refused.err.split_once(said).unwrap_or_else(|| panic!("{refused:?}"));
         assert!(names.contains(" order, order_seqno, parcels, price, "), "{names}");
@@ -283,9 +264,9 @@ fn a_type_is_selected_by_its_name_in_each_schema_and_not_by_its_code_in_all() {
     let file = place(&dir, "all.evc");
     let rings = places.each_ref().map(|place| argument(place));
     let all = [&["capture", "--now", "-o", argument(&file)], &rings[..]].concat();
-    assert_eq!(run(&all).code, Some(0));
+    run(&all).ends(0);
     let names = |of: &[&str], options: &[&str]| {
-        let lines = run(&[&["watch", "--json"], of, options].concat()).json_lines();
+        let lines = run!("watch", "--json", of, options).json_lines();
         let mut names: Vec<String> = lines.iter().filter_map(|line| line["name"].as_str().map(str::to_owned)).collect();
         names.sort();
         names
@@ -306,26 +287,21 @@ fn a_type_is_selected_by_its_name_in_each_schema_and_not_by_its_code_in_all() {
     }
     // Types of one name are counted apart, and shown with their content types.
     let of_name = |verb: &[&str], name: &str| {
-        let json = run(&[verb, &[argument(&file), "--json"]].concat()).json();
-        let events = json["events"].as_array().unwrap().iter().filter(|event| event["name"] == name);
-        events.map(|event| event["content"].as_str().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+        let json = run!(verb, &file, "--json").json();
+        let events = json["events"].list().iter().filter(|event| event["name"] == name);
+        events.map(|event| event["content"].text().to_owned()).collect::<std::collections::BTreeSet<_>>()
     };
     for verb in [&["summary"][..], &["top", "--once"]] {
         assert_eq!(of_name(verb, "SHIPPED").into_iter().collect::<Vec<_>>(), ["SHOP", "STORE"]);
     }
-    let summary = run(&["summary", argument(&file)]).out;
+    let summary = run!("summary", &file).out;
     assert!(summary.contains("SHOP::SHIPPED ") && summary.contains("STORE::SHIPPED "), "{summary}");
     assert!(summary.contains("\nPLACED "), "{summary}");
     // What is captured is selected by the same names.
     let kept = place(&dir, "kept.evc");
-    let capture = run(&[&all[..3], &[argument(&kept), "--type", "ShelfFilled", "--type", "placed"], &rings].concat());
-    assert_eq!(capture.code, Some(0), "{capture:?}");
+    let capture = run!(&all[..3], &kept, "--type", "ShelfFilled", "--type", "placed", &rings).ends(0);
     assert!(!capture.err.contains("was seen"), "{capture:?}");
     assert_eq!(names(&[argument(&kept)], &[]), ["PLACED", "SHELF_FILLED"]);
-    let missing = run(&["watch", argument(&file), "--type", "PLACE"]);
-    assert!(
-        missing.code == Some(2) && missing.err.contains("there is no event of that name; there are"),
-        "{missing:?}"
-    );
+    let missing = run!("watch", &file, "--type", "PLACE").fails(2, "there is no event of that name; there are");
     assert_eq!(missing.err.matches("RECORD_ERROR").count(), 1, "{missing:?}");
 }

@@ -2,24 +2,12 @@
 //! Threads and spans have their names. Each typed event names the span in which it was recorded: in the live watch
 //! and in a program that knows its types.
 
-use crate::program;
-use crate::program::{Live, argument, number};
+use crate::fixtures::*;
 use eventring::global::EXEC;
-use eventring::reader::Reader;
-use eventring::record;
-use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::FieldValue;
-use eventring::tracing::{PerfItem, PerfReader, PerfRecorder, SpanId, SpanTree, TargetFilter, try_init_with};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::test_name;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use eventring::tracing::{PerfItem, PerfReader, SpanId, SpanTree, TargetFilter, try_init_with};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-const TEST: &str = test_name!("a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans");
 const SHOPS: u64 = 4;
 const SHARDS: usize = 3;
 const ORDERS: u64 = 25;
@@ -48,9 +36,8 @@ fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
 
 /// Plays the program. It records ticks until the parent sends a line, and then does its work.
 fn program() {
-    EXEC.try_init::<ExecEvent>(exec_place(&place()).to_str().unwrap()).unwrap();
-    let builder =
-        PerfRecorder::builder().config(place()).shifts(15, 21).tables_shift(16).shards(SHARDS).prefault(false);
+    EXEC.try_init::<ExecEvent>(exec_place(&child::place()).to_str().unwrap()).unwrap();
+    let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16).shards(SHARDS);
     let recorder = try_init_with(builder, TargetFilter::all()).unwrap().recorder().unwrap();
     let is_told = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -96,7 +83,7 @@ fn check_lines(lines: &[Value], place: &Path) {
     let (mut rings, mut sold) = (BTreeSet::new(), BTreeSet::new());
     for line in lines {
         assert!(line.get("gap").is_none(), "{line}");
-        rings.insert(line["ring"].as_str().unwrap().to_owned());
+        rings.insert(line["ring"].text().to_owned());
         let payload = &line["payload"];
         if line["name"] == "SPAN_NEW" && payload["name"] == "order" {
             let fields = &payload["fields"];
@@ -157,14 +144,10 @@ fn check_merged(place: &Path) {
 
 #[test]
 fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_spans() {
-    if part().is_some() {
-        return program();
-    }
-    let directory = program::directory();
-    let place = program::place(&directory, "shop");
-    let mut talk = Talk::with(play(TEST, "program", &place));
-    assert_eq!(talk.hear(), "ticking");
-    let mut live = Live::start(&["watch", argument(&place), argument(&exec_place(&place)), "--json"]);
+    let test = plays!(program());
+    let (_directory, [place]) = places(["shop"]);
+    let mut talk = Talk::told(test, "program", &place, "ticking");
+    let mut live = live!("watch", &place, &exec_place(&place), "--json");
     // The watch shows a tick, so it has begun. Only now does the program make its other shards and do its work.
     let tick = live.json_line();
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));

@@ -1,18 +1,12 @@
 //! `eventring top --once` shows what a program does: rates, percentiles, errors, open spans, threads, rings;
 //! of a capture, what its rings would show.
 
-use crate::program;
-use crate::program::{argument, directory, place, program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tracing::{Dispatch, info_span};
+use crate::fixtures::*;
 
 #[test]
 fn one_frame_and_one_json_object_show_what_the_program_does() {
-    let directory = directory();
-    let ring = place(&directory, "shop");
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).build().unwrap();
+    let (_directory, [ring]) = places(["shop"]);
+    let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let ends = AtomicBool::new(false);
     let (shown, text) = std::thread::scope(|scope| {
@@ -28,8 +22,8 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
                 }
             });
         });
-        let shown = run(&["top", argument(&ring), "--once", "--json"]);
-        let text = run(&["top", argument(&ring), "--once"]);
+        let shown = run!("top", &ring, "--once", "--json");
+        let text = run!("top", &ring, "--once");
         ends.store(true, Ordering::Relaxed);
         work.unwrap().join().unwrap();
         (shown.json(), text)
@@ -40,12 +34,12 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
         assert!(shown[rate].as_f64() > Some(0.0), "{rate}: {shown:#}");
     }
     let of_name = |list: &str, name: &str| {
-        let found = shown[list].as_array().unwrap().iter().find(|it| it["name"] == name);
+        let found = shown[list].list().iter().find(|it| it["name"] == name);
         found.unwrap_or_else(|| panic!("no {name}: {shown:#}")).clone()
     };
     let request = of_name("names", "request");
     assert!(request["count"].as_u64() > Some(0) && request["self_share"] == 1.0, "{request}");
-    let walls = ["p50_ns", "p90_ns", "p99_ns", "max_ns"].map(|wall| request[wall].as_u64().unwrap());
+    let walls = ["p50_ns", "p90_ns", "p99_ns", "max_ns"].map(|wall| request[wall].number());
     assert!(walls[0] > 1_900_000 && walls[3] >= walls[0], "each took two milliseconds: {request}");
     let service = of_name("open", "service");
     assert!(service["thread"] == "worker" && service["age_ns"].as_u64() > Some(900_000_000), "{service}");
@@ -57,7 +51,7 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
     assert_eq!((&worker["path"], &worker["certain"], &worker["seen"]), (&path, &true.into(), &true.into()), "{worker}");
     assert_eq!(worker["id"] == service["id"], !is_in_request, "{worker}");
     assert_eq!((worker["pid"].as_u64(), worker["tid"].is_u64()), (Some(std::process::id().into()), true));
-    let [at, since, nanos] = [&shown["at_ns"], &worker["since_ns"], &worker["for_ns"]].map(|it| it.as_u64().unwrap());
+    let [at, since, nanos] = [&shown["at_ns"], &worker["since_ns"], &worker["for_ns"]].map(|it| it.number());
     assert!(since <= at && nanos == at - since, "{worker}");
     let of_ring = of_name("rings", "shop");
     assert!(of_ring["fill"].as_f64() > Some(0.0) && of_ring["past_s"].as_f64() > Some(0.9), "{of_ring}");
@@ -71,10 +65,8 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
 
 #[test]
 fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_the_ring_too_high() {
-    let directory = directory();
-    let ring = place(&directory, "shop");
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).shards(2).prefault(false).keep(true);
-    let recorder = builder.build().unwrap();
+    let (directory, [ring]) = places(["shop"]);
+    let recorder = spans_in(&ring).shifts(15, 21).shards(2).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let work = |spans: u32| {
         tracing::dispatcher::with_default(&dispatch, || {
@@ -87,11 +79,11 @@ fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_
     std::thread::sleep(pause);
     work(1);
     drop((dispatch, recorder));
-    let top = run(&["top", argument(&ring), "--once", "--json"]).json();
+    let top = run!("top", &ring, "--once", "--json").json();
     assert_eq!((&top["ended"], &top["rings"][0]["shards"]), (&true.into(), &2.into()), "{top:#}");
-    let all = run(&["info", argument(&ring), "--json"]).json();
+    let all = run!("info", &ring, "--json").json();
     let most = all["events"]["count"].as_f64().unwrap() / pause.as_secs_f64();
-    let listed = run(&["list", argument(directory.path()), "--json"]).json();
+    let listed = run!("list", directory.path(), "--json").json();
     for rate in [&top["rings"][0]["events_per_s"], &all["events_per_s"], &listed["rings"][0]["events_per_s"]] {
         let rate = rate.as_f64().unwrap_or_else(|| panic!("no rate: {listed:#}"));
         assert!(rate > 0.0 && rate <= most, "{rate}, at most {most}");
@@ -100,34 +92,28 @@ fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_
 
 #[test]
 fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
-    let directory = directory();
-    let (ring, file) = (place(&directory, "shop"), place(&directory, "shop.evc"));
-    let recorder = PerfRecorder::builder().config(&ring).shifts(17, 23).prefault(false).keep(true).build().unwrap();
+    let (_directory, [ring, file]) = places(["shop", "shop.evc"]);
+    let recorder = spans_in(&ring).shifts(17, 23).keep(true).build().unwrap();
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
         (0..100).for_each(|_| info_span!("request").in_scope(|| tracing::error!("refused")));
     });
     drop(recorder);
-    run(&["capture", argument(&ring), "-o", argument(&file), "--json"]).json();
-    let [mut of_ring, mut of_capture] =
-        [&ring, &file].map(|name| run(&["top", argument(name), "--once", "--json"]).json());
+    run!("capture", &ring, "-o", &file, "--json").json();
+    let [mut of_ring, mut of_capture] = [&ring, &file].map(|name| run!("top", name, "--once", "--json").json());
     assert_eq!((&of_ring["names"][0]["count"], &of_ring["ended"]), (&100.into(), &true.into()), "{of_ring:#}");
     // A capture has no rings that hold anything now.
-    assert_eq!(
-        (of_ring["rings"].take().as_array().unwrap().len(), of_capture["rings"].take()),
-        (1, serde_json::json!([]))
-    );
+    assert_eq!((of_ring["rings"].take().list().len(), of_capture["rings"].take()), (1, serde_json::json!([])));
     // Each has seen the end at a time of its own.
     for shown in [&mut of_ring, &mut of_capture] {
         shown["programs"][0]["ended_before_ns"].take();
     }
     assert_eq!(of_ring, of_capture);
-    let refused = run(&["top", argument(&ring), "--once", "--at", "+1s"]);
-    assert!(refused.code == Some(2) && refused.err.contains("--at needs a capture"), "{refused:?}");
+    run!("top", &ring, "--once", "--at", "+1s").fails(2, "--at needs a capture");
 }
 
 #[test]
 fn without_a_terminal_or_a_name_top_says_what_to_do() {
-    let refused = program::finish(program(&["top", "no-such-ring"]));
+    let refused = program::finish(program!("top", "no-such-ring"));
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.err.contains("stdout is no terminal; use --once"), "{refused:?}");
     for (arguments, code, said) in [

@@ -1,10 +1,8 @@
 //! Who follows notices that nobody reads any more, although nothing happens.
 
 use crate::blocks::live::node;
-use crate::program::{Live, argument, directory, exec_ring, place};
-use eventring::schema::exec::ExecEvent;
+use crate::fixtures::*;
 use eventring_stress::chain::Made;
-use std::time::{Duration, Instant};
 
 /// The longest wait for an end.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -33,8 +31,7 @@ fn end_after_one_line(mut live: Live, line: &str, then: impl FnOnce()) -> Option
 
 #[test]
 fn verbs_that_follow_end_when_nobody_reads_them_any_more() {
-    let dir = directory();
-    let (ring, chain) = (place(&dir, "ring"), place(&dir, "chain"));
+    let (_dir, [ring, chain]) = places(["ring", "chain"]);
     let (recorder, node) = (exec_ring(&ring), node(&chain));
     recorder.record(ExecEvent::TxnEnd as u16, [0, 1, 0, 0], b"");
     let mut made = Made::default();
@@ -42,17 +39,18 @@ fn verbs_that_follow_end_when_nobody_reads_them_any_more() {
     made.record(0, &node);
     let watch = ["watch", argument(&ring), "--from", "oldest", "--json"];
     assert_eq!(end_after_one_line(Live::start(&watch), "TXN_END", || ()), Some(0));
-    let blocks = ["exec", "blocks", argument(&chain), "--follow", "--json"];
-    assert_eq!(end_after_one_line(Live::start(&blocks), "\"number\":1", || ()), Some(0));
-    let reopen = Live::start(&[&watch[..], &["--reopen"]].concat());
+    assert_eq!(
+        end_after_one_line(live!("exec", "blocks", &chain, "--follow", "--json"), "\"number\":1", || ()),
+        Some(0)
+    );
+    let reopen = live!(&watch, "--reopen");
     // The ring is gone, and the next one is awaited.
     assert_eq!(end_after_one_line(reopen, "TXN_END", || drop(recorder)), Some(0));
 }
 
 #[test]
 fn a_watch_of_others_events_ends_when_nobody_reads_it_any_more() {
-    let dir = directory();
-    let ring = place(&dir, "ring");
+    let (_dir, [ring]) = places(["ring"]);
     let recorder = exec_ring(&ring);
     recorder.record(ExecEvent::TxnEnd as u16, [0, 1, 0, 0], b"");
     let is_over = std::sync::atomic::AtomicBool::new(false);
@@ -63,7 +61,7 @@ fn a_watch_of_others_events_ends_when_nobody_reads_it_any_more() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let watch = Live::start(&["watch", argument(&ring), "--from", "1", "--type", "TXN_END", "--json"]);
+        let watch = live!("watch", &ring, "--from", "1", "--type", "TXN_END", "--json");
         let code =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| end_after_one_line(watch, "TXN_END", || ())));
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);

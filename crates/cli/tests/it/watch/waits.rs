@@ -1,13 +1,7 @@
 //! `eventring watch` prints what it waits for. It accounts for all events of rings that are made while it waits, and
 //! notices if somebody truncates a ring's file.
 
-use crate::program;
-use crate::program::{Live, argument, directory, exec_ring, place, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
-use serde_json::Value;
-use std::os::unix::fs::FileExt as _;
-use std::time::Duration;
+use crate::fixtures::*;
 
 fn record(recorder: &Recorder, times: u64) {
     (0..times).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
@@ -18,7 +12,7 @@ fn only_notice(arguments: &[&str]) -> String {
     let mut live = Live::start(arguments);
     let line = live.notice("");
     live.interrupt();
-    assert_eq!(live.end().code, Some(0));
+    live.end().ends(0);
     line
 }
 
@@ -30,8 +24,7 @@ fn accounted_for(line: &Value) -> u64 {
 
 #[test]
 fn it_says_what_it_waits_for() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let ring = argument(&path);
     assert_eq!(only_notice(&["watch", ring, "--reopen"]), format!("── waiting for the ring {ring} to be made ──\n"));
     let recorder = exec_ring(&path);
@@ -42,13 +35,13 @@ fn it_says_what_it_waits_for() {
     assert_eq!(far, "── waiting for event 99,999,999; the newest is 2 ──\n");
 
     let _open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
-    let mut live = Live::start(&["watch", ring, "--from", "oldest", "--json"]);
+    let mut live = live!("watch", ring, "--from", "oldest", "--json");
     assert_eq!((live.json_line()["seqno"].as_u64(), live.json_line()["seqno"].as_u64()), (Some(1), Some(2)));
     assert_eq!(live.notice(""), "── event 3 is still being written ──\n");
     live.interrupt();
     live.end();
     // With --quiet, the watch prints nothing.
-    let live = Live::start(&["watch", ring, "--quiet"]);
+    let live = live!("watch", ring, "--quiet");
     std::thread::sleep(Duration::from_millis(1500));
     live.interrupt();
     assert_eq!(live.end().err, "");
@@ -56,30 +49,28 @@ fn it_says_what_it_waits_for() {
 
 #[test]
 fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     record(&recorder, 2);
     let open = recorder.reserve(ExecEvent::TxnEnd as u16, [0; 4], 0).unwrap();
     record(&recorder, 1);
-    let events = run(&["info", "--json", argument(&path)]).json()["events"].clone();
+    let events = run!("info", "--json", &path).json()["events"].clone();
     assert_eq!((&events["count"], &events["lost"], &events["being_written"]), (&3.into(), &0.into(), &1.into()));
-    let text = run(&["info", argument(&path)]).out;
+    let text = run!("info", &path).out;
     assert!(text.contains("nothing has been overwritten, 1 being written"), "{text}");
     let saved = place(&directory, "saved");
-    let reported = run(&["snapshot", argument(&path), "-o", argument(&saved)]);
+    let reported = run!("snapshot", &path, "-o", &saved);
     assert!(reported.err.ends_with("\n1 event was still being written and not in the snapshot\n"), "{reported:?}");
-    let summary = run(&["snapshot", argument(&path), "-o", argument(&saved), "--force", "--json"]).json();
+    let summary = run!("snapshot", &path, "-o", &saved, "--force", "--json").json();
     assert_eq!((&summary["events"], &summary["lost"], &summary["being_written"]), (&3.into(), &1.into(), &1.into()));
     drop(open);
-    assert_eq!(run(&["info", "--json", argument(&path)]).json()["events"]["being_written"], 0);
+    assert_eq!(run!("info", "--json", &path).json()["events"]["being_written"], 0);
 }
 
 #[test]
 fn losses_before_a_reopen_are_counted() {
-    let directory = directory();
-    let path = place(&directory, "ring");
-    let mut live = Live::start(&["watch", argument(&path), "--reopen", "--json", "--strict"]);
+    let (_directory, [path]) = places(["ring"]);
+    let mut live = live!("watch", &path, "--reopen", "--json", "--strict");
     // The watch began before the ring was made, so it must account for every event of the ring.
     live.notice("waiting for the ring");
     let mut anew = Vec::new();
@@ -98,8 +89,7 @@ fn losses_before_a_reopen_are_counted() {
         assert_eq!(seen, burst);
     }
     live.interrupt();
-    let run = live.end();
-    assert_eq!(run.code, Some(16), "{run:?}");
+    live.end().ends(16);
     // The second ring has the name of the first one, and its seqnos begin with 1 again. One line of the output
     // reports this.
     assert_eq!(anew.len(), 1);
@@ -123,9 +113,8 @@ fn rings_that_live_for_milliseconds_are_seen_by_reopen() {
 
 /// Makes this many rings, one after the other, each for a few milliseconds. Returns how many of them a watch has seen.
 fn short_rings_seen(rings: usize) -> usize {
-    let directory = directory();
-    let path = place(&directory, "ring");
-    let live = Live::start(&["watch", argument(&path), "--reopen", "--json"]);
+    let (_directory, [path]) = places(["ring"]);
+    let live = live!("watch", &path, "--reopen", "--json");
     for _ in 0..rings {
         let recorder = exec_ring(&path);
         record(&recorder, 1);
@@ -143,15 +132,13 @@ fn short_rings_seen(rings: usize) -> usize {
 
 #[test]
 fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     record(&recorder, 3);
-    let mut live = Live::start(&["watch", argument(&path), "--from", "oldest", "--json", "--reopen"]);
+    let mut live = live!("watch", &path, "--from", "oldest", "--json", "--reopen");
     assert_eq!(live.json_line()["seqno"], 1);
     std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
-    let run = live.end();
-    assert_eq!(run.code, Some(6), "{run:?}");
+    let run = live.end().ends(6);
     let error = run.err.lines().last().unwrap();
     assert!(error.starts_with(&format!("error: {}: the file was truncated", path.display())), "{error}");
     assert!(!run.err.contains("none lost"), "{run:?}");
@@ -159,8 +146,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
 
 #[test]
 fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();
     // This reservation stays open in its slot. The last of the following events comes to the same slot a lap later,
@@ -171,32 +157,27 @@ fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
     recorder.keep(true);
     drop(recorder);
     let from = (capacity - 1).to_string();
-    let watched = run(&["watch", argument(&path), "--from", &from, "--strict", "--json"]);
-    assert_eq!(watched.code, Some(0), "{watched:?}");
+    let watched = run!("watch", &path, "--from", &from, "--strict", "--json").ends(0);
     let lines = watched.json_lines();
     assert_eq!((lines.len(), lines.iter().map(accounted_for).sum::<u64>()), (4, 4));
     assert_eq!(lines[2]["gap"], serde_json::json!({ "first_seqno": capacity + 1, "count": 1, "cause": "given_up" }));
     assert_eq!(lines[3]["seqno"], capacity + 2);
     assert!(watched.err.starts_with("── 3 events shown, none lost, 1 number without an event, "), "{watched:?}");
-    let text = run(&["watch", argument(&path), "--from", &from]).out;
+    let text = run!("watch", &path, "--from", &from).out;
     assert!(text.contains(&format!("── the number {} stands for no event ──\n", capacity + 1)), "{text}");
 }
 
 #[test]
 fn a_block_is_looked_for_only_where_there_are_blocks() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let _recorder =
         Recorder::builder(ContentDescription::new(300, "SHOP")).config(&path).compact(true).shifts(15, 21).build();
-    let run = run(&["watch", argument(&path), "--from", "block"]);
-    assert_eq!(run.code, Some(8));
-    assert!(run.err.contains("\nerror: --from block needs a ring of execution events"), "{run:?}");
+    run!("watch", &path, "--from", "block").fails(8, "\nerror: --from block needs a ring of execution events");
 }
 
 #[test]
 fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
-    let directory = directory();
-    let (made, place_of_ring) = (place(&directory, "made"), place(&directory, "ring"));
+    let (directory, [made, place_of_ring]) = places(["made", "ring"]);
     let recorder = exec_ring(&made);
     recorder.keep(true);
     recorder.record(ExecEvent::TxnEnd as u16, [0, 7, 0, 0], b"");
@@ -204,9 +185,9 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     let image = std::fs::read(&made).unwrap();
     // The published library makes the file under its final name, gives it its size, and writes the header last.
     let file = std::fs::File::create(&place_of_ring).unwrap();
-    let mut watch = Live::start(&["watch", argument(&place_of_ring), "--reopen", "--json"]);
+    let mut watch = live!("watch", &place_of_ring, "--reopen", "--json");
     let capture_file = place(&directory, "ring.evc");
-    let capture = Live::start(&["capture", argument(&place_of_ring), "--wait", "-o", argument(&capture_file)]);
+    let capture = live!("capture", &place_of_ring, "--wait", "-o", &capture_file);
     let pause = || std::thread::sleep(std::time::Duration::from_millis(200));
     pause();
     file.write_all_at(&image[64..], 64).unwrap();
@@ -229,6 +210,5 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     assert_eq!(watch.end().code, Some(0));
     // Without the wish to wait, such a file is an error.
     std::fs::File::create(&place_of_ring).unwrap();
-    let refused = program::run(&["watch", argument(&place_of_ring)]);
-    assert!(refused.code == Some(4) && refused.err.contains("is empty"), "{refused:?}");
+    run!("watch", &place_of_ring).fails(4, "is empty");
 }

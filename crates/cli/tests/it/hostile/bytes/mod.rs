@@ -398,7 +398,7 @@ pub fn exec_blocks(data: &[u8]) {
     use eventring::reader::{Descriptor, Gap, GapCause};
     use eventring::schema::EventType as _;
     use eventring::schema::exec::ExecEvent;
-    use eventring_exec::{BlockBuilder, CommitTracker, Dialect, ChainEvent, Wanted, json};
+    use eventring_exec::{BlockBuilder, ChainEvent, CommitTracker, Dialect, Wanted, json};
     let Some(([kind, wanted], mut rest)) = data.split_first_chunk::<2>() else { return };
     let of_august = |start: [u8; 4], end: [u8; 2]| {
         let mut hash = [0; 32];
