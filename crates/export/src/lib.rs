@@ -70,6 +70,7 @@ pub mod perfetto;
 mod programs;
 #[doc(hidden)]
 pub mod ring_blocks;
+#[doc(hidden)]
 pub mod rows;
 #[doc(hidden)]
 pub mod stacks;

@@ -47,7 +47,9 @@ mod seen;
 mod task;
 
 pub use answer::{Answer, Counts, LockWait, TaskView, WokenBy};
-pub use open::{OpenTask, OpenTasks, PerTask, TaskChange, TaskEvent};
+#[doc(hidden)]
+pub use open::PerTask;
+pub use open::{OpenTask, OpenTasks, TaskChange, TaskEvent};
 pub use phase::{Phase, TaskState};
 pub use seen::{TARGET, is_task};
 

@@ -45,6 +45,7 @@ pub use of_capture::{CaptureEntries, CaptureRecording};
 pub use of_rings::RingEntries;
 pub use parts::{ReplayPart, ReplayParts};
 pub use payloads::PayloadLosses;
+#[doc(hidden)]
 pub use present::{PresentRecord, replay_presents};
 pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};
 pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
