@@ -12,7 +12,6 @@ use arrow_array::builder::{
 };
 use arrow_schema::{DataType, Field};
 use eventring_export::rows::{Cell, Column as RowColumn, Columns, InJson, Row, RowSite};
-use std::fmt::Write as _;
 use std::io;
 
 /// The part of a table that its rows do not tell.
@@ -197,17 +196,12 @@ fn push_text(column: &mut StringBuilder, cell: &Cell<'_>) -> u64 {
     match cell {
         Cell::Text(Some(text)) | Cell::EventName(Some(text)) => column.append_value(text),
         Cell::Value(Some(value)) => append_text(column, value),
-        Cell::Trace(Some(id)) => append_display(column, id),
-        Cell::Context(Some(id)) => append_display(column, id),
+        // A column takes the zeros before a number one by one, and slowly.
+        Cell::Trace(Some(id)) => column.append_value(id.to_string()),
+        Cell::Context(Some(id)) => column.append_value(id.to_string()),
         _ => column.append_null(),
     }
     4 + (column.values_slice().len() - before) as u64
-}
-
-fn append_display(column: &mut StringBuilder, value: &impl std::fmt::Display) {
-    // Writing to memory does not fail.
-    let _ = write!(column, "{value}");
-    column.append_value("");
 }
 
 impl CellColumn {
