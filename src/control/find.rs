@@ -2,7 +2,7 @@
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
-use super::line::{ANSWER_PATIENCE, REACHABLE};
+use super::line::{ANSWER_TIMEOUT, REACHABLE};
 use super::process::Process;
 use super::served_file::ServedFile;
 use crate::shm;
@@ -13,23 +13,23 @@ use std::time::{Duration, Instant};
 
 /// The time that each server has for its answer while one of them is looked for by name. It is short, because servers
 /// that are not meant may be stopped.
-const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time for which servers that are asked one after the other may be late together.
 const LATE_MAX: Duration = Duration::from_secs(2);
 /// The time that each further server has. A server that is well answers in less than a millisecond.
-const SHORT_PATIENCE: Duration = Duration::from_millis(10);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(10);
 /// The largest number of further servers that an error names.
 const NAMED_MAX: usize = 20;
 
-/// The patience with servers that are asked one after the other, so that many which do not answer delay a command not
+/// The time for servers that are asked one after the other, so that many which do not answer delay a command not
 /// much longer than one of them.
 #[derive(Debug)]
-pub struct SharedPatience {
+pub struct SharedTimeout {
     each: Duration,
     late: Duration,
 }
 
-impl SharedPatience {
+impl SharedTimeout {
     /// Gives each server this time, as long as few of them use it.
     #[must_use]
     pub fn new(each: Duration) -> Self {
@@ -39,8 +39,8 @@ impl SharedPatience {
     /// Asks a server. `ask` gets the time that the server has for an answer.
     pub fn ask<R>(&mut self, ask: impl FnOnce(Duration) -> R) -> R {
         let begin = Instant::now();
-        let answer = ask(if self.late < LATE_MAX { self.each } else { self.each.min(SHORT_PATIENCE) });
-        self.late += begin.elapsed().saturating_sub(SHORT_PATIENCE);
+        let answer = ask(if self.late < LATE_MAX { self.each } else { self.each.min(SHORT_TIMEOUT) });
+        self.late += begin.elapsed().saturating_sub(SHORT_TIMEOUT);
         answer
     }
 }
@@ -79,14 +79,14 @@ impl Process {
     /// Returns an error if there is no such process, if it refuses this process, or if it does not answer. Returns an
     /// error, too, if the only processes that may be meant do not answer, or if this user may not look for them.
     pub fn find(name: &str) -> Result<Vec<Self>, ControlError> {
-        Self::find_timeout(name, ANSWER_PATIENCE)
+        Self::find_timeout(name, ANSWER_TIMEOUT)
     }
 
     /// Connects to the processes that `name` means, as [`Self::find`] does. Each has at most the time `timeout` for an
     /// answer, now and later, and no more than 5 seconds.
     #[doc(hidden)]
     pub fn find_timeout(name: &str, timeout: Duration) -> Result<Vec<Self>, ControlError> {
-        let timeout = timeout.min(ANSWER_PATIENCE);
+        let timeout = timeout.min(ANSWER_TIMEOUT);
         if name.starts_with('@') || is_socket(name) || is_behind_a_closed_door(name) {
             return Ok(vec![Self::connect_timeout(&ServerAddress::new(name), timeout)?]);
         }
@@ -103,19 +103,19 @@ impl Process {
             None => None,
         };
         let (mut found, mut refusals) = (Vec::new(), Refusals::default());
-        let mut patience = SharedPatience::new(if wanted.is_some() { timeout } else { timeout.min(LOOK_PATIENCE) });
+        let mut shared = SharedTimeout::new(if wanted.is_some() { timeout } else { timeout.min(LOOK_TIMEOUT) });
         for address in addresses() {
             // The name of a socket has the id of the process, which spares connections to others.
             if wanted.is_some_and(|pid| address.pid_hint().is_some_and(|hint| hint != pid)) {
                 continue;
             }
-            let asked = patience.ask(|patience| {
-                let process = Self::connect_timeout(&address, patience)?;
+            let asked = shared.ask(|timeout| {
+                let process = Self::connect_timeout(&address, timeout)?;
                 Ok::<_, ControlError>(is_meant(&process, name, wanted).then_some(process))
             });
             match asked {
                 Ok(Some(process)) => {
-                    process.set_patience(timeout);
+                    process.set_timeout(timeout);
                     found.push(process);
                 }
                 Ok(None) => {}

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The time that a server has for an answer. A server answers in less than a millisecond, unless its process is
 /// stopped.
-pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The times of answers that a server may take together, beside half of the time since the connection was made.
 const ANSWERS_IN_A_ROW: u32 = 4;
 /// The pause between two attempts to send to a server that does not read.
@@ -43,7 +43,7 @@ pub(super) struct ServerLine {
     socket: OwnedFd,
     peer: Peer,
     /// The time that the server has for an answer.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     since: Instant,
     /// The time for which this client has waited for answers.
     waited: Duration,
@@ -70,14 +70,14 @@ struct Received {
 }
 
 impl ServerLine {
-    pub(super) fn open(address: &ServerAddress, patience: Duration) -> Result<Self, ControlError> {
-        let socket = connect(address, patience)?;
+    pub(super) fn open(address: &ServerAddress, timeout: Duration) -> Result<Self, ControlError> {
+        let socket = connect(address, timeout)?;
         let peer = process_and_user(&socket).map_err(|error| ControlError::io("ask who the server is", error))?;
         let peer = Peer { pid: peer.0, user: peer.1 };
         Ok(Self {
             socket,
             peer,
-            patience,
+            timeout,
             since: Instant::now(),
             waited: Duration::ZERO,
             last_number: 0,
@@ -95,8 +95,8 @@ impl ServerLine {
         self.last_number = self.last_number.wrapping_add(1).max(1);
         let bytes = request.encode(self.last_number);
         let now = Instant::now();
-        let left = (self.patience * ANSWERS_IN_A_ROW + self.since.elapsed() / 2).saturating_sub(self.waited);
-        let until = now + left.min(self.patience);
+        let left = (self.timeout * ANSWERS_IN_A_ROW + self.since.elapsed() / 2).saturating_sub(self.waited);
+        let until = now + left.min(self.timeout);
         let asked = Asked { number: self.last_number, until, bytes_left: ANSWERS_BYTES_MAX, has_begun: false };
         loop {
             match socket::send(&self.socket, &bytes, None) {
@@ -194,9 +194,9 @@ impl ServerLine {
     /// Returns the error of a server that does not answer.
     fn no_answer(&self, asked: &Asked) -> ControlError {
         match asked.has_begun {
-            false => no_answer(self.peer.pid, self.patience),
+            false => no_answer(self.peer.pid, self.timeout),
             true => {
-                let text = format!("the server has not ended its answer within {} ms", self.patience.as_millis());
+                let text = format!("the server has not ended its answer within {} ms", self.timeout.as_millis());
                 ControlError::new(ControlErrorKind::NoAnswer, text)
             }
         }
@@ -219,7 +219,7 @@ impl Peer {
     }
 }
 
-fn connect(address: &ServerAddress, patience: Duration) -> Result<OwnedFd, ControlError> {
+fn connect(address: &ServerAddress, timeout: Duration) -> Result<OwnedFd, ControlError> {
     let failed = |error: Errno| {
         let start_one = "start the program with EVENTRING_SERVER=1, or start a server in it";
         let (kind, mend) = match error {
@@ -233,9 +233,9 @@ fn connect(address: &ServerAddress, patience: Duration) -> Result<OwnedFd, Contr
         ControlError::new(kind, format!("connect to the server: {error}; {mend}"))
     };
     let socket_address = address.to_socket_address().map_err(failed)?;
-    match socket::connect(&socket_address, patience) {
+    match socket::connect(&socket_address, timeout) {
         // The server has not accepted earlier connections yet.
-        Err(Errno::AGAIN) => Err(no_answer(0, patience)),
+        Err(Errno::AGAIN) => Err(no_answer(0, timeout)),
         connected => connected.map_err(failed),
     }
 }
@@ -253,8 +253,8 @@ pub(super) fn is_readable(descriptor: &OwnedFd, timeout: Duration) -> bool {
 }
 
 /// Returns the error of a server that does not answer. `pid` is 0 if its process is not known.
-fn no_answer(pid: u32, patience: Duration) -> ControlError {
+fn no_answer(pid: u32, timeout: Duration) -> ControlError {
     let process = if pid == 0 { "the process that serves".to_owned() } else { format!("process {pid}") };
-    let text = format!("{process} does not answer (for {} ms): it may be stopped", patience.as_millis());
+    let text = format!("{process} does not answer (for {} ms): it may be stopped", timeout.as_millis());
     ControlError::new(ControlErrorKind::NoAnswer, text)
 }

@@ -2,7 +2,7 @@
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
-use super::line::{ANSWER_PATIENCE, Peer, ServerLine, is_readable};
+use super::line::{ANSWER_TIMEOUT, Peer, ServerLine, is_readable};
 use super::served_file::{FileChange, NAME_BYTES_MAX, ServedFile, cut};
 use super::state::{ClientWish, Domain, ProcessState, WishTime};
 use super::switches::SwitchedDomain;
@@ -48,7 +48,7 @@ impl Process {
     /// # Errors
     /// Returns an error if no server is there, if it refuses this process, or if it does not answer within 5 seconds.
     pub fn connect(address: &ServerAddress) -> Result<Self, ControlError> {
-        Self::connect_timeout(address, ANSWER_PATIENCE)
+        Self::connect_timeout(address, ANSWER_TIMEOUT)
     }
 
     /// Connects to the server at this address. The server has the time `timeout` for each answer, now and later. (It
@@ -277,8 +277,8 @@ impl Process {
     }
 
     /// Gives the server another time for its answers.
-    pub(super) fn set_patience(&self, patience: Duration) {
-        self.line().patience = patience;
+    pub(super) fn set_timeout(&self, timeout: Duration) {
+        self.line().timeout = timeout;
     }
 
     /// Returns the process in words, for messages: its program and its number, if they are known, and its address. A

@@ -59,9 +59,9 @@ pub(super) fn accept(socket: &UninheritedFd) -> Tried<UninheritedFd> {
 
 /// Connects to the server at this address. If many connections wait to be accepted, waits for its turn, at most for
 /// this time, and then returns `AGAIN`.
-pub(super) fn connect(address: &SocketAddrUnix, patience: Duration) -> Result<OwnedFd, Errno> {
+pub(super) fn connect(address: &SocketAddrUnix, timeout: Duration) -> Result<OwnedFd, Errno> {
     let socket = socket(SocketFlags::CLOEXEC)?;
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     loop {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         set_socket_timeout(&socket, Timeout::Send, Some(left))?;

@@ -90,9 +90,9 @@ pub fn listen(child: &mut Child) -> JoinHandle<Vec<u64>> {
 }
 
 /// Returns how long a reader may wait before the test counts it as stuck: as many seconds as the variable
-/// EVENTRING_PATIENCE says, or a minute if it is not set.
-fn patience() -> Duration {
-    Duration::from_secs(std::env::var("EVENTRING_PATIENCE").map_or(60, |text| text.parse().expect("seconds")))
+/// EVENTRING_TIMEOUT says, or a minute if it is not set.
+fn timeout() -> Duration {
+    Duration::from_secs(std::env::var("EVENTRING_TIMEOUT").map_or(60, |text| text.parse().expect("seconds")))
 }
 
 /// Follows the ring from its first seqno to its end and checks all events. Returns the cursor, which then stands at
@@ -108,7 +108,7 @@ pub fn follow_on(cursor: Cursor, mut verdict: Verdict) -> (Cursor, Verdict) {
     let mut follower = Follower::new(cursor, WaitStrategy::default());
     let mut buffer = Vec::new();
     loop {
-        match follower.next_timeout(patience()) {
+        match follower.next_timeout(timeout()) {
             Followed::Event(event) => judge(follower.cursor(), &event, &mut buffer, &mut verdict),
             Followed::Gap(gap) => verdict.lost += gap.count,
             Followed::Ended => return (follower.cursor().clone(), verdict),

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The longest time between two looks at Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Write final blocks into an archive, a file for each
 ///
@@ -87,7 +87,7 @@ pub(super) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
         }
         match events.reopen() {
             Some(opened) => opened.map_err(|error| refused(args.input.name(), &error))?,
-            None => std::thread::sleep(PATIENCE),
+            None => std::thread::sleep(TIMEOUT),
         }
     };
     if written.not_archived > 0 {
@@ -121,10 +121,10 @@ fn read(
     interrupt: &Interrupt,
     written: &mut Written,
 ) -> Result<Stop, CaptureError> {
-    let patience = if args.follow { PATIENCE } else { Duration::ZERO };
+    let timeout = if args.follow { TIMEOUT } else { Duration::ZERO };
     let mut count = 0_u64;
     loop {
-        let done = match events.next_timeout(patience) {
+        let done = match events.next_timeout(timeout) {
             NextEvent::Event(event, payload) => match payload.read() {
                 PayloadRead::Valid(payload) => archiver.push(&event, Some(payload)),
                 _ => archiver.push(&event, None),

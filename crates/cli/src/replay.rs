@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 /// The longest time between two looks at Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Record a file's events again, into a live ring
 ///
@@ -163,7 +163,7 @@ fn play(
             let recorded = Duration::from_nanos(descriptor.record_epoch_nanos.saturating_sub(first));
             let due = began + recorded.div_f64(times);
             while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-                std::thread::sleep(left.min(PATIENCE));
+                std::thread::sleep(left.min(TIMEOUT));
                 if interrupt.came() {
                     return false;
                 }

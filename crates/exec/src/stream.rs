@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The news that wait for the program at most. If it is slower, the ring is read later, and may lose events.
 const WAITING_MAX: usize = 64;
 /// The longest time after which the thread notices that nobody wants more news.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The news of a [`Blocks`] as a stream. A thread of its own reads the ring and sleeps while nothing comes.
 ///
@@ -46,7 +46,7 @@ impl Blocks {
         let (sender, receiver) = async_channel::bounded(WAITING_MAX);
         let read = move || {
             loop {
-                match self.next_timeout(PATIENCE) {
+                match self.next_timeout(TIMEOUT) {
                     NextUpdate::Update(update) => {
                         if sender.send_blocking(update).is_err() {
                             return;

@@ -79,7 +79,7 @@ impl EventStream {
     /// Connects to the broker, and makes the stream if there is none of this name.
     ///
     /// # Errors
-    /// No connection comes about within the time of [`StreamOptions::patience`]; the broker refuses; it has no
+    /// No connection comes about within the time of [`StreamOptions::timeout`]; the broker refuses; it has no
     /// JetStream; or the stream takes other subjects than those of batches.
     pub fn open_or_make(options: &StreamOptions) -> Result<Self, CaptureError> {
         Self::connect(options, true)

@@ -27,7 +27,7 @@ pub struct StreamOptions {
     nkey: Option<Secret>,
     root_certificates: Option<PathBuf>,
     client_certificate: Option<(PathBuf, PathBuf)>,
-    patience: Duration,
+    timeout: Duration,
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
     replicas: usize,
@@ -45,7 +45,7 @@ impl StreamOptions {
             nkey: None,
             root_certificates: None,
             client_certificate: None,
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
             max_age: None,
             max_bytes: None,
             replicas: 1,
@@ -74,8 +74,8 @@ impl StreamOptions {
 
     /// Sets how long the first connection is tried. Default: 10 seconds. A connection that breaks later is tried again
     /// without end.
-    pub fn patience(self, time: Duration) -> Self {
-        Self { patience: time, ..self }
+    pub fn timeout(self, time: Duration) -> Self {
+        Self { timeout: time, ..self }
     }
 
     /// Sets how long a stream that is made keeps its batches. Default: without end.
@@ -145,7 +145,7 @@ impl StreamOptions {
 
 /// Connects for the first time. Tries again while no broker is there.
 pub(super) async fn first_connection(options: &StreamOptions) -> Result<(Client, Context), CaptureError> {
-    let deadline = Instant::now() + options.patience;
+    let deadline = Instant::now() + options.timeout;
     let servers: Vec<&str> = options.servers.expose().split(',').map(str::trim).collect();
     for server in &servers {
         check_address(server)?;
@@ -198,7 +198,7 @@ pub(super) async fn stream_of(
     makes: bool,
 ) -> Result<(stream::Stream<()>, stream::Config), CaptureError> {
     let broker = |message: String| CaptureError::new(CaptureErrorKind::Broker, message);
-    let deadline = Instant::now() + options.patience;
+    let deadline = Instant::now() + options.timeout;
     let name = &options.name;
     let not_made = loop {
         let problem = match context.get_stream(name).await {

@@ -45,7 +45,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The longest wait between two looks at whether all is over.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 /// The number of threads that serve clients at most.
 const WORKERS_MAX: usize = 4;
 
@@ -133,7 +133,7 @@ impl Gateway {
             let door = Listener::new(self.listener, door_poll, hub, origins, senders);
             let letting_in = scope.spawn(|| door.run());
             while !is_over() {
-                match blocks.next_timeout(PATIENCE) {
+                match blocks.next_timeout(TIMEOUT) {
                     NextUpdate::Update(BlockUpdate::Changed(update)) => hub.changed(update),
                     NextUpdate::Update(BlockUpdate::Problem(problem)) => hub.problem(&problem),
                     NextUpdate::Update(_) => continue,

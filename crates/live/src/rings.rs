@@ -24,7 +24,7 @@ const EVENTS_BETWEEN_LOOKS: u32 = 1024;
 /// back for less.
 const SURE_NANOS: u64 = 5_000_000;
 /// The time after a program's end in which its last events are read.
-const END_PATIENCE: Duration = Duration::from_millis(50);
+const END_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The engine: follows rings, keeps the state of their programs, and says what it sees.
 ///
@@ -437,7 +437,7 @@ impl Live {
         self.replay.make_room(self.entries.tables(), &mut to.on(&mut self.core))?;
         self.notice_ends(now);
         if is_up_to_date {
-            self.tell_ends(to, |noticed| now.duration_since(noticed) >= END_PATIENCE)?;
+            self.tell_ends(to, |noticed| now.duration_since(noticed) >= END_TIMEOUT)?;
         }
         (to.see)(&Observation::Tick, self.state());
         Ok(())

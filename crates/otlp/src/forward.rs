@@ -3,7 +3,7 @@
 use super::endpoint::OtlpEndpoint;
 use super::error::OtlpError;
 use super::post::Post;
-use super::sender::{SendPatience, send_all};
+use super::sender::{SendTimeout, send_all};
 use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
 use eventring::reader::{Reader, RingSet, RingState, SetRing};
 use eventring::recorder::Clock;
@@ -31,16 +31,16 @@ const BATCHES: usize = 2;
 pub struct OtlpOptions {
     endpoint: OtlpEndpoint,
     host: Option<String>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl OtlpOptions {
-    /// The patience of a forwarding, unless it is set: 30 s.
-    pub const PATIENCE: Duration = Duration::from_secs(30);
+    /// The timeout of a forwarding, unless it is set: 30 s.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Makes settings for this collector.
     pub fn new(endpoint: OtlpEndpoint) -> Self {
-        Self { endpoint, host: None, patience: Self::PATIENCE }
+        Self { endpoint, host: None, timeout: Self::TIMEOUT }
     }
 
     /// Sets the name of the host on which the programs run, which is sent as `host.name`. Default: none.
@@ -49,10 +49,10 @@ impl OtlpOptions {
     }
 
     /// Sets how long the forwarding goes on trying to reach the collector when the programs have ended: since their
-    /// end, or since the collector has answered last, if that was later. Default: [`Self::PATIENCE`]. While a
+    /// end, or since the collector has answered last, if that was later. Default: [`Self::TIMEOUT`]. While a
     /// program records, the forwarding never gives up.
-    pub fn patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 }
 
@@ -83,7 +83,7 @@ pub struct OtlpSummary {
     pub retries: u64,
     /// Spans and log records that the collector has refused.
     pub rejected: u64,
-    /// Spans and log records that could not be sent before the patience was over.
+    /// Spans and log records that could not be sent before the timeout was over.
     pub unsent: u64,
     /// Bytes of the bodies of all requests, compressed.
     pub bytes: u64,
@@ -115,19 +115,19 @@ pub fn forward_otlp(
     mut next_ring: impl FnMut() -> NextRing,
     mut stops: impl FnMut(Option<&str>) -> bool,
 ) -> Result<OtlpSummary, OtlpError> {
-    let (patience, summary) = (SendPatience::new(options.patience), Mutex::new(OtlpSummary::default()));
-    let mut stops = || stops(patience.problem().as_deref());
+    let (timeout, summary) = (SendTimeout::new(options.timeout), Mutex::new(OtlpSummary::default()));
+    let mut stops = || stops(timeout.problem().as_deref());
     let post = Post::new(options.endpoint.clone());
     std::thread::scope(|scope| {
         let (batches, to_send) = sync_channel(BATCHES);
         let thread = std::thread::Builder::new().name("eventring-otlp".to_owned());
-        let sender = thread.spawn_scoped(scope, || send_all(&post, to_send, &patience, &summary));
+        let sender = thread.spawn_scoped(scope, || send_all(&post, to_send, &timeout, &summary));
         let sender = sender.map_err(|error| OtlpError(format!("cannot start the thread that sends: {error}")))?;
         let queue = Queue {
             batches,
             programs: Vec::new(),
             may_come_more: true,
-            patience: &patience,
+            timeout: &timeout,
             summary: &summary,
             stops: &mut stops,
             stopped_nanos: None,
@@ -136,7 +136,7 @@ pub fn forward_otlp(
         while !sender.is_finished() {
             // Who asks for an end twice, or after the end of the programs, does not want to wait.
             if stops() && !was_stopped {
-                patience.end();
+                timeout.end();
             }
             std::thread::sleep(LOOK_PAUSE / 10);
         }
@@ -151,7 +151,7 @@ struct Queue<'q> {
     /// The rings that are read. When their writers have ended and no other ring may come, nothing more is recorded.
     programs: Vec<Reader>,
     may_come_more: bool,
-    patience: &'q SendPatience,
+    timeout: &'q SendTimeout,
     summary: &'q Mutex<OtlpSummary>,
     stops: &'q mut dyn FnMut() -> bool,
     /// The time since which the user wants an end, in nanoseconds since the epoch.
@@ -178,12 +178,12 @@ impl Queue<'_> {
         if (self.stops)() {
             self.stopped_nanos.get_or_insert_with(|| Clock::global().now_epoch_nanos());
             // Nothing more is recorded, and the collector does not take what was.
-            if have_ended() && self.patience.problem().is_some() {
-                self.patience.end();
+            if have_ended() && self.timeout.problem().is_some() {
+                self.timeout.end();
             }
         }
         if self.stopped_nanos.is_some() || (!self.may_come_more && have_ended()) {
-            self.patience.begin();
+            self.timeout.begin();
         }
     }
 
@@ -245,7 +245,7 @@ fn read_all(next_ring: &mut dyn FnMut() -> NextRing, host: Option<String>, mut q
     if !mapper.is_empty() {
         queue.leave(mapper.take());
     }
-    queue.patience.begin();
+    queue.timeout.begin();
     let mut summary = queue.summary.lock().unwrap_or_else(PoisonError::into_inner);
     // Spans that are open in a program that lives will be closed, and sent by the next forwarding.
     summary.open_spans = mapper.open_spans;

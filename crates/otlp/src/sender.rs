@@ -17,23 +17,23 @@ const PAUSE_FIRST: Duration = Duration::from_millis(200);
 /// The longest pause, unless the collector asks for a longer one.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// The patience of the sender. It begins when nothing more is recorded, and again with each answer of the collector.
-pub(super) struct SendPatience {
+/// The timeout of the sender. It begins when nothing more is recorded, and again with each answer of the collector.
+pub(super) struct SendTimeout {
     time: Duration,
-    state: Mutex<PatienceState>,
+    state: Mutex<TimeoutState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct PatienceState {
-    /// The time since which the patience is running out. There is none while programs record.
+struct TimeoutState {
+    /// The time since which the timeout is running out. There is none while programs record.
     since: Option<Instant>,
     is_over: bool,
     /// The problem with the collector at this moment, if there is one.
     problem: Option<String>,
 }
 
-impl SendPatience {
+impl SendTimeout {
     pub(super) fn new(time: Duration) -> Self {
         Self { time, state: Mutex::default(), changed: Condvar::new() }
     }
@@ -44,7 +44,7 @@ impl SendPatience {
         self.changed.notify_all();
     }
 
-    /// Ends the patience at once.
+    /// Ends the timeout at once.
     pub(super) fn end(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
@@ -71,24 +71,24 @@ impl SendPatience {
         let mut state = self.lock();
         loop {
             let left = time.saturating_sub(begin.elapsed());
-            let patience_left = state.since.map(|since| self.time.saturating_sub(since.elapsed()));
+            let timeout_left = state.since.map(|since| self.time.saturating_sub(since.elapsed()));
             if state.is_over {
                 return false;
             }
-            if patience_left.is_some_and(|left| left.is_zero()) {
-                // Who has no patience at all has each request sent once.
+            if timeout_left.is_some_and(|left| left.is_zero()) {
+                // Who has no timeout at all has each request sent once.
                 state.is_over = !self.time.is_zero();
                 return false;
             }
             if left.is_zero() {
                 return true;
             }
-            let wait = patience_left.map_or(left, |patience_left| patience_left.min(left));
+            let wait = timeout_left.map_or(left, |timeout_left| timeout_left.min(left));
             state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PatienceState> {
+    fn lock(&self) -> MutexGuard<'_, TimeoutState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,10 +97,10 @@ impl SendPatience {
 pub(super) fn send_all(
     post: &Post,
     batches: Receiver<OtlpRequests>,
-    patience: &SendPatience,
+    timeout: &SendTimeout,
     summary: &Mutex<OtlpSummary>,
 ) {
-    let sender = Sender { post, patience, summary };
+    let sender = Sender { post, timeout, summary };
     for OtlpRequests { traces, logs, spans, log_records } in batches {
         if let Some(traces) = traces {
             let taken = sender.deliver(&post.endpoint().traces(), &traces, spans, |answer| {
@@ -132,7 +132,7 @@ pub(super) fn varied(pause: Duration, asked: Option<Duration>) -> Duration {
 
 struct Sender<'s> {
     post: &'s Post,
-    patience: &'s SendPatience,
+    timeout: &'s SendTimeout,
     summary: &'s Mutex<OtlpSummary>,
 }
 
@@ -152,7 +152,7 @@ impl Sender<'_> {
     ) -> u64 {
         let body = compress(&request.encode_to_vec());
         let mut pause = PAUSE_FIRST;
-        if self.patience.is_over() {
+        if self.timeout.is_over() {
             self.count(|summary| summary.unsent += messages);
             return 0;
         }
@@ -164,7 +164,7 @@ impl Sender<'_> {
             });
             match answer {
                 CollectorAnswer::Taken(answer) => {
-                    self.patience.renew(None);
+                    self.timeout.renew(None);
                     let (count, why) = match rejected(&answer) {
                         Ok(partial) => partial.unwrap_or_default(),
                         // Something else than a collector says that all is well.
@@ -180,7 +180,7 @@ impl Sender<'_> {
                     return messages - count;
                 }
                 CollectorAnswer::Never(why) => {
-                    self.patience.renew(Some(&why));
+                    self.timeout.renew(Some(&why));
                     self.count(|summary| {
                         summary.rejected += messages;
                         summary.last_error = Some(why);
@@ -188,9 +188,9 @@ impl Sender<'_> {
                     return 0;
                 }
                 CollectorAnswer::Later(asked, why) => {
-                    self.patience.lock().problem = Some(why.clone());
+                    self.timeout.lock().problem = Some(why.clone());
                     self.count(|summary| summary.last_error = Some(why));
-                    if !self.patience.pause(varied(pause, asked)) {
+                    if !self.timeout.pause(varied(pause, asked)) {
                         self.count(|summary| summary.unsent += messages);
                         return 0;
                     }

@@ -10,7 +10,7 @@ const TIME_PER_WORK: u32 = 5;
 const FREE: Duration = Duration::from_millis(250);
 /// The time that may be owed beyond that while clients have their turn: that of 5 milliseconds of work.
 const TURN: Duration = Duration::from_millis(25);
-/// The longest pause. It is short beside the patience of clients. If more is owed, there are several pauses, and
+/// The longest pause. It is short beside the timeout of clients. If more is owed, there are several pauses, and
 /// clients have their turn after the last one.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The largest time that is owed. It is that of 600 milliseconds of work, and no single request costs as much.

@@ -34,7 +34,7 @@ const ROUND_MAX: usize = 16;
 /// The shortest pause after a round with more work than that.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 /// The time that a new client has for its first message.
-const GREETING_PATIENCE: Duration = Duration::from_secs(2);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 /// The priority of the thread: that of background work.
 const NICE: i32 = 10;
 
@@ -113,7 +113,7 @@ impl Serving {
         self.effort = Effort::begin();
         loop {
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), self.patience().as_ref()) {
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), self.timeout().as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 // The program has closed the descriptor.
                 Err(_) => break,
@@ -157,9 +157,9 @@ impl Serving {
     }
 
     /// Returns how long the thread may sleep.
-    fn patience(&self) -> Option<Timespec> {
+    fn timeout(&self) -> Option<Timespec> {
         let greetings = self.clients.values().filter(|client| !client.has_greeted);
-        let greetings = greetings.map(|client| client.since + GREETING_PATIENCE);
+        let greetings = greetings.map(|client| client.since + GREETING_TIMEOUT);
         let tries = self.clients.values().filter_map(|client| client.next_try);
         let next = greetings.chain(tries).chain(self.given_up.next_look).chain(self.state.wishes.next_end()).min()?;
         // A millisecond more, so that the time is over when the thread wakes.
@@ -286,7 +286,7 @@ impl Serving {
     fn end_overdue(&mut self) {
         let now = Instant::now();
         self.state.has_ended_wishes |= self.state.wishes.end_expired(now);
-        let is_late = |client: &Connection| !client.has_greeted && now >= client.since + GREETING_PATIENCE;
+        let is_late = |client: &Connection| !client.has_greeted && now >= client.since + GREETING_TIMEOUT;
         let late = self.clients.iter().filter(|(_, client)| is_late(client));
         let late: Vec<u64> = late.map(|(number, _)| *number).collect();
         late.into_iter().for_each(|number| self.drop_client(number));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The longest time for which the merge waits for an event that is being recorded. If its writer was preempted, the
 /// operating system usually gives the processor back to the writer within this time.
-const COMMIT_PATIENCE: Duration = Duration::from_millis(20);
+const COMMIT_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A ring of a [`RingSet`](super::RingSet).
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(super) enum RingSilence {
     /// An event that is just being recorded.
     Uncommitted,
     /// Only events that are younger than the slack. If an older event is still being recorded after
-    /// [`COMMIT_PATIENCE`], [`Input::probe`] gives this answer, too, and the older event may come late.
+    /// [`COMMIT_TIMEOUT`], [`Input::probe`] gives this answer, too, and the older event may come late.
     Sure,
 }
 
@@ -248,9 +248,9 @@ impl Input {
             _ => Instant::now(),
         };
         self.uncommitted = Some(Uncommitted { seqno, since });
-        // The merge waits for the uncommitted event for [`COMMIT_PATIENCE`]. After that the ring counts as silent,
+        // The merge waits for the uncommitted event for [`COMMIT_TIMEOUT`]. After that the ring counts as silent,
         // because a writer that stalls must not delay the events of other rings any longer.
-        Err(if since.elapsed() < COMMIT_PATIENCE { RingSilence::Uncommitted } else { RingSilence::Sure })
+        Err(if since.elapsed() < COMMIT_TIMEOUT { RingSilence::Uncommitted } else { RingSilence::Sure })
     }
 
     /// Takes the next event to hand it out.

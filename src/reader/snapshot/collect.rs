@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The total time that one snapshot may spend waiting for events that are being recorded.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 /// The size of a batch of events that are copied together.
 const BATCH_BYTES: usize = 4 << 20;
 /// The largest payload that is copied as part of a batch.
@@ -57,7 +57,7 @@ pub(super) fn collect(
     let seqnos = SeqnoRuns::of(reader);
     let mut collected = Collected { descriptors, payloads, seqnos, lost: 0, expired: 0, being_written: 0 };
     let mut batch = EventBatch::new(BATCH_BYTES, BATCH_PAYLOAD_BYTES_MAX);
-    let mut patience = Patience::default();
+    let mut deadline = Deadline::default();
     // An upper limit for the bytes of all payloads in a sound ring. Payloads do not overlap, so together they fit the
     // payload buffer. Padding each payload to its alignment at most doubles the sum.
     let payload_bytes_max = reader.info().geometry.payload_buf_bytes().saturating_mul(2);
@@ -77,7 +77,7 @@ pub(super) fn collect(
                 let in_range = last_seqno.saturating_add(1).saturating_sub(gap.first_seqno);
                 collected.lost += gap.count.min(in_range);
             }
-            Some(Next::NotReady) if patience.is_left() => std::thread::yield_now(),
+            Some(Next::NotReady) if deadline.is_left() => std::thread::yield_now(),
             // `lag` is 0, so the header says now that the next seqno was not handed out. But the caller has read from
             // the header that `last_seqno` was handed out, and `last_seqno` is not smaller. So the header is damaged,
             // and there is no event to wait for.
@@ -151,14 +151,14 @@ impl Collected {
 /// The end of the time in which a snapshot waits for events that are being recorded. The time begins with the first
 /// wait.
 #[derive(Default)]
-struct Patience {
+struct Deadline {
     end: Option<Instant>,
 }
 
-impl Patience {
+impl Deadline {
     fn is_left(&mut self) -> bool {
         let now = Instant::now();
-        now < *self.end.get_or_insert(now + PATIENCE)
+        now < *self.end.get_or_insert(now + TIMEOUT)
     }
 }
 

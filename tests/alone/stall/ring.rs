@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The time that a reader waits for a seqno after the last writer has ended. After this time the seqno counts as
 /// stuck.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Records a sealed event in one of three ways, which `count` chooses: in place, with the seqno in the seal; gathered
 /// from two slices; or from one slice.
@@ -68,9 +68,9 @@ impl Subject for EventRing {
                 // All writers have ended. A cursor returns `NotReady` at the end, but also for a moment at a hole. Only
                 // a `lag` of 0 shows that no seqno is left.
                 Next::NotReady if was_done && cursor.lag() == 0 => return,
-                // The last writer has ended more than PATIENCE ago, so no writer will commit this seqno. The cursor
+                // The last writer has ended more than TIMEOUT ago, so no writer will commit this seqno. The cursor
                 // does not report it as a hole either. A real reader would wait here for ever.
-                Next::NotReady if done_since.is_some_and(|since| since.elapsed() > PATIENCE) => {
+                Next::NotReady if done_since.is_some_and(|since| since.elapsed() > TIMEOUT) => {
                     verdict.stuck += 1;
                     cursor.seek(Seek::Seqno(cursor.next_seqno() + 1));
                 }

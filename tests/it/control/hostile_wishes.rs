@@ -87,7 +87,7 @@ fn a_user_who_changes_long_wishes_without_end_gets_a_fifth_of_a_processor() {
         let start = Instant::now();
         let ask = || served.connect().and_then(|process| process.files());
         let is_late = |error: &ControlError| error.kind() == ControlErrorKind::NoAnswer;
-        // On a busy machine, one client's patience may not suffice.
+        // On a busy machine, one client's timeout may not suffice.
         let rings = ask().or_else(|error| if is_late(&error) { ask() } else { Err(error) });
         let waited = start.elapsed();
         is_over.store(true, Ordering::Relaxed);

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
 /// The longest time that a pipe without a reader is waited for: its reader may just be starting.
-const READER_PATIENCE: Duration = Duration::from_secs(1);
+const READER_TIMEOUT: Duration = Duration::from_secs(1);
 const READER_PAUSE: Duration = Duration::from_millis(5);
 /// The type of the file system of pipes that have no name.
 const PIPEFS: rustix::fs::FsWord = 0x5049_5045;
@@ -121,7 +121,7 @@ impl OutputEntry {
             // A pipe without a reader would keep the open waiting for ever. So would some devices.
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
             match rustix::fs::open(shm::link_to(&found), flags, Mode::empty()) {
-                Err(Errno::NXIO) if begin.elapsed() < READER_PATIENCE => std::thread::sleep(READER_PAUSE),
+                Err(Errno::NXIO) if begin.elapsed() < READER_TIMEOUT => std::thread::sleep(READER_PAUSE),
                 Err(Errno::NXIO) => return Err(refused(IS_NOT_READ).at(&self.path)),
                 opened => break opened.map_err(of_system)?,
             }

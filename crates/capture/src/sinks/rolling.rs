@@ -28,7 +28,7 @@ const PARTS: u32 = 8;
 /// The shortest time of a file.
 const PART_TIME_MIN: Duration = Duration::from_millis(500);
 /// The longest time that a cut waits until what it needs was copied.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The settings of a [`RollingCapture`].
 #[derive(Clone, Debug)]
@@ -360,7 +360,7 @@ impl Rolled {
     /// Waits until all events that were recorded before this call are in whole files, and returns those that may have
     /// events recorded after `from_nanos`.
     pub(crate) fn files(&self, from_nanos: u64) -> Result<RolledFiles, CaptureError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let state = self.lock();
         // The times at which files began say nothing of their events: the capture may be far behind the rings.
         let wanted: Vec<u64> = state.written.iter().map(WrittenRing::handed_out).collect();
@@ -370,7 +370,7 @@ impl Rolled {
         let (mut state, is_behind) = self.wait(state, deadline, is_copied);
         state.asked += 1;
         let asked = state.asked;
-        let (state, is_unanswered) = self.wait(state, deadline + PATIENCE, |state| state.answered >= asked);
+        let (state, is_unanswered) = self.wait(state, deadline + TIMEOUT, |state| state.answered >= asked);
         let whole = if state.has_ended { state.parts.len() } else { state.parts.len().saturating_sub(1) };
         let begins = state.parts.iter().map(|part| part.started_epoch_nanos).skip(1).chain([u64::MAX]);
         let parts = state.parts.iter().zip(begins).take(whole);

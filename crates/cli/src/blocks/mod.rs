@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The longest time between two looks at Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Show blocks, a line for each
 ///
@@ -218,7 +218,7 @@ impl BlocksArgs {
         let mut blocks = self.blocks(input, self.wanted())?.follow_restarts();
         let mut pending = PendingBlocks::new(self.min_stage);
         while !interrupt.came() && !shown.is_over() {
-            match blocks.next_timeout(PATIENCE) {
+            match blocks.next_timeout(TIMEOUT) {
                 NextUpdate::Update(BlockUpdate::Problem(problem)) => told.problem(&problem),
                 NextUpdate::Update(BlockUpdate::Changed(Update { state, block: Some(block), .. })) => {
                     pending.change(block, state);
@@ -244,8 +244,8 @@ impl BlocksArgs {
 /// Returns the next news of what is there now. Only the archive is waited for. Returns `None` after Ctrl-C, too.
 fn next_that_is_there(blocks: &mut Blocks, interrupt: &Interrupt) -> Option<BlockUpdate> {
     loop {
-        let patience = if blocks.waits_for_archive() { PATIENCE } else { Duration::ZERO };
-        match blocks.next_timeout(patience) {
+        let timeout = if blocks.waits_for_archive() { TIMEOUT } else { Duration::ZERO };
+        match blocks.next_timeout(timeout) {
             _ if interrupt.came() => return None,
             NextUpdate::Update(update) => return Some(update),
             NextUpdate::TimedOut if blocks.waits_for_archive() => {}

@@ -9,7 +9,7 @@ use eventring::reader::ExtensionInfo;
 use std::time::Duration;
 
 /// The time that a server has for its answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What is left out, and whether that is everything.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(super) struct LeftOut {
 /// Asks the server of the process, and looks at the environment with which it was started.
 pub(super) fn by_process(pid: u32, has_spans: bool) -> LeftOut {
     let mut left_out = LeftOut::default();
-    let server = Process::find_timeout(&format!("pid:{pid}"), PATIENCE).ok();
+    let server = Process::find_timeout(&format!("pid:{pid}"), TIMEOUT).ok();
     let state = server.and_then(|found| found.first()?.state().ok());
     if let Some(state) = &state {
         left_out.add_state(state, has_spans);

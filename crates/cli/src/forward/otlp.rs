@@ -32,14 +32,14 @@ pub(super) struct OtlpArgs {
     headers: Vec<String>,
     /// With otlp://: how long to go on trying to reach the collector after the last event; a number is seconds
     /// [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    patience: Option<Duration>,
+    #[arg(long, alias = "patience", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
 }
 
 impl OtlpArgs {
     /// Returns which of these options are given, with their names.
     pub(super) fn given(&self) -> [(bool, &'static str); 2] {
-        [(!self.headers.is_empty(), "--header"), (self.patience.is_some(), "--patience")]
+        [(!self.headers.is_empty(), "--header"), (self.timeout.is_some(), "--timeout")]
     }
 }
 
@@ -53,8 +53,8 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
     rings.opened.iter().try_for_each(check_not_a_shard)?;
     let host = args.host.clone().unwrap_or_else(host_name);
     let to = endpoint.to_string();
-    let patience = args.otlp.patience.unwrap_or(OtlpOptions::PATIENCE);
-    let options = OtlpOptions::new(endpoint).host(Some(host)).patience(patience);
+    let timeout = args.otlp.timeout.unwrap_or(OtlpOptions::TIMEOUT);
+    let options = OtlpOptions::new(endpoint).host(Some(host)).timeout(timeout);
     let (bar, mut problems) = (spinner(), Problems::with("the collector"));
     let (rings, mut refused) = (RefCell::new(rings), None);
     let next_ring = || {
@@ -80,7 +80,7 @@ pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt
         if is_to_end && problem.is_some() {
             bar.suspend(|| {
                 say!(
-                    "{DIM}ends when the collector has taken the rest, or after {patience:?}; Ctrl-C again ends at once{DIM:#}"
+                    "{DIM}ends when the collector has taken the rest, or after {timeout:?}; Ctrl-C again ends at once{DIM:#}"
                 );
             });
         }

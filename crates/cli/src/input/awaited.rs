@@ -90,7 +90,7 @@ impl AwaitedRings {
         let is_any_live = programs.may_make_more();
         Self {
             program,
-            opening_max: programs.patience.map_or(OPENING_MAX, |patience| patience.min(OPENING_MAX)),
+            opening_max: programs.timeout.map_or(OPENING_MAX, |timeout| timeout.min(OPENING_MAX)),
             programs,
             family: None,
             named: VecDeque::new(),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The pause between two looks for a program that is not there yet.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(20);
 /// The time that a server has for an answer in a command that ends sooner.
-const PATIENCE_MIN: Duration = Duration::from_millis(300);
+const TIMEOUT_MIN: Duration = Duration::from_millis(300);
 /// The largest number of rings of one program. A program that claims to have more is hostile.
 const RINGS_MAX: usize = 4096;
 /// The time after which paths are no longer checked. The rings are then named by their server.
@@ -54,8 +54,8 @@ impl ProcessArgs {
         waits: bool,
         time: Option<Duration>,
     ) -> anyhow::Result<(Vec<PathBuf>, FollowedPrograms)> {
-        let patience = time.map(|time| time.max(PATIENCE_MIN));
-        let mut programs = FollowedPrograms { patience, ..FollowedPrograms::default() };
+        let timeout = time.map(|time| time.max(TIMEOUT_MIN));
+        let mut programs = FollowedPrograms { timeout, ..FollowedPrograms::default() };
         let is_program = |name: &&PathBuf| name.to_str().is_some_and(Process::is_named_by);
         let (processes, rings): (Vec<&PathBuf>, Vec<&PathBuf>) = names.iter().partition(is_program);
         programs.patterns = FollowedPatterns::new(names);
@@ -186,9 +186,9 @@ pub(crate) fn expand(names: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Connects to the processes that a name means. Warns of those of other users.
-pub(crate) fn find(name: &str, patience: Option<Duration>) -> Result<Vec<Process>, ControlError> {
-    let found = match patience {
-        Some(patience) => Process::find_timeout(name, patience),
+pub(crate) fn find(name: &str, timeout: Option<Duration>) -> Result<Vec<Process>, ControlError> {
+    let found = match timeout {
+        Some(timeout) => Process::find_timeout(name, timeout),
         None => Process::find(name),
     }?;
     for process in found.iter().filter(|process| process.is_stranger()) {
@@ -262,7 +262,7 @@ pub(crate) struct FollowedPrograms {
     awaited: Vec<String>,
     followed: Vec<FollowedProgram>,
     /// The longest time that each server has for an answer, if the command ends after a time.
-    pub(crate) patience: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 struct FollowedProgram {
@@ -319,7 +319,7 @@ impl FollowedPrograms {
     /// Follows all programs of this name.
     fn add(&mut self, name: &str) -> Result<(), ControlError> {
         let as_written = Process::is_named_by(name).then(|| name.to_owned());
-        for process in find(name, self.patience)? {
+        for process in find(name, self.timeout)? {
             process.follow()?;
             self.followed.push(FollowedProgram { process, as_written: as_written.clone(), known: HashSet::new() });
         }

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 /// The time after which the bar appears. Most captures are read before.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A line of progress, as far as stderr is a terminal.
 pub(crate) fn spinner() -> ProgressBar {
@@ -45,7 +45,7 @@ impl ReadingBar {
         let (begun, shown) = (Instant::now(), bar.clone());
         let report = move |read_bytes, all_bytes| {
             tell(read_bytes, all_bytes);
-            if begun.elapsed() >= PATIENCE {
+            if begun.elapsed() >= TIMEOUT {
                 shown.set_length(all_bytes);
                 shown.set_position(read_bytes);
             }

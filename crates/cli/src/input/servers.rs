@@ -3,16 +3,16 @@
 use crate::input::processes::FileNumbers;
 use crate::text::format::counted;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
-use eventring::internal::SharedPatience;
+use eventring::internal::SharedTimeout;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The time that each server has for its answers. It is short, because a stopped process does not answer at all.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 /// The same for a socket that may be dead. Nobody answers at a dead one, so only the connection counts.
-const DEAD_SOCKET_PATIENCE: Duration = Duration::from_millis(10);
+const DEAD_SOCKET_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// A server that answers this user.
 pub(crate) struct ListedServer {
@@ -47,17 +47,17 @@ pub(crate) struct ServerRow {
 /// Returns the servers whose sockets lie in these directories: those that answer, and those that do not.
 pub(crate) fn in_directories(directories: &[PathBuf]) -> (Vec<ListedServer>, Vec<SilentServer>) {
     let addresses = directories.iter().flat_map(|directory| ServerAddress::in_ring_directory(directory));
-    let serving = |address: &ServerAddress, patience: Duration| {
-        let process = Process::connect_timeout(address, patience)?;
+    let serving = |address: &ServerAddress, timeout: Duration| {
+        let process = Process::connect_timeout(address, timeout)?;
         let (files, effective) = (process.files()?, process.state()?.effective);
         let with_paths = files.iter().filter(|file| file.path().is_some() && !file.is_further_shard());
         let with_paths = with_paths.filter_map(|file| FileNumbers::of_served(&process, file)).collect();
         Ok::<_, ControlError>(ListedServer { process, files, with_paths, effective })
     };
     let (mut listed, mut silent) = (Vec::new(), Vec::new());
-    let mut patience = SharedPatience::new(PATIENCE);
+    let mut shared = SharedTimeout::new(TIMEOUT);
     for address in addresses {
-        match patience.ask(|patience| serving(&address, patience)) {
+        match shared.ask(|timeout| serving(&address, timeout)) {
             Ok(server) => listed.push(server),
             Err(error) if error.kind() == ControlErrorKind::NoAnswer => silent.push(SilentServer { address }),
             Err(_) => {}
@@ -98,7 +98,7 @@ pub(crate) fn is_dead_socket(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     is_socket
         && address.pid_hint().is_some()
-        && Process::connect_timeout(&address, DEAD_SOCKET_PATIENCE)
+        && Process::connect_timeout(&address, DEAD_SOCKET_TIMEOUT)
             .is_err_and(|error| error.kind() == ControlErrorKind::NoServer)
 }
 

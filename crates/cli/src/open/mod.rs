@@ -34,7 +34,7 @@ pub(super) use text::{age, program_name, threads};
 use tree::OpenTree;
 
 /// The longest time between two looks at Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Show the spans that are open now, or were at the end
 ///
@@ -158,7 +158,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
                 if interrupt.came() {
                     return Ok(Exit::Done);
                 }
-                std::thread::sleep(next.saturating_duration_since(Instant::now()).min(PATIENCE));
+                std::thread::sleep(next.saturating_duration_since(Instant::now()).min(TIMEOUT));
             }
             let Some(next) = live.present_again(&options) else { return Ok(Exit::Done) };
             live = next;
@@ -183,7 +183,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
             if interrupt.came() {
                 return Ok(Exit::Done);
             }
-            progress = live.read(next.saturating_duration_since(Instant::now()).min(PATIENCE), |_, _| ());
+            progress = live.read(next.saturating_duration_since(Instant::now()).min(TIMEOUT), |_, _| ());
         }
     }
     check_whole(live.rings())?;

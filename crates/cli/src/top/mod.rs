@@ -56,7 +56,7 @@ use terminal::TopTerminal;
 use view::{TopRequest, TopView};
 
 /// The longest time between two looks at the keys and at Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 /// The shortest time between two frames, unless a key is pressed.
 const FRAME: Duration = Duration::from_millis(500);
 /// The longest time between two frames.
@@ -180,7 +180,7 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
         if until.is_none() && watched.live.has_reached_present() {
             until = Some(Instant::now() + ONCE);
         }
-        watched.read(PATIENCE);
+        watched.read(TIMEOUT);
     }
     let view = TopView::default();
     let screen = watched.screen(args, &view);
@@ -219,9 +219,9 @@ fn watch(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyho
             // With a million open spans, a frame takes long. Most of the time is for reading nonetheless.
             next_frame = Instant::now() + (began.elapsed() * 10).clamp(FRAME, FRAME_MAX);
         }
-        let mut wait = PATIENCE;
+        let mut wait = TIMEOUT;
         if !watched.has_ended() {
-            watched.read(PATIENCE);
+            watched.read(TIMEOUT);
             wait = Duration::ZERO;
         }
         while let Some(event) = terminal.next_event(wait)? {

@@ -18,7 +18,7 @@ pub(super) const PULSE: Duration = Duration::from_millis(250);
 /// cannot keep the page's own ones out.
 const UNPROVEN_MAX: usize = 64;
 /// The time that a connection has to show the token.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause after the system could not accept a connection, for example because no descriptor is free.
 const PAUSE: Duration = Duration::from_millis(100);
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -114,7 +114,7 @@ impl ViewServer {
         let (mut head, mut piece, begin) = (Vec::new(), [0; 4096], Instant::now());
         loop {
             // A time of 0 is an error, which closes the connection.
-            stream.set_read_timeout(Some(PATIENCE.saturating_sub(begin.elapsed())))?;
+            stream.set_read_timeout(Some(TIMEOUT.saturating_sub(begin.elapsed())))?;
             let read = (&**stream).read(&mut piece)?;
             head.extend_from_slice(&piece[..read]);
             if read == 0 || head.len() > HEAD_BYTES_MAX {

@@ -42,7 +42,7 @@ use summary::WatchSummary;
 
 /// The longest wait for an event or a gap. After this time, the watch flushes the output and checks whether the user
 /// has pressed Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The number of events that are not selected between two looks whether somebody reads the output.
 const LOOK_EVENTS: u64 = 1 << 16;
@@ -295,7 +295,7 @@ fn follow(
     interrupt: &Interrupt,
     silence: &mut Silence,
 ) -> anyhow::Result<()> {
-    let mut patience = Duration::ZERO;
+    let mut timeout = Duration::ZERO;
     loop {
         if count.is_some_and(|count| output.summary.shown >= count) || output.printer.is_over() {
             output.summary.complete("as many as asked for");
@@ -310,9 +310,9 @@ fn follow(
             std::thread::sleep(TERMINAL_PAUSE);
             continue;
         }
-        match rings.next(patience) {
+        match rings.next(timeout) {
             Some(RingItem::Event { ring, event }) => {
-                patience = Duration::ZERO;
+                timeout = Duration::ZERO;
                 silence.ends();
                 let (ring, mut payload) = rings.with_payload(ring);
                 let accepted = output.selection.accepts(ring, &event, &mut payload);
@@ -335,7 +335,7 @@ fn follow(
             None => {
                 output.printer.flush(rings)?;
                 check_reader()?;
-                patience = PATIENCE;
+                timeout = TIMEOUT;
                 silence.say(|| waits_for(rings, output.summary));
             }
         }

@@ -234,15 +234,15 @@ impl Rings {
         *answer
     }
 
-    /// Returns the next event or gap, or `None` if none comes within `patience`.
-    pub(super) fn next(&mut self, patience: Duration) -> Option<RingItem> {
+    /// Returns the next event or gap, or `None` if none comes within `timeout`.
+    pub(super) fn next(&mut self, timeout: Duration) -> Option<RingItem> {
         if let Some(captured) = &mut self.captured {
             return captured.next();
         }
         if self.look_for_more() || (self.reopens && self.look_for_next()) {
             return None;
         }
-        let item = if self.reopens { self.next_or_end(patience) } else { self.set.next_timeout(patience) };
+        let item = if self.reopens { self.next_or_end(timeout) } else { self.set.next_timeout(timeout) };
         if self.found.is_some() {
             return item;
         }
@@ -263,13 +263,13 @@ impl Rings {
         self.found.is_some()
     }
 
-    /// Returns the next event or gap, or `None` if none comes within `patience`. Also returns `None` soon after all
+    /// Returns the next event or gap, or `None` if none comes within `timeout`. Also returns `None` soon after all
     /// rings have ended. (The ring set alone may notice the end a tenth of a second later. Until then, a whole ring of
     /// the same name may be made and removed.)
-    fn next_or_end(&mut self, patience: Duration) -> Option<RingItem> {
+    fn next_or_end(&mut self, timeout: Duration) -> Option<RingItem> {
         let begin = Instant::now();
         loop {
-            let left = patience.saturating_sub(begin.elapsed());
+            let left = timeout.saturating_sub(begin.elapsed());
             let item = self.set.next_timeout(left.min(LOOK_PAUSE));
             if item.is_some() || left.is_zero() || self.look_for_next() {
                 return item;

@@ -10,7 +10,7 @@ pub const LIMIT: Duration = Duration::from_millis(20);
 const SLEEP: Duration = Duration::from_millis(30);
 pub const SLOW: &str = "span=slow dur>20ms";
 /// The longest wait for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the command `eventring capture RING OPTIONS -- PROGRAM`, where PROGRAM is this test executable, which plays
 /// `part`.
@@ -40,7 +40,7 @@ pub fn wait_for(file: &Path) -> Value {
         if let Ok(manifest) = serde_json::from_str(&text) {
             return manifest;
         }
-        assert!(since.elapsed() < PATIENCE, "{} was not written", file.display());
+        assert!(since.elapsed() < TIMEOUT, "{} was not written", file.display());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

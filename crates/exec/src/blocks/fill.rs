@@ -19,7 +19,7 @@ const SETTLED_MAX: u64 = 1024;
 #[derive(Debug)]
 pub(super) struct Fill {
     archive: BlockArchive,
-    patience: Duration,
+    timeout: Duration,
     /// The highest number of a block that was passed on.
     last_number: Option<u64>,
     /// The highest number that is known to be final.
@@ -57,9 +57,9 @@ pub(super) enum Hole {
 }
 
 impl Fill {
-    pub(super) fn new(archive: BlockArchive, patience: Duration) -> Self {
+    pub(super) fn new(archive: BlockArchive, timeout: Duration) -> Self {
         let (gap, held, problems) = (None, VecDeque::new(), Vec::new());
-        Self { archive, patience, last_number: None, last_final: None, gap, held, problems }
+        Self { archive, timeout, last_number: None, last_final: None, gap, held, problems }
     }
 
     pub(super) fn problems(&self) -> &[String] {
@@ -125,7 +125,7 @@ impl Fill {
     pub(super) fn next(&mut self, wanted: Wanted) -> Option<Hole> {
         let gap = self.gap.as_mut()?;
         let is_certain = gap.partial.is_some() || gap.end.is_some_and(|end| gap.next < end);
-        if !is_certain && (gap.end.is_some() || (!gap.is_start && gap.since.elapsed() > self.patience)) {
+        if !is_certain && (gap.end.is_some() || (!gap.is_start && gap.since.elapsed() > self.timeout)) {
             return Some(self.end(None));
         }
         if !is_certain && !gap.is_start {
@@ -151,7 +151,7 @@ impl Fill {
         if !is_certain {
             return Some(Hole::Waits);
         }
-        if gap.since.elapsed() <= self.patience && self.held.len() < HELD_MAX {
+        if gap.since.elapsed() <= self.timeout && self.held.len() < HELD_MAX {
             return Some(Hole::Waits);
         }
         let (first_number, end) = (gap.next, gap.end.unwrap_or_default());

@@ -147,11 +147,11 @@ impl Blocks {
 
     /// Takes blocks that the ring does not have from an archive: those before its oldest one ([`Self::seek`]), and
     /// those of which events were lost. A loss is told at once ([`Problem::Gap`]). Then the archive is waited for, at
-    /// most `patience` for each block, while later blocks are kept back; so all come once, in their order. What the
+    /// most `timeout` for each block, while later blocks are kept back; so all come once, in their order. What the
     /// archive does not get in time is [`Problem::Unfilled`].
     #[must_use]
-    pub fn with_archive(self, archive: BlockArchive, patience: Duration) -> Self {
-        Self { fill: Some(Fill::new(archive, patience)), ..self }
+    pub fn with_archive(self, archive: BlockArchive, timeout: Duration) -> Self {
+        Self { fill: Some(Fill::new(archive, timeout)), ..self }
     }
 
     /// Begins somewhere else in the ring. Returns false if neither the ring nor its archive has the place; it then

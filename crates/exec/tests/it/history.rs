@@ -243,8 +243,8 @@ fn with_an_archive_a_reader_misses_nothing_wherever_it_begins_and_however_often_
         });
         // A slow reader, from the first block on.
         let ring = Reader::open(&path).unwrap();
-        let patience = Duration::from_secs(30);
-        let mut slow = Blocks::of_ring(&ring, Wanted::ALL).unwrap().with_archive(archive_of(&archived), patience);
+        let timeout = Duration::from_secs(30);
+        let mut slow = Blocks::of_ring(&ring, Wanted::ALL).unwrap().with_archive(archive_of(&archived), timeout);
         let mut found = Vec::new();
         while found.last() != numbers.last() {
             let next = found.last().map_or(1, |(number, _): &(u64, u8)| number + 1);
@@ -256,7 +256,7 @@ fn with_an_archive_a_reader_misses_nothing_wherever_it_begins_and_however_often_
         let starts = std::env::var("EVENTRING_STARTS").ok().and_then(|starts| starts.parse().ok()).unwrap_or(20);
         for begin in 0..starts {
             let first = 1 + begin * 37 % BLOCKS;
-            let mut blocks = Blocks::of_ring(&ring, Wanted::ALL).unwrap().with_archive(archive_of(&archived), patience);
+            let mut blocks = Blocks::of_ring(&ring, Wanted::ALL).unwrap().with_archive(archive_of(&archived), timeout);
             let start = if begin % 2 == 0 { Start::Number(first) } else { Start::AfterFinalized(first - 1) };
             if first > 1 || begin % 2 == 0 {
                 assert!(blocks.seek(start), "{start:?}");
@@ -287,11 +287,11 @@ fn what_the_archive_does_not_get_in_time_is_told_and_the_rest_goes_on() {
     all.remove(third_finalized);
     all.remove(in_second);
     std::fs::write(&path, sdk_file(&all, true, true)).unwrap();
-    let read = |patience| {
+    let read = |timeout| {
         let events = ExecEvents::of_eventcap(EventcapFile::open(&path).unwrap()).unwrap();
         let archive = BlockArchive::open(directory.path()).unwrap();
         let (found, problems) =
-            last_states_and_problems(Blocks::of_events(events, Wanted::ALL).with_archive(archive, patience));
+            last_states_and_problems(Blocks::of_events(events, Wanted::ALL).with_archive(archive, timeout));
         let all: Vec<_> = found.iter().map(|(block, state)| (block.number(), block.is_complete, *state)).collect();
         (all, problems)
     };
@@ -326,8 +326,8 @@ fn a_file_that_is_missing_or_damaged_costs_its_own_block_and_is_named() {
     all.retain(|_| at.next().is_some_and(|at| at < starts[1] || at >= starts[6] || kept.contains(&at)));
     std::fs::write(&path, sdk_file(&all, true, true)).unwrap();
     let events = ExecEvents::of_eventcap(EventcapFile::open(&path).unwrap()).unwrap();
-    let patience = Duration::from_millis(100);
-    let mut blocks = Blocks::of_events(events, Wanted::ALL).with_archive(archived, patience);
+    let timeout = Duration::from_millis(100);
+    let mut blocks = Blocks::of_events(events, Wanted::ALL).with_archive(archived, timeout);
     let (begin, mut numbers, mut unfilled) = (Instant::now(), Vec::new(), Vec::new());
     let mut files = Vec::new();
     while let NextUpdate::Update(update) = blocks.next_timeout(Duration::from_secs(20)) {
@@ -343,7 +343,7 @@ fn a_file_that_is_missing_or_damaged_costs_its_own_block_and_is_named() {
     assert_eq!(unfilled, [alone(3), alone(5)]);
     assert!(files.len() == 1 && files[0].contains("5.bcap"), "{files:?}");
     // Each of the two was waited for once.
-    assert!(begin.elapsed() >= 2 * patience && begin.elapsed() < 20 * patience, "{:?}", begin.elapsed());
+    assert!(begin.elapsed() >= 2 * timeout && begin.elapsed() < 20 * timeout, "{:?}", begin.elapsed());
 }
 
 #[test]

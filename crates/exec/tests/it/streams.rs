@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The longest wait for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn node(path: &Path) -> Recorder {
     let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(path).compact(true);
@@ -64,7 +64,7 @@ fn each_block_of_a_live_ring_comes_once_with_each_of_its_states() {
         let reading = scope.spawn(|| {
             let mut all = Vec::new();
             while all.len() < 200 * 4 - 1 {
-                let NextUpdate::Update(BlockUpdate::Changed(update)) = reader.next_timeout(PATIENCE) else { break };
+                let NextUpdate::Update(BlockUpdate::Changed(update)) = reader.next_timeout(TIMEOUT) else { break };
                 assert!(update.block.as_ref().is_some_and(|block| block.is_complete), "{update:?}");
                 all.push((update.tag.block_number, update.state));
             }
@@ -156,7 +156,7 @@ fn a_capture_of_several_nodes_is_read_once() {
         read.fetch_add(if bytes == of { bytes } else { 0 }, Ordering::Relaxed);
     });
     let mut blocks = Blocks::of_capture(&capture, Wanted::ALL).unwrap();
-    let numbers: Vec<u64> = news(&mut blocks, PATIENCE).iter().map(|(number, ..)| *number).collect();
+    let numbers: Vec<u64> = news(&mut blocks, TIMEOUT).iter().map(|(number, ..)| *number).collect();
     assert_eq!(numbers, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
     let read = told.swap(0, Ordering::Relaxed);
     // The control: all events of the capture, read by themselves.

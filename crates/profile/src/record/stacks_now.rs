@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const STACK_BYTES: usize = 128 << 10;
 const PART_BYTES: usize = 4 << 10;
 /// The longest time for which a thread is waited for that does not stop. One that waits for a device may not.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 /// The number of threads that are looked at.
 const THREADS_MAX: usize = 256;
 
@@ -107,7 +107,7 @@ fn copied(process: u32, thread: u32) -> nix::Result<RawStack> {
             // A signal that came just now is for the thread.
             WaitStatus::Stopped(_, signal) => break Some(signal),
             WaitStatus::PtraceEvent(..) => break None::<Signal>,
-            WaitStatus::StillAlive if begin.elapsed() < PATIENCE => std::thread::yield_now(),
+            WaitStatus::StillAlive if begin.elapsed() < TIMEOUT => std::thread::yield_now(),
             WaitStatus::StillAlive => return Err(Errno::ETIMEDOUT),
             _ => return Err(Errno::ESRCH),
         }

@@ -18,7 +18,7 @@ const WRITERS: u64 = 3;
 const USUAL_BYTES: u64 = 128;
 /// The longest wait of a run. If a writer does not reach a step within this time, or a thread hangs for so long, the
 /// run fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The value of [`ARMED`] with which no writer parks.
 const NOWHERE: usize = usize::MAX;
@@ -214,7 +214,7 @@ impl<S: Subject> Run<'_, S> {
     }
 
     fn wait_for(&self, what: &str, is_so: impl Fn() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is_so() {
             if Instant::now() > deadline {
                 // A panic would first wait for the threads of the scope, which hang. Aborting the process does not

@@ -166,12 +166,12 @@ fn full_pipe() -> (PipeWriter, PipeReader) {
     (writing, reading)
 }
 
-fn ended_within(child: &mut Child, patience: Duration) -> Option<i32> {
+fn ended_within(child: &mut Child, timeout: Duration) -> Option<i32> {
     let begin = Instant::now();
     loop {
         match child.try_wait().unwrap() {
             Some(status) => return status.code(),
-            None if begin.elapsed() > patience => {
+            None if begin.elapsed() > timeout => {
                 kill(child);
                 panic!("it does not end");
             }

@@ -247,7 +247,7 @@ fn many_servers_that_do_not_answer_are_told_and_delay_no_command_for_long() {
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
         let begin = Instant::now();
         let run = program::finish(command);
-        // With the whole patience for each of them, these commands take 90 to 310 seconds.
+        // With the whole timeout for each of them, these commands take 90 to 310 seconds.
         assert!(begin.elapsed() < Duration::from_secs(60), "{arguments:?}: {:?}", begin.elapsed());
         run
     };

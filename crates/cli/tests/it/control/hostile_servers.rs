@@ -215,7 +215,7 @@ fn answers_without_an_end_are_given_up() {
         &["disable", &server.address, "info"],
     ] {
         let run = run_in(directory.path(), arguments);
-        // On a busy machine the client's patience may end before so much has come that it is too much.
+        // On a busy machine the client's timeout may end before so much has come that it is too much.
         let is_late = run.err.contains("the server has not ended its answer within");
         assert_ends_with(&run, if is_late { "" } else { "the server's answer has no end" });
         assert_eq!(run.code, Some(1), "this is no other version: {run:?}");

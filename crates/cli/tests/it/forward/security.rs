@@ -106,7 +106,7 @@ fn no_message_has_a_password_or_key_of_an_address() {
         for arguments in [
             &["forward", &ring, "--to", address, "--stream", "S"][..],
             &["forward", &ring, "--to", address],
-            &["forward", &ring, &to, "--patience", "no time"],
+            &["forward", &ring, &to, "--timeout", "no time"],
             &["forward", &ring, &to, "--json", "--header", "a=b"],
             &["forward", &ring, "--too", address],
             &["receive", address, "--stream", "S", "-o", file],

@@ -332,7 +332,7 @@ fn options_that_a_destination_does_not_have_are_refused() {
     let (broker, collector) = ("nats://127.0.0.1:9", "otlp://127.0.0.1:9");
     for (to, option, value) in [
         (broker, "--header", "a=b"),
-        (broker, "--patience", "1"),
+        (broker, "--timeout", "1"),
         (collector, "--every", "1s"),
         (collector, "--creds", "x"),
         (collector, "--compression", "1"),

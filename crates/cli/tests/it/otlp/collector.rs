@@ -346,7 +346,7 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
     // A port on which nobody listens yet.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let to = format!("otlp://127.0.0.1:{port}");
-    let unsent = run!("forward", &ring, "--to", &to, "--patience", "1", "--json");
+    let unsent = run!("forward", &ring, "--to", &to, "--timeout", "1", "--json");
     let counts: Value = serde_json::from_str(&unsent.out).unwrap();
     assert_eq!((unsent.code, &counts["unsent"], &counts["log_records"]), (Some(1), &json!(5000), &json!(0)));
     assert!(counts["last_error"].text().contains("/v1/logs"), "{counts}");

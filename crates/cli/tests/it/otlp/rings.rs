@@ -5,7 +5,7 @@ use crate::http;
 use std::sync::atomic::AtomicUsize;
 
 /// The time for which a test waits.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn ring(path: &Path) -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
@@ -19,7 +19,7 @@ fn anonymous(name: &str) -> Recorder {
 fn await_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "{what}");
+        assert!(begin.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -117,7 +117,7 @@ fn what_cannot_be_sent_when_the_user_has_ended_it_is_counted() {
     let orders = ring(&path);
     (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
     let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
-    let forward = live!("forward", &path, "--to", &collector.address(), "--patience", "1", "--json");
+    let forward = live!("forward", &path, "--to", &collector.address(), "--timeout", "1", "--json");
     await_until("the first request has come", || collector.requests() >= 1);
     forward.interrupt();
     let ended = forward.end();

@@ -66,7 +66,7 @@ fn a_collector_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
         let sent = forward(collector, options);
         assert_eq!(sent.json()["log_records"], 1, "{options:?}: {sent:?}");
     }
-    // None of these is tried again. The patience would be 30 seconds.
+    // None of these is tried again. The timeout would be 30 seconds.
     for (collector, options, needed) in [
         (&with_tls, &[][..], "UnknownIssuer"),
         (&with_tls, &["--tls-ca", &other], "UnknownIssuer"),

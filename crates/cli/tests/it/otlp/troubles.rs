@@ -13,7 +13,7 @@ fn forwarder_of_an_ended_ring(directory: &Path, port: u16) -> Child {
     let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).compact(true);
     let orders = builder.shifts(16, 21).prefault(false).keep(true).build().unwrap();
     let to = format!("otlp://127.0.0.1:{port}");
-    let mut forward = program!("forward", &ring, "--to", &to, "--patience", "2", "--json");
+    let mut forward = program!("forward", &ring, "--to", &to, "--timeout", "2", "--json");
     let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
     forward
@@ -34,7 +34,7 @@ fn ended(mut forward: Child) -> (Option<i32>, Value, String) {
 }
 
 #[test]
-fn the_patience_begins_when_the_programs_end_and_everything_unsent_is_counted() {
+fn the_timeout_begins_when_the_programs_end_and_everything_unsent_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     // A port on which nobody listens.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -73,11 +73,11 @@ fn ended_ring(directory: &Path, events: u64) -> String {
 }
 
 #[test]
-fn without_any_patience_each_request_is_sent_once() {
+fn with_a_timeout_of_zero_each_request_is_sent_once() {
     let directory = tempfile::tempdir().unwrap();
     let ring = ended_ring(directory.path(), 10_000);
     let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
-    let run = run!("forward", &ring, "--to", &collector.address(), "--patience", "0", "--json");
+    let run = run!("forward", &ring, "--to", &collector.address(), "--timeout", "0", "--json");
     let counts: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((run.code, &counts["unsent"]), (Some(1), &json!(10_000)), "{run:?}");
     assert_eq!((&counts["requests"], &counts["retries"]), (&json!(5), &json!(0)), "{run:?}");

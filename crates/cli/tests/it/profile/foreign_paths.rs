@@ -6,7 +6,7 @@ use crate::fixtures::*;
 use crate::program::program_in;
 
 /// The longest time that a look at a program may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs the program `eventring`, which must end by itself.
 fn ends(rings: &Path, arguments: &[&str]) -> Run {
@@ -19,7 +19,7 @@ fn ends(rings: &Path, arguments: &[&str]) -> Run {
     });
     let begin = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > TIMEOUT {
             kill(&mut child);
             panic!("{arguments:?} did not end");
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The longest time that a reader may need to end after its writer has ended. A reader that needs longer counts as
 /// hung.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Counts of a follower.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +45,7 @@ impl FollowerThread {
 
     /// Waits for the end of the follower and returns its counts, or `None` if the follower hangs.
     pub(crate) fn end(self) -> Option<FollowCounts> {
-        self.0.recv_timeout(PATIENCE).ok()
+        self.0.recv_timeout(TIMEOUT).ok()
     }
 }
 
