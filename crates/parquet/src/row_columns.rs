@@ -11,6 +11,7 @@ use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt32Builder, UInt64Builder,
 };
 use arrow_schema::{DataType, Field};
+use eventring::schema::perf::FieldValue;
 use eventring_export::rows::{Cell, Column as RowColumn, Columns, InJson, Row, RowSite};
 use std::io;
 
@@ -28,10 +29,6 @@ pub(super) struct TableSetup<'t> {
 pub(super) struct RowColumns {
     columns: Vec<CellColumn>,
     names: Vec<&'static str>,
-    /// The index of the next cell of the row that is being appended.
-    next: usize,
-    /// An estimate of the bytes of this row.
-    bytes: u64,
 }
 
 /// The column of a cell, or several columns.
@@ -56,7 +53,7 @@ enum CellColumn {
 impl RowColumns {
     /// Makes the columns of rows such as `example`.
     pub(super) fn new(example: &impl Row, setup: TableSetup<'_>) -> Self {
-        let mut columns = Self { columns: Vec::new(), names: Vec::new(), next: 0, bytes: 0 };
+        let mut columns = Self { columns: Vec::new(), names: Vec::new() };
         // It only appends to lists.
         let _ = example.put_columns(&mut Making { columns: &mut columns, setup });
         let mut names = ColumnNames::of(&columns.fixed_fields());
@@ -72,9 +69,9 @@ impl RowColumns {
 
     /// Appends a row. Returns an estimate of the bytes that it takes.
     pub(super) fn push(&mut self, row: &impl Row) -> io::Result<u64> {
-        (self.next, self.bytes) = (0, 0);
-        row.put_columns(self)?;
-        Ok(self.bytes)
+        let mut pushing = Pushing { columns: self.columns.iter_mut(), bytes: 0 };
+        row.put_columns(&mut pushing)?;
+        Ok(pushing.bytes)
     }
 
     /// Returns the columns whose names are those of the row's, and that of the problem of a payload.
@@ -134,12 +131,19 @@ impl Columns for Making<'_> {
     }
 }
 
-impl Columns for RowColumns {
+/// Appends the cells of a row.
+struct Pushing<'t> {
+    /// The columns of the cells that come.
+    columns: std::slice::IterMut<'t, CellColumn>,
+    /// An estimate of the bytes of the row.
+    bytes: u64,
+}
+
+impl Columns for Pushing<'_> {
     // Each row gives cells of known kinds: what is left of the match is one arm.
     #[inline(always)]
     fn put(&mut self, column: RowColumn, cell: Cell<'_>) -> io::Result<()> {
-        let Some(place) = self.columns.get_mut(self.next) else { return Err(another_row(column)) };
-        self.next += 1;
+        let Some(place) = self.columns.next() else { return Err(another_row(column)) };
         self.bytes += match (place, cell) {
             (CellColumn::None, _) => 0,
             (CellColumn::U32(column), Cell::U32(number)) => {
@@ -166,7 +170,11 @@ impl Columns for RowColumns {
                 column.append_option(flag);
                 1
             }
-            (CellColumn::Text(column), cell) => push_text(column, &cell),
+            (CellColumn::Text(column), Cell::Text(text) | Cell::EventName(text)) => push_text(column, text.as_deref()),
+            (CellColumn::Text(column), Cell::Value(value)) => push_value(column, value.as_deref()),
+            // A column takes the zeros before a number one by one, and slowly.
+            (CellColumn::Text(column), Cell::Trace(id)) => push_text(column, id.map(|id| id.to_string()).as_deref()),
+            (CellColumn::Text(column), Cell::Context(id)) => push_text(column, id.map(|id| id.to_string()).as_deref()),
             (CellColumn::Word(column), Cell::Word(word)) => 4 + column.push(word),
             (CellColumn::Spans(column), Cell::Spans(spans)) => {
                 column.append_value(spans.iter().map(|id| Some(id.get())));
@@ -191,15 +199,16 @@ fn another_row(column: RowColumn) -> io::Error {
     io::Error::other(format!("a row of another kind: its column {} does not fit the table", column.name))
 }
 
-fn push_text(column: &mut StringBuilder, cell: &Cell<'_>) -> u64 {
+fn push_text(column: &mut StringBuilder, text: Option<&str>) -> u64 {
+    column.append_option(text);
+    4 + text.map_or(0, str::len) as u64
+}
+
+fn push_value(column: &mut StringBuilder, value: Option<&FieldValue>) -> u64 {
     let before = column.values_slice().len();
-    match cell {
-        Cell::Text(Some(text)) | Cell::EventName(Some(text)) => column.append_value(text),
-        Cell::Value(Some(value)) => append_text(column, value),
-        // A column takes the zeros before a number one by one, and slowly.
-        Cell::Trace(Some(id)) => column.append_value(id.to_string()),
-        Cell::Context(Some(id)) => column.append_value(id.to_string()),
-        _ => column.append_null(),
+    match value {
+        Some(value) => append_text(column, value),
+        None => column.append_null(),
     }
     4 + (column.values_slice().len() - before) as u64
 }
