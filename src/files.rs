@@ -1,7 +1,7 @@
-//! Ring files: where they are, who has them, and what is the same in all of them.
+//! Ring files: their directories, names, locks and sizes.
 //!
-//! A [`Reader`](crate::reader::Reader) opens one ring. What is here is for programs that look after many: they list the
-//! rings of a machine, remove what dead programs have left, or choose the size of another ring.
+//! A [`Reader`](crate::reader::Reader) opens one ring. This module is for programs that manage many rings: they list
+//! the rings of a machine, remove files of dead programs, or choose the size of another ring.
 //!
 //! ```
 //! use eventring::files::{LockState, RingDirectories, lock_state};

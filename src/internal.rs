@@ -1,5 +1,5 @@
-//! What this project's own crates and tests need of the recorder. They pin the exact version; nobody else is promised
-//! that any of it stays.
+//! Items for this project's own crates and tests, which pin the exact version. There is no promise of stability for
+//! other users.
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use crate::control::{

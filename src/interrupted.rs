@@ -1,11 +1,12 @@
-//! State of a thread that code may find at any instruction of the thread: a signal handler that records, for example.
+//! State of a thread that may be accessed between any two instructions of the thread, for example by a signal handler
+//! that records.
 //!
-//! Such code *interrupts* the thread. It runs to its end before the thread goes on. There are two ways to keep what it
-//! finds, and what it leaves, whole:
+//! Such code *interrupts* the thread, and runs to its end before the thread continues. There are two ways to keep the
+//! state consistent for both:
 //!
 //! - The state is one word ([`OwnedWord`]). A word is the old one or the new one.
-//! - The thread sets a [`Mark`] while it changes the state in several steps. Code that finds the mark set leaves the
-//!   state as it is, or changes it only in ways that it takes back before it ends.
+//! - The thread sets a [`Mark`] while it changes the state in several steps. Code that finds the mark set does not
+//!   change the state, or undoes its changes before it ends.
 //!
 //! `docs/ORDERING.md`, section 10, lists all such state.
 

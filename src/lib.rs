@@ -64,12 +64,12 @@
 //! | `context` | contexts of remote callers, stored with spans and written into headers: [`tracing::context`] | no |
 //! | `otel-context` | the trace and span of each thread are shown to profilers of OpenTelemetry | no |
 //! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | no |
-//! | `server` | a server in the program, through which others steer what it records: [`control`] | no |
+//! | `server` | a server in the program, through which other processes control what is recorded: [`control`] | no |
 //! | `snapshot` | zstd snapshots of rings | no |
 //! | `serde` | `serde::Serialize` for decoded values | no |
 //!
 //! The tools are crates of their own: `eventring-capture` saves rings, `eventring-export` converts them,
-//! `eventring-live` tells what programs do now.
+//! `eventring-live` follows running programs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Log records for the ring of spans, at the price of a typed event: `error!`, `warn!`, `info!`, `debug!` and `trace!`.
+//! Log records for the ring of spans, as cheap as a typed event: `error!`, `warn!`, `info!`, `debug!` and `trace!`.
 //!
 //! The syntax is that of `tracing`'s macros of these names: `target:`, fields, and a text as for `format!`.
 //!
@@ -12,20 +12,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The format string is stored once, with the call site. In an event there are only the arguments: numbers, truth
-//! values, characters, texts, and options and slices of these ([`LogValue`](crate::tracing::LogValue)) as they are, and
-//! everything else as the text that its `Display` or `Debug` has written into the ring. Readers format the text, and it
-//! is the one that `format!` would have made. Nothing is allocated.
+//! The format string is stored once, with the call site. An event has only the arguments. Numbers, booleans,
+//! characters, texts, and options and slices of these ([`LogValue`](crate::tracing::LogValue)) are recorded
+//! unformatted. Any other argument is recorded as the text from its `Display` or `Debug`. Readers format the message
+//! exactly as `format!` would have. Nothing is allocated.
 //!
-//! What becomes of an argument is chosen by what the compiler knows of its type at the call. So a type that would only
-//! follow from a later line is named before: `let mut names: Vec<Name> = Vec::new();`.
+//! The macro chooses the encoding of an argument by the type that the compiler has inferred up to the call. If only a
+//! later line fixes the type, the program must name the type earlier: `let mut names: Vec<Name> = Vec::new();`.
 //!
-//! The records go to [`PERF`](crate::tracing::PERF), to the ring of their thread, in the span or scope that the thread
-//! is in. The filter of the subscriber or layer that records there decides about them. While a record is not wanted, a
-//! call costs a load and a branch, and its arguments are not evaluated.
+//! The records go to the ring of their thread in [`PERF`](crate::tracing::PERF), and belong to the span or scope that
+//! the thread is in. The subscriber or layer that records to `PERF` filters them. A call that is filtered out costs a
+//! load and a branch, and does not evaluate its arguments.
 //!
-//! Other subscribers and layers do not see these records. A program that has such layers builds with the feature
-//! `log-to-tracing`: then the macros of this module are those of `tracing`.
+//! Other subscribers and layers do not see these records. A program that has such layers needs the feature
+//! `log-to-tracing`, which makes the macros of this module those of `tracing`.
 
 #[cfg(feature = "log-to-tracing")]
 #[doc(no_inline)]

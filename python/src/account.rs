@@ -1,4 +1,4 @@
-//! How many events there are, and how many were lost.
+//! Counts of events and of losses.
 
 use eventring::reader::GapCause;
 use eventring_parquet::SeqnoCounts;

@@ -1,4 +1,4 @@
-//! Long work that Ctrl-C ends.
+//! Long work that Ctrl-C interrupts.
 
 use crate::error::EventringError;
 use eventring_capture::CaptureFile;

@@ -2,11 +2,11 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `table` | a table, which any Arrow library takes without copying |
-//! | `recording` | the tables of a capture, or of what rings hold now |
-//! | `tail` | what rings record, as it is recorded |
-//! | `account` | how many events there are, and how many were lost |
-//! | `interrupt` | long work that Ctrl-C ends |
+//! | `table` | a table, which any Arrow library imports without copying |
+//! | `recording` | the tables of a capture, or of the events that rings hold now |
+//! | `tail` | the tables of live rings, batch by batch |
+//! | `account` | counts of events and of losses |
+//! | `interrupt` | long work that Ctrl-C interrupts |
 //! | `error` | errors as Python exceptions |
 
 mod account;

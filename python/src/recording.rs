@@ -1,4 +1,4 @@
-//! The tables of a capture, or of what rings hold now.
+//! The tables of a capture, or of the events that rings hold now.
 
 use crate::account::Account;
 use crate::error::{EventringError, of_capture};

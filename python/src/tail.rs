@@ -1,4 +1,4 @@
-//! What rings record, as it is recorded.
+//! The tables of live rings, batch by batch.
 
 use crate::account::Account;
 use crate::error::{EventringError, of_capture, of_ring};

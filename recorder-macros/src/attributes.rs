@@ -1,4 +1,4 @@
-//! The attributes `#[event(...)]` and `#[repr(...)]`.
+//! Parsing the attributes `#[event(...)]` and `#[repr(...)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;

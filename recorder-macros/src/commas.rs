@@ -1,4 +1,4 @@
-//! Splits what a macro was given at its commas, without a parser of expressions, which would take long to build.
+//! Splits the input of a macro at its commas. A parser of expressions would take long to build.
 
 use proc_macro2::{Ident, Punct, Spacing, TokenStream, TokenTree};
 

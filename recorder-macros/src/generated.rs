@@ -1,7 +1,7 @@
-//! Where generated code lies.
+//! The spans of generated code.
 //!
-//! The compiler's errors about generated code point to what the program has written. But its lints must not take the
-//! code for the program's. An `allow` would not do: in a crate that forbids the lint, it is an error.
+//! Compiler errors about generated code point to the program's source. But the compiler's lints must not treat
+//! generated code as the program's code. An `allow` is no solution: it is an error in a crate that forbids the lint.
 
 use proc_macro2::{Ident, Span};
 

@@ -1,7 +1,7 @@
 //! The attribute `scoped`: a function whose whole body is a scope.
 //!
-//! A function is taken apart without a parser of whole items, which would take a second longer to build: what is needed
-//! is the name, the names of the arguments, and the body, which is the last group.
+//! This module parses functions itself, because a parser of whole items would add a second to builds. It needs only the
+//! name, the names of the arguments, and the body, which is the last group.
 
 use crate::commas::{self, Commas};
 use crate::generated::{generated, generated_at};

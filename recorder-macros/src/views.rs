@@ -1,4 +1,4 @@
-//! Views. For each event with trailing arrays, the derive makes a struct that reads the event's payload.
+//! Views: for each event with trailing arrays, the derive makes a struct that reads the event's payload.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};

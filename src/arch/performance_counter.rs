@@ -1,7 +1,7 @@
-//! The processor's performance counters, as far as user code may read them.
+//! The processor's performance counters that user code may read.
 //!
-//! On x86-64 the instruction `RDPMC` reads one. On other machines the kernel must be asked: there [`EXISTS`] is false,
-//! and [`read`] is never called.
+//! On x86-64 the instruction `RDPMC` reads a counter. On other machines only the kernel can read one: there [`EXISTS`]
+//! is false, and [`read`] is never called.
 
 /// True if this build can read a performance counter without the kernel.
 pub(crate) const EXISTS: bool = imp::EXISTS;

@@ -4,7 +4,7 @@
 //! Pure arithmetic over a few samples: no clock is read here.
 //!
 //! - A segment **starts** within the uncertainty of the newest sample. So the errors of segments do not add up. (A
-//!   segment starts later than that if threads already got later times.)
+//!   segment starts later if threads already got later times.)
 //! - The **rate** is measured over a *baseline*: the time between an older sample and the newest one, a quarter of a
 //!   second or more. A single sample has an error of about 15 ns, which matters little over such a long time. If a new
 //!   sample does not fit the measured rate, the real-time clock has changed its rate. A new baseline then begins at the

@@ -6,16 +6,16 @@
 //! overrun is the distance from the segment's end to the highest such time.
 //!
 //! - A reader loads the segment that the word names, and then loads the word again. A publisher writes only to the
-//!   other segment. So readers go on reading while a publisher is stalled in the middle of its work. The Linux kernel
-//!   calls this scheme a sequence count latch.
+//!   other segment. So readers can read while a publisher is stalled in the middle of its work. The Linux kernel calls
+//!   this scheme a sequence count latch.
 //! - One compare-exchange of the word publishes a segment *and* ends the overrun of the old segment. Another thread may
 //!   raise the overrun at the same moment. If the thread is first, the publisher's exchange fails, and the publisher
 //!   makes a segment that starts later. If the publisher is first, the thread's exchange fails, and the thread uses the
 //!   new segment. So a new segment always starts at or above every time that a thread got before.
 //!
-//! The count of published segments has 32 bits and can come round. A reader would take a new segment for an old one
-//! only if it slept between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two
-//! segments a millisecond, 2^32 segments take 24 days.
+//! The count of published segments has 32 bits and can wrap. A reader would mistake a new segment for an old one only
+//! if it slept between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two segments a
+//! millisecond, 2^32 segments take 24 days.
 
 use super::const_fn::const_except_in_models;
 use super::segment::{Segment, TickTime};

@@ -1,12 +1,12 @@
 //! The clock: from a tick counter to nanoseconds since the Unix epoch.
 //!
-//! Every event carries the time of its recording. Asking the operating system for the time costs 20 to 30 ns. That is
-//! more than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the
-//! count by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*. A segment is
-//! used for half a millisecond at most. Then the next thread that asks for the time compares the counter with
-//! `CLOCK_REALTIME`, and makes a new segment. This work takes half a microsecond. If calls are so far apart that a new
-//! segment would serve too few of them, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no
-//! thread waits for another.
+//! Every event carries the time of its recording. Reading the time from the operating system costs 20 to 30 ns, more
+//! than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the count
+//! by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*. A segment is used for
+//! half a millisecond at most. Then the next thread that asks for the time compares the counter with `CLOCK_REALTIME`,
+//! and makes a new segment. This work takes half a microsecond. If calls are so far apart that a new segment would
+//! serve too few of them, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits
+//! for another.
 //!
 //! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
 //! segment.

@@ -1,7 +1,7 @@
 //! Loom models of the latch. In each model one thread publishes segments, and other threads ask for the time. Loom
 //! runs every interleaving of these threads, up to a number of preemptions.
 //!
-//! Part of the crate `models`; `.ci/models` runs it.
+//! The models are part of the crate `models`; `.ci/models` runs them.
 
 use super::latch::Latch;
 use super::segment::{Position, Segment, TickTime};

@@ -1,4 +1,4 @@
-//! The places of sockets.
+//! The addresses of sockets.
 
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;

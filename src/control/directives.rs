@@ -1,4 +1,4 @@
-//! The text of wishes: lists of directives, and what cannot be one.
+//! The text of wishes: lists of directives, and the errors in such lists.
 
 /// The beginning of a directive that names a domain.
 pub(crate) const DOMAIN: &str = "domain:";

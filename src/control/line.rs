@@ -1,7 +1,7 @@
-//! A client's end of a connection: requests, their answers, and what comes without a request.
+//! A client's end of a connection: requests, their answers, and unrequested messages.
 //!
-//! The server may be hostile. So the answers to a request together have a time and a size, and a server can keep a
-//! client waiting only for a few times as long as one answer may take, however much it is asked.
+//! The server may be hostile. So the time and size of all answers to one request are limited. The total time for which
+//! a server can keep a client waiting is a few times the limit for one answer, for any number of requests.
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};

@@ -1,21 +1,21 @@
 //! Live control: a server in the program, and its clients in other processes.
 //!
 //! A server hands out read-only descriptors of the program's rings, and lets clients switch on what the program
-//! records. `docs/CONTROL.md` describes the messages, who may do what, and what happens at each death.
+//! records. `docs/CONTROL.md` describes the messages, the permissions, and the effects when a process dies.
 //!
-//! The server knows nothing of recorders. It serves a list of files, and it passes directives to the parts of the
-//! program that other modules have registered.
+//! The server does not depend on recorders. It serves a list of files, and passes directives to parts of the program
+//! that other modules have registered.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `wire/` | the messages, byte by byte |
 //! | `socket` | sockets that carry messages and descriptors |
-//! | `address` | the places of sockets |
+//! | `address` | the addresses of sockets |
 //! | `directives` | the text of wishes |
 //! | `served` | the files that a server serves |
 //! | `switches` | the parts of a program that take directives |
 //! | `wishes` | the wishes of all clients, and how long they live |
-//! | `shares` | the shares of users in what a server has |
+//! | `shares` | the shares of users in a server's resources |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
 //! | `process` | a process that serves, as a client sees it |

@@ -1,5 +1,5 @@
-//! The files that a server serves. A list of files is shared by the server's thread, which reads it, and by the threads
-//! that make and end rings.
+//! The files that a server serves. The server's thread reads the list of files; threads that make and end rings change
+//! it.
 
 use super::wire::ServedInfo;
 use crate::locked_section::get_or_make;

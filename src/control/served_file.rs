@@ -1,7 +1,7 @@
 //! A ring of a server, as a client sees it.
 //!
-//! The server may be hostile. So what it calls its rings is made plain when it comes: a name never leads to a directory
-//! or to another ring.
+//! The server may be hostile. So the client sanitises the name of each ring on receipt: a name never leads to another
+//! directory or ring.
 
 use super::wire::ServedInfo;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The shares of users in what a server has, such as places for clients. Other users than that of the program and root
-//! have half of it, and one of them a quarter, so that they cannot keep the program's user and root out.
+//! The shares of users in a server's resources, such as connections. Users other than the program's user and root
+//! together get at most half, and each of them a quarter, so they cannot lock out the program's user and root.
 
 /// Returns true if this user is that of the program, or root.
 pub(super) fn is_own(user: u32) -> bool {

@@ -1,4 +1,4 @@
-//! The wishes of all clients. A wish lives as long as its client, for a time, or until it is taken back.
+//! The wishes of all clients. A wish lasts as long as its client, for a given time, or until it is revoked.
 
 use super::shares;
 use super::wire::{WishInfo, WishLife};

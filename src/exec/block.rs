@@ -1,4 +1,4 @@
-//! The blocks of a ring of execution events, read: which block an event belongs to.
+//! Reading the block that an execution event belongs to.
 
 use crate::layout::Descriptor;
 use crate::layout::start_table::{START_BYTES, START_CODE, StartRecord, TAG_WORD};

@@ -1,4 +1,4 @@
-//! The blocks of a ring of execution events, as far as a reader of its events knows them.
+//! The blocks of a ring of execution events that a reader has learned from the events it has read.
 
 use super::block::{BlockInfo, flow_tag};
 use crate::layout::Descriptor;

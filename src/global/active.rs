@@ -1,4 +1,4 @@
-//! The recorder that a global recorder gives to `record!`.
+//! The recorder that `record!` gets from a global recorder.
 
 use super::ambient::{AmbientWords, ambient_ext};
 use super::global_recorder::{ASK, GlobalRecorder, OFF, OVERRIDES_ONLY};

@@ -1,8 +1,9 @@
-//! The file of the present, `NAME.now`: tables of what is open in a program at this moment. It lies beside the rings of
-//! a perf recorder, and outlives what they forget. `docs/FORMAT.md` has the same tables for people.
+//! The file of the present, `NAME.now`: tables of the open spans, threads, tasks and locks of a program at this moment.
+//! The file is beside the rings of a perf recorder, and still has what the rings have overwritten. `docs/FORMAT.md` has
+//! the same tables for people.
 //!
-//! The file has words, and then four arrays of cells: threads, locks, spans, tasks. Cells that were never used have no
-//! memory behind them, but for those of threads.
+//! The file has a header of words, and then four arrays of cells: threads, locks, spans, tasks. Cells that were never
+//! used take no memory, except those of threads.
 
 /// The first word of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRNOW02");

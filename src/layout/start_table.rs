@@ -1,7 +1,7 @@
-//! The table of start records, at the beginning of the context area of a ring. Events of the type [`START_CODE`] begin
-//! something to which later events belong: these carry its *tag*, which is the seqno of the start, in the extension
-//! word [`TAG_WORD`]. The table keeps the last starts, so that a late reader knows what an event belongs to. A schema
-//! says what is begun: in the published schema of execution events (`schema/exec/`), blocks.
+//! The table of start records, at the beginning of the context area of a ring. An event of the type [`START_CODE`]
+//! begins something to which later events belong. The later events carry the seqno of the start as their *tag*, in the
+//! extension word [`TAG_WORD`]. The table keeps the last starts, so that a reader that has missed a start still finds
+//! it. The schema defines what begins: a block, in the published schema of execution events (`schema/exec/`).
 //!
 //! The table has [`ENTRIES`] entries. Each entry has a tag word and a record. The tag words of all entries lie side by
 //! side, so that a reader finds a start among few cache lines. The tag word is 0 while the entry has no valid record.

@@ -1,4 +1,4 @@
-//! Whose tables a file has, for those who look after the files of recorders.
+//! Identifying the recorder whose tables a file has, and removing the tables of dead recorders.
 
 use crate::layout::now::{MAGIC, header};
 use crate::shm::{RingFile, remove_dead_file};

@@ -1,16 +1,15 @@
-//! The cell of a wait for a lock, or of the guard that comes of it: what its words mean, and how they are written and
-//! read.
+//! The cell of a wait for a lock, or of the guard that the wait returns: the meaning of its words, writing, reading.
 //!
 //! | word | bits | |
 //! |---|---|---|
-//! | 0 | 0–61 | number of the wait and of its guard; 0 if the cell is free. A free cell still tells of the guard that it had last |
-//! | 0 | 62 | the lock is held; else it is waited for |
+//! | 0 | 0–61 | number of the wait and of its guard; 0 if the cell is free. A free cell still holds the words of its last guard |
+//! | 0 | 62 | set if the lock is held, clear while a thread waits for it |
 //! | 0 | 63 | the cell is being written |
 //! | 1 | | number of the lock |
-//! | 2 | | since when it is waited for, held or free, nanoseconds since the epoch |
+//! | 2 | | time at which the wait, the holding or the free state began, nanoseconds since the epoch |
 //! | 3 | 0–31 | mode: 1 mutex, 2 read, 3 write |
 //! | 3 | 32–63 | id of the thread that began the wait, or got the lock |
-//! | 4 | | span id of the task that this thread polled; without one, of the innermost span in which it was, or 0 |
+//! | 4 | | span id of the task that this thread polled; without a task, of the innermost span in which the thread was, or 0 |
 
 use crate::layout::now::{CELL_WORDS, LOCK_CELLS, LOCK_WINDOW};
 use crate::ring::mutation::{self, Mutation};

@@ -1,7 +1,7 @@
 //! The mapped file of the present, as words and cells.
 //!
-//! The rule of `ring::memory` holds here, too: every reference into the memory is one to atomics, because the writer
-//! changes it at any time.
+//! As in `ring::memory`, every reference into the memory is a reference to atomics, because the writer may change the
+//! memory at any time.
 
 use super::lock_cell::LockCells;
 use crate::layout::now as layout;

@@ -1,18 +1,19 @@
-//! The present in a file: what is open in a program at this moment, in tables that outlive the rings.
+//! The present in a file: tables of the open spans, threads, tasks and locks of a program at this moment.
 //!
-//! A ring says how things came to be, and forgets. The tables say what is: each open span, thread, task and lock has a
-//! cell, which its program changes, and which a kill leaves behind. `docs/FORMAT.md` has the bytes.
+//! A ring holds the recent history, and overwrites old events. The tables hold the present state: each open span,
+//! thread, task and lock has a cell that the program updates. The tables remain after the program was killed.
+//! `docs/FORMAT.md` describes the bytes.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `span_cell`, `thread_cell`, `task_cell`, `lock_cell` | the words of a cell, and how they are written and read |
-//! | `pair` | two words that change together, and that a signal handler may change in between |
-//! | `file` | whose tables a file has, and the removal of those of the dead |
+//! | `span_cell`, `thread_cell`, `task_cell`, `lock_cell` | the words of a cell: meaning, writing, reading |
+//! | `pair` | two words that change together, also if a signal handler interrupts the change |
+//! | `file` | the recorder whose tables a file has, and the removal of dead recorders' tables |
 //! | `memory` | the mapped file |
 //! | `writer` | the tables of a recorder |
 //! | `reader` | reading the tables of another process |
 //! | `models` | models of the cells (`tests/models`) |
-//! | `present` | what they show, and their image in captures |
+//! | `present` | the content of the tables, and their image in captures |
 //! | `saved` | the file beside a snapshot |
 
 pub(crate) mod file;

@@ -1,4 +1,4 @@
-//! Models of the cells: whoever reads a cell that changes reads one span, lock or wake, whole. The code of the cells runs
+//! Models of the cells: a reader of a changing cell gets one consistent span, lock or wake. The code of the cells runs
 //! unchanged, in every interleaving.
 
 use super::lock_cell::{self, LockCell, LockCells, LockMode};

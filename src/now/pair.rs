@@ -1,4 +1,4 @@
-//! Two words of a cell that change together: a time, and a word with bits that are computed from it.
+//! Two words of a cell that change together: a time, and a word with bits that are computed from the time.
 
 use crate::sync::{AtomicU64, Ordering, compiler_fence};
 

@@ -1,9 +1,9 @@
-//! What tables of the present show, and how it is kept elsewhere: the image, cells as they stand in the file.
+//! The content of tables of the present, and its image for captures, in which cells are as in the file.
 //!
-//! An image has nine numbers, and then the cells. The numbers count the spans, threads, locks and tasks without a cell;
-//! then the spans, threads, locks and tasks of the image, and the spans with further fields. Each is the
-//! words of its cell. Further fields are a span id, a number of bytes, and the
-//! bytes. All numbers are u64. `docs/FORMAT.md` says the same.
+//! An image has nine numbers, and then the cells. The numbers are the counts of the spans, threads, locks and tasks
+//! without a cell; then of the spans, threads, locks and tasks of the image; and of the spans with further fields. Each
+//! span, thread, lock or task is the words of its cell. Further fields are a span id, a number of bytes, and the bytes.
+//! All numbers are u64. `docs/FORMAT.md` describes the same.
 
 use super::lock_cell::LockCell;
 use super::span_cell::{INDEX_MASK, Presence, SpanCell};

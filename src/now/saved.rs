@@ -1,4 +1,4 @@
-//! Tables of the present that are saved with a snapshot: the file beside it, with only the cells that are used.
+//! Tables of the present that are saved with a snapshot: a file beside the snapshot, with only the used cells.
 
 use super::span_cell::INDEX_MASK;
 use crate::layout::now::{self as layout, CELL_BYTES, CELL_WORDS, TASK_BYTES, TASK_WORDS, header};

@@ -1,4 +1,4 @@
-//! The cell of an open span: what its words mean, and how they are written and read.
+//! The cell of an open span: the meaning of its words, writing, reading.
 //!
 //! | word | bits | |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | 1 | | span id of the parent, or 0 |
 //! | 2 | | time of the begin, nanoseconds since the epoch |
 //! | 3 | 0–44 | time at which a thread has entered or left the span: nanoseconds since the begin, plus 1; with bit 45, units of 1024 ns. All zero if no thread was in the span |
-//! | 3 | 45 | that time is in units of 1024 ns |
-//! | 3 | 46 | others have entered the span while the thread was in it |
+//! | 3 | 45 | the time in bits 0–44 is in units of 1024 ns |
+//! | 3 | 46 | other threads have entered the span while the thread was in it |
 //! | 3 | 47 | the thread is in the span |
 //! | 3 | 48–63 | the low bits of that thread's id |
 //! | 4 | 0–31 | id of the call site |
@@ -19,10 +19,11 @@
 //! | 5 | 53–63 | index of the shard that has it |
 //! | 6, 7 | | the first bytes of the fields, encoded as in the event. The last field may be cut |
 //!
-//! **Order.** Word 0 is stored last when a span begins, and first when it ends. So whoever has read the same word 0,
-//! without bit 63, before and after the others has read those of this span. Word 3 changes while the span is open: it says all
-//! of one enter or exit, so whoever reads it reads one of them whole. It tells of the thread that entered first, until
-//! that one leaves: who polls a task stays in it, whatever other threads do in its span meanwhile.
+//! **Order.** Word 0 is stored last when a span begins, and first when it ends. So if a reader gets the same word 0,
+//! without bit 63, before and after it reads the other words, these are the words of this span. Word 3 changes while
+//! the span is open. It describes one enter or exit completely, so each read of it is consistent. Word 3 describes the
+//! thread that entered first, until that thread leaves: so it keeps the thread that polls a task, even if other threads
+//! enter and leave the task's span meanwhile.
 
 use crate::layout::now::CELL_WORDS;
 use crate::ring::mutation::{self, Mutation};

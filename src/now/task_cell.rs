@@ -1,12 +1,12 @@
-//! The cell of a task: what its words mean, and how they are written and read. A task is a span, and has the task cell
-//! with the index of its span cell.
+//! The cell of a task: the meaning of its words, writing, reading. A task is a span; its task cell has the same index
+//! as its span cell.
 //!
 //! | word | bits | |
 //! |---|---|---|
 //! | 0 | 0–63 | span id of the task with bit 63; 0 while the cell is written |
-//! | 1 | | time of a wake, nanoseconds since the epoch: the first one since the last poll began, if there was one, and else the one before; 0 if there was none |
+//! | 1 | | time of a wake, nanoseconds since the epoch: the first wake since the last poll began, or without such a wake the one before; 0 if there was none |
 //! | 2 | 0–52 | span id of the innermost span in which the waking thread was, or 0 |
-//! | 3 | 0–30 | the low bits of word 1, exclusive-or the generation: they show that words 1 and 3 belong together |
+//! | 3 | 0–30 | the low bits of word 1, exclusive-or the generation: they show that words 1 and 3 belong to the same wake |
 //! | 3 | 31 | nobody can wake the task any more |
 //! | 3 | 32–63 | id of the thread that woke it |
 //! | 4 | | number of all wakes. Two wakes at the same moment may count as one |
@@ -15,10 +15,10 @@
 //! | 6 | | time at which its last poll began, or 0 |
 //! | 7–15 | | the first fields of the task's span, encoded as in the event: as many whole fields as have room |
 //!
-//! A task ends with its span: then the cell is left as it is.
+//! A task ends with its span. Its cell is then left unchanged.
 //!
-//! A task runs if a thread is in its span. Otherwise it is woken if this wake came after its last poll began, or if
-//! it was never polled, and idle if not.
+//! A task runs if a thread is in its span. Otherwise the task is woken if the wake of word 1 came after the last poll
+//! began, or if the task was never polled. Else it is idle.
 
 use super::pair;
 use super::span_cell::{INDEX_BITS, Presence, SpanCell};

@@ -1,17 +1,18 @@
-//! The cell of a thread: what its words mean, and how they are written and read.
+//! The cell of a thread: the meaning of its words, writing, reading.
 //!
 //! | word | bits | |
 //! |---|---|---|
 //! | 0 | 0–31 | id of the thread in its recorder |
 //! | 0 | 32–33 | 0 if the cell is free or being written, 1 if the thread lives, 2 if it has ended |
-//! | 1 | 0–31 | id of the thread in its system |
+//! | 1 | 0–31 | id of the thread in the operating system |
 //! | 1 | 32–63 | index of the shard to which it records |
-//! | 2 | | time at which it first recorded, nanoseconds since the epoch |
-//! | 3 | | time at which it has ended; 0 before |
+//! | 2 | | time of the thread's first recording, nanoseconds since the epoch |
+//! | 3 | | time at which the thread ended; 0 before |
 //! | 4–7 | | the first 32 bytes of its name, filled with zeros |
 //!
-//! A thread takes a cell by an exchange of word 0 for its id with state 0, stores the others, and then word 0. No two
-//! threads write to a cell: one that is being written is taken only after it has been written, and its thread has ended.
+//! A thread takes a cell by exchanging word 0 for its id with state 0. Then it stores the other words, and then word 0.
+//! No two threads write to a cell at a time: a cell can be taken again only after it was written completely and its
+//! thread has ended.
 
 use crate::layout::now::CELL_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};

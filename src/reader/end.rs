@@ -1,4 +1,4 @@
-//! The end of a ring, as far as somebody has seen it: nobody writes down the moment of a death.
+//! The end of a ring, as an interval of time, because a process that dies does not record the time of its death.
 
 use super::cursor::{Next, Seek};
 use super::handle::Reader;

@@ -1,4 +1,4 @@
-//! Events that a cursor copies out of a ring many at a time. Payloads that lie together in the ring are copied
+//! Events that a cursor copies out of a ring many at a time. Payloads that are adjacent in the ring are copied
 //! together.
 
 use super::batch::ReadyEvent;

@@ -1,4 +1,4 @@
-//! The events that a ring must hold.
+//! The schema that a caller expects in a ring.
 
 use super::error::{ReaderError, ReaderErrorKind};
 use crate::layout::header::{CONTENT_TYPE_PERF, content_type_name};

@@ -1,4 +1,4 @@
-//! Where the memory of a program has the bytes of a ring file.
+//! The places of a ring file's bytes in the memory of its program.
 
 use super::error::ReaderError;
 use super::open::{StartOfFile, decode_header};

@@ -1,4 +1,4 @@
-//! Finding the event that the newest event names in one of its extension words.
+//! Finding the event whose seqno the newest event has in an extension word.
 
 use crate::ring::memory::MappedMemory;
 use crate::ring::observe::{self, Observation};

@@ -1,6 +1,6 @@
 //! Rings whose files were removed while their programs run. A program keeps its ring open, so the ring can be read
-//! through `/proc/PID/fd` by the program's own user and by root. (`systemd-logind` removes the files of a user who has
-//! logged out from /dev/shm, also those of the user's services.)
+//! through `/proc/PID/fd` by the program's own user and by root. (When a user logs out, `systemd-logind` removes the
+//! user's files from /dev/shm, with those of the user's services.)
 
 use super::error::{ReaderError, ReaderErrorKind};
 use super::handle::Reader;

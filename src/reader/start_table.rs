@@ -1,4 +1,4 @@
-//! The table of start records, read.
+//! Reading the table of start records.
 
 use super::handle::Reader;
 use crate::layout::start_table::{self as table, StartRecord};

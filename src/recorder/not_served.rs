@@ -1,4 +1,4 @@
-//! What stands for [`served`](super::served) in a program without a server.
+//! The replacement for [`served`](super::served) in a program without a server.
 
 use super::config::ContentDescription;
 use super::handle::Recorder;

@@ -1,4 +1,4 @@
-//! Removal of the shard files and tables that an earlier recorder of the same name has left.
+//! Removal of the shard files and tables of an earlier recorder of the same name.
 
 use crate::layout::extension as ext;
 use crate::layout::header::MAGIC;

@@ -1,4 +1,4 @@
-//! Serving a ring by the server of its process.
+//! Serving a ring through the server of its process.
 
 use super::config::ContentDescription;
 use super::core::Core;

@@ -1,7 +1,7 @@
 //! Keeping start records, in a ring that has the table for them.
 //!
-//! Only starts come here. Their fast path stops at its first condition, the recorder's switch, which has another value
-//! in a ring with the table (`Core::takes_fast_path`). So other events cost what they cost without a table.
+//! Only start events reach this code. Their fast path stops at its first condition, the recorder's switch, which has
+//! another value in a ring with the table (`Core::takes_fast_path`). So the table costs other events nothing.
 
 use super::core::Core;
 use crate::layout::extension;

@@ -4,8 +4,8 @@
 //! Each physical chunk has an owner word, `lap << 16 | holder`, in the private memory of the process that writes the
 //! ring. The passes through the payload buffer are numbered from 1. The lap is the number of the pass for which the
 //! chunk was last taken. The holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. A
-//! writer may be stalled after it has allocated an offset and before it takes the chunk there. If it then finds a newer
-//! lap in the owner word, it does not take the chunk.
+//! writer may be stalled after it has allocated an offset and before it takes the chunk there. If the writer then finds
+//! a newer lap in the owner word, it does not take the chunk.
 
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};

@@ -2,7 +2,7 @@
 //!
 //! Everything here works on [`memory::RingMemory`], a region of words and payload bytes. In a program this region is a
 //! mapped file, in unit tests a heap vector, and in model checks a loom or shuttle model. `docs/ARCHITECTURE.md`
-//! explains the steps. `docs/ORDERING.md` gives the reason for every pair of orderings that is named here.
+//! explains the steps. `docs/ORDERING.md` explains every pair of orderings that is named here.
 
 mod active;
 pub(crate) mod chunk;

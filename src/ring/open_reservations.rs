@@ -1,5 +1,4 @@
-//! Tests of reservations that stay open for long or for ever. Each of them costs its own slot and its own run, and
-//! nothing else.
+//! Tests of reservations that stay open for long or for ever. Each reservation costs only its own slot and run.
 
 use super::chunk::{Chunks, Taker};
 use super::claim::Claim;

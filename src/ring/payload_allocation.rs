@@ -1,4 +1,4 @@
-//! Allocation of payload memory on the slow path. A writer comes here if the payload cannot go into the run of chunks
+//! Allocation of payload memory on the slow path. A writer calls it if the payload does not fit into the run of chunks
 //! that its thread fills, or if the thread fills none.
 //!
 //! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`. Chunks become a new run for a

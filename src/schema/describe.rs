@@ -1,4 +1,4 @@
-//! Descriptions of payload types, made at compile time by the derives and read by [`Schema`](super::Schema).
+//! Descriptions of payload types. The derives make them at compile time, and [`Schema`](super::Schema) reads them.
 
 use super::domain::DomainInfo;
 use super::evolution::Evolution;

@@ -1,4 +1,4 @@
-//! What a description says for readers of rings that have another version of the schema.
+//! The parts of a description for reading rings with another version of the schema: earlier names and default values.
 
 /// The earlier names of a field, array, event or value of an enum, and the value of a field that a ring lacks.
 ///

@@ -1,4 +1,4 @@
-//! The schema of a ring file.
+//! Reading the schema of a ring file.
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};

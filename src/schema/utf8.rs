@@ -1,4 +1,4 @@
-//! Bytes that are text, as payload fields.
+//! Bytes of UTF-8 text, as payload fields.
 
 use super::describe::{FieldType, Scalar};
 use super::error::DecodeError;

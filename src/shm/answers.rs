@@ -1,4 +1,4 @@
-//! Answers of the operating system about files and processes.
+//! Types for the operating system's answers about files and processes.
 
 use std::{fmt, io};
 

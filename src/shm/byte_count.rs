@@ -1,4 +1,4 @@
-//! Amounts of memory in words: `64MiB`, `500k`.
+//! Amounts of memory as text: `64MiB`, `500k`.
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
 //! The operating-system layer: where ring files are, who owns them, how they are locked and mapped.
 //!
-//! This layer knows only bytes and files. It does not know the format of a ring: callers pass the sizes of the
+//! This layer handles only bytes and files. It does not depend on the format of a ring: callers pass the sizes of the
 //! sections.
 //!
 //! Ring files work on Linux only. `linux/` has the implementation. On other systems, and with `--cfg
 //! eventring_unsupported`, `unsupported.rs` takes its place. It has the same items, so the layers above compile
-//! unchanged. It reads files that were copied there. What would make a ring fails with [`ShmErrorKind::Unsupported`].
+//! unchanged. It can read copied ring files. Making a ring fails with [`ShmErrorKind::Unsupported`].
 //!
 //! | file | idea |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | `options` | how ring files are made, opened and mapped |
 //! | `location` | where a ring file is to be made |
 //! | `sections` | the sizes of a ring file's sections |
-//! | `answers` | types for what the operating system answers about files and processes |
+//! | `answers` | types for the operating system's answers about files and processes |
 //! | `error` | errors of this layer |
-//! | `fd` | types of file descriptors, or what takes their place |
+//! | `fd` | types of file descriptors, or their replacement |
 //! | `linux/` | the implementation for Linux |
 //! | `unsupported` | what other systems can do: read copies |
 

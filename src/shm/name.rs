@@ -5,7 +5,7 @@
 //! separated by `:`. The first field is required. If it has no `/`, it is the name of a ring in the ring directory. If
 //! it has a `/`, it is a path, used as written. The other fields are shifts: a shift *s* means 2^*s* descriptors, or
 //! 2^*s* bytes of payload. A shift that is missing or empty, as in `f::30`, has its default value. A number with a
-//! unit in place of both shifts is the memory that the ring may take.
+//! unit, instead of both shifts, is the memory that the ring may take.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The implementation for other systems than Linux, by the standard library alone. Nothing can be recorded there. Ring
-//! files and snapshots that were copied there can be read: as pictures, for no writer on this system changes them.
+//! The implementation for systems other than Linux, with the standard library alone. Nothing can be recorded there.
+//! Copied ring files and snapshots can be read, as fixed images, because no writer on such a system changes them.
 
 #![allow(missing_docs, reason = "the items are those of `linux`, which describes them")]
 

@@ -1,9 +1,9 @@
 //! The span slab: one cell of 16 bytes for each open span; with the feature `context`, 40 bytes.
 //!
-//! A cell says whether its span is open, because a closed span is nobody's current span, even if some thread has not
-//! exited it. It also holds the call site, and the number of handles of the span. The call site is needed for
-//! `Span::current()`, which asks for the metadata of a span by its id. The number of handles shows when the last handle
-//! is dropped, because a `RecorderSubscriber` must then report that the span is closed. A span of a `RecorderLayer` has
+//! A cell shows whether its span is open, because a closed span is no thread's current span, even if a thread has not
+//! exited it. The cell also holds the call site, and the number of handles of the span. `Span::current()` needs the
+//! call site, because it asks for the metadata of a span by its id. The number of handles shows when the last handle is
+//! dropped, because a `RecorderSubscriber` must then report that the span is closed. A span of a `RecorderLayer` has
 //! one handle, which the layer drops when the `Registry` closes the span.
 //!
 //! The id of a span has two parts: the index of its cell (the low [`INDEX_BITS`] bits) and the generation of the cell
@@ -13,8 +13,8 @@
 //! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
 //! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
-//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; one that began in another process
-//! is a [`RemoteTrace`].
+//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; a trace that began in another
+//! process is a [`RemoteTrace`].
 
 mod cell;
 mod free_list;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A service can call [`try_init_from_env`] instead of [`init`](fn@init). Then an environment variable switches
-//! recording on, without a rebuild. If recording cannot begin, the service gets an error and continues.
+//! recording on, without a rebuild. If recording cannot begin, the service gets an error and can continue.
 //!
 //! [`init`](fn@init) installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A
 //! program that also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack of layers.

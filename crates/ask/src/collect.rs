@@ -1,4 +1,4 @@
-//! One pass over the events of a recording.
+//! One pass over the events: counts, names of spans, errors, pauses.
 
 use crate::errors::Errors;
 use crate::names::{Names, name_of};

@@ -1,4 +1,4 @@
-//! Errors in log records, by the place that makes them.
+//! Errors in log records, by their place in the program.
 
 use crate::flag::BURST_ERRORS;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};

@@ -1,4 +1,4 @@
-//! As much of an answer as there is room for.
+//! Cutting an answer to a number of bytes.
 
 /// A part of an answer, in one of its sections.
 pub(crate) struct Part {

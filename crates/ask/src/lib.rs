@@ -1,8 +1,8 @@
-//! A first look at a recording: what was recorded, what was lost, and red flags, in an answer of bounded size.
+//! A first look at a recording: recorded events, losses and red flags, in an answer of bounded size.
 //!
-//! [`ask`] reads a capture, and [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write what fits into a number of
-//! bytes, the most important things first. The memory is that of the open spans, of the tasks that have not ended, and
-//! a bounded amount beside it.
+//! [`ask`] reads a capture. [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write as much of the answer as fits
+//! into a number of bytes, the most important parts first. The memory grows only with the open spans and with the tasks
+//! that have not ended.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;
@@ -16,14 +16,14 @@
 //! |---|---|
 //! | `collect` | one pass over the events: counts, names of spans, errors, pauses |
 //! | `names` | the spans of one name |
-//! | `task_kinds` | of which kind a task is |
-//! | `step` | whether durations have become longer, and when |
+//! | `task_kinds` | the kind of a task |
+//! | `step` | whether and when durations have become longer |
 //! | `errors`, `pauses` | bursts of errors, times without events |
 //! | `flag` | the kinds of red flags, with their thresholds |
-//! | `find/` | red flags from what was collected, from tasks, and from blocks |
+//! | `find/` | the search for red flags: in the counts, in tasks, and in blocks |
 //! | `command` | the next command for a flag |
-//! | `look` | the answer, and its parts in the order of their importance |
-//! | `fit` | as much of the answer as there is room for |
+//! | `look` | the answer, with its parts in order of importance |
+//! | `fit` | cutting the answer to a number of bytes |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]

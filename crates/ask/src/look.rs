@@ -1,4 +1,4 @@
-//! The answer, and its parts in the order of their importance.
+//! The answer, with its parts in order of importance.
 
 use crate::collect::Collected;
 use crate::command;

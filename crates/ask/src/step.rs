@@ -1,4 +1,4 @@
-//! Whether the durations of a name have become longer, and when: medians of neighbours in time, in bounded memory.
+//! Whether and when the durations of a name have become longer: medians of neighbouring spans, in bounded memory.
 
 use crate::flag::STEP_NANOS;
 use eventring_capture::numbers::median;

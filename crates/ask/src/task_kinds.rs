@@ -1,4 +1,5 @@
-//! Of which kind a task is: its name, without numbers, and the place that spawned it. All tasks have one name as spans.
+//! The kind of a task: its name without numbers, and the place that spawned it. (The spans of all tasks have the same
+//! name.)
 
 use crate::names::Names;
 use eventring::schema::perf::PerfEvent;

@@ -1,4 +1,4 @@
-//! Answers about captures with any content.
+//! Answers about captures with random content.
 
 use crate::{BUDGET_MIN_BYTES, FlagKind, ask};
 use eventring::reader::GapCause;

@@ -1,4 +1,4 @@
-//! Captures made by tests, with times of their choice.
+//! Captures for tests, which choose the times of the events.
 
 use crate::format::columns::{BlockEncoder, BlockRecords, EncodedBlock, PlacedGap, RingLayout};
 use crate::format::end::{CaptureEnd, EndReason};

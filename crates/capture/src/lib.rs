@@ -16,15 +16,15 @@
 //! | folder | idea |
 //! |---|---|
 //! | `format/` | the bytes of a capture file |
-//! | `select/` | the part of the events that a user wants |
+//! | `select/` | selecting a part of the events |
 //! | `read/` | reading captures |
 //! | `files/` | making files under a name |
 //! | `engine/` | copying events out of rings, encoding and writing them |
 //! | `sinks/` | where captures go: files, the last seconds, batches |
 //! | `received/` | a capture file that grows by batches |
-//! | `recording/` | what a recording is, whether it is a capture or rings |
+//! | `recording/` | replaying recordings (captures or rings) |
 //! | `numbers` | numbers for people |
-//! | `text` | what of a text a terminal may get |
+//! | `text` | making untrusted text safe for a terminal |
 //! | `wall_times` | the durations of many spans, and their percentiles |
 //!
 //! Each folder uses those above it in this table, and none below.

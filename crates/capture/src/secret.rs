@@ -1,4 +1,4 @@
-//! Addresses of brokers and collectors with passwords or keys in them: kept whole, shown without.
+//! Addresses of brokers and collectors that may contain passwords or keys, which are never shown.
 
 use std::fmt;
 

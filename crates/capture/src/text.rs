@@ -1,4 +1,4 @@
-//! Text from files and other processes, for people.
+//! Making text from files and other processes safe to show.
 
 /// Returns true if a terminal does something else with the character than to show it.
 #[must_use]

@@ -1,5 +1,5 @@
 //! The handling of Ctrl-C, SIGTERM and SIGHUP: the first signal asks the program to finish, and the last ends it
-//! immediately. For most commands, the last is the second.
+//! immediately. For most verbs, the second signal is the last.
 
 use super::exit::Failure;
 use eventring::internal::shm;

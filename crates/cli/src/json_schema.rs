@@ -1,8 +1,8 @@
-//! `eventring VERB --json-schema`: the schema of what `--json` prints, of all verbs in one place.
+//! `eventring VERB --json-schema`: the schemas of the `--json` output of all verbs.
 //!
-//! A schema is printed from the type that the verb prints, so it cannot differ from it. A schema of lines is that of
-//! each line. The number at the end of `$id` grows when a field goes away or changes its meaning; new fields leave it
-//! as it is.
+//! Each schema is made from the type that the verb prints, so schema and output cannot differ. If the output is lines,
+//! the schema describes one line. The number at the end of `$id` grows when a field is removed or changes its meaning,
+//! and not when a field is added.
 
 use super::exit::Exit;
 use crate::args::limit::Cut;

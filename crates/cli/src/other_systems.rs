@@ -1,4 +1,4 @@
-//! Stand-ins on systems other than Linux, where there are no live rings to follow, no programs to steer, no signals.
+//! Stand-ins on systems other than Linux, which have no live rings, no programs to control, and no signals.
 
 use super::exit::{Exit, Failure};
 use clap::error::{ContextKind, ContextValue};

@@ -1,4 +1,4 @@
-//! What consensus decides about blocks.
+//! The commit states of blocks.
 
 use crate::{Block, ChainEvent};
 use eventring::schema::exec::{BlockTag, Bytes32};

@@ -1,4 +1,4 @@
-//! What no event says, and what follows from what they say.
+//! Values computed from the events: cumulative gas, blooms, prices, addresses.
 
 use crate::rlp::{RlpList, keccak};
 use crate::values::{Block, Log, Receipt, TxnStart};

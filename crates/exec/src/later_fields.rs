@@ -1,4 +1,4 @@
-//! The fields of a header that no event says.
+//! Header fields that only the header's hash proves.
 
 use crate::rlp::RlpList;
 use crate::values::Block;

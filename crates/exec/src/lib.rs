@@ -1,28 +1,28 @@
 //! Blocks, transactions and commit states from the execution events of event rings.
 //!
-//! A node that executes blocks records some thousand events for each: the header, every transaction, receipt, log, call
-//! frame and access, and later what consensus has decided. [`BlockBuilder`] puts [`Block`]s together, [`CommitTracker`]
-//! follows them until they are final, and [`Blocks`] does both for a ring or a file.
+//! A node that executes blocks records some thousand events for each block: the header, every transaction, receipt,
+//! log, call frame and access, and later the decisions of consensus. [`BlockBuilder`] makes [`Block`]s from the events,
+//! [`CommitTracker`] follows the blocks until they are final, and [`Blocks`] does both for a ring or a file.
 //!
-//! What is wrong with the events is a value, a [`Problem`], and never a panic. A block of which something is missing is
-//! delivered, and is not called complete.
+//! Faulty events lead to a value, a [`Problem`], and never to a panic. A block with missing parts is delivered too, and
+//! is not marked complete.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `values/` | what a block is |
+//! | `values/` | the types of a block |
 //! | `builder/` | from events to blocks |
-//! | `wanted`, `problem`, `names` | what is read, what can be wrong, names of codes |
-//! | `dialect` | schemas of other days |
+//! | `wanted`, `problem`, `names` | the parts that are read, the problems, names of codes |
+//! | `dialect` | earlier schemas |
 //! | `computed` | cumulative gas, blooms, prices, addresses |
-//! | `later_fields`, `rlp` | fields of a header that its hash proves |
+//! | `later_fields`, `rlp` | header fields that only the header's hash proves |
 //! | `commit` | proposed, voted, finalized, verified, abandoned |
-//! | `source` | where events come from |
-//! | `stream` | the same for async programs (feature `stream`) |
+//! | `source` | the sources of events |
+//! | `stream` | blocks for async programs (feature `stream`) |
 //! | `blocks/`, `pending` | blocks of a ring or a file, and their last states |
 //! | `history/` | files of the published system: EVCAP_01, archives of blocks |
-//! | `replay` | recorded events, recorded once more: a node's stand-in |
-//! | `json/`, `summary` | a block as JSON, and the figures of many |
-//! | `alloy/` | blocks as types of the alloy crates; with the feature `alloy` |
+//! | `replay` | recording stored events again, as a stand-in for a node |
+//! | `json/`, `summary` | a block as JSON, and the figures of many blocks |
+//! | `alloy/` | blocks as types of the alloy crates (feature `alloy`) |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

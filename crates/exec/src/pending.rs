@@ -1,4 +1,4 @@
-//! Blocks and the states that are awaited for them.
+//! Blocks that wait for their next commit states.
 
 use crate::{Block, BlockUpdate, Blocks, CommitState, Update};
 use eventring::schema::exec::{BlockTag, Bytes32};

@@ -1,4 +1,4 @@
-//! What can be wrong with the events of a block. Each is a value; nothing here panics.
+//! The problems that the events of a block can have. Each problem is a value; nothing here panics.
 
 use crate::names::{reject_reason, txn_reject_reason};
 use std::fmt;

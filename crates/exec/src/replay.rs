@@ -1,4 +1,4 @@
-//! Events that were recorded once, recorded again: a stand-in for a node.
+//! Recording stored events again, as a stand-in for a node.
 
 use eventring::exec::flow_tag;
 use eventring::reader::Descriptor;

@@ -1,4 +1,4 @@
-//! Lists of byte strings, as hashes of Ethereum are made of them (RLP: the yellow paper, appendix B).
+//! The encoding of lists of byte strings that Ethereum hashes (RLP: the yellow paper, appendix B).
 
 use tiny_keccak::{Hasher as _, Keccak};
 

@@ -1,4 +1,4 @@
-//! Where execution events come from.
+//! The sources of execution events.
 
 use crate::history::{ArchiveEvents, BlockArchive, EventcapEvents, EventcapFile, Stored};
 use crate::{Dialect, UnknownSchema};

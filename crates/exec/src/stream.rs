@@ -1,4 +1,4 @@
-//! News about blocks for async programs.
+//! Updates of blocks for async programs.
 
 use crate::{BlockUpdate, Blocks, NextUpdate};
 use async_channel::Receiver;

@@ -1,4 +1,4 @@
-//! The figures of many blocks.
+//! Figures computed from many blocks.
 
 use crate::{Block, BlockUpdate, Outcome};
 use hdrhistogram::Histogram;

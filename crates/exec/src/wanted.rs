@@ -1,4 +1,4 @@
-//! What a reader wants to know of blocks.
+//! The parts of blocks that a reader wants.
 
 /// What a [`BlockBuilder`](crate::BlockBuilder) reads. What is not wanted is not read: the payload is not even touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Captures with any content, for tests of all formats.
+//! Captures with random content, for tests of all formats.
 
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType};

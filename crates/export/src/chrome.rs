@@ -1,8 +1,8 @@
 //! Traces as JSON for Chrome's trace viewer.
 //!
-//! Times are microseconds since the first event, with the nanoseconds as decimals. They do not count from the epoch:
-//! JSON parsers use doubles for numbers, and nanoseconds since the epoch do not fit into doubles exactly.
-//! `otherData.base_epoch_ns` is the time of the first event.
+//! Times are microseconds since the first event, with the nanoseconds as decimals. They do not count from the epoch,
+//! because JSON parsers use doubles, which do not hold nanoseconds since the epoch exactly. `otherData.base_epoch_ns`
+//! is the time of the first event.
 
 use super::args::{ArgValue, Args};
 use super::flows::SliceFlows;

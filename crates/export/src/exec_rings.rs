@@ -1,4 +1,4 @@
-//! The blocks of the rings of execution events, put together while a recording is replayed.
+//! Making blocks from rings of execution events while a recording is replayed.
 
 use eventring::exec::flow_tag;
 use eventring::schema::exec::ExecEvent;

@@ -1,4 +1,4 @@
-//! What consensus has decided about the blocks of a recording, up to its end.
+//! The commit states of the blocks of a recording at its end.
 
 use super::exec_rings::ExecRings;
 use eventring::schema::exec::BlockTag;

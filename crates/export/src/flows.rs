@@ -1,9 +1,9 @@
-//! Flows: the arrows between slices that a viewer cannot know by itself.
+//! Flows: arrows between slices, which a viewer cannot infer.
 //!
 //! An arrow goes from a span to a span that follows from it. In thread view, an arrow also goes from a parent to a
-//! child whose first slice is on another thread, and from the slice in which a task was woken to its next poll. An
-//! arrow goes from a span to one of another process whose remote parent it is. No arrow begins at a span that was
-//! closed more than 5 milliseconds before its end.
+//! child whose first slice is on another thread, and from the slice in which a task was woken to its next poll. Between
+//! processes, an arrow goes from a remote parent to its child. No arrow begins at a span that was closed more than 5
+//! milliseconds before the arrow's end.
 
 use super::View;
 use super::trace_writer::{FlowEnds, FlowId};

@@ -1,5 +1,5 @@
 //! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
-//! 1234`. The number may also be that of the instructions.
+//! 1234`. The number may also be a count of instructions.
 
 use super::kernel_sums::KernelSums;
 use super::stacks::{StackId, StackSums, Stacks};

@@ -1,4 +1,4 @@
-//! Arrows between processes: from a span to the span that has it as its remote parent.
+//! Arrows between processes: from a remote parent to its child.
 
 use super::flows::{ArrowEnd, FlowFinder};
 use super::outline::ProcessOutline;

@@ -1,4 +1,4 @@
-//! What the kernel says about threads, summed by the stacks of spans that they were in and by their own stacks.
+//! Sums of the kernel's data about threads, by the span stack of the thread and by its call stack.
 
 use super::stacks::{KernelNanos, StackId, StackSums, Stacks};
 use eventring_capture::recording::{RecordedRings, RecordingEntry};

@@ -2,19 +2,19 @@
 //!
 //! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
 //! [`export_files`] writes a trace that is a directory (Common Trace Format). [`summarize`] counts the spans of a
-//! capture. All formats show the same spans with the same nanoseconds, because all of them get the spans from
-//! [`SpanReplay`](eventring::tracing::SpanReplay), or the events that it gets.
+//! capture. All formats show the same spans with the same nanoseconds, because all of them use
+//! [`SpanReplay`](eventring::tracing::SpanReplay), or the events that it reads.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `ring_blocks` | the blocks to which the events of execution rings belong |
+//! | `ring_blocks` | the block of each event of an execution ring |
 //! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
 //! | `bits` | sets of numbers |
 //! | `stacks` | stacks of names, with their times |
-//! | `rows/` | what recordings have, as rows with columns |
+//! | `rows/` | the content of recordings as rows with columns |
 //! | `json`, `json_rows` | JSON text, and rows as JSON |
 //! | `track_rows` | rows for slices that overlap without nesting |
-//! | `flows`, `joins` | the arrows between slices of a process, and of several |
+//! | `flows`, `joins` | the arrows between slices of one process, and of several processes |
 //! | `names` | the names under which spans are shown |
 //! | `losses` | the times in which events were lost |
 //! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
@@ -23,7 +23,7 @@
 //! | `perfetto/`, `chrome` | traces as files |
 //! | `line_slices` | the slices of open spans, in little memory |
 //! | `folded`, `jsonl` | stacks, lines |
-//! | `kernel_sums` | what the kernel says about threads, by stack |
+//! | `kernel_sums` | sums of the kernel's data about threads, by stack |
 //! | `files` | the interface for the files of a format that is a directory |
 //! | `ctf/` | traces of the Common Trace Format |
 //! | `summary` | counts and percentiles |

@@ -1,7 +1,7 @@
-//! The first pass over a capture for a trace. It finds what must be known when a slice begins, and is certain only when
-//! the slice has ended: whether the slice nests, and whether its end was lost.
+//! The first pass over a capture for a trace. It finds two facts that the second pass needs at the begin of a slice,
+//! and that are certain only at its end: whether the slice nests, and whether its end was lost.
 //!
-//! It keeps at most one bit for each span slice or span, and the exceptions.
+//! The pass keeps at most one bit for each span slice or span, and the exceptions.
 
 use super::bits::BitSet;
 use super::exec_states::{ExecStates, StatePass};

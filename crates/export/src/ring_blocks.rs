@@ -1,4 +1,4 @@
-//! The blocks to which the events of execution rings belong.
+//! The block of each event of an execution ring.
 
 use eventring::exec::KnownBlocks;
 use eventring::tracing::SpanStep;

@@ -1,4 +1,4 @@
-//! The stacks of names in which spans lie, as a tree. A stack is a name and the stack around it.
+//! The stacks of names of spans, as a tree. A stack is a name and the stack around it.
 
 use super::{Names, SharedNames, Weight, full_name};
 use eventring::tracing::{CallSite, IdMap, Span};

@@ -1,4 +1,4 @@
-//! Exports of a small capture that has one of everything.
+//! Exports of a small capture that has each kind of event once.
 
 use super::*;
 use crate::any_capture::everything;

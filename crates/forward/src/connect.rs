@@ -1,4 +1,4 @@
-//! Connecting to a broker: options, the first connection, and making the stream.
+//! Connecting to a broker: options, the first connection, creating the stream.
 
 use async_nats::jetstream::context::{Context, ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, StorageType};

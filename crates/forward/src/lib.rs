@@ -1,13 +1,14 @@
 //! Forwarding: events leave their host in batches, through a stream of NATS JetStream, and become captures again.
 //!
 //! A batch is a whole capture file of at most 1 MiB; `docs/FORWARD.md` has its format, the subjects and the headers.
-//! [`forward`] sends the batches of one recorder, and [`Receiver`] makes a capture file from a stream. Nothing is
-//! remembered outside of the stream and of the receiver's file:
+//! [`forward`] sends the batches of one recorder, and [`Receiver`] makes a capture file from a stream. All state is in
+//! the stream and in the receiver's file:
 //!
-//! - A forwarder begins where the last batch of its subject ends. It says with each batch which one it believes to be
-//!   the last, and the broker refuses the batch if it is not. So a batch is never there twice, and none is left out.
-//! - A receiver writes the place of each batch into its file, and begins after the last one.
-//! - Events that were overwritten while nobody forwarded them are a gap with their exact seqnos, as in any capture.
+//! - A forwarder begins where the last batch of its subject ends. With each batch, it sends the sequence number that it
+//!   expects of the last batch, and the broker refuses the batch if another batch is the last. So no batch is stored
+//!   twice or left out.
+//! - A receiver writes each batch's place into its file, and begins after the last place.
+//! - Events that were overwritten before they were forwarded become a gap with their exact seqnos, as in any capture.
 //!
 //! While the broker cannot be reached, the events wait in their rings. The recording program never waits.
 //!
@@ -19,7 +20,7 @@
 //! | `sender` | sending one batch exactly once |
 //! | `program` | the rings of a program with the spans in which its typed events were recorded |
 //! | `forwarder` | a recorder's events, as batches, to their stream |
-//! | `watched` | the caller of a forwarder, who learns its progress and may end it |
+//! | `watched` | the caller of a forwarder, who gets its progress and may end it |
 //! | `receiver` | a stream, as a capture file |
 
 #![forbid(unsafe_code)]

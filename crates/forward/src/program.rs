@@ -1,5 +1,5 @@
-//! The rings of programs with the spans in which typed events were recorded: each ring has a forwarder of its own, and
-//! that of typed events reads those of spans beside it.
+//! The rings of a program, and the spans in which its typed events were recorded. Each ring has its own forwarder. The
+//! forwarder of typed events also reads the program's rings of spans.
 
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;

@@ -1,4 +1,5 @@
-//! Sending a batch exactly once: each batch names the one before it, and after any doubt the stream is asked.
+//! Sending a batch exactly once: each batch names the previous one, and after any doubt the sender asks for the last
+//! one.
 
 use super::broker::{EventStream, NewBatch, NotPublished, StoredBatch};
 use super::watched::Watched;

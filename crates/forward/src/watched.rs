@@ -1,4 +1,4 @@
-//! The caller of a forwarder, who learns its progress and may end it.
+//! The caller of a forwarder, who gets progress and may end it.
 
 use super::forwarder::ForwardProgress;
 use eventring_capture::batches::Batch;

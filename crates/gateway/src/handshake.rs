@@ -1,4 +1,4 @@
-//! What is answered to the request with which a connection begins.
+//! The answer to the first request of a connection.
 
 use tungstenite::handshake::machine::TryParse as _;
 use tungstenite::handshake::server::{Request, create_response, write_response};

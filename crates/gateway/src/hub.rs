@@ -1,4 +1,4 @@
-//! The last notifications, and what all connections share.
+//! The state that all connections share: the last notifications, and counts.
 
 use crate::notification::{Gap, Notification, Standings, StateChange, gap_in};
 use eventring_exec::{Problem, Update};

@@ -1,17 +1,17 @@
 //! Blocks and logs for WebSocket clients: `eth_subscribe` of JSON-RPC, from execution events.
 //!
-//! [`Gateway`] listens, and passes what [`Blocks`] tells on to each subscription. A gap is announced, and the
-//! connection stays. What clients are told is one history that all share, and each has a place in it: a client that is
-//! slow delays nobody, takes no memory, and is told what it has lost if it falls too far behind.
+//! [`Gateway`] listens, and sends the updates of [`Blocks`] to each subscription. A gap is reported, and the connection
+//! stays open. All clients share one history of notifications, and each subscription has a place in it: a slow client
+//! delays nobody, takes no memory, and gets a report of its losses if it falls too far behind.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `listener`, `handshake` | connections before they are clients |
-//! | `worker`, `turns` | a thread that serves some of the clients; whose turn it is |
+//! | `listener`, `handshake` | connections before they become WebSocket clients |
+//! | `worker`, `turns` | a thread that serves some clients; the order of turns |
 //! | `client`, `messages` | one client: requests in, JSON-RPC out |
-//! | `line`, `wire` | its connection, for which nothing waits |
-//! | `hub`, `notification` | the last notifications |
-//! | `params`, `subscription` | what a client wants to know, and what it is told |
+//! | `line`, `wire` | the client's connection, which never blocks |
+//! | `hub`, `notification` | the last notifications, which all clients share |
+//! | `params`, `subscription` | a subscription's parameters and messages |
 //! | `render` | headers and logs as Ethereum nodes write them |
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The connection to a client: messages are written as its socket takes them, and nothing waits for it.
+//! The connection to a client: messages are written as the socket accepts them, and no thread waits for the socket.
 
 use crate::hub::LongMessageBudget;
 use crate::wire::{Wire, discard_input};

@@ -1,4 +1,5 @@
-//! Connections before they are clients: each has a few seconds to ask for a WebSocket, and takes no client's place.
+//! Connections before they become clients: each has a few seconds to ask for a WebSocket, and does not count as a
+//! client.
 
 use crate::client::Client;
 use crate::handshake::{Answer, REQUEST_BYTES_MAX, answer, head_len};

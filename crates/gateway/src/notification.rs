@@ -1,4 +1,4 @@
-//! What clients can be told, and what they may have been told of a block before.
+//! The notifications for clients, and what earlier notifications reported about a block.
 
 use crate::render::Number;
 use eventring::schema::exec::BlockTag;

@@ -1,4 +1,4 @@
-//! What a subscription tells, one message after the other, as the client takes them.
+//! The messages of a subscription, made one by one as the client accepts them.
 
 use crate::notification::{Gap, Notification, StateChange};
 use crate::params::{Kind, Params, Place};

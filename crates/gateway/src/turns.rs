@@ -1,4 +1,4 @@
-//! Whose turn it is: clients that ask much, or are far behind, keep nobody else waiting.
+//! The order of the clients' turns: clients with many requests or news do not delay the others.
 
 use crate::client::Turn;
 use std::collections::{HashMap, HashSet, VecDeque};

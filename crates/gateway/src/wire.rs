@@ -1,4 +1,4 @@
-//! A socket, and what is told of it.
+//! A socket that counts the bytes that it accepts.
 
 use mio::net::TcpStream;
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,4 +1,4 @@
-//! Whatever a ring holds, the memory of the engine is bounded by its options, and what does not fit is counted.
+//! The options bound the memory of the engine, whatever a ring holds. Spans and names without room are counted.
 
 use super::fixture::{START, StreamFixture};
 use super::observation::Observation;

@@ -1,4 +1,4 @@
-//! Conditions that are tested on all that happens.
+//! Conditions that are tested on each occurrence.
 
 use super::ages::SpanAge;
 use super::looks::PresentAges;

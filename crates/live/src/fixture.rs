@@ -1,4 +1,4 @@
-//! A stream for tests: records with any times, taken as the engine takes those of a ring.
+//! A stream for tests: records with chosen times, which the engine processes like those of a ring.
 
 use super::core::{LiveConsumer, LiveCore, replay};
 use super::observation::Observation;

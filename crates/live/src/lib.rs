@@ -2,10 +2,10 @@
 //!
 //! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Observation`]: a span that
 //! was closed, a log record, a typed event, a loss, the end of a program, and a tick some ten times a second. Between
-//! them, [`LiveState`] tells which spans are open, and how many spans and events there were in the last seconds. The
-//! engine begins with the oldest events that the rings have, so it knows at once what was opened before.
+//! the calls, [`LiveState`] has the open spans, and the counts of spans and events of the last seconds. The engine
+//! begins with the oldest events in the rings, so its state includes the spans that were opened before.
 //!
-//! The memory that all of this takes is bounded ([`LiveOptions`]). What does not fit is counted.
+//! The memory of the engine is bounded ([`LiveOptions`]). Spans and names without room are counted.
 //!
 //! ```
 //! use eventring_live::{Live, LiveOptions, Observation};
@@ -37,20 +37,18 @@
 //! |---|---|
 //! | `options` | the limits |
 //! | `rings` | reading rings without end, or a capture up to a time |
-//! | `condition/` | expressions that say when something has happened that a watcher waits for |
-//! | `occurrence` | what conditions are tested on |
-//! | `conditions` | conditions that are tested on all that happens |
+//! | `occurrence` | occurrences, on which conditions are tested |
+//! | `conditions` | conditions that are tested on each occurrence |
 //! | `ages` | the ages at which open spans are tested |
 //! | `looks` | looking at tables of the present, instead of reading rings |
 //! | `tables` | the tables of the present of all programs |
 //! | `tabled` | the open spans in tables of the present, instead of those of a replay |
 //! | `core` | the effect of each event on the state |
 //! | `open` | the open spans |
-//! | `task_phases` | what tasks do, for how long, and the ages at which that is tested |
+//! | `task_phases` | the phases of tasks, their durations, and the ages at which these are tested |
 //! | `threads` | the threads, and the spans that they are in |
 //! | `order` | the open spans in the order of their beginnings |
-//! | `observation` | what the engine saw |
-//! | `fields` | fields, found by name and decoded when somebody asks |
+//! | `observation` | observations: things that the engine saw |
 //! | `series` | counts and durations by name |
 //! | `window` | the last seconds |
 //! | `state` | questions about the present |

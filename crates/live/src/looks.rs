@@ -1,7 +1,7 @@
-//! Looking at the tables of the present of programs, now and then, instead of reading all that they record.
+//! Looking at programs' tables of the present from time to time, instead of reading all their events.
 //!
-//! A look finds the cells of spans and tasks that have reached an age since the look before. Only for these, a small
-//! replay takes the records that would have shown them, so conditions are tested as they always are.
+//! A look finds the cells of spans and tasks that have reached an age since the previous look. The look makes records
+//! of these spans and tasks for a small replay, so conditions are tested as usual.
 
 use super::core::{LiveConsumer, LiveCore, replay};
 use super::observation::Observation;

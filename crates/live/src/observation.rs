@@ -1,7 +1,6 @@
 //! Observations: things that the engine saw.
 //!
-//! The parts of an observation borrow from the event. Names, fields and payloads are decoded when somebody asks for
-//! them.
+//! The parts of an observation borrow from the event. Names, fields and payloads are decoded on demand.
 
 use super::task_phases::TaskPhase;
 use eventring::internal::decode_event;

@@ -1,4 +1,4 @@
-//! Occurrences, on which conditions are tested: what the engine saw, and what it knows besides.
+//! Occurrences, on which conditions are tested: what the engine saw, with its state.
 
 use super::observation::{ClosedSpan, Observation, span_name};
 use super::open::OpenSpan;

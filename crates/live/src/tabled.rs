@@ -1,4 +1,4 @@
-//! The open spans of tables of the present, instead of those that a replay follows.
+//! The open spans in tables of the present, used instead of those of a replay.
 
 use super::core::LiveCore;
 use eventring::tracing::{CallSite, Catalog};

@@ -1,4 +1,4 @@
-//! What tasks do, and for how long.
+//! The phases of tasks, and their durations.
 
 use super::observation::Observation;
 use super::state::LiveState;

@@ -1,4 +1,4 @@
-//! What a task does is tested once at each age that it reaches, whenever ticks come.
+//! The phase of a task is tested once at each age that it reaches, whenever ticks come.
 
 use super::conditions::ConditionSet;
 use super::fixture::{START, StreamFixture};

@@ -1,4 +1,4 @@
-//! Where to send.
+//! The address of a collector.
 
 use super::error::OtlpError;
 use super::tls::OtlpTls;

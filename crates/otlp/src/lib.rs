@@ -1,14 +1,14 @@
 //! Forwarding spans and log records to an OpenTelemetry collector, while programs run.
 //!
-//! [`forward_otlp`] reads rings with the live engine and sends what it sees in requests of OTLP over HTTP, with
-//! Protocol Buffers. The program that records never waits: while the collector is slow or away, the events wait in
-//! the rings. What is overwritten there is a loss, which the collector is told.
+//! [`forward_otlp`] reads rings with the live engine and sends spans and log records by OTLP over HTTP, with Protocol
+//! Buffers. The program that records never waits: while the collector is slow or unreachable, the events stay in the
+//! rings. Events that are overwritten there are lost, and the loss is reported to the collector.
 //!
-//! `docs/OTLP.md` says what becomes what.
+//! `docs/OTLP.md` describes the mapping.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `endpoint` | where to send |
+//! | `endpoint` | the address of a collector |
 //! | `forward` | reading rings, and filling batches |
 //! | `sender` | sending batches, and sending them again |
 //! | `post` | one request |

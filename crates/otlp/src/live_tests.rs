@@ -1,5 +1,5 @@
-//! Messages of rings: about spans for which the engine has no room, about those that it does not know, and of the same
-//! rings as a capture.
+//! Messages of live rings: for spans without room in the engine, for spans that it does not know, and compared with the
+//! messages of a capture of the same rings.
 
 use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
 use eventring::reader::RingSet;

@@ -1,4 +1,4 @@
-//! One request.
+//! Sending one request.
 
 use super::endpoint::OtlpEndpoint;
 use flate2::Compression;

@@ -1,4 +1,4 @@
-//! Sending batches, and sending them again.
+//! Sending batches, with retries.
 
 use super::forward::OtlpSummary;
 use super::post::{CollectorAnswer, Post, compress, one_line};

@@ -1,4 +1,4 @@
-//! Certificates: those that are trusted, and the one that the collector is shown.
+//! Certificates: the trusted ones, and the client's own, which is sent to the collector.
 
 use super::error::OtlpError;
 use rustls::pki_types::pem::PemObject as _;

@@ -1,4 +1,4 @@
-//! The tables of rings as Arrow arrays, as the rings are recorded.
+//! The tables of live rings as Arrow arrays.
 
 use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use super::field_types::FieldTypes;

@@ -2,7 +2,8 @@
 //! the block's number and hash, and the rows of transactions have the transaction's hash. Bytes are hex with `0x`, and
 //! numbers that may be larger than 64 bits are decimal texts.
 //!
-//! The values are those of a block in JSON ([`eventring_exec::json`]). A table only says where in it they are.
+//! The values are those of a block in JSON ([`eventring_exec::json`]). A table here holds only their places in the
+//! JSON.
 
 use crate::row_columns::{RowColumns, TableSetup};
 use crate::table::ParquetTable;

@@ -1,4 +1,4 @@
-//! Names of columns that every reader takes.
+//! Names of columns that every reader accepts.
 
 use arrow_schema::Field;
 use std::collections::HashSet;

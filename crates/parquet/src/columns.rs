@@ -1,4 +1,4 @@
-//! Columns with the rows that wait.
+//! Columns with the pending rows.
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{

@@ -1,26 +1,26 @@
-//! Parquet files: a table of spans, of log records, of losses, and of each type of typed events.
+//! Parquet files: tables of spans, of log records, of losses, and of each type of typed events.
 //!
 //! The capture is read twice. The first pass finds the names and types of fields, because a file declares its columns
-//! before its first row. In the second pass, rows wait in memory until they make a row group. Another thread sorts
-//! their row group by time, compresses and writes it.
+//! before its first row. In the second pass, rows wait in memory until there are enough for a row group. Another thread
+//! sorts the row group by time, compresses and writes it.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `tables` | the second pass over a capture: which table gets which row |
 //! | `chain` | execution events as blocks, transactions, logs, call frames, accesses |
-//! | `typed_tables` | the tables of typed events: which have a table of their own |
+//! | `typed_tables` | the tables of typed events: which types have a table of their own |
 //! | `table_names` | the names of those tables |
-//! | `table_sink` | the interface of whoever takes the rows |
-//! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of rings as they are recorded |
-//! | `seqno_counts` | the counts of each ring's seqnos, for whoever takes Arrow arrays |
-//! | `tail_progress` | until when all records of rings have come |
+//! | `table_sink` | the interface of the receiver of rows |
+//! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of live rings |
+//! | `seqno_counts` | the counts of each ring's seqnos, for users of Arrow arrays |
+//! | `tail_progress` | the time until which all records of rings have arrived |
 //! | `row_groups` | the thread that writes row groups, and the files |
 //! | `table` | rows that wait to be a row group |
 //! | `row_columns` | the columns for the rows of a kind ([`eventring_export::rows`]) |
 //! | `typed_columns` | columns of extension words and payloads |
 //! | `sites` | columns of call sites and of threads |
-//! | `columns` | columns with the rows that wait |
-//! | `column_names` | names of columns that every reader takes |
+//! | `columns` | columns with the pending rows |
+//! | `column_names` | names of columns that every reader accepts |
 //! | `field_types` | the first pass: names and types of fields |
 //! | `fields` | columns of fields |
 //! | `payload` | columns of a payload, by its schema |

@@ -1,4 +1,4 @@
-//! The columns of the rows of a kind, with the rows that wait.
+//! The columns of the rows of a kind, with the pending rows.
 
 use super::column_names::ColumnNames;
 use super::columns::{Column, amount};

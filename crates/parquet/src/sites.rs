@@ -1,4 +1,5 @@
-//! Columns of call sites and of threads. Most rows share few of them, so each row has an index into a dictionary.
+//! Columns of call sites and of threads. Many rows share one call site or thread, so each row has an index into a
+//! dictionary.
 
 use super::columns::Column;
 use arrow_array::builder::Int32Builder;

@@ -1,5 +1,4 @@
-//! The names of the tables of typed events. They follow from the schemas of the rings, and not from the order in which
-//! events come.
+//! The names of the tables of typed events. They depend on the schemas of the rings, and not on the order of events.
 
 use eventring::schema::Hex;
 use eventring_capture::CapturedRing;

@@ -1,4 +1,4 @@
-//! Where the rows of tables go: to files, or to whoever asks for Arrow arrays.
+//! The receiver of the rows of tables: files, or Arrow arrays.
 
 use super::row_groups::to_io;
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};

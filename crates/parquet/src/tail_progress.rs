@@ -1,4 +1,4 @@
-//! The progress of the rings of a tail: until when all records are there.
+//! The progress of the rings of a tail: the time until which all records have arrived.
 
 use eventring_capture::{CaptureEnd, CaptureFile};
 

@@ -1,5 +1,5 @@
-//! Parquet files of small captures, read back by the crate that wrote them.
-//! `crates/cli/tests/it/export/parquet_rows.rs` has others read them.
+//! Parquet files of small captures, read back by the crate that wrote them. In
+//! `crates/cli/tests/it/export/parquet_rows.rs` other programs read them.
 
 use super::field_types::FieldTypes;
 use super::may_have_file;

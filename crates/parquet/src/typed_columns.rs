@@ -1,4 +1,4 @@
-//! Columns of what the schema of a typed event declares: its extension words, and the fields of its payload.
+//! Columns for the extension words and payload fields that the schema of a typed event declares.
 
 use super::column_names::ColumnNames;
 use super::columns::Column;

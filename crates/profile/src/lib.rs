@@ -1,15 +1,16 @@
-//! What the kernel says about the threads of a program, beside the program's spans, and why a span was slow.
+//! The kernel's data about the threads of a program, joined with the program's spans, and the reasons why a span was
+//! slow.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `schema` | what is recorded: switches, wake-ups, system calls, stacks |
+//! | `schema` | the recorded events: switches, wake-ups, system calls, stacks |
 //! | `frame` | a frame of a stack, with its name |
 //! | `frames` | the last stack of each thread of a capture, with names |
 //! | `record/` | the recording: from the kernel's records to events in rings (Linux on x86-64 and ARM64) |
-//! | `line/` | what each thread did when |
-//! | `by_span/` | where the time of threads went, and their samples, by the span that they were in |
-//! | `why/` | where the time of a slow span went |
-//! | `maps` | which file lies at which address of a process |
+//! | `line/` | the time line of each thread |
+//! | `by_span/` | the time of threads, and their samples, by the span that they were in |
+//! | `why/` | why a span was slow |
+//! | `maps` | the files that are mapped at the addresses of a process |
 //! | `symbols` | names of addresses |
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Which file lies at which address of a process.
+//! The files that are mapped at the addresses of a process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

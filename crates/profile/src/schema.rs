@@ -1,5 +1,5 @@
-//! The events that say what the kernel did with a program's threads: typed events of rings of their own, so that
-//! captures, `watch`, tables and all accounts of losses work as for any other ring.
+//! The events that record what the kernel did with a program's threads. They are typed events in rings of their own, so
+//! captures, `watch`, tables and the counts of losses work as for any other ring.
 
 use eventring::schema::Utf8;
 use eventring::{EventPayload, EventType, PayloadField};

@@ -1,4 +1,4 @@
-//! Directories in memory, for rings and what is made of them.
+//! Directories in memory, for rings and for files made from rings.
 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

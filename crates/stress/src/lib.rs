@@ -1,4 +1,4 @@
-//! Helpers that the tests of several crates share, and the program `soak`. Nobody installs this crate.
+//! Helpers that the tests of several crates share, and the program `soak`. This crate is not published.
 #![allow(missing_docs, reason = "helpers of tests")]
 
 pub mod chain;

@@ -1,4 +1,5 @@
-//! What tests say that cannot run. The library's own tests include this file, because they depend on no other crate.
+//! The messages of tests that cannot run. The library's own tests include this file, because they depend on no other
+//! crate.
 
 use std::fmt::Display;
 use std::io::Write as _;

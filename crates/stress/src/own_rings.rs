@@ -1,8 +1,8 @@
-//! No test makes a ring among those of the user who runs it, perhaps beside a running service.
+//! Tests must not make rings in the user's ring directory, where rings of running services may be.
 //!
-//! A program that has this crate says so before its `main`: names without `/` lead to a directory in which nobody can
-//! make a file. The programs that it starts inherit that. So a test that wants such names gives a directory of its own,
-//! with the variable `EVENTRING_DIR` of a child, and fails without.
+//! Before `main`, each program with this crate sets the directory for names without `/` to one in which nobody can make
+//! a file. Child processes inherit this setting. So a test that needs such names must set `EVENTRING_DIR` of a child
+//! process to a directory of its own.
 
 /// The ring directory of all programs that are tests or were started by one, unless a test says otherwise.
 pub const NOWHERE: &str = "/dev/null/rings";

@@ -1,4 +1,4 @@
-//! The published recordings. They may be missing: their directory lies beside the project's directory.
+//! The published recordings. They may be missing: their directory is beside the project's directory.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The effect of each event on the counts of tasks, and on their locks.
+//! The effect of each event on the tasks' counts and locks.
 
 use super::answer::{Answer, LockWait, TaskView};
 use super::finished::Finished;

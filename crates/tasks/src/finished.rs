@@ -1,4 +1,4 @@
-//! Tasks that have ended: the first ones in an order are kept, all are counted.
+//! Tasks that have ended: the first ones in the requested order are kept, and all are counted.
 
 use super::answer::{Counts, TaskView};
 use super::{Order, TaskState};

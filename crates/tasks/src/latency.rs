@@ -1,4 +1,4 @@
-//! Times from wake to poll, counted in classes: 32 for each power of two. Only classes that have a time take memory.
+//! Times from wake to poll, counted in classes: 32 for each power of two. Only classes that are not empty take memory.
 
 /// The bits of a time that are kept.
 const BITS: u32 = 5;

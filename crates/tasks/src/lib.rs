@@ -1,8 +1,7 @@
 //! What the tasks of a program do and wait for: polls, wakes, places of awaits, and tasks that wait for each other. A
-//! task is a span that the crate `eventring-tokio` has recorded; its first lines list what is recorded.
+//! task is a span that the crate `eventring-tokio` has recorded; that crate's page lists the events.
 //!
-//! The memory is that of the tasks which have not ended, and of [`Question::finished_max`] others. All counts are
-//! exact.
+//! The memory grows only with the open tasks and with [`Question::finished_max`]. All counts are exact.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;
@@ -17,17 +16,17 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `phase` | what a task does, and since when |
-//! | `losses` | the time since which nothing can be lost |
-//! | `open` | the tasks that have not ended: what each record says of them |
+//! | `phase` | the phase of a task, and when it began |
+//! | `losses` | the time since which no event can be lost |
+//! | `open` | the tasks that have not ended, and the effect of each record on them |
 //! | `seen` | names and fields of the records |
 //! | `task` | the counts and times of one task |
-//! | `collect` | the effect of each event on these, and on locks |
+//! | `collect` | the effect of each event on the tasks' counts and locks |
 //! | `latency` | times from wake to poll, counted in bounded memory |
-//! | `locks` | who waits for which lock and who holds it, and cycles |
+//! | `locks` | which tasks wait for and hold which locks, and cycles of tasks |
 //! | `place` | the innermost span that is open in a task |
 //! | `present` | the tasks that tables of the present show at the end |
-//! | `finished` | the tasks that have ended: some are kept, all are counted |
+//! | `finished` | the tasks that have ended: some are kept, and all are counted |
 //! | `answer` | the answer, and its JSON |
 
 #![forbid(unsafe_code)]

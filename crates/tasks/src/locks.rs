@@ -1,4 +1,4 @@
-//! Who waits for which lock, and who holds it.
+//! Which tasks wait for which lock, and which task holds it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The tasks that have not ended, and what each of them does: the one place that knows what a record says of a task.
+//! The tasks that have not ended, and their phases. Only this module derives phases from records.
 
 use super::losses::Losses;
 use super::phase::{Phase, TaskState};

@@ -1,4 +1,4 @@
-//! What a task does, and since when.
+//! The phase of a task, and when it began.
 
 use eventring::now::TaskPhase;
 use schemars::JsonSchema;

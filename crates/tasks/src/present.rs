@@ -1,4 +1,4 @@
-//! The tasks that tables of the present show at the end of a capture. Of them, nothing is in doubt.
+//! The tasks that tables of the present show at the end of a capture. The state of these tasks is certain.
 
 use super::answer::{Answer, TaskView};
 use super::collect::Collector;

@@ -1,4 +1,4 @@
-//! The hooks of an unstable tokio: they see each task, whoever spawns it.
+//! The hooks of tokio's unstable features. They see every task, also those that other crates spawn.
 
 use crate::record::{NewTask, task_span};
 use std::cell::Cell;

@@ -1,8 +1,9 @@
-//! Records what every tokio task does and waits for, as spans and events of `tracing`. With eventring's subscriber or
-//! layer they are in a ring, where `eventring tasks` finds them, live and after the program was killed.
+//! Records what every tokio task does and waits for, as spans and events of `tracing`. Eventring's subscriber or layer
+//! records these to a ring, where `eventring tasks` finds them, live and after the program was killed.
 //!
-//! A task is a root span: target `eventring::task`, name `task`. Its polls are the enters and exits of the span, so all
-//! spans of a poll are its children. Each wake is an event of it, and so is the loss of its last waker while it waits.
+//! A task is a root span: target `eventring::task`, name `task`. Each poll is an enter and an exit of the span, so all
+//! spans of a poll are children of the task's span. Each wake is an event of the span, and so is the loss of the task's
+//! last waker while the task waits.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -20,13 +21,13 @@
 //! |---|---|
 //! | a task | span `task` with `name`, `spawned_at`, `kind`, and at its end `outcome`: `done`, `cancelled` or `panicked` |
 //! | who spawned it | the span follows from the current span of the spawner |
-//! | a wake | event `woken` of the span; the innermost span of the thread that records it is who has woken the task |
-//! | that nobody can wake it | event `unwakeable`: it waits, and all clones of its waker are gone |
+//! | a wake | event `woken` of the span; the waker is the innermost span of the thread that records the event |
+//! | that nobody can wake it | event `unwakeable`: the task waits, and all clones of its waker are dropped |
 //! | its locks | events `lock_wait`, `lock_held`, `lock_free` of [`sync`] |
 //! | workers | events `parked` and `unparked` of the target `eventring::worker`, see [`instrument`] |
 //!
-//! A layer that sends what it records to a task of this crate must leave out the target `eventring::task`: each wake of
-//! that task would be one more event for it.
+//! A layer that sends its records to a task of this crate must filter out the target `eventring::task`. Otherwise each
+//! wake of that task makes another event.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]

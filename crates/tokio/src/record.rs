@@ -1,4 +1,5 @@
-//! The span of a task, and its events. They go to the subscriber that has the span, whatever thread records them.
+//! The span of a task, and its events. The events go to the subscriber that has the span, whichever thread records
+//! them.
 
 use crate::TARGET;
 use std::fmt;

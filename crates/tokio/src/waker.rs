@@ -1,13 +1,13 @@
-//! The waker of a task: it records each wake, forwards it, and notices when nobody is left who can wake the task.
+//! The waker of a task. It records and forwards wakes, and records the loss of the last waker.
 //!
-//! A [`TaskWaker`] is what the future inside gets. Its clones are clones of one `Arc`, so its `Drop` runs when the last
-//! of them is gone. A poll that is woken meanwhile keeps its waker for the next poll. Later wakes use up the only
-//! clone; so such a wake gives one back. In both cases the next poll allocates nothing.
+//! The inner future gets a [`TaskWaker`]. Its clones are clones of one `Arc`, so its `Drop` runs when the last clone is
+//! dropped. A poll that is woken while it runs keeps its waker for the next poll. A later wake that consumes the only
+//! clone gives a waker back. In both cases the next poll allocates nothing.
 //!
 //! No wake is lost. `is_woken` changes by `swap` alone, which both acquires and releases. A wake that finds it false
-//! has been told by the last poll's `swap` which outer waker there is, and wakes that. A wake that finds it true comes
-//! after one that wakes, and before the next poll: this poll's `swap` follows both, so the poll sees everything that
-//! happened before them. `waker_model` tries the interleavings.
+//! has synchronised with the last poll's `swap`, so it knows the current outer waker, and wakes it. A wake that finds
+//! it true follows a wake that has woken the outer waker, and precedes the next poll: this poll's `swap` follows both
+//! wakes, so the poll sees everything that happened before them. `waker_model` tests the interleavings.
 
 use super::primitives::{AtomicBool, Mutex, MutexGuard};
 use super::record::Recorded;

@@ -1,4 +1,4 @@
-//! The waker's source, unchanged, in random schedules of `shuttle`: an executor that polls a task with one outer waker
+//! The waker's unchanged source in random schedules of `shuttle`: an executor that polls a task with one outer waker
 //! and then another, and threads that wake the task, or drop their clone of its waker.
 
 #[expect(clippy::duplicate_mod, reason = "here it is made of what the model can schedule")]

@@ -1,6 +1,6 @@
 //! The macros of `eventring::log`: `tracing`'s syntax, but the arguments of the text are encoded by their types.
 //!
-//! Whether the format string and its arguments fit is checked by `format_args!`, which gets them as they are.
+//! `format_args!` gets the format string and its arguments unchanged, and checks them.
 
 mod placeholder;
 

@@ -1,8 +1,8 @@
-//! The page by which the kernel tells a thread where a counter of its own is (`struct perf_event_mmap_page` of
-//! perf_event_open(2)). With its help the thread reads the processor's counter without a system call.
+//! The page in which the kernel publishes which hardware counter belongs to a thread (`struct perf_event_mmap_page` of
+//! perf_event_open(2)). With this page the thread reads its counter without a system call.
 //!
 //! The kernel changes the page only while the thread does not run, or on the processor on which it runs. The word
-//! `lock` changes with each change of the page, so a thread that finds another word afterwards reads again.
+//! `lock` changes with each change of the page, so a thread reads again if the word has changed during its read.
 
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 

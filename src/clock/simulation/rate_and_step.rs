@@ -1,4 +1,4 @@
-//! Rates that change, steps and pauses.
+//! Tests of changing rates, steps and pauses.
 
 use super::{calibration, largest_error, now, now_with_error, simulated};
 

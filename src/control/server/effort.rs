@@ -1,5 +1,5 @@
-//! The time that the thread of a server works, and the pauses that keep it small. Some work is free, so that a client
-//! that asks for much at once waits for nothing. In the long run the thread works a fifth of the time.
+//! The working time of a server's thread, and the pauses that limit it. Some work needs no pause, so a client with a
+//! burst of requests does not wait. In the long run the thread works at most a fifth of the time.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};

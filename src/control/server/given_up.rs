@@ -1,8 +1,8 @@
-//! Connections that have ended, and in which a descriptor lies that the client may not have taken.
+//! Ended connections with a descriptor that the client may not have received.
 //!
-//! The kernel counts such a descriptor as one on its way, for the user of this process, until the client takes it or
-//! nobody has the client's socket any more. The end of this side changes nothing about that, and neither does the end
-//! of the client's process: another process may have the socket. So such a connection keeps its place.
+//! The kernel counts such a descriptor as in flight, for the user of this process, until the client receives it or all
+//! copies of the client's socket are closed. Closing this side does not end that, and the end of the client's process
+//! may not either: another process may have the client's socket. So such a connection continues to count as a client.
 
 use super::connection::PAUSES;
 use crate::shm::{UninheritedFd, is_all_read};

@@ -2,11 +2,11 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `serving` | the thread: it waits for clients, for messages and for times |
-//! | `connection` | one client: what it may do, and the messages that it has not taken yet |
-//! | `given_up` | connections that have ended, and hold a descriptor that nobody has taken |
+//! | `serving` | the thread: it waits for clients, messages and points in time |
+//! | `connection` | one client: its permissions, and the messages that it has not received yet |
+//! | `given_up` | ended connections with a descriptor that the client may not have received |
 //! | `answers` | the answer to each request |
-//! | `effort` | the time that the thread works, and the pauses that keep it small |
+//! | `effort` | the working time of the thread, and the pauses that limit it |
 
 mod answers;
 mod connection;

@@ -1,8 +1,8 @@
 //! The thread of a server. It sleeps until a client connects, sends or ends, a wish ends, or the list of files changes.
 //!
-//! Its work is bounded: a client can have some messages in each round, then others have their turn, and much work is
-//! followed by pauses. So clients that flood the server slow down each other, and not the program. Clients of the
-//! program's user and of root come first.
+//! Its work is bounded: each client can send some messages per round, and much work is followed by pauses. So clients
+//! that flood the server slow down each other, and not the program. Clients of the program's user and of root have
+//! priority.
 
 use super::answers::{ServerState, denied, refuse};
 use super::connection::{Connection, Lost};

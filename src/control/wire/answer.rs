@@ -1,4 +1,4 @@
-//! The messages of a server.
+//! The messages that a server sends.
 
 use super::bytes::{Body, BodyParts};
 use super::{WireFault, WireMessage};

@@ -1,4 +1,4 @@
-//! The messages of a client.
+//! The messages that a client sends.
 
 use super::bytes::{Body, BodyParts};
 use super::{WireFault, WireMessage};

@@ -1,4 +1,4 @@
-//! Messages come back as they were sent, and wrong messages are refused.
+//! Messages decode to what was encoded, and malformed messages are rejected.
 
 use super::*;
 use crate::control::error::ControlErrorKind;

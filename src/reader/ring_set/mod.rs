@@ -7,7 +7,7 @@
 //! | `merge` | choosing the ring whose event comes next |
 //! | `shards` | finding the shards of a recorder as the recorder makes them |
 //! | `grow` | adding rings and shards to the set |
-//! | `reopen` | going on with the new ring when a program makes another ring of the same name |
+//! | `reopen` | switching to the new ring when a program makes another ring of the same name |
 //! | `last` | finding the position at which the last events of all rings together begin |
 
 mod grow;

@@ -1,4 +1,4 @@
-//! Going on with the next ring of a name.
+//! Switching to the next ring of a name.
 
 use super::super::cursor::Seek;
 use super::super::error::ReaderError;

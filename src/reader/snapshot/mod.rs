@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `decompress` | decompressing a frame, which is not trusted, to a file that can be mapped |
+//! | `decompress` | decompressing an untrusted frame to a file that can be mapped |
 //! | `collect` | copying the events of a ring, live or dead |
 //! | `spool` | the copies, in files without a name |
 //! | `numbers` | the new seqnos of the events |

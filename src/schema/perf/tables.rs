@@ -6,9 +6,9 @@
 //! stores the new size of all entries to the word "used", with release. A reader loads "used" with acquire. So all
 //! bytes below this size are whole entries.
 //!
-//! A full table takes no more entries. Its word "overflows" counts the call sites or threads that did not fit. A
-//! reader knows such a call site or thread from its CALL_SITE or THREAD_STARTED event, as long as this event is in the
-//! ring. After that, the reader knows only the id.
+//! A full table takes no more entries. Its word "overflows" counts the call sites or threads that did not fit. A reader
+//! gets the description of such a call site or thread from its CALL_SITE or THREAD_STARTED event, as long as this event
+//! is in the ring. After that, the reader has only the id.
 
 /// The value of the first word of the context area, once the tables are made.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");

@@ -1,4 +1,4 @@
-//! Structs and the types of their fields.
+//! Resolution of structs and of the types of their fields.
 
 use super::super::describe::{FieldInfo, FieldType, StructInfo};
 use super::super::evolution::Evolution;

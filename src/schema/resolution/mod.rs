@@ -1,7 +1,7 @@
 //! Schema resolution: reading a ring whose schema is another version of the reader's schema.
 //!
-//! The words are those of Avro. The ring was written with the *writer's schema*, which stands in the ring. It is read
-//! with the *reader's schema*, which the program was compiled with. `docs/FORMAT.md`, "Versions of a schema", has the
+//! The terms are those of Avro. The ring was written with the *writer's schema*, which the ring contains. It is read
+//! with the *reader's schema*, which was compiled into the program. `docs/FORMAT.md`, "Versions of a schema", has the
 //! rules.
 
 mod difference;

@@ -1,4 +1,4 @@
-//! Whole payloads: the fixed struct and the trailing arrays.
+//! Resolution of whole payloads: the fixed struct and the trailing arrays.
 
 use super::super::describe::{EventInfo, StructInfo, TrailingCount, TrailingInfo};
 use super::super::model::{CountModel, EventModel, MAX_STRUCT_BYTES, StructModel, TrailingModel};

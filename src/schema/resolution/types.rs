@@ -1,4 +1,4 @@
-//! Enums, and words for types.
+//! Resolution of enums, and names of types for messages.
 
 use super::super::describe::{EnumInfo, FieldType, Scalar};
 use super::super::evolution::Evolution;

@@ -1,6 +1,6 @@
 //! The implementation of the operating-system layer for Linux.
 //!
-//! The folders stand on each other: each uses only those above it in this table.
+//! Each folder uses only the folders above it in this table.
 //!
 //! | folder | idea |
 //! |---|---|

@@ -1,9 +1,10 @@
-//! Ids of traces and spans, as other programs know them.
+//! Ids of traces and spans for other programs.
 //!
-//! The number of a span is unique in its process. A trace that begins in a process has an id that follows from the
-//! process and the root span, and its spans have their numbers as ids. In a trace that began elsewhere, other programs
-//! may use the same numbers, so there an id is the number, scrambled with a key of the process. All of this follows
-//! from what the rings say. So each export makes the same ids again, and the program knows them while it runs.
+//! The number of a span is unique in its process. The id of a trace that begins in the process is computed from the
+//! process and the root span, and its span ids are the numbers of the spans. In a trace that began elsewhere, other
+//! programs may use the same numbers, so there a span id is the number, scrambled with a key of the process. All ids
+//! are computed from data in the rings. So each export makes the same ids, and the running program can compute them,
+//! too.
 
 use crate::span_slab::{RemoteTrace, TraceId};
 use crate::tracing::read::{Span, SpanId};

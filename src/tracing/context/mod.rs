@@ -1,8 +1,8 @@
-//! One trace across services: the context of a caller comes in with a request, and goes out with the next one.
+//! One trace across services: the context of a caller arrives with a request, and is sent on with outgoing requests.
 //!
 //! A service takes the context of its caller out of the headers of a request ([`extract`]) and stores it with the span
-//! of the request (`RemoteContext::attach`), before this span has children. The span and all spans below it are then
-//! a part of the caller's trace, in every export. A service that calls another one writes the context of its own span
+//! of the request (`RemoteContext::attach`), before this span has children. The span and all its descendants then
+//! belong to the caller's trace, in every export. A service that calls another one writes the context of its own span
 //! into the headers (`inject`). The ids in the headers are those that exports show: OTLP, lines of JSON, Parquet,
 //! Perfetto.
 //!
@@ -35,7 +35,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `ids` | the ids of traces and spans |
-//! | `remote` | the context of a caller, and the headers with it |
+//! | `remote` | the context of a caller, and its headers |
 //! | `tracestate` | whether a `tracestate` is valid |
 //! | `recorded` | the fields of a span that hold a context in the ring |
 //! | `recent_states` | the `tracestate`s that were stored lately |

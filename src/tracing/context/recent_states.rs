@@ -1,4 +1,4 @@
-//! The `tracestate`s of the traces that came in lately. They are passed on, and mean nothing to this program.
+//! The `tracestate`s of recently received traces. This program passes them on without interpreting them.
 
 use crate::span_slab::TraceId;
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,8 @@
 //! The fields of a span that hold the context of its caller in the ring.
 //!
-//! A SPAN_RECORD has the values of `traceparent` and `tracestate` as texts. Their indices are the last ones, which no
-//! call site with fewer than 255 fields has. Readers that do not know them show them as fields without a name.
+//! A SPAN_RECORD has the values of `traceparent` and `tracestate` as texts. Their field indices are the last ones,
+//! which no call site with fewer than 255 fields uses. Readers that do not know these indices show fields without a
+//! name.
 
 use super::remote::RemoteContext;
 use crate::schema::perf::{FieldValue, RawFields, ValueType};

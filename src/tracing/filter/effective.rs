@@ -1,4 +1,4 @@
-//! The filter that is in force: what is configured, and what is wished for in addition.
+//! The filter that is in force: the configured filter together with all wishes.
 
 use crate::schema::perf::RawFields;
 use crate::tracing::filter::directive::Directive;

@@ -1,14 +1,14 @@
-//! Which spans and log records are wanted. Knows nothing of how they are recorded.
+//! Filters: which spans and log records are wanted. This module does not depend on how they are recorded.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `directive/`, `field_name` | one directive: `target[span{field=value}]=level` |
 //! | `filter` | a filter: a list of directives |
-//! | `effective` | the filter that is in force: what is configured, and what is wished for in addition |
+//! | `effective` | the filter that is in force: the configured filter together with all wishes |
 //! | `filter_handle` | changing a filter while other threads use it |
 //! | `span_matches` | the open spans that have met conditions of span directives |
-//! | `wish`, `steered` | wishes for more, also those of the clients of a server |
-//! | `switch` | one change at a time, after which `tracing` asks again |
+//! | `wish`, `steered` | wishes, also those of a server's clients |
+//! | `switch` | the lock for changes, after each of which `tracing` asks for interest again |
 
 pub(super) mod directive;
 pub(super) mod effective;

@@ -1,6 +1,6 @@
 //! The open spans that have met conditions of span directives.
 //!
-//! The values of a span's fields are not kept in memory. So a span is judged when its values are recorded, and only the
+//! The values of a span's fields are not kept in memory. So a span is tested when its values are recorded, and only the
 //! result is kept. A span that meets no condition has no entry.
 
 use crate::locked_section::LockedSection;

@@ -1,4 +1,4 @@
-//! The filters of this process, as clients of its server change them.
+//! The filters of this process that clients of its server can change.
 
 use crate::control::{DOMAIN, Switchable, register};
 use crate::tracing::filter::filter::TargetFilter;

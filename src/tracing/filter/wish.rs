@@ -1,4 +1,4 @@
-//! Wishes: what somebody wants to be recorded in addition to the configured filter.
+//! Wishes: directives for recording more than the configured filter allows.
 
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::{FilterHandle, SharedFilter};

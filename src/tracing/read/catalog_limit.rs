@@ -1,8 +1,8 @@
-//! The room for the descriptions of a catalog whose memory is bounded.
+//! The memory limit for the descriptions in a catalog.
 //!
-//! A damaged or hostile ring can describe any number of call sites and threads, and describe one id again and again.
-//! Spans keep the descriptions that they were created with. So an id keeps its first description, and descriptions
-//! take room until nobody has them.
+//! A damaged or hostile ring can describe any number of call sites and threads, and describe one id many times. Spans
+//! keep the descriptions with which they were created. So an id keeps its first description, and a description counts
+//! until nothing refers to it.
 
 use super::catalog::{CallSite, Thread};
 use super::id_map::IdMap;

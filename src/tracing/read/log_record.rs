@@ -1,6 +1,6 @@
 //! Records of the `log` crate, which the crate `tracing-log` passes to `tracing` as events.
 //!
-//! All `log` records of one level share one call site, which lies in `tracing-log`. The event's fields (`log.file`,
+//! All `log` records of one level share one call site, which is in `tracing-log`. The event's fields (`log.file`,
 //! `log.line` and others) name the place where the program made the record. *Normalizing*, as `tracing-log` calls it,
 //! puts this place into the call site. An event is a `log` record if its call site has the target and the field names
 //! of `tracing-log`. These field names have not changed since 2018.

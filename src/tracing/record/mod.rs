@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `perf_recorder/` | a perf recorder: how it is made, installed and used |
 //! | `subscriber/`, `layer/` | what `tracing` calls |
-//! | `sinks/` | the recorder that these lead to |
+//! | `sinks/` | the recorder to which these record |
 //! | `spans/` | which spans a thread is in, and which are open |
 //! | `scope/`, `log/` | scopes and log records of this crate's own macros |
-//! | `fields/` | the values of fields as bytes, and those that are not to be recorded |
+//! | `fields/` | the values of fields as bytes, and the fields that must not be recorded |
 //! | `sites/` | call sites, and the tables that describe them |
 //! | `threads/` | the ring of each thread |
 //! | `caller` | the context of an open span: stored, and written into headers |

@@ -1,4 +1,4 @@
-//! Triggers: log records by which a program says that now is the moment to look at its past.
+//! Triggers: log records with which a program asks watchers to save its recent events.
 
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};

@@ -1,4 +1,4 @@
-//! Red flags from what was collected, from tasks, and from blocks.
+//! The search for red flags: in the counts of the pass, in tasks, and in blocks.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Flags of spans: durations, and what is open.
+//! Flags of spans: long durations, and spans that are still open.
 
 use crate::collect::Collected;
 use crate::flag::{Flag, FlagKind, HUNG_NANOS, HUNG_TIMES, OPEN_SPANS, SLOW_NANOS, SLOW_TIMES};

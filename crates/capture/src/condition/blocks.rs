@@ -1,4 +1,5 @@
-//! What a condition asks of a block of events: of which blocks its values already show that no event fulfils it.
+//! From a condition to the test of a block: whether the block's values already show that none of its events fulfils the
+//! condition.
 
 use super::fields::further_names;
 use super::term::{Compare, FieldLimit, LEVELS, Term};

@@ -1,4 +1,4 @@
-//! The fields of a span or log record, found by name and decoded when somebody asks.
+//! The fields of a span or log record, found by name and decoded on demand.
 
 use crate::format::values::operand::Operand;
 use eventring::schema::perf::{FieldValue, RawField, RawFields, ValueType};

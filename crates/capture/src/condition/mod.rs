@@ -1,4 +1,4 @@
-//! Conditions: expressions that say when something has happened that a watcher waits for.
+//! Conditions: expressions that describe the spans, events and deaths that a user looks for or waits for.
 //!
 //! ```text
 //! expression = all { "or" all }
@@ -20,17 +20,17 @@
 //! | file | idea |
 //! |---|---|
 //! | `pattern` | patterns of names |
-//! | `on_replay` | spans and events as subjects, with what a replay knows |
-//! | `number` | the order of numbers, however they are recorded |
+//! | `on_replay` | spans and events as subjects, with their replay |
+//! | `number` | the comparison of numbers of all types |
 //! | `term` | the terms, and how they are written |
-//! | `truth` | the answer of a test, which may need what was lost |
+//! | `truth` | the result of a test, which may depend on lost payloads |
 //! | `tokens` | the words of an expression, and their columns |
 //! | `parse` | from words to an expression |
-//! | `possible` | what the parts of an expression can hold for |
-//! | `blocks` | what an expression asks of the values of a block |
+//! | `possible` | the subjects that can fulfil a part of an expression |
+//! | `blocks` | from an expression to the test of a block's values |
 //! | `fault` | the error type |
 //! | `fields` | the fields of a span or log record, by name |
-//! | `subject` | what a condition is tested on |
+//! | `subject` | the interface of the subjects |
 
 mod blocks;
 mod fault;

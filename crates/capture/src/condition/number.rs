@@ -1,6 +1,6 @@
-//! Numbers of conditions. A number is the decimal number that is written, and a float is the one with which it is shown:
-//! so `0.1` is 0.1 of 64 bits and of 32 bits, and what is shown can be asked for. A text that is written like a number
-//! counts as this number.
+//! Numbers of conditions. A condition compares decimal numbers. A float counts as the decimal number with which it is
+//! shown: so `field.x=0.1` is true of 0.1 in 64 bits and in 32 bits, and users can ask for any number that they see. A
+//! text that is written like a number counts as this number.
 
 use super::{Integer, Operand};
 use std::cmp::Ordering;

@@ -1,5 +1,5 @@
-//! Spans and events as the subjects of conditions: what they say, and what a replay knows of the spans around them.
-//! Files, live rings, captures, searches and triggers test conditions on these alone.
+//! Spans and events as the subjects of conditions: their own values, and the spans around them in a replay. Files, live
+//! rings, captures, searches and triggers all test conditions on these subjects.
 
 use super::fields::{LiveFields, has_typed_field, may_have_field, span_may_have_lost};
 use super::{Condition, Operand, Subject, Truth};

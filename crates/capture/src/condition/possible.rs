@@ -1,5 +1,4 @@
-//! Possibilities: what the parts of an expression can hold for. A part that can hold for nothing is a mistake of the
-//! user.
+//! The subjects that can fulfil a part of an expression. A part that no subject can fulfil is a mistake of the user.
 
 use super::term::{Compare, LEVELS, PHASES, Term};
 use super::{NameKind, Node};

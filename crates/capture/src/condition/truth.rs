@@ -1,4 +1,4 @@
-//! The answer of a test, which may need what was lost.
+//! The result of a test, which may depend on lost payloads.
 
 /// Whether something holds, as far as is known. What holds if both of two things do is their minimum, and what holds if
 /// one of them does is their maximum.

@@ -1,4 +1,4 @@
-//! The filter of a capture at work: it leaves out events of each recorder by itself.
+//! The filter of a running capture. It filters the events of each recorder separately.
 
 use crate::engine::sources::{CopiedRing, Sources};
 use crate::format::columns::BlockRecords;

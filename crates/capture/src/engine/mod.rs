@@ -3,10 +3,10 @@
 //! | file | idea |
 //! |---|---|
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
-//! | `rotation` | when the next file of a row is begun, and which of the old ones go |
+//! | `rotation` | when a rotated capture begins its next file, and which old files it removes |
 //! | `start` | where a capture begins in rings that were captured before |
-//! | `sources` | the rings that are captured, also those that are made during the capture |
-//! | `copy`, `pace` | the copying thread: what it copies, and when |
+//! | `sources` | the rings that are captured, with those that are made during the capture |
+//! | `copy`, `pace` | the copying thread, and its timing |
 //! | `filter` | the events that the copying thread leaves out |
 //! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
 //! | `stop` | the stop of a capture, and the check that all events before it are copied |
@@ -14,7 +14,7 @@
 //! | `encoding` | the encoding threads |
 //! | `run` | the writing thread: rings, progress, the end |
 //! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
-//! | `sink` | where the files go, as far as the engine knows it |
+//! | `sink` | the engine's interface to the place where the files go |
 
 pub(crate) mod copy;
 pub(crate) mod encoding;

@@ -1,5 +1,6 @@
-//! When the copying thread copies a ring, how long it sleeps, and how much may be compressed. Copying many events at a
-//! time is cheap, but a ring must be copied long before its writer comes round to the events that were not copied yet.
+//! When the copying thread copies a ring, how long it sleeps, and how strongly blocks may be compressed. Copying many
+//! events at a time is cheap, but a ring must be copied long before its writer overwrites events that are not copied
+//! yet.
 
 use crate::engine::sources::RingInput;
 use crate::format::header::BLOCK_EVENTS_BYTES;

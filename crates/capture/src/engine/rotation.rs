@@ -1,4 +1,4 @@
-//! When the next file of a row is begun, and which of the old ones go.
+//! When a rotated capture begins its next file, and which old files it removes.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The thread that called [`capture`](crate::capture()): it writes what the other threads have copied and encoded, asks
+//! The thread that called [`capture`](crate::capture()): it writes the blocks that the other threads have encoded, asks
 //! the caller for rings, shows the progress, and decides when the capture ends.
 
 use crate::engine::copy::CopyThread;

@@ -1,4 +1,4 @@
-//! Where the files of a capture go. The engine knows no more of it than this.
+//! The engine's interface to the place where the files of a capture go.
 
 use crate::engine::sources::SourceRing;
 use crate::error::CaptureError;

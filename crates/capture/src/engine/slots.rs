@@ -1,6 +1,6 @@
-//! The messages from the copying thread over the encoding threads to the thread that writes. A fixed number of slots
-//! goes round, so the memory of a capture is bounded: when all slots are on their way, the copying thread waits, and
-//! the events wait in their rings.
+//! The messages that go from the copying thread to the encoding threads, and from these to the writing thread. A fixed
+//! number of slots is used again and again, so the memory of a capture is bounded: when all slots are in use, the
+//! copying thread waits, and the events wait in their rings.
 
 use crate::engine::sources::DiscoveredRings;
 use crate::error::CaptureError;

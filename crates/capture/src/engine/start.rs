@@ -1,4 +1,4 @@
-//! Where a capture begins in rings that were captured before.
+//! The seqnos at which a capture begins in rings that were captured before.
 
 use crate::format::identity::RingIdentity;
 use crate::format::ring::CapturedRing;

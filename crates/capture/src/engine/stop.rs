@@ -1,4 +1,4 @@
-//! The stop of a capture: the moment after which nothing more is taken, and whether all before it is copied.
+//! The stop of a capture, and the check that all events before the stop are copied.
 
 use crate::engine::sources::{CopiedRing, RingInput};
 use crate::format::end::EndReason;

@@ -1,7 +1,7 @@
-//! Files whose paths another process has chosen: what it has mapped, and what a recording of it names.
+//! Files whose paths another process has chosen: files that the process has mapped, and files that a recording names.
 //!
-//! Such a path may lead to a pipe or a device, on which opening waits or has an effect. It may lead to another file than
-//! the one that is meant. And it may lead to a file system that a user serves, which never answers.
+//! Such a path may lead to a pipe or a device, and opening these can block or have an effect. The path may lead to a
+//! wrong file. It may also lead to a user's own file system (FUSE), which may never answer.
 
 use eventring::files::FileId;
 use eventring::internal::shm;

@@ -3,7 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `output_entry` | making a file under a name, and the rules about which files are never replaced |
-//! | `read_files` | the files that this program reads, and so never writes over |
+//! | `read_files` | the files that this program reads, and so never overwrites |
 //! | `foreign` | files whose paths another process has chosen |
 //! | `parts` | the names of the files of a rotated capture |
 

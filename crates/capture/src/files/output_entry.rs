@@ -1,8 +1,9 @@
 //! Making a file under a given name, and the rules about which existing files it may replace.
 //!
-//! A new file is made without a name, in the directory of the requested name. So nothing is left of it, however the
-//! process ends. When it is complete, it gets a temporary name, and then the requested name. If the file system has no
-//! files without a name, it has the temporary name from the start.
+//! A new file is made without a name, in the directory of the requested name. So no part of the file stays if the
+//! process dies. The complete file gets a temporary name, and then the requested name. If the file system has no files
+//! without a name, the file has the temporary name from the start.
+//!
 //! The directory is held open between these two steps. No link under the requested name is followed. A replaced file
 //! keeps its content under its other names (hard links). No existing file is opened for writing, except a device or a
 //! pipe that the user has named.

@@ -1,5 +1,5 @@
-//! Making a file under a given name, by the standard library alone. The rules about existing files are those of
-//! Linux, as far as the library can see them: it does not hold the directory open.
+//! Making a file under a given name, by the standard library alone. The rules about existing files are those of Linux,
+//! except that the directory is not held open.
 
 #![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the standard library has no other way"))]
 

@@ -1,4 +1,4 @@
-//! Reading one block, and checking it. Nothing in the file is trusted.
+//! Reading and checking one block. Nothing in the file is trusted.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::{BlockRecords, PayloadsWanted, decode};

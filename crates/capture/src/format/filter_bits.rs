@@ -1,4 +1,4 @@
-//! Bits in the header of a block, from which a reader sees that the block has no event of a type, call site or thread.
+//! Bits in the header of a block. They show a reader that the block has no event of a type, call site or thread.
 
 /// Bits for the event types, the call sites and the threads of a block. Several types or ids can share a bit. So a bit
 /// that is not set says that the block has no such event, and a bit that is set says nothing. (For the ids, this is a

@@ -1,5 +1,5 @@
-//! Finding the part of a block that fits into the rest of a file with a size limit. How large a part becomes is known
-//! only when it is encoded, so parts are tried.
+//! Finding the part of a block that fits into the rest of a file with a size limit. The size of a part is known only
+//! after its encoding, so several parts are tried.
 
 use crate::error::CaptureError;
 use crate::format::columns::{BlockEncoder, BlockRecords, EncodedBlock, RecordRange, RingLayout};

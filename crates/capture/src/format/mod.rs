@@ -1,18 +1,18 @@
-//! The bytes of a capture file. Nothing that is read from them is trusted.
+//! The bytes of a capture file. Readers trust none of them.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `header` | constants, file header, block header, index, footer |
-//! | `filter_bits` | bits in a block's header: which types, call sites and threads it cannot have |
+//! | `filter_bits` | bits in a block's header: types, call sites and threads of which the block has no event |
 //! | `columns/` | the content of a block of events |
-//! | `values/` | the column from which a reader sees that a block does not have a value |
+//! | `values/` | the column that shows that no event of a block has a value |
 //! | `wire` | decoding numbers and texts from untrusted bytes |
 //! | `ring`, `identity` | the description of a ring: identity, sizes, schema, clock |
 //! | `record` | a record of a capture: an event or a gap |
 //! | `tables` | the tables of call sites, threads and start records |
 //! | `stats` | counts of each ring's events: captured, lost and so on |
 //! | `end` | the last block of a file: why the file ended, and the counts of its rings |
-//! | `block` | reading one block, and checking it |
+//! | `block` | reading and checking one block |
 //! | `write` | writing blocks, index and footer |
 //! | `fit` | the part of a block that fits into the rest of a file |
 

@@ -1,4 +1,4 @@
-//! The blocks of events of a capture, and what is lost if one cannot be read: its events are a gap in their ring.
+//! The blocks of events of a capture. The events of a block that cannot be read become a gap in their ring.
 
 use crate::error::CaptureError;
 use crate::format::block;

@@ -1,4 +1,4 @@
-//! The blocks of a capture that may have an event which fulfils a condition.
+//! The blocks of a capture in which an event may fulfil a condition.
 
 use crate::format::header::{BlockKind, BlockRef};
 use crate::format::values::column::BlockValues;

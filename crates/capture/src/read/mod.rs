@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `file` | opening a capture file, or the readable part of a truncated one |
 //! | `several` | opening several files as one capture |
-//! | `file_block` | the blocks of events, and what is lost by a damaged one |
+//! | `file_block` | the blocks of events, and the gap that a damaged block leaves |
 //! | `events`, `ahead`, `workers` | the events in the order of time, from blocks that other threads decode ahead |
 //! | `content` | all events of a capture, or those of a selection |
-//! | `matching_blocks` | the blocks that may have an event which fulfils a condition |
+//! | `matching_blocks` | the blocks in which an event may fulfil a condition |
 //! | `window` | checking the time window of a selection |
-//! | `other_schemas` | perf rings of other versions, whose spans cannot be read |
-//! | `present` | what tables of the present showed at the end |
+//! | `other_schemas` | perf rings with the schema of another version, whose spans cannot be read |
+//! | `present` | the content of tables of the present at the end |
 //! | `process_end` | the end of a program, as its rings in a capture show it |
 
 pub(crate) mod ahead;

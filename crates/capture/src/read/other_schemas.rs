@@ -1,5 +1,5 @@
-//! Captures without spans that can be read. Those of perf rings with the schema of another version cannot, and those of
-//! the other rings can.
+//! Captures without spans that this program can read. It cannot read the spans of perf rings with the schema of another
+//! version. It still reads the other rings.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::CapturedRing;

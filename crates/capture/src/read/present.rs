@@ -1,4 +1,4 @@
-//! What tables of the present showed at the end of a capture.
+//! The content of tables of the present at the end of a capture.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::block;

@@ -1,5 +1,6 @@
-//! The time window of a selection: a window before or after the capture is refused, so that a mistake in it does not
-//! look like an empty capture. A window in it without an event is none: the program may have hung then.
+//! The time window of a selection: a window before or after the capture is refused, so that a mistyped time does not
+//! look like an empty capture. A window inside the capture without an event is accepted: the program may have hung
+//! then.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::PayloadsWanted;

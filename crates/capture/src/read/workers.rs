@@ -1,4 +1,4 @@
-//! The threads that work for readers of captures: they decode blocks, and compress what is exported.
+//! The threads that work for readers of captures: they decode blocks, and compress exports.
 
 use std::sync::OnceLock;
 

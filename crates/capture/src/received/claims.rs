@@ -1,4 +1,4 @@
-//! Checking the account of a batch by what the batch holds. Who sends a batch may claim anything.
+//! Checking the account of a batch against the events in the batch. A hostile sender may write any account.
 
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::header::BlockHeader;

@@ -1,4 +1,4 @@
-//! The files of a receiver: one, or a row of files of which each is begun when the one before is full.
+//! The files of a receiver: one file, or a rotated capture, which begins a new file when the last one is full.
 
 use crate::engine::rotation::RotationOptions;
 use crate::error::{CaptureError, CaptureErrorKind};

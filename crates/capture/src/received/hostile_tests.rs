@@ -1,4 +1,5 @@
-//! Batches that claim anything, beside a good stream: the good one comes as if they were not there.
+//! Batches with false accounts beside a good stream: the receiver takes the good stream as if the others were not
+//! there.
 
 use super::tests::{open, rows};
 use super::{Added, ReceivedCapture};

@@ -1,20 +1,21 @@
-//! A capture file that grows by batches, as a receiver gets them from a stream.
+//! A capture file that grows by the batches that a receiver gets from a stream.
 //!
-//! After each batch stands a block with the place of the batch in the stream, and the account so far. A receiver that
-//! was killed goes on after the last such block; what stands behind it is cut off. So each batch is in the file wholly
-//! or not at all, and the file alone says where to go on.
+//! A block after each batch holds the place of the batch in the stream, and the account so far. A receiver that was
+//! killed continues after the last such block, and cuts off the bytes behind the block. So each batch is in the file
+//! wholly or not at all, and the receiver needs only the file to know where to continue.
 //!
-//! The account is by seqnos: what is there already is not added again, and what the stream lacks is a stated gap.
+//! The account is by seqnos: an event that the file has is not added again, and events that the stream lacks become a
+//! gap.
 //!
-//! A receiver may begin a new file now and then. Each file can be read alone, and all of them are one rotated capture.
-//! The account of a file is about its own events.
+//! A receiver may begin new files. Each file can be read alone, and all of them are one rotated capture. The account of
+//! a file counts only the events of this file.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `files` | which files there are, and which is written |
-//! | `place` | how far a file has come in its stream |
+//! | `files` | the files, and the one that is being written |
+//! | `place` | the place of a file's last batch in its stream |
 //! | `add` | adding a batch |
-//! | `claims` | checking what a batch claims |
+//! | `claims` | checking the account of a batch |
 
 mod add;
 mod claims;

@@ -1,4 +1,4 @@
-//! Files of receivers: whatever comes, in whatever order, each seqno is there once or in a gap.
+//! Files of receivers: whichever batches arrive, in whichever order, each seqno is in the file once or in a gap.
 
 use super::{Added, ReceivedCapture, ReceivedOptions};
 use crate::engine::summary::NextRing;

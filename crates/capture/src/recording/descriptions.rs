@@ -1,4 +1,4 @@
-//! Facts that follow from the description of a call site or thread, found by the address of the description.
+//! A cache of facts about descriptions of call sites and threads. Its key is the address of the description.
 
 use eventring::tracing::{CallSite, IdMap, Span};
 use std::sync::Arc;

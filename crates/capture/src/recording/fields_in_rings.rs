@@ -1,4 +1,5 @@
-//! The fields of open spans for which the tables of the present have no room, as far as the rings still have them.
+//! Fields of open spans that have no room in the tables of the present, read from the rings if the rings still have
+//! them.
 
 use eventring::now::SpanCell;
 use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};

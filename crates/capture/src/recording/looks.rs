@@ -1,5 +1,5 @@
-//! What tables of the present have shown while a capture was made: what was open when it began, though the begin is
-//! overwritten; and that nothing lost before has ended it.
+//! Looks at the tables of the present, made while a capture ran. A look shows which spans were open, even if the rings
+//! have overwritten their begins, and even if events were lost before the look.
 
 use super::present::{PresentRecord, present_records};
 use super::replay::{RecordingReplay, write_error};

@@ -2,11 +2,11 @@
 //!
 //! An export keeps the open spans, a few milliseconds of the stream, and its results. But a file in which all events
 //! are alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
-//! estimates how many bytes it keeps at present. The export refuses the capture if the estimate exceeds what a real
+//! estimates the bytes that it keeps at the moment. The export refuses the capture if the estimate is more than a real
 //! capture of that file size could need. (The estimate is a little too high.)
 //!
-//! A real capture is small, too, if all its events are alike: threads that record a span each 30 ns have some 160,000
-//! spans each in the milliseconds that are kept.
+//! A real capture with events that are all alike is small, too: a thread that records a span each 30 ns has some
+//! 160,000 spans in the milliseconds that are kept.
 
 use crate::{CaptureError, CaptureErrorKind};
 

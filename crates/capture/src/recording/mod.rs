@@ -1,20 +1,20 @@
-//! The events of a recording, decoded, whatever the recording is: a capture, or rings.
+//! The decoded events of a recording. A recording is a capture, or rings.
 //!
-//! One engine replays the spans of a recording and tells a consumer what happens ([`RecordingReplay`],
-//! [`ReplayConsumer`]). Exports, summaries, tables, messages and the present of running programs are such consumers.
+//! One engine ([`RecordingReplay`]) replays the spans of a recording and calls a consumer ([`ReplayConsumer`]) with
+//! each entry. Exports, summaries, tables, OTLP messages and the live engine are such consumers.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `of_capture`, `of_rings` | the entries of a capture, and of rings while they are recorded |
+//! | `of_capture`, `of_rings` | the entries of a capture, and of live rings |
 //! | `replay` | the engine |
 //! | `consumer` | the interface of its consumers |
-//! | `parts` | what a replay follows beside spans |
+//! | `parts` | what a replay follows in addition to spans |
 //! | `counts` | the counts of a replay |
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
 //! | `present`, `fields_in_rings` | tables of the present, as records |
-//! | `tabled` | the open spans in tables of the present, a million of them in little time |
-//! | `looks` | what they have shown while a capture was made |
+//! | `tabled` | the open spans in tables of the present, also a million of them, in little time |
+//! | `looks` | the content of tables of the present while a capture was made |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
 //! | `payloads` | counts of events that have lost their payload |

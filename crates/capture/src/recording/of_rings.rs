@@ -1,4 +1,4 @@
-//! The entries of rings, as they are recorded.
+//! The entries of live rings.
 
 use super::fields_in_rings::FieldsInRings;
 use super::present::{PresentRecord, present_records};

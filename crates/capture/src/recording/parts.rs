@@ -1,5 +1,5 @@
-//! The parts of a replay: what it follows beside spans, if a consumer asks for it. A crate above this one, or a program,
-//! may have parts of its own.
+//! The parts of a replay: things that it follows in addition to spans, if a consumer asks for them. Other crates and
+//! programs may define parts.
 
 use super::{RecordingEntry, ReplayState};
 use eventring::now::Present;

@@ -1,5 +1,5 @@
-//! What tables of the present show, as the records that would have shown it: so a replay takes the present as it takes
-//! everything else, and knows nothing of tables.
+//! Tables of the present, turned into the records from which a replay would know the same. So a replay needs no code
+//! for tables.
 
 use super::replay::{RecordingReplay, ReplayBounds, write_error};
 use super::{CaptureRecording, EntryContent, RecordingEntry, RecordingTables, ReplayConsumer};

@@ -1,6 +1,6 @@
 //! The self time of spans: the time in which no child existed.
 //!
-//! If events were lost, the close of a child may be lost. Such a child counts until the end of its parent.
+//! A child whose close may be lost counts as open until the end of its parent.
 
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep};

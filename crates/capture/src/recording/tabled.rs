@@ -1,5 +1,5 @@
-//! The open spans of a recorder, as its tables of the present show them. There may be a million: each is kept in few
-//! words, and the rest is looked up when somebody asks.
+//! The open spans in the tables of the present of a recorder. There may be a million: each span takes few words, and
+//! the rest is looked up on demand.
 
 use super::FieldsInRings;
 use super::present;

@@ -1,4 +1,4 @@
-//! All that is known of the rings of a recording. It grows with the recording.
+//! The rings of a recording, and the names of call sites and threads. The tables grow with the recording.
 
 use super::rings::RecordedRings;
 use eventring::tracing::{Catalog, Thread, ThreadKey};

@@ -1,4 +1,4 @@
-//! What a condition asks of a block: whether one of its events may fulfil it.
+//! A test of a block's values: whether an event of the block may fulfil a condition.
 
 use crate::format::values::column::BlockValues;
 use crate::format::values::key::NameKey;

@@ -1,5 +1,5 @@
-//! What users select by options that all verbs have. Each option stands for a condition, so one evaluator serves files,
-//! live rings and captures.
+//! The options for selecting events that all verbs have. Each option stands for a condition, so one evaluator serves
+//! files, live rings and captures.
 
 use crate::condition::{Condition, EventSubject, NameKind, SeenContent, Truth};
 use eventring::schema::SchemaModel;

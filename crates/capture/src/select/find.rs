@@ -1,5 +1,5 @@
-//! The search for what fulfils conditions in a capture. One pass replays it before any event is returned, because how long
-//! a span lasts, and the fields that it gets, are not known before its end.
+//! The search for spans and events of a capture that fulfil conditions. One pass replays the whole capture before any
+//! event is returned, because the duration and the fields of a span are known only at its end.
 
 use crate::condition::{Condition, EventSubject, SeenContent, SpanSubject, Truth, TypedContent};
 use crate::error::CaptureError;

@@ -1,4 +1,4 @@
-//! What fulfils a condition in a capture: spans, and single events.
+//! The matches of a condition in a capture: spans, and single events.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::select::roots::{ProcessSpan, Roots};

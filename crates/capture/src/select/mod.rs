@@ -1,14 +1,14 @@
-//! The part of the events that a user wants.
+//! Selecting a part of the events.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `events` | what users select by options that all verbs have |
-//! | `now` | the selection of events as they come |
-//! | `selection` | what a user selects: times, threads, rings, spans |
-//! | `block_filter` | which blocks a selection needs, and which of their records |
+//! | `events` | the options for selecting events that all verbs have |
+//! | `now` | the selection of live events |
+//! | `selection` | the options of a selection: times, threads, rings, spans |
+//! | `block_filter` | the blocks that a selection needs, and the records that it returns |
 //! | `roots` | the spans with which a selection of spans begins |
-//! | `find`, `matches` | the pass over a capture that finds what fulfils conditions, and its result |
-//! | `block_test` | what a condition asks of the values of a block |
+//! | `find`, `matches` | the pass over a capture that finds matches of conditions, and its result |
+//! | `block_test` | the test of a block's values for a condition |
 //! | `batch_filter/` | the events that a capture into batches leaves out |
 
 pub(crate) mod batch_filter;

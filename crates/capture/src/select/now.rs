@@ -1,4 +1,5 @@
-//! The selection of events as they come, in the order of time: each is tested with what is known when it comes.
+//! The selection of live events, in the order of time. Each event is tested with the facts that are known when it is
+//! read.
 
 use crate::condition::{Condition, EventSubject, SeenContent, Truth};
 use crate::select::events::{EventSelection, fits_each};

@@ -3,11 +3,11 @@
 //! | file | idea |
 //! |---|---|
 //! | `file` | the functions that capture: into files, or into an open writer |
-//! | `row` | one file, or a row of files, and going on after the newest |
+//! | `row` | the files of a capture, and continuing after the newest |
 //! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
-//! | `batches` | small whole files, which are sent away |
-//! | `next_seqnos` | where to go on in rings whose captures may be gone |
-//! | `present` | a capture of what rings hold now |
+//! | `batches` | small whole files, which are sent to a broker or a follower |
+//! | `next_seqnos` | where to continue in rings whose captures may be removed |
+//! | `present` | a capture of the events that rings hold now |
 
 #[doc(hidden)]
 pub mod batches;

@@ -1,7 +1,7 @@
-//! Where to go on in rings whose captures may be gone: the seqnos that follow what was captured.
+//! Where to continue in rings whose captures may be removed: the seqnos after the last captured events.
 //!
 //! The file `NAME.ends` is a capture without events: it describes the rings, and its account has the last seqno of
-//! each. So it is read like any other capture, and nothing in it is trusted more.
+//! each. It is read like any other capture, and is not trusted more.
 
 use crate::engine::start::next_seqnos_after;
 use crate::error::{CaptureError, CaptureErrorKind};

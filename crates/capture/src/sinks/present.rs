@@ -1,4 +1,4 @@
-//! A capture of what rings hold now, in a file without a name.
+//! A capture of the events that rings hold now, in a file without a name.
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::summary::{CaptureSummary, NextRing};

@@ -1,7 +1,7 @@
-//! Rolling captures: only the last seconds are kept, and files are cut from them while the capture goes on.
+//! Rolling captures: only the last seconds are kept, and files are cut from them while the capture continues.
 //!
-//! A rolling capture is a rotated capture whose files have no names. They lie in memory, or in a directory. The oldest
-//! ones are forgotten. A cut reads the files that are whole, so it never delays the capture.
+//! A rolling capture is a rotated capture whose files have no names. The files are in memory or in a directory. The
+//! oldest files are dropped. A cut reads only complete files, so it never delays the capture.
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::run;

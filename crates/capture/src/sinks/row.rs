@@ -1,5 +1,6 @@
-//! The files of a capture: one, or a row of which the oldest are removed. A capture may go on after the newest file of
-//! a row, even if that was killed: the files say how far their rings were captured.
+//! The files of a capture: one file, or a row of numbered files, of which the oldest are removed. A capture may
+//! continue after the newest file of a row, even if the earlier capture was killed: the files show how far their rings
+//! were captured.
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::rotation::RotationOptions;

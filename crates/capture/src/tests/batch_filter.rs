@@ -1,5 +1,5 @@
-//! Samples of the spans of several threads: each tree is kept as a whole, or left out as a whole. And typed events in
-//! spans, which are in rings of their own.
+//! Tests of samples of the spans of several threads (each tree is kept or left out as a whole), and of typed events
+//! that were recorded in spans.
 
 use crate::engine::summary::NextRing;
 use crate::error::{CaptureError, CaptureErrorKind};

@@ -1,4 +1,4 @@
-//! Looks at tables of the present that say anything.
+//! Looks at tables of the present with arbitrary content.
 
 use crate::fixtures::CaptureFixture;
 use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayState, SpanParts, replay_capture};

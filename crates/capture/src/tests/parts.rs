@@ -1,4 +1,4 @@
-//! Parts of a replay.
+//! Tests of the parts of a replay.
 
 use crate::fixtures::CaptureFixture;
 use crate::recording::{

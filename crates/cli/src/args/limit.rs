@@ -1,5 +1,4 @@
-//! Answers that fit: a part of the list, or of the lines, in an answer of JSON, the count of what was cut, and where to
-//! go on.
+//! Answers of limited size: the first entries or lines, the count of the rest, and the point at which to continue.
 
 use crate::exit::{Exit, Failure};
 use crate::output::json_line;

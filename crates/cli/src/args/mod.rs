@@ -1,4 +1,4 @@
-//! What users write on the command line, and what it means.
+//! The arguments of the command line, and their meaning.
 
 pub(crate) mod amounts;
 pub(crate) mod limit;

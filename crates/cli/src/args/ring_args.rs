@@ -1,4 +1,4 @@
-//! The arguments that name a ring and what it must hold.
+//! The arguments that name a ring and its expected events.
 
 use crate::input::{advice, patterns};
 use eventring::reader::{Reader, ReaderOptions};

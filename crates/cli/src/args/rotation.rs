@@ -1,4 +1,4 @@
-//! The options of rows of files, which `capture` and `receive` share.
+//! The options of rotated captures, which `capture` and `receive` share.
 
 use crate::args::amounts::{parse_file_bytes, parse_file_time};
 use crate::exit::{Exit, Failure};

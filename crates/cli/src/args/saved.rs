@@ -1,4 +1,4 @@
-//! The options that say what of which captures or rings is read.
+//! The options that choose captures or rings, and the part of them that is read.
 
 use super::selection::{EventArgs, WindowArgs};
 use crate::input::reading::ReadingBar;

@@ -1,4 +1,4 @@
-//! Tells what is wrong outside of blocks when it comes, and counts it if there is much of it.
+//! Prints problems outside of blocks as they occur, and only counts them if there are many.
 
 use crate::text::format::grouped;
 use crate::text::losses::report_problem;

@@ -1,4 +1,4 @@
-//! The numbers of a capture beside those of the budget file, and the result for people and for programs.
+//! The comparison of a capture's numbers with those of the budget file, and the result for people and for programs.
 
 use super::file::Budget;
 use super::{CapturedFigures, USUAL_MEASURES};

@@ -3,7 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `file` | the budget file |
-//! | `check` | the numbers of a capture beside those of the file |
+//! | `check` | the comparison of a capture's numbers with those of the file |
 
 mod check;
 mod file;

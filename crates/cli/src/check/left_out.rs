@@ -1,4 +1,4 @@
-//! What the filter and the switches of a process leave out.
+//! The events that the filter and the switches of a process leave out.
 
 use super::rings::CheckedRing;
 use crate::input::process;

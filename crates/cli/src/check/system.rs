@@ -1,4 +1,4 @@
-//! What the system allows: the ring directory, core files, perf.
+//! The checks of the system: the ring directory, core files, perf.
 
 use super::rings::CheckedRing;
 use crate::input::process;

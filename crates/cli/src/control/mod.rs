@@ -1,4 +1,4 @@
-//! The verbs that steer a running program through its server: `enable`, `disable` and `levels`; and `serve`.
+//! The verbs that control a running program through its server (`enable`, `disable` and `levels`), and `serve`.
 
 pub(super) mod disable;
 pub(super) mod enable;

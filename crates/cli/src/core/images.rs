@@ -1,4 +1,4 @@
-//! The rings in a core file, written to files as their programs had them.
+//! Writing the rings in a core file to ring files.
 
 use super::elf::{CoreFile, MappedFile, Segment};
 use crate::exit::{Exit, Failure};

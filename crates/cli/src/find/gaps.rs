@@ -1,4 +1,4 @@
-//! The losses that could hide a hit, and what was left out or removed on purpose.
+//! The losses that could hide a hit, and the events that were left out or removed on purpose.
 
 use crate::text::format::{TimeFormat, events};
 use eventring_capture::{CaptureFile, CaptureStats, RingLoss, RingStats};

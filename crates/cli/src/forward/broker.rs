@@ -1,4 +1,4 @@
-//! The options of verbs that talk to a broker.
+//! The options of verbs that connect to a broker.
 
 use crate::args::amounts::{parse_file_bytes, parse_file_time};
 use crate::exit::{Exit, Failure};

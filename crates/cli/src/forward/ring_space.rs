@@ -1,4 +1,4 @@
-//! The room that rings of other hosts may take on this one. Whoever may send to a stream may name any number of them.
+//! The limit on the memory for rings of other hosts. A sender may name any number of rings.
 
 use eventring::files::{LockState, free_bytes, lock_state};
 use eventring::internal::shm;

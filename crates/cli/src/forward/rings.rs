@@ -1,4 +1,4 @@
-//! Rings of this host, in which the events of others are live.
+//! Rings on this host that hold the received events of other hosts.
 
 use super::ring_space::RingSpace;
 use crate::exit::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! The result, and the reasons why there is none.
+//! The result, or the reason why there is none.
 
 use super::qemu::{BUILD, Qemu};
 use crate::exit::{Exit, Failure};

@@ -1,5 +1,5 @@
-//! The directory of a run: the program's rings, and the plugin's report. It is removed at the end of the run. If
-//! `eventring` was killed, the next run removes it.
+//! The directory of a run, with the program's rings and the plugin's report. It is removed at the end of the run, or by
+//! the next run if `eventring` was killed.
 
 use crate::exit::Failure;
 use rustix::fs::{Mode, OFlags};

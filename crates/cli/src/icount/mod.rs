@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `qemu` | QEMU and its plugin, and the command that runs a program under them |
 //! | `directory` | the directory of a run |
-//! | `unfinished` | the capture, until the run has counted something |
+//! | `unfinished` | the capture before it has its name |
 //! | `signals` | the signals that end a run |
 //! | `rings` | the rings that the program makes |
-//! | `count` | the result, and the reasons why there is none |
+//! | `count` | the result, or the reason why there is none |
 //! | `text` | the result for people and for programs |
 
 mod count;

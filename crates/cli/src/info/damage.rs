@@ -1,4 +1,4 @@
-//! Damaged headers: numbers that no writer can have written.
+//! Damaged headers: values that no writer can have written.
 
 use eventring::reader::{Reader, RingInfo};
 

@@ -1,5 +1,5 @@
-//! Advice that the command line adds to the errors of readers: which kind of file was found instead of a ring, and
-//! which verb or option helps.
+//! Advice that the command line adds to the errors of readers: the kind of a file that is no ring, and the verb or
+//! option that helps.
 
 use crate::exit::{Exit, Failure};
 use crate::input::{directories, processes};

@@ -1,5 +1,5 @@
-//! A program with the processes that it starts, and the rings that these have mapped: the way to the rings of programs
-//! without a server.
+//! A program and its child processes, and the rings that they have mapped. So rings of programs without a server are
+//! found.
 
 use super::directories::{is_first_shard, is_unfinished};
 use super::process;

@@ -1,4 +1,4 @@
-//! The fields that conditions name: a field that no event has is a mistake of the user.
+//! The check of field names in conditions: a field that no event has is a mistake of the user.
 
 use crate::text::paint::WARNING;
 use crate::text::table::shortened_name;

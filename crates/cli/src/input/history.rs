@@ -1,4 +1,4 @@
-//! The past that a ring holds: how long it is, and which ring would hold more.
+//! The time span of the events in a ring, and the ring size that would hold more.
 
 use crate::text::format::{duration, rate};
 use eventring::files::{ByteCount, CONTENT_TYPE_FIRST_FREE, EventSizes, Shifts};

@@ -1,9 +1,9 @@
-//! The process that writes a ring, by its number here.
+//! The process that writes a ring, as a process id of this process's pid namespace.
 //!
-//! A ring names its writer by the number that this has in its own pid namespace, and anybody may have written the ring.
-//! So nobody acts on that number. A process is the writer if it has the ring mapped for writing, and if its own number,
-//! its namespace and its start are those that the ring names. A later process of the same number has another start. A
-//! ring of another implementation names no writer; then the lock says who it is.
+//! A ring holds the process id of its writer in the writer's pid namespace. The ring may be hostile, so this id is
+//! never used alone. A process is the writer if it has the ring mapped for writing, and if its id, its namespace and
+//! its start time are those in the ring. (A later process with the same id has another start time.) A ring of another
+//! implementation names no writer; then the lock's holder is the writer.
 
 use super::process;
 use crate::exit::{Exit, Failure};

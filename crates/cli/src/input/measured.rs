@@ -1,4 +1,4 @@
-//! The captures whose spans `diff` and `budget` compare.
+//! Reading the captures whose spans `diff` and `budget` compare.
 
 use crate::exit::Exit;
 use crate::input::reading::ReadingBar;

@@ -1,4 +1,4 @@
-//! What the verbs read: rings, programs, and files of recordings; and what to do if they cannot be read.
+//! The input of the verbs: rings, programs, and files of recordings; and advice if the input cannot be read.
 
 pub(crate) mod advice;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -1,4 +1,4 @@
-//! What the system shows of a process: its name, its environment, the files that it has mapped.
+//! The facts about a process that the system shows: its name, its environment, its mapped files.
 
 use crate::text::format::one_line;
 use eventring::files::RingDirectories;

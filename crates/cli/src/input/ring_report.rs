@@ -1,4 +1,4 @@
-//! A ring, or a recorder with its shards. `list`, `info`, `check` and `clean` show parts of what is known of it.
+//! A ring, or a recorder with its shards. `list`, `info`, `check` and `clean` show parts of this report.
 
 use super::directories::{ShardRole, shard_role};
 use super::history::History;

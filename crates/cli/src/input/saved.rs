@@ -1,4 +1,4 @@
-//! The input of `export`, `report`, `summary` and `view`: a capture file, or the present content of rings.
+//! The input of `export`, `report`, `summary` and `view`: a capture file, or the events that rings hold now.
 
 use crate::args::selection::EventArgs;
 use crate::exit::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! Names that a user asks for and that nothing had: a mistake, or something that has not happened.
+//! Names in a query that no recorded event has: a mistake of the user, or something that has not happened.
 
 use crate::input::decoder::Decoder;
 use crate::input::fields::{KnownFields, check_fields};

@@ -1,4 +1,4 @@
-//! What this program has switched on in running programs, for itself or for another verb.
+//! The wishes of this program in running programs, for itself or for another verb.
 
 use crate::exit::{Exit, Failure};
 use eventring::control::{ControlError, Process, WishTime};

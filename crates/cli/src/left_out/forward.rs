@@ -1,4 +1,4 @@
-//! The verbs `forward` and `receive` of a program without them.
+//! The verbs `forward` and `receive` in a program built without them.
 
 use crate::exit::Exit;
 pub(super) use crate::left_out::{LeftOut as ForwardArgs, LeftOut as ReceiveArgs};

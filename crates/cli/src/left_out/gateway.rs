@@ -1,4 +1,4 @@
-//! The verb `exec gateway` of a program without it.
+//! The verb `exec gateway` in a program built without it.
 
 use crate::exit::Exit;
 pub(super) use crate::left_out::LeftOut as GatewayArgs;

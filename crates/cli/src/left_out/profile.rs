@@ -1,4 +1,4 @@
-//! The verb `profile`, and what other verbs take from it, of a program without it.
+//! The verb `profile`, and its parts in other verbs, in a program built without it.
 
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;

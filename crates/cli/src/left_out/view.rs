@@ -1,4 +1,4 @@
-//! The verb `view` of a program without it.
+//! The verb `view` in a program built without it.
 
 use crate::exit::Exit;
 pub(super) use crate::left_out::LeftOut as ViewArgs;

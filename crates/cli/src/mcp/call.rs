@@ -1,4 +1,4 @@
-//! A run of this program as a child, with bounds on its output, time and memory.
+//! A run of this program as a child process, with limits on its output, time and memory.
 
 use super::tools::Tool;
 use serde_json::{Map, Value};

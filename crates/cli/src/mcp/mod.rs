@@ -3,8 +3,8 @@
 //! | file | idea |
 //! |---|---|
 //! | `message` | a line of JSON-RPC, and its answer |
-//! | `tools` | the tools, their arguments, and the command line of a call |
-//! | `call` | a run of this program as a child, with bounds on its output, time and memory |
+//! | `tools` | the tools, their arguments, and the command line of each tool call |
+//! | `call` | a run of this program as a child process, with limits on its output, time and memory |
 
 mod call;
 mod message;

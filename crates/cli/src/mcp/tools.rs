@@ -1,4 +1,4 @@
-//! The tools, their arguments, and the command line of a call.
+//! The tools, their arguments, and the command line of each tool call.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};

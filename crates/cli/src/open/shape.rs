@@ -1,4 +1,4 @@
-//! Shapes of spans: spans that look the same have the same.
+//! Shapes of spans: spans with equal lines, and with equal spans in them, have the same shape.
 
 use eventring::tracing::CallSite;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

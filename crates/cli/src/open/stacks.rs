@@ -1,4 +1,4 @@
-//! Where the threads of open spans are: of programs that run, at this moment; of captures, in their last samples.
+//! The stacks of the threads of open spans: of running programs at this moment, of captures in the last samples.
 
 use crate::text::paint::DIM;
 use crate::text::table::shortened_end;

@@ -1,4 +1,4 @@
-//! The formats that captures are exported to: the one list of them.
+//! The only list of the formats to which captures are exported.
 
 use crate::exit::Failure;
 use crate::left_out;

@@ -1,4 +1,4 @@
-//! The beginning of a profile: its rings, its program, and what is asked of the kernel.
+//! The beginning of a profile: its rings, its program, and the options for the kernel.
 
 use super::ProfileArgs;
 use crate::exit::{Exit, Failure};

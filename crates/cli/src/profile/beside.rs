@@ -1,4 +1,4 @@
-//! What the kernel says, recorded beside a capture that keeps the last seconds; and where threads are at this moment.
+//! A profile that is recorded during a capture of the last seconds, and the stacks of threads at this moment.
 
 use super::begin::{base, prepared, processes_of};
 use super::result::print_missing;

@@ -1,4 +1,4 @@
-//! What people see: numbers, tables, colours, and problems.
+//! Output for people: numbers, tables, colours, and problems.
 
 #[macro_use]
 pub(crate) mod out;

@@ -1,5 +1,5 @@
-//! The way to a terminal: what people see goes through it, so that no text from a file, a ring or another process gives
-//! orders to the terminal.
+//! The writer of all output for people. It lets no control characters of a file, a ring or another process reach the
+//! terminal.
 
 use super::paint::{BREAK, escape};
 use anstream::AutoStream;

@@ -1,4 +1,4 @@
-//! The notices that `watch` and `capture` print while no event comes. Each notice says which ring or event is awaited.
+//! The notices that `watch` and `capture` print while no event arrives. Each notice names the awaited ring or event.
 
 use crate::text::paint::DIM;
 use std::time::{Duration, Instant};

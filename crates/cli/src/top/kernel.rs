@@ -1,4 +1,4 @@
-//! What the kernel says of threads in spans, by the name of the span, while a profile is recorded beside.
+//! The kernel's data about threads in spans, by the name of the span, while a profile is recorded.
 
 use super::model::{TABLE, WINDOWS};
 use eventring::tracing::{CallSite, SpanStep, ThreadKey};

@@ -2,19 +2,19 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `model` | the screen, as plain data, made of the engine's state |
+//! | `model` | the screen as plain data, made from the engine's state |
 //! | `names` | the names of closed spans |
 //! | `open_spans` | the open spans |
 //! | `typed` | the typed events, by type |
 //! | `threads` | the threads with the spans that they are in |
-//! | `kernel` | what the kernel says of threads in spans |
+//! | `kernel` | the kernel's data about threads in spans |
 //! | `list` | a list that the user sorts, filters and selects in |
-//! | `view` | the way to show the screen, and the keys that change it |
-//! | `draw` | drawing both into any area |
+//! | `view` | the shown list, its order and filter, and their keys |
+//! | `draw` | drawing the model with the view into any area |
 //! | `draw_threads` | drawing the threads |
 //! | `json` | the same data as JSON |
-//! | `rings` | the rings with the past that they hold |
-//! | `terminal` | the terminal, which is as before at the end |
+//! | `rings` | the rings, and the time span of their events |
+//! | `terminal` | the terminal, which is restored at the end |
 
 mod draw;
 mod draw_threads;

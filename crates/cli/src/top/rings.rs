@@ -1,4 +1,4 @@
-//! The rings with the past that they hold.
+//! The rings, and the time span of their events.
 
 use super::model::TopRing;
 use crate::input::history::{History, by_recorder};

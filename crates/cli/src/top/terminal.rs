@@ -1,4 +1,4 @@
-//! The terminal, which is as before at the end.
+//! The terminal, which is restored at the end.
 
 use super::draw::draw;
 use super::model::TopScreen;

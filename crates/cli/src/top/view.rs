@@ -1,4 +1,4 @@
-//! The way to show the screen, and the keys that change it.
+//! The view: the shown list, its order and filter, and their keys.
 
 use super::list::{ListOrder as _, ListRow, TopList};
 use super::model::{TopKey, TopScreen};

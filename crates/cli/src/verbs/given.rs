@@ -1,4 +1,4 @@
-//! What may be left out of a command line: the verb before a file or ring, and `exec` before its verbs.
+//! The words that may be left out of a command line: the verb before a file or ring, and `exec` before its verbs.
 
 use crate::input::{patterns, processes, saved};
 use clap::Command;

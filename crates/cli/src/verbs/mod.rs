@@ -1,4 +1,4 @@
-//! The verbs, each with its arguments and the function that runs it, in groups by what a person wants.
+//! The verbs, each with its arguments and the function that runs it, in groups by purpose.
 
 pub(super) mod given;
 pub(super) mod help;

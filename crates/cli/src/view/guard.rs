@@ -1,11 +1,11 @@
-//! The rules about who may ask for what.
+//! The rules about which requests the server accepts.
 //!
-//! Any program and any web page on this machine can send requests to a port of 127.0.0.1. TCP does not say which user
-//! asks. So a request must know a secret, the token, and must come from our own page:
+//! Any program and any web page on this machine can send requests to a port of 127.0.0.1. TCP does not show which user
+//! sent a request. So a request must have a secret token, and come from our own page:
 //!
-//! - Another user, and a page of another origin, do not know the **token**.
+//! - Other users, and pages of another origin, do not know the **token**.
 //! - A page whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends its own name as **Host**.
-//! - A page of another origin that fetches sends its **Origin** and **Sec-Fetch-Site**.
+//! - A fetch from a page of another origin sends that page's **Origin**, and a **Sec-Fetch-Site**.
 
 use super::server::{FORBIDDEN, NOT_FOUND};
 use httparse::{Header, Request};

@@ -1,8 +1,8 @@
 //! `eventring view`.
 //!
-//! A server on 127.0.0.1 hands out a page at once. While a thread converts the capture into a file without a name, the
-//! page says how far this is. Then the server hands out the trace, with the UI that shows it. The size of the trace is
-//! known then, and the browser can ask for it twice.
+//! A server on 127.0.0.1 serves a start page at once. A thread converts the capture into a file without a name, and the
+//! page shows the progress. Then the server serves the trace and the UI. The trace is complete then, so the server can
+//! send its size, and send it again.
 
 mod browser;
 mod guard;

@@ -1,4 +1,4 @@
-//! The HTTP server: the start page, the UI and the trace, for our own page and nobody else. Each connection has a
+//! The HTTP server, which serves the start page, the UI and the trace to our own page only. Each connection has a
 //! thread and carries one request.
 
 use super::guard::RequestGuard;

@@ -1,4 +1,4 @@
-//! The facts that the converting thread and the connections of the server share.
+//! The state that the converting thread and the connections of the server share.
 
 use super::trace::ShownTrace;
 use serde_json::Value;

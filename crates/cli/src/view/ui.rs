@@ -1,4 +1,4 @@
-//! The Perfetto UI that shows the trace: a folder on this machine, or the one on the web.
+//! The Perfetto UI that shows the trace: from a folder on this machine, or from the web.
 
 use crate::exit::{Exit, Failure};
 use eventring::internal::shm;

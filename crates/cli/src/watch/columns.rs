@@ -1,4 +1,4 @@
-//! The columns of a line, and their widths. In a narrow terminal, columns are left out until the payload has enough
+//! The columns of a line, and their widths. In a narrow terminal, columns are dropped until the payload has enough
 //! room.
 
 use super::rings::Rings;

@@ -1,5 +1,5 @@
-//! A terminal that a thread of its own writes to. So a terminal that is too slow holds up nobody: what it cannot take
-//! is left out and counted, and the rings are read on.
+//! The thread that writes to the terminal. A slow terminal does not delay the reading of rings: lines for which there
+//! is no room are left out and counted.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! The events of a capture that fulfil a condition by what they say themselves. They are the same whatever blocks are
-//! read, because nothing of other events is asked.
+//! The events of a capture that fulfil a condition by their own values. The result does not depend on the blocks that
+//! are read, because a test needs no other event.
 
 use super::json::JsonLines;
 use super::perf::is_description;

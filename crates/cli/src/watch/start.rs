@@ -1,4 +1,4 @@
-//! Where a watch begins.
+//! The event with which a watch begins.
 
 use super::rings::Rings;
 use crate::args::selection::Time;

@@ -1,4 +1,4 @@
-//! Places in a ring.
+//! Finding the event with which reading begins.
 
 use super::Start;
 use crate::Dialect;

@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `find` | places in a ring |
+//! | `find` | finding the event with which reading begins |
 //! | `fill` | blocks that a ring has lost, from an archive |
 
 mod fill;

@@ -2,10 +2,10 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `open_block` | the block that is being executed |
-//! | `open_txn` | a transaction of it, and when it is whole |
-//! | `open_accounts` | the accounts that it has accessed |
-//! | `numbered` | lists whose entries come with their index |
+//! | `open_block` | the block whose events are being read |
+//! | `open_txn` | a transaction of the block |
+//! | `open_accounts` | the accounts that a transaction or block has accessed |
+//! | `numbered` | lists whose entries arrive with their index |
 
 mod numbered;
 mod open_accounts;

@@ -1,4 +1,4 @@
-//! A list whose entries come one by one, each with its index.
+//! A list whose entries arrive one by one, each with its index.
 
 /// Entries with ascending indices.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Final blocks of a ring, on their way into an archive.
+//! Writing final blocks of a ring into an archive.
 
 use super::archive::BlockArchive;
 use super::write::write_bundle;

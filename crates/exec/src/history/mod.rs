@@ -3,10 +3,10 @@
 //! | file | idea |
 //! |---|---|
 //! | `sections` | the two headers with the same magic, and the sections of a file |
-//! | `eventcap` | a file, and the events in it |
-//! | `write` | a file of the newer kind |
+//! | `eventcap` | reading a file and its events |
+//! | `write` | writing a file of the newer kind |
 //! | `archive` | a directory with a file for each final block |
-//! | `archiver` | final blocks of a ring, on their way into an archive |
+//! | `archiver` | writing final blocks of a ring into an archive |
 
 mod archive;
 mod archiver;

@@ -1,7 +1,7 @@
 //! The header of an EVCAP_01 file, and its sections.
 //!
-//! Two headers have the same magic. They are told apart by what is plausible: in the first one, byte 8 begins the place
-//! of the section table; in the second one the same bytes are counts, which are no place in any file.
+//! Two headers have the same magic. The reader distinguishes them by plausibility: in the first header, the offset of
+//! the section table is at byte 8; in the second header, the same bytes are counts, which are no valid offset.
 
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A block as JSON: byte strings as hex with `0x`, numbers as numbers where a double holds them, and otherwise as
+//! A block as JSON: byte strings as hex with `0x`, numbers as JSON numbers if a double can hold them, and otherwise as
 //! decimal texts.
 
 mod account;

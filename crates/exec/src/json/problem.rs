@@ -1,4 +1,4 @@
-//! What is wrong with a block.
+//! The problems of a block.
 
 use super::parts::Number;
 use crate::problem::Problem;

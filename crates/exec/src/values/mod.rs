@@ -1,4 +1,4 @@
-//! What execution events say of a block, put together.
+//! The types of a block that is made from execution events.
 
 mod account;
 mod txn;

@@ -1,7 +1,7 @@
-//! The fields of an event whose number and types become known only when the event is written.
+//! The fields of events whose number and types are known only when the event is written.
 //!
-//! All events with fields of the same names and types have the same class. So the names and types of an event's fields
-//! are the key by which its class is found, and the metadata of a new class is made from this key.
+//! All events with fields of the same names and types have the same class. So the names and types of the fields are the
+//! key of the class, and the metadata of a new class is made from this key.
 
 use super::identifiers::Identifiers;
 use super::metadata::put_text;

@@ -1,4 +1,4 @@
-//! The metadata of a trace: the text, in the language TSDL, that describes the trace, its streams and its events.
+//! The metadata of a trace: a text in the language TSDL that describes the trace, its streams and its events.
 
 use eventring_capture::RingRole;
 use eventring_capture::recording::CaptureRecording;

@@ -4,10 +4,10 @@
 //! | file | idea |
 //! |---|---|
 //! | `identifiers` | names of fields |
-//! | `metadata` | the text that describes the trace, and its texts |
+//! | `metadata` | the text that describes the trace |
 //! | `stream` | packets of events in the order of time, and the losses between them |
 //! | `ring_streams` | the streams of a ring |
-//! | `members` | fields of events whose types become known when the event is written |
+//! | `members` | fields of events whose types are known only when the event is written |
 //! | `perf_events` | events of spans, log records, samples, marks |
 //! | `payload` | payloads of typed events |
 //! | `typed_events` | typed events |

@@ -1,4 +1,4 @@
-//! The events of perf rings: what happens to spans, log records, samples and marks.
+//! The events of perf rings: those of spans, log records, samples and marks.
 
 use super::members::{Members, declarations};
 use super::metadata::{Metadata, put_text};

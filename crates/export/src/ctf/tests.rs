@@ -1,4 +1,4 @@
-//! Traces of small captures. Their packets are read here, and babeltrace2 reads whole traces, if it is there.
+//! Traces of small captures. The tests decode the packets, and babeltrace2, if it is installed, reads whole traces.
 
 use super::super::{Format, export_files};
 use super::{may_have_file, write_with_uuid};

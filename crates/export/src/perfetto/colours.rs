@@ -1,9 +1,8 @@
 //! The colours of losses and of log records in the Perfetto UI.
 //!
-//! A trace cannot name a colour. The UI (v52) gives each slice the colour of a hash: of the slice's correlation id,
-//! if it has one, and otherwise of its name without the digits. So losses and log records have correlation ids, whose
-//! colours do not depend on names: only losses, errors and warnings catch the eye. The test below has the hash of the
-//! UI.
+//! A trace cannot name a colour. The UI (v52) colours each slice by a hash of its correlation id, or, if it has none,
+//! of its name without the digits. So losses and log records have correlation ids with chosen colours: only losses,
+//! errors and warnings catch the eye. The test below contains the hash function of the UI.
 
 use crate::trace_writer::Alert;
 

@@ -1,4 +1,4 @@
-//! Compressed packets. Most packets of a trace lie in the field `compressed_packets` of other packets, each of which
+//! Compressed packets. Most packets of a trace are in the field `compressed_packets` of other packets, each of which
 //! holds a stretch of the trace. The stretches are compressed on other threads.
 
 use super::fields;

@@ -1,5 +1,6 @@
-//! The messages of a Perfetto trace. The field numbers are those of `perfetto/trace/trace_packet.proto` and the files
-//! that it imports. Only the messages and fields that `prost` writes for eventring are declared.
+//! The messages of a Perfetto trace that `prost` encodes. The field numbers are those of
+//! `perfetto/trace/trace_packet.proto` and the files that it imports. Only the fields that eventring writes are
+//! declared.
 
 use prost::Message;
 

@@ -8,8 +8,8 @@
 //! | `samples` | samples of stacks |
 //! | `events` | slices, instants and samples of counters, encoded |
 //! | `compress` | the output: packets in compressed stretches |
-//! | `messages` | the messages that a trace has few of; `prost` encodes them |
-//! | `wire`, `fields` | the encoding of the messages that a trace has many of |
+//! | `messages` | rare messages; `prost` encodes them |
+//! | `wire`, `fields` | the encoding of frequent messages |
 
 mod colours;
 mod compress;

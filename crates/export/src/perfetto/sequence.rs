@@ -1,5 +1,5 @@
-//! Packet sequences. A sequence has a track, interned texts and an incremental clock, so its packets need neither name
-//! the track nor have the whole time.
+//! Packet sequences. A sequence has a track, interned texts and an incremental clock, so its packets need neither the
+//! name of the track nor the whole time.
 
 use super::fields;
 use super::intern::Interner;

@@ -1,4 +1,4 @@
-//! The wire format of protobuf, for the messages that a trace has many of. The numbers of their fields are in `fields`.
+//! The wire format of protobuf, for frequent messages. The numbers of their fields are in `fields`.
 
 /// A nested message that is being written. The byte at `at` is kept free for its length.
 pub(super) struct Nested {

@@ -1,4 +1,4 @@
-//! The kinds of cells, and who takes them.
+//! The kinds of cells, and the trait that receives them.
 
 use eventring::internal::decode_event;
 use eventring::reader::PayloadRead;

@@ -1,7 +1,7 @@
-//! What recordings have, as rows: one struct for each kind, with its columns.
+//! The content of recordings as rows: one struct for each kind of row, with its columns.
 //!
 //! JSON lines and tables (Parquet, Arrow, Python) are made from these rows, so a column has the same name and the same
-//! value in all of them. A row gives its columns to a [`Columns`], which knows how its format writes a [`Cell`].
+//! value in all of them. A row passes its columns to a [`Columns`], which writes each [`Cell`] in its format.
 
 mod cell;
 mod log;

@@ -1,4 +1,4 @@
-//! The other records of perf rings: samples of counters, marks, events that were not recorded, unknown ones.
+//! The other records of perf rings: samples of counters, marks, events that could not be recorded, unknown events.
 
 use super::row;
 use eventring::schema::perf::{FieldValue, PerfEvent};

@@ -1,4 +1,4 @@
-//! An export of a capture of which a block is damaged.
+//! An export of a capture with a damaged block.
 
 use super::*;
 

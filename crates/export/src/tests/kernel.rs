@@ -1,4 +1,4 @@
-//! What the kernel says, joined with spans of known times.
+//! The kernel's data, joined with spans of known times.
 
 use super::{chrome_events, exported};
 use crate::{ExportOptions, Format, View, Weight, export, summarize};

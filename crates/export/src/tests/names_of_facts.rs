@@ -1,4 +1,4 @@
-//! Fields of the program that have the names of what a trace tells beside them.
+//! Fields of the program with the same names as the other arguments of a slice.
 
 use super::chrome_events;
 use crate::View;

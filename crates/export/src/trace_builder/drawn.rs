@@ -1,4 +1,4 @@
-//! The spans and slices that have begun in the output, with the fields that each of them shows already.
+//! The spans and slices that have begun in the output, and the fields that each of them already shows.
 
 use super::{ArgValue, Args};
 use crate::args::is_of_span;

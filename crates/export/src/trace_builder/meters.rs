@@ -1,5 +1,5 @@
-//! Counters that follow from all events: how many there were, how fast they filled their rings, how many spans were
-//! open, and how many instructions were executed. A trace with both views has them.
+//! Counters that are computed from all events: the number of events, the rate at which they filled their rings, the
+//! number of open spans, and the executed instructions. Only a trace with both views has these counters.
 
 use super::{TraceBuilder, TrackKey};
 use eventring::reader::Descriptor;

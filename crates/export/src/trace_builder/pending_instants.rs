@@ -1,5 +1,5 @@
 //! Instants of spans are held for a few milliseconds of the stream before they are drawn: events of different rings can
-//! be a few nanoseconds out of order, so the slice of an instant may begin or end later in the stream.
+//! be a few nanoseconds out of order, so the slice that contains an instant may begin or end later in the stream.
 
 use super::Args;
 use eventring::tracing::{CallSite, GRACE_NANOS, SpanId, Thread, ThreadKey};

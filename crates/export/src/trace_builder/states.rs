@@ -1,4 +1,5 @@
-//! What threads did, as the kernel says: a row of states for each, arrows from who woke it, and its samples.
+//! The kernel's data about threads: for each thread a row of states, arrows from the threads that woke it, and its
+//! samples.
 
 use super::TraceBuilder;
 use super::tracks::TrackKey;

@@ -1,4 +1,5 @@
-//! Tasks of an executor: a track for each that lives, with what it does as slices; and when workers are parked.
+//! Tasks of an executor: a track for each living task, with its phases as slices; and the times in which workers are
+//! parked.
 
 use super::{Args, Label, TraceBuilder, TrackKey};
 use crate::args::ArgValue;

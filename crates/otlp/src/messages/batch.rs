@@ -1,4 +1,4 @@
-//! Messages that leave together, in the groups of OTLP: a resource for each process, a scope for each target.
+//! Messages that are sent together, grouped as in OTLP: a resource for each process, a scope for each target.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;

@@ -1,4 +1,4 @@
-//! The consumer that makes messages of a recording: of a capture, or of rings while they are recorded.
+//! The consumer that makes messages from a recording: a capture, or live rings.
 
 use super::happenings::{Happening, attributes_of};
 use super::mapper::OtlpMapper;

@@ -1,4 +1,4 @@
-//! Happenings: log records, typed events, marks, losses. In a span each becomes an event of the span; elsewhere it
+//! Happenings: log records, typed events, marks, losses. A happening in a span becomes an event of the span; any other
 //! becomes a log record.
 
 use super::attributes::Attributes;

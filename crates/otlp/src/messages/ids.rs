@@ -1,4 +1,4 @@
-//! Ids of traces and spans, as bytes of messages. `eventring::tracing::context` says what they are.
+//! Ids of traces and spans, as bytes of messages. `eventring::tracing::context` explains the ids.
 
 use eventring::tracing::context::{ProcessIds, RemoteTrace};
 use eventring::tracing::{Span, SpanId};

@@ -1,4 +1,5 @@
-//! The messages of a capture, as lines of JSON. Each line is one request, as collectors read and write such files.
+//! The messages of a capture, as lines of JSON. Each line is one request, as in the files that collectors read and
+//! write.
 
 use super::batch::LINE_BYTES;
 use super::consumer::OtlpConsumer;

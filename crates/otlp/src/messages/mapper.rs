@@ -1,4 +1,4 @@
-//! Messages of OTLP, made of what is recorded.
+//! Making messages of OTLP from records.
 
 use super::attributes::Attributes;
 use super::batch::{OtlpBatch, OtlpRequests};

@@ -1,6 +1,6 @@
 //! OpenTelemetry: spans and log records as messages of OTLP, and files of such messages as JSON.
 //!
-//! `docs/OTLP.md` says what becomes what.
+//! `docs/OTLP.md` describes the mapping.
 //!
 //! | file | idea |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | `attributes` | named values |
 //! | `happenings` | log records, typed events, marks, losses |
 //! | `open_span_events` | the happenings of open spans |
-//! | `batch` | messages that leave together |
-//! | `mapper` | messages, made of what is recorded |
-//! | `otel_fields` | the fields with which a program names and judges a span for OpenTelemetry |
-//! | `consumer` | the consumer of a recording that gives all of it to the mapper |
+//! | `batch` | messages that are sent together |
+//! | `mapper` | making messages from records |
+//! | `otel_fields` | the fields that set the name, kind and status of a span |
+//! | `consumer` | the consumer of a recording that passes everything to the mapper |
 //! | `lines` | the messages of a capture, as lines of JSON |
 
 mod attributes;

@@ -1,7 +1,7 @@
-//! The happenings of spans that are still open. They leave with their span, which is sent when it is over.
+//! The happenings of spans that are still open. They are sent with their span, when it has ended.
 //!
-//! The memory is bounded: what finds no room leaves as a log record with the ids of the span. So nothing is dropped,
-//! except links beyond the limit of a span, which are counted.
+//! The memory is bounded: a happening without room is sent as a log record with the ids of the span. So nothing is
+//! dropped, except links beyond the limit of a span, which are counted.
 
 use super::happenings::Happening;
 use super::ids::Tree;

@@ -1,4 +1,4 @@
-//! The fields with which a program tells OpenTelemetry more about a span. Their names and meanings are those of the
+//! The fields that set the name, kind and status of a span for OpenTelemetry. Their names and meanings are those of the
 //! crate `tracing-opentelemetry`.
 
 use super::attributes::Attributes;

@@ -1,4 +1,4 @@
-//! Tails of batches whose times are chosen.
+//! Tails of batches with chosen times.
 
 use super::*;
 use crate::tables_of_capture;

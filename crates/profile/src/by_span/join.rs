@@ -1,4 +1,4 @@
-//! The time of threads, divided by what they did and by the span that they were in.
+//! The time of threads, divided by their state and by the span that they were in.
 
 use super::StackKey;
 use crate::line::syscalls;

@@ -1,9 +1,10 @@
-//! What the kernel says, by span: where each thread's time went, and its samples, with the span that the thread was in.
+//! The kernel's data by span: the time of each thread, divided by its state, and its samples, with the span that the
+//! thread was in.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `join` | the time of threads, divided by what they did and where |
-//! | `owners` | who had the number of a thread, and when |
+//! | `join` | the time of threads, divided by state and span |
+//! | `owners` | which threads had the same number, and when |
 //! | `code` | stacks of the program: their files, and the names of their functions |
 
 mod code;

@@ -1,5 +1,5 @@
-//! Who had the number of a thread, and when. The system gives the number of a thread that has ended to a later one, and
-//! a thread has another name after its process has replaced its program.
+//! Which threads had the same number, and when. The system reuses the numbers of ended threads. A thread gets another
+//! name when its process executes another program.
 
 use crate::line::thread::name_of;
 use crate::schema::{Sched, ThreadEnded, ThreadName, ThreadSeen};

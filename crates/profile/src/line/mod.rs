@@ -1,10 +1,10 @@
-//! What each thread did when, as the scheduler says.
+//! The time line of each thread, from the scheduler's events.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `thread` | the time line of one thread |
-//! | `syscalls` | what a thread waits for in a system call |
-//! | `times` | times apart from each other: children, windows |
+//! | `syscalls` | what a thread waits for in each system call |
+//! | `times` | lists of intervals that do not overlap: children, windows |
 
 pub(crate) mod syscalls;
 pub(crate) mod thread;

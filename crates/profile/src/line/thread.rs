@@ -1,4 +1,4 @@
-//! What a thread did when, as the scheduler says.
+//! The time line of one thread, from the scheduler's events.
 
 use super::syscalls::{WaitsFor, waits_for};
 use super::times::Times;

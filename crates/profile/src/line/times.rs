@@ -1,4 +1,4 @@
-//! Times that lie apart from each other, in order.
+//! Lists of intervals of time that do not overlap, in order.
 
 /// Times: of each, its first and its last nanosecond.
 #[derive(Clone, Debug, Default)]

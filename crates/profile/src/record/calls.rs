@@ -1,4 +1,4 @@
-//! System calls, samples and mapped files, of the threads that are followed.
+//! System calls, samples and mapped files of the followed threads.
 
 use super::follow::Follow;
 use super::maps;

@@ -1,10 +1,10 @@
-//! From the kernel's clock to the time line of rings.
+//! Conversion of the kernel's times to the times of rings.
 //!
 //! The kernel stamps its records with CLOCK_MONOTONIC, which is the one clock that tracepoints and software events
 //! share. Rings have nanoseconds since the epoch by [`Clock::global`], which follows CLOCK_REALTIME and never goes
 //! back. Both clocks are read together at each look at the buffers. The time of a record is interpolated between the
-//! two measurements around it. So a step of CLOCK_REALTIME moves only the records between two looks to a doubtful time,
-//! and the stated error says by how much.
+//! two measurements around it. So a step of CLOCK_REALTIME makes only the times of records between two looks uncertain,
+//! and the stated error has the amount.
 
 use eventring::recorder::Clock;
 use rustix::time::{ClockId, clock_gettime};

@@ -1,5 +1,5 @@
-//! The files with the code of processes, opened as the processes have mapped them. They stay open: names are looked up
-//! at the end, when the process may be gone and another file may be at the path.
+//! The files with the code of processes, opened while they are mapped. They stay open, because names are looked up at
+//! the end, when the process may have ended and another file may have the path.
 
 use super::maps::File;
 use crate::symbols::build_id;

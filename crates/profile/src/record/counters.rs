@@ -1,4 +1,4 @@
-//! The kernel's buffers: how one is opened.
+//! Opening one of the kernel's buffers.
 
 use super::formats::Tracepoint;
 use crate::schema::KernelLost;

@@ -1,4 +1,4 @@
-//! From records to events.
+//! Conversion of the kernel's records to events.
 
 use super::clock::TimeLine;
 use super::maps;

@@ -1,4 +1,4 @@
-//! Tracepoints: their numbers, and where their fields lie in a record. The kernel says both in tracefs.
+//! Tracepoints: their numbers, and the places of their fields in a record. Both are read from tracefs.
 
 use rustix::mount::{MountFlags, mount};
 use std::fs;

@@ -1,4 +1,4 @@
-//! The files that are mapped into a process that runs.
+//! The files that are mapped into a running process.
 
 pub(super) use crate::maps::{File, Maps};
 

@@ -1,22 +1,22 @@
-//! Records what the kernel says about the threads of a program.
+//! Recording the kernel's data about the threads of a program.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `options` | what is recorded, and of which processes |
-//! | `rights` | what this user may ask the kernel for, and what a user has to allow |
-//! | `formats` | tracepoints: their numbers, and where their fields lie |
-//! | `counters` | the kernel's buffers: how they are opened |
+//! | `options` | which records are made, and of which processes |
+//! | `rights` | the data that this user may get from the kernel, and the settings that allow the rest |
+//! | `formats` | tracepoints: their numbers, and the places of their fields |
+//! | `counters` | opening the kernel's buffers |
 //! | `opening` | which buffers are opened for which processes |
-//! | `records` | one record of the kernel, taken apart |
+//! | `records` | parsing one record of the kernel |
 //! | `samples` | samples: stacks and tracepoints |
-//! | `clock` | from the kernel's clock to the time line of rings |
+//! | `clock` | conversion of the kernel's times to the times of rings |
 //! | `order` | records of all buffers in the order of time |
 //! | `threads` | the threads that are followed |
-//! | `follow` | from records to events |
+//! | `follow` | conversion of the kernel's records to events |
 //! | `calls` | the same for system calls, samples and mapped files |
-//! | `maps` | which file lies at which address of a process |
+//! | `maps` | the files that are mapped into a running process |
 //! | `code` | the files with the code of processes, open |
-//! | `stacks_now` | where threads are at this moment |
+//! | `stacks_now` | the stacks of threads at this moment |
 //! | `unwind` | return addresses from a copy of a stack |
 //! | `stacks` | stacks and their numbers |
 //! | `symbols` | names of addresses |

@@ -1,4 +1,4 @@
-//! What is recorded, and of which processes.
+//! Which records are made, and of which processes.
 
 use std::time::Duration;
 

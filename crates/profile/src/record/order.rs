@@ -1,5 +1,5 @@
-//! Records of all buffers in the order of time. A record is given out when no buffer can have an earlier one: when a
-//! later look at all buffers has begun after its time.
+//! Records of all buffers in the order of time. A record is passed on when no buffer can have an earlier record any
+//! more: when a look at all buffers has begun after the time of the record.
 
 use super::records::Record;
 

@@ -1,4 +1,4 @@
-//! One record of the kernel, taken apart. Bytes that are missing make no record.
+//! Parsing one record of the kernel. A truncated record gives no record.
 
 pub(super) use crate::maps::Mapped;
 

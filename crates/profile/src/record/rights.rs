@@ -1,4 +1,4 @@
-//! What this user may ask the kernel for, and what has to be allowed for the rest.
+//! The data that this user may get from the kernel, and the settings that allow the rest.
 
 use std::fmt;
 use std::io;

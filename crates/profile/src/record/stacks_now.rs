@@ -1,5 +1,5 @@
-//! Where threads of a program that runs are at this moment. A thread is stopped for as long as it takes to copy its
-//! registers and a part of its stack; it is unwound afterwards.
+//! The stacks of a running program's threads at this moment. A thread is stopped only while its registers and a part of
+//! its stack are copied; the copy is unwound afterwards.
 
 use super::maps::{self, Maps};
 use super::records::RawStack;

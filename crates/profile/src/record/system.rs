@@ -1,4 +1,4 @@
-//! What the system says about processors and threads.
+//! The processors and threads of the system.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,4 +1,4 @@
-//! The threads that are followed, and what is known of them.
+//! The followed threads, and the known facts about them.
 
 use super::records::thread_name;
 use crate::schema::{ThreadName, ThreadSeen};

@@ -1,4 +1,4 @@
-//! What a slow span has more of than spans of its name that are not slow.
+//! The cause of a slow span: the part of its time that is larger than in other spans.
 
 use super::collect::{Collected, CollectedSpan};
 use super::shares::{Part, Shares, divide};

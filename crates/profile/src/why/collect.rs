@@ -1,4 +1,4 @@
-//! The second reading: everything about the spans that were found.
+//! The second pass: collects everything about the spans that the first pass has found.
 
 use super::find::{SubjectSpans, full_name};
 use super::scheduled::{Scheduled, TaskKey};

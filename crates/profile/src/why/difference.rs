@@ -1,5 +1,5 @@
-//! What slow spans have in common, and others have not: Fisher's exact test for each feature, corrected for their
-//! number by Holm's method.
+//! The features that slow spans have in common: Fisher's exact test for each feature, corrected by Holm's method for
+//! their number.
 
 use super::Answer;
 use super::collect::Collected;

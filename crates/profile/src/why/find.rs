@@ -1,4 +1,4 @@
-//! The first reading: the slowest spans of a name, and some that are not slow.
+//! The first pass: finds the slowest spans of a name, and some that are not slow.
 
 use super::Question;
 use eventring::tracing::{CallSite, Span};

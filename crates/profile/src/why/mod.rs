@@ -1,13 +1,13 @@
-//! Why a span was slow: where its time went, and what is different from spans of its name that were not slow.
+//! Why a span was slow: the parts of its time, and the differences from spans of its name that were not slow.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `find` | the slowest spans of a name, and some that are not slow |
 //! | `collect` | everything about these spans: slices, children, what their threads did |
 //! | `scheduled` | when tasks were woken and waited for a worker |
-//! | `shares` | the time line of a span, divided |
-//! | `cause` | what a slow span has more of than others |
-//! | `difference` | what slow spans have in common |
+//! | `shares` | the time of a span, divided into parts |
+//! | `cause` | the part of the time that exceeds other spans |
+//! | `difference` | the features that slow spans have in common |
 
 mod cause;
 mod collect;

@@ -1,4 +1,4 @@
-//! The time line of a span, divided into what happened.
+//! The time of a span, divided into parts: computing, children, waits.
 
 use super::collect::{Collected, CollectedSpan, Slice};
 use crate::line::syscalls::{self, WaitsFor};

@@ -1,14 +1,13 @@
-//! The page about two captures: both side by side, what has changed from A to B, and the difference of their flame
-//! graphs.
+//! The page about two captures: both side by side, the changes from A to B, and the difference of their flame graphs.
 //!
-//! The page has its parts from `page/`, the page about one capture, and its figures from `compare/`.
+//! The page uses parts of `page/`, the page about one capture, and the figures of `compare/`.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `basis` | the number by which the sums of a side are divided, so that captures of different length compare |
+//! | `basis` | the number by which the sums of a side are divided, so that captures of different length can be compared |
 //! | `table` | the table of the changes |
 //! | `blocks` | the table of the figures of blocks |
-//! | `page` | the page around it |
+//! | `page` | the whole page |
 
 mod basis;
 mod blocks;

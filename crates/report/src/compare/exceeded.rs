@@ -1,4 +1,4 @@
-//! The changes that are too large, and the limits of which nobody can say whether they are kept.
+//! The changes that exceed limits, and the limits that cannot be judged.
 
 use super::comparison::{ComparedSpan, Comparison, NAMES_SHOWN};
 use super::limit::ChangeLimit;

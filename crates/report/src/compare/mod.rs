@@ -1,7 +1,7 @@
 //! Comparisons of captures by their spans.
 //!
-//! [`Comparison::new`] takes the summaries of the captures of both sides. It has no numbers of its own: the figures of
-//! spans are those of [`summarize`](eventring_export::summarize). [`ChangeLimit`]s say which changes are too large.
+//! [`Comparison::new`] takes the summaries of the captures of both sides. The figures of spans are those of
+//! [`summarize`](eventring_export::summarize). [`ChangeLimit`]s say which changes are too large.
 //!
 //! | file | idea |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `significance` | the tests of all spans together, with one rate of false alarms |
 //! | `comparison` | both sides, span by span |
 //! | `limit` | expressions that say which changes are too large |
-//! | `exceeded` | the changes that are too large, and the limits that cannot be judged |
+//! | `exceeded` | the changes that exceed limits, and the limits that cannot be judged |
 //! | `json` | the comparison for programs |
 
 mod comparison;

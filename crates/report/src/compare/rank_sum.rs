@@ -1,7 +1,7 @@
 //! The test of Mann and Whitney: whether the values of one side tend to be larger than those of the other.
 //!
-//! The test asks for values that do not depend on each other. The durations of one run do: the machine is faster for
-//! some seconds, and then slower. [`series_p_value`] measures this dependence, and widens the distribution by it.
+//! The test requires independent values. The durations of one run are not independent: the machine is faster for some
+//! seconds, and then slower. [`series_p_value`] measures this dependence, and widens the distribution by it.
 
 use libm::erfc;
 

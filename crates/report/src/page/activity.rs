@@ -1,4 +1,4 @@
-//! Counts of events over the time of a recording whose end is not known yet.
+//! Counts of events over the time of a recording, collected before its end is known.
 
 /// The number of parts into which the time is divided, at most. There are at least half as many, unless the recording
 /// is shorter than that in nanoseconds.

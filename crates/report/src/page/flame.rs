@@ -1,11 +1,11 @@
 //! Flame graphs as SVG: one of a capture, or the difference of two.
 //!
-//! The graphs are drawn here and not by the crate `inferno`, the library for this job. Its graph is a document of its
-//! own. It starts by an attribute `onload`; a policy that allows this one allows every script in an attribute, and the
-//! policy is what guards the page against hostile names. Its script finds elements by ids that are the same in each
-//! graph, so a page has room for one graph. Its colours are those of a light page, and without scripts its texts keep
-//! the width that was guessed for them. Its licence, CDDL-1.0, would come to every program with this crate.
-//! A sum over a tree and a rectangle for each frame are less than what it takes to change that.
+//! This module draws the graphs itself. The usual crate for flame graphs, `inferno`, does not fit, for these reasons:
+//! Its graph starts by an attribute `onload`, and a content security policy that allows this attribute allows every
+//! script in an attribute, although the policy protects the page against hostile names. Its script finds elements by
+//! ids that are the same in each graph, so a page can have only one graph. Its colours suit only a light page, and
+//! without scripts its texts keep a guessed width. Its licence, CDDL-1.0, would apply to every program with this crate.
+//! Drawing a rectangle for each frame takes less code than changing all this.
 
 use super::text::{escape, shortened};
 use eventring_export::Weight;

@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `figures` | the counts of what a page shows |
+//! | `figures` | the figures that a page shows |
 //! | `activity` | counts of events over the time |
 //! | `block_bars` | blocks over the time |
 //! | `blocks` | the figures of blocks of execution events, and their section |
@@ -11,7 +11,7 @@
 //! | `tables` | tables of the spans and of the rings |
 //! | `charts`, `percentiles` | charts as SVG |
 //! | `flame` | flame graphs as SVG |
-//! | `document` | the page around them |
+//! | `document` | the whole page |
 //! | `text` | text in HTML, templates |
 
 mod activity;

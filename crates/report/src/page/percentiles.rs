@@ -1,5 +1,5 @@
-//! The chart of durations by percentile. Its horizontal scale shows each further nine in the same width, because the
-//! slowest spans are few, and matter most.
+//! The chart of durations by percentile. Its horizontal scale gives the same width to each further nine (90 %, 99 %,
+//! 99.9 %), because the slowest spans are few and matter most.
 
 use super::durations::{NAMED, PercentileCurve};
 use super::text::{escape, shortened};

@@ -1,4 +1,4 @@
-//! One wait for a lock, and the guard that comes of it.
+//! One wait for a lock, and the guard that it returns.
 
 use crate::TARGET;
 use std::future::poll_fn;

@@ -1,5 +1,5 @@
-//! The making of a ring file, in five steps. The steps guarantee that the ring's name never leads to an unfinished
-//! ring, and that a ring has only one owner.
+//! Making a ring file, in five steps. The steps guarantee that the ring's name never leads to an unfinished ring, and
+//! that a ring has only one owner.
 //!
 //! 1. This process makes the temporary file `<name>.~<pid>` (ten digits) with `O_EXCL`, locks it, gives it the sticky
 //!    bit, and allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the mark, not

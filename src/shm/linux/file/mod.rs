@@ -4,12 +4,12 @@
 //! |---|---|
 //! | `directory` | the directory for rings with bare names |
 //! | `create`, `destination` | making a ring file |
-//! | `stale`, `leftovers`, `replacer` | replacing and removing what a dead process has left |
+//! | `stale`, `leftovers`, `replacer` | replacing and removing files of dead processes |
 //! | `owned`, `removed_at_exit` | owning a file, and removing it at the end |
 //! | `memfd` | a ring without a name |
 //! | `open` | opening a ring file for reading |
-//! | `open_files` | files that processes have open, and that no directory has |
-//! | `core_filter` | which rings a core file of this process holds |
+//! | `open_files` | files that are open in processes but are in no directory |
+//! | `core_filter` | which memory of this process a core file contains |
 
 pub(super) mod core_filter;
 pub(super) mod create;

@@ -1,4 +1,4 @@
-//! Files that processes have open, and that no directory has: rings whose files were removed, and notes.
+//! Files that are open in processes but are in no directory: removed ring files, and notes.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;

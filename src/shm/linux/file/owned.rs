@@ -4,8 +4,8 @@
 //! dies without exiting (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read the file after the
 //! crash, and the next owner replaces it.
 //!
-//! A panic is a crash, too: the file stays if the owner is dropped while its thread unwinds. With glibc, the file also
-//! stays if `main` panics. The exit handler knows such a panic by the exit status 101.
+//! A panic counts as a crash: the file stays if the owner is dropped while its thread unwinds. With glibc, the file
+//! also stays if `main` panics. The exit handler recognises such a panic by the exit status 101.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,5 +1,5 @@
-//! The allocation of all memory of a new file when the file is made. So no later access to the file finds memory
-//! missing.
+//! The allocation of all memory of a new file when the file is made. So no later access to the file fails for lack of
+//! memory.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};

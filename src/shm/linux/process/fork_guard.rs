@@ -6,11 +6,11 @@
 //! `MADV_DONTFORK`: a child does not have a page with this mark at all. On old kernels a system call finds out whether
 //! the page exists, because a load from a missing page would kill the process.
 //!
-//! An emulator of Linux may promise both and do neither. QEMU 7.2 does, and it takes advice that does not exist, which
-//! shows it. There the guard compares process ids.
+//! An emulator of Linux may accept both and implement neither. QEMU 7.2 does so. It can be recognised because it also
+//! accepts an advice value that does not exist. There the guard compares process ids.
 //!
-//! Elsewhere comparing process ids is not enough. A child in a pid namespace of its own can have the same process id as
-//! its parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
+//! In general, comparing process ids is not enough: a child in a pid namespace of its own can have the same process id
+//! as its parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};

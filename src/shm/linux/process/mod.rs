@@ -1,12 +1,12 @@
-//! This process: its forks, and what others see of it.
+//! This process: its forks, and its data for other processes.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `this_process`, `fork_guard` | noticing a fork |
-//! | `uninherited` | descriptors that forked children do not have |
-//! | `timed_lock` | locks that a forked child can do without |
-//! | `not_recording` | why this process records nothing, for those who look at it |
-//! | `process_context` | the process, for profilers |
+//! | `uninherited` | descriptors that forked children do not inherit |
+//! | `timed_lock` | locks that a forked child does not wait for without end |
+//! | `not_recording` | a note for other processes about why this process records nothing |
+//! | `process_context` | the process's data for profilers |
 
 pub(super) mod fork_guard;
 pub(super) mod not_recording;

@@ -1,8 +1,8 @@
-//! A note of this process for people who look at it from outside: why it records nothing.
+//! A note for other processes about why this process records nothing.
 //!
-//! The note is a file in anonymous memory that this process keeps open. So it needs no directory, nobody can plant a
-//! link in its place, nothing of it stays when the process ends, and only those can read it who may look into the
-//! process: its own user and root.
+//! The note is a file in anonymous memory that this process keeps open. So the note needs no directory, nobody can
+//! plant a link in its place, and it disappears when the process ends. Only the process's own user and root can read
+//! it.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! The mapping `OTEL_CTX`, in which profilers of OpenTelemetry find what a process says of itself.
+//! The mapping `OTEL_CTX`, in which a process publishes its resource for profilers of OpenTelemetry.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use std::fs::File;

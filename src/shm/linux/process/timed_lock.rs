@@ -1,4 +1,4 @@
-//! Locks that a forked child can do without.
+//! Locking with a timeout, because a lock may be held for ever in a forked child.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};

@@ -1,16 +1,16 @@
-//! Single system calls, and what needs nothing but them.
+//! Single system calls, and helpers that need nothing else.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `calls`, `paths`, `errno` | single system calls, and their errors |
 //! | `descriptor` | file descriptors that the program may have closed |
 //! | `nameless` | files without a name |
-//! | `other_side` | the other side of a connection |
+//! | `other_side` | the process and user on the other side of a connection |
 //! | `page_size` | the pages of a file's mapping |
 //! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `trust` | which owners of files are accepted |
 //! | `handler_list` | the list that signal handlers and exit handlers go through |
-//! | `pinned` | staying loaded as a part of a plugin |
+//! | `pinned` | keeping this library's code loaded if it is part of a plugin |
 
 pub(super) mod calls;
 pub(super) mod descriptor;

@@ -1,4 +1,4 @@
-//! The other side of a connection, as the kernel knows it.
+//! The process and user on the other side of a connection.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};

@@ -1,4 +1,4 @@
-//! The pages of an open file.
+//! The page size of an open file.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Code that stays loaded until the process ends.
 //!
 //! The C library, the kernel and other threads hold addresses of this library's code: exit handlers, fork handlers, the
-//! handler of SIGBUS, destructors of thread-locals, the thread of a server. If the library is a part of a plugin, and
-//! the program unloads the plugin (`dlclose`), these addresses would lead nowhere. So the plugin stays in memory.
+//! handler of SIGBUS, destructors of thread-locals, the thread of a server. If the program unloaded a plugin that
+//! contains the library (`dlclose`), these addresses would become invalid. So the plugin stays in memory.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;

@@ -1,8 +1,8 @@
 //! The name of the calling thread.
 //!
-//! The system's name of a thread ends after 15 bytes, and that of the main thread is the program's. The standard
-//! library knows the rest, but may be asked only where it has set the thread up: if a signal handler, or the program's
-//! allocator, asks on a thread that is just starting, the standard library aborts the process.
+//! The system stores only 15 bytes of a thread's name, and for the main thread the program's name. The standard library
+//! has the whole name, but may be asked only after it has set up the thread: if a signal handler or the program's
+//! allocator asks while the thread is starting, the standard library aborts the process.
 
 use std::mem::MaybeUninit;
 use std::thread;

@@ -2,8 +2,8 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `lock`, `write_lock` | the locks that it holds |
-//! | `identity`, `liveness` | which process it is, and whether it lives |
+//! | `lock`, `write_lock` | the locks that the process holds |
+//! | `identity`, `liveness` | the identity of the process, and whether the process lives |
 //! | `ending` | owners that are about to end |
 
 pub(super) mod ending;

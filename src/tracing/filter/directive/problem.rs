@@ -1,5 +1,5 @@
-//! The faults of filter directives. Some of them would make a valid directive that fits nothing, such as a mistyped
-//! level, which looks like a target.
+//! The faults of filter directives. Some faults, such as a mistyped level, would otherwise give a valid directive that
+//! matches nothing, because the level looks like a target.
 
 use super::LEVELS;
 use super::parse::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};

@@ -1,5 +1,5 @@
-//! The closed spans around spans that are still in the replay. Whoever asks in which spans an event was recorded asks
-//! for them, too: a request may end before the job that it has started.
+//! Closed ancestors of spans that are still in the replay. They are kept for queries about the spans around an event: a
+//! request may end before the job that it has started.
 
 use super::SpanReplay;
 use super::memory::SPAN_BYTES;

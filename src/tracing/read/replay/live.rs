@@ -1,8 +1,8 @@
 //! The replay of a stream without end, in bounded memory.
 //!
-//! Such a replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that the fields
-//! of the many spans at which nobody looks cost little. It also keeps spans that were opened before the window, that
-//! is, before the oldest events that the rings still had: a record that names such a span shows that it exists.
+//! Such a replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that fields that
+//! nobody reads cost little. It also keeps spans that were opened before the oldest events that the rings still had, if
+//! a record names such a span.
 
 use super::refused::RefusedSpans;
 use super::span_record::SpanRecord;

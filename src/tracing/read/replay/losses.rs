@@ -1,4 +1,5 @@
-//! Losses of rings: until when each ring has lost events, and which threads may have recorded the lost events.
+//! Losses of rings: the time until which each ring has lost events, and the threads that may have recorded the lost
+//! events.
 
 use super::ThreadKey;
 use crate::tracing::read::id_map::IdMap;

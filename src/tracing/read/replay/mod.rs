@@ -5,13 +5,13 @@
 //! |---|---|
 //! | `span_record` | the record that the replay reads: decoded, or raw |
 //! | `stacks` | the span stack of each thread |
-//! | `losses` | until when each ring has lost events, and which threads may have recorded them |
+//! | `losses` | the time until which each ring has lost events, and the threads that may have recorded them |
 //! | `open` | the open spans and slices |
-//! | `around` | the closed spans around those that are still there |
+//! | `around` | closed ancestors of spans that are still in the replay |
 //! | `memory` | an estimate of the memory that a replay takes |
 //! | `live` | the replay of a stream without end, in bounded memory |
-//! | `refused` | the open spans for which such a replay has no room |
-//! | `tail` | the replay of batches that come one after the other |
+//! | `refused` | the open spans for which a replay in bounded memory has no room |
+//! | `tail` | the replay of batches that arrive one after the other |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
 mod around;

@@ -1,7 +1,8 @@
 //! The open spans for which a replay in bounded memory has no room.
 //!
-//! Of such a span only the id is kept, and the last time at which it is known to have existed. So its close is
-//! recognized, and so is a span whose close may be among lost events: it is forgotten, and does not count for ever.
+//! The replay keeps only the id of such a span, and the last time at which the span is known to have existed. So the
+//! replay recognises the close of the span. If the close may be lost, the replay drops the span, which otherwise would
+//! count as open for ever.
 
 use crate::tracing::SpanId;
 use crate::tracing::read::id_map::IdMap;

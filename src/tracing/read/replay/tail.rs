@@ -1,5 +1,5 @@
-//! The replay of batches that come one after the other: what one ring has recorded at a time may come in a later batch
-//! than what another ring has recorded at that time.
+//! The replay of batches that arrive one after the other. Events of two rings from the same time may arrive in
+//! different batches.
 
 use super::SpanReplay;
 use crate::tracing::{Span, SpanId};

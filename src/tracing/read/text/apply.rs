@@ -1,4 +1,4 @@
-//! One argument, formatted as its placeholder says.
+//! Formatting one argument by its placeholder.
 
 use super::spec::{Align, Spec, Trait};
 use super::value::Value;

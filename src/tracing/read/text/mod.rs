@@ -1,11 +1,10 @@
-//! The texts of log records whose call site has a format string: the reader formats the arguments, as `format!` would
-//! have.
+//! The texts of log records whose call site has a format string. The reader formats the arguments like `format!`.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `spec` | the format string, taken apart |
-//! | `value` | the arguments, decoded |
-//! | `apply` | one argument, formatted |
+//! | `spec` | parsing the format string |
+//! | `value` | decoding the arguments |
+//! | `apply` | formatting one argument |
 
 mod apply;
 mod spec;

@@ -1,5 +1,5 @@
-//! A format string of `std::fmt`, taken apart. Which argument a placeholder names does not matter here: the arguments
-//! are encoded in the order of the placeholders.
+//! Parsing a format string of `std::fmt`. The arguments are encoded in the order of the placeholders, so the parser
+//! ignores which argument a placeholder names.
 
 /// The largest width or precision that is taken from a format string or an argument. `std` has the same limit.
 const COUNT_MAX: usize = u16::MAX as usize;

@@ -1,4 +1,4 @@
-//! Texts are those of `format!`: for each spec of a table, and random values of all types that are encoded as they are.
+//! Texts are those of `format!`, for each spec of a table and random values of all types that are recorded unformatted.
 
 use super::text;
 use crate::tracing::record::log::{ArgSink, LogValue};

@@ -1,4 +1,4 @@
-//! The encoded arguments of a text, decoded. `record/log/args.rs` encodes them.
+//! Decoding the arguments of a text. `record/log/args.rs` encodes them.
 
 use crate::schema::perf::ArgKind;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Fields that are not to be recorded, by their names.
+//! The names of fields that must not be recorded.
 
 use crate::tracing::filter::field_name::without_raw;
 use crate::tracing::record::fields::Redactable;

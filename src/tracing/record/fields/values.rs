@@ -1,5 +1,5 @@
-//! The values of the fields that this crate's own macros record. Their types are known at compile time, so no virtual
-//! call lies between a value and the encoder.
+//! The values of the fields that this crate's own macros record. Their types are known at compile time, so encoding
+//! needs no virtual call.
 
 use crate::tracing::record::log::LogArgs;
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! A filter on a `RecorderLayer` that can be changed, and that follows spans.
+//! A changeable filter on a `RecorderLayer`, which also supports span directives.
 
 use super::RecorderLayer;
 use crate::tracing::filter::filter_handle::FilterHandle;

@@ -1,5 +1,5 @@
-//! Log records of this crate's own macros (`eventring::log`). Their format string belongs to the call site, and the
-//! arguments are encoded by their types; readers format the text.
+//! Log records of this crate's own macros (`eventring::log`). The format string is stored with the call site, the
+//! arguments are encoded by their types, and readers format the text.
 
 mod args;
 mod macros;

@@ -1,4 +1,4 @@
-//! The doorway for profilers of OpenTelemetry: which trace and span each thread is in, read from outside.
+//! Data for profilers of OpenTelemetry, which read from outside the trace and span that each thread is in.
 //!
 //! | file | idea |
 //! |---|---|

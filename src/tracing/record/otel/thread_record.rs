@@ -1,6 +1,6 @@
 //! The record of a thread: the trace and the span that it is in.
 //!
-//! Readers look only while the thread is stopped. So they see the thread's stores in the order of the program, and
+//! Profilers read the record only while the thread is stopped. So they see the thread's stores in program order, and
 //! compiler fences suffice.
 
 use super::{IDS, thread_pointer};

@@ -1,4 +1,4 @@
-//! The division of a recorder's memory into shards: how many there may be, and how large each of them is.
+//! The division of a recorder's memory into shards: the largest number of shards, and the size of each.
 
 use crate::layout::fit::{Events, Shifts, possible_sizes};
 

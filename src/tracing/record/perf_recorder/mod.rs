@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `init`, `setup_error`, `global` | switching recording on, in code or by the environment |
 //! | `handle`, `core` | a perf recorder, and the state that its handles share |
-//! | `builder`, `memory_plan` | how it is made, and how large its rings are |
-//! | `replayed` | recording again what was captured |
+//! | `builder`, `memory_plan` | the configuration of a recorder, and the sizes of its rings |
+//! | `replayed` | recording captured events again |
 
 pub(in crate::tracing) mod builder;
 pub(in crate::tracing) mod core;

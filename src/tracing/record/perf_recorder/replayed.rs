@@ -1,4 +1,4 @@
-//! Rings of spans whose events were recorded by another program, and are recorded once more.
+//! Rings for recording again the span events of another program.
 
 use crate::recorder::{Recorder, RecorderBuilder, RecorderError};
 use crate::schema::perf::tables::{ENTRY_HEADER_BYTES, TABLES_START};

@@ -1,10 +1,10 @@
 //! Scopes: spans of one thread, which the macro [`scope!`](crate::scope) begins and the drop of a guard ends.
 //!
 //! A scope is a span that its thread enters when it is made, and that closes when the thread leaves it. So two events
-//! are enough: SPAN_NEW with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`. Everything else is that of
-//! spans: the ids and cells of the slab, the entries of the span stack, parents and children. The
-//! subscribers and layers that record to [`PERF`](crate::tracing::PERF) see scopes as their own spans, and scopes see
-//! theirs.
+//! are enough: SPAN_NEW with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`. Otherwise scopes work like
+//! spans: they have ids and cells of the slab, entries of the span stack, parents and children. For the subscribers and
+//! layers that record to [`PERF`](crate::tracing::PERF), scopes are like their own spans, and their spans can be
+//! parents of scopes.
 //!
 //! A guard that is forgotten, or dropped after the scope's parent, ends nothing: the scope has ended with its parent,
 //! at the latest with its thread. Its SPAN_EXIT then has the flag `ENDED_WITH_PARENT`.

@@ -1,7 +1,8 @@
-//! The subscribers and layers that record to [`PERF`], counted, and the call sites of this crate's own macros, which
-//! are all on while there is none.
+//! The number of subscribers and layers that record to [`PERF`], and the call sites of this crate's own macros, which
+//! are all enabled while this number is 0.
 //!
-//! `tracing` asks all call sites again when a subscriber comes, but not when one goes. So this is done here.
+//! `tracing` updates the interest of all call sites when a subscriber is added, but not when one is dropped. This
+//! module does the latter.
 
 use crate::locked_section::LockedSection;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
-//! The recorder that a subscriber or a layer leads to.
+//! The recorder to which a subscriber or a layer records.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `sink` | what subscribers and layers do alike |
+//! | `sink` | the common part of subscribers and layers |
 //! | `active` | how many of them record to the global recorder |
 //! | `owner_filter` | whether the filters of a layer's stack let a call site of this crate's own macros through |
 

@@ -1,14 +1,15 @@
-//! Whether a call site of this crate's own macros is wanted now, where that depends on the spans that the thread is in.
+//! Whether a call site of this crate's own macros is wanted now, if the answer depends on the spans that the thread is
+//! in.
 //!
-//! The subscriber or layer of the thread's stack that records to [`PERF`](crate::tracing::PERF) decides, by the filter
-//! of its own. A layer without one may have filters of others around it and beside it, and only the stack of layers can
-//! ask them: the call site is wanted if the stack says yes and the question has reached the layer. The stack alone says
-//! yes if any layer wants the call site.
+//! The filter of the subscriber or layer of the thread's stack that records to [`PERF`](crate::tracing::PERF) decides.
+//! If the layer has no filter of its own, the filters around it decide, and only the stack of layers can ask these. The
+//! stack enables a call site if any of its layers wants it. So the call site is wanted only if the stack enables it and
+//! the question has also reached the layer.
 //!
-//! The filters of a stack remember their answers on the thread, for the event that should follow. None follows here, so
-//! other layers would lose their next one. That is why the answers are forgotten after each question. (As after an
-//! event of `tracing`, also those about an event that is being recorded around it: where the macro is in a value of the
-//! event.)
+//! The filters of a stack store their answers on the thread, for the event that normally follows the question. No event
+//! of `tracing` follows here, so other layers would lose their next event. Therefore the answers are cleared after each
+//! question. (If the macro is inside a value of an event of `tracing`, this also clears the answers for that event, as
+//! another event of `tracing` would.)
 
 use super::super::layer::RecorderLayer;
 use super::super::spans::open_spans;

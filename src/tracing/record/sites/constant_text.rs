@@ -1,8 +1,8 @@
 //! Constant texts of log records. The text of most log records is the same each time, as in `info!("started")`.
-//! `tracing` passes it as a value to be formatted, and does not tell that it is constant. So the first two records of a
-//! call site show it: if both had the same text, written in one piece, this text is stored once, as the format string
-//! of a call site of its own. A record whose text equals it then carries only the id of that call site. Every other
-//! record carries its text, so a call site whose text changes is recorded as before.
+//! `tracing` passes the text as a value to be formatted, without a mark that it is constant. So the first two records
+//! of a call site are compared. If both have the same text, written in one piece, the text is stored once, as the
+//! format string of an additional call site. Later records with this text carry only the id of the additional call
+//! site. All other records carry their text.
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::tracing::record::fields::MessageText;

@@ -1,9 +1,8 @@
 //! The call sites of this crate's own macros for the perf ring: `scope!`, and those of the module `log`.
 //!
-//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and wishes
-//! decide about it, and `tracing` tells it when one of them changes. But what the macros record goes to the recorder in
-//! [`PERF`] alone. So only the subscriber or layer that records there has a say: it notes its answer while `tracing`
-//! asks it.
+//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and wishes apply
+//! to it, and `tracing` notifies it when they change. But the macros record only to the recorder in [`PERF`]. So only
+//! the subscriber or layer that records there decides: it notes its answer when `tracing` asks it.
 
 use crate::locked_section::LockedSection;
 use crate::sync::{AtomicUsize, Ordering};

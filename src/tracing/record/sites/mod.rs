@@ -1,8 +1,8 @@
-//! Call sites: those of `tracing`, those of this crate's own macros, and what the tables of shard 0 say of them.
+//! Call sites: those of `tracing`, those of this crate's own macros, and their entries in the tables of shard 0.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `call_sites` | the numbers of call sites |
+//! | `call_sites` | the ids of call sites |
 //! | `macro_site` | call sites of this crate's own macros |
 //! | `constant_text` | texts that are the same in each record |
 //! | `tables` | call sites and threads in the tables of shard 0 |

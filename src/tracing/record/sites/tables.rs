@@ -1,4 +1,4 @@
-//! The recorder's side of the tables of call sites and threads, which lie in the context area of shard 0.
+//! The recorder's side of the tables of call sites and threads, in the context area of shard 0.
 
 use crate::layout::extension::COUNT_TABLE_OVERFLOWS;
 use crate::recorder::Recorder;

@@ -1,8 +1,8 @@
 //! The map of a layer from the span ids of a `Registry` to the span ids in the ring, which are never used twice.
 //!
-//! The ring needs ids of its own, because a `Registry` gives the same id to several spans. A place in the registry
-//! gives the id of a closed span again after 8,192 further spans. A ring holds more spans than that, so two spans in a
-//! ring could have the same id.
+//! The ring needs ids of its own, because a `Registry` gives the same id to several spans. A slot of the registry
+//! reuses the id of a closed span after 8,192 further spans. A ring holds more spans than that, so two spans in a ring
+//! could have the same id.
 //!
 //! The map has an entry of 24 bytes for each open span of a layer. The entries are in a hash table with open
 //! addressing, in the blocks of a segmented array. A lookup takes a few loads and no lock. The ids could also be put

@@ -3,7 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `stack/` | the spans that a thread is in |
-//! | `map` | spans of the registry, by their ids |
+//! | `map` | from span ids of a `Registry` to span ids in the ring |
 //! | `open_spans` | the open spans of a recorder |
 //! | `present` | the cells of open spans in the tables of the present |
 

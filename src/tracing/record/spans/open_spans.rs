@@ -1,7 +1,7 @@
-//! Judging spans that are already open when a span directive comes.
+//! Testing spans that are already open when a span directive is added.
 //!
-//! The values of an open span's fields are in no memory but the rings: in the event of the span's creation, and in
-//! those of values that were recorded later. So the values are read there, as any other reader would read them.
+//! The values of an open span's fields are only in the rings: in the event of the span's creation, and in the events of
+//! later values. So this module reads the rings, like any other reader.
 
 use crate::reader::{Cursor, Descriptor, Next, Reader, Seek};
 use crate::schema::EventType;

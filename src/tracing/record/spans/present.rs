@@ -1,4 +1,4 @@
-//! What each recorded event changes in the tables of the present: the one place that knows it.
+//! The changes that each recorded event makes to the tables of the present. Only this module decides them.
 
 use crate::global::current_span_id;
 use crate::now::{Begun, HAS_ERROR, HAS_RECORDED, LockCell, LockMode};

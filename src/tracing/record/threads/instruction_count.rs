@@ -1,7 +1,7 @@
-//! Counts of the instructions that the program executes, without those that recording takes.
+//! Counts of the instructions that the program executes, without those of recording.
 //!
-//! A thread that counts never takes the fast paths: no ring is its last ring. Each slow path first pauses the count. So
-//! the fast paths know nothing of counting, and cost the same as without it.
+//! A thread that counts never takes the fast paths, because it has no last ring. Each slow path first pauses the count.
+//! So the fast paths have no code for counting.
 
 use crate::clock::instructions::InstructionCounter;
 use crate::interrupted::Mark;

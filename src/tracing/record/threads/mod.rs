@@ -1,10 +1,10 @@
-//! The ring of each thread, and what is counted of the thread.
+//! The ring of each thread, and the thread's instruction count.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `thread` | the state of a thread |
 //! | `shards` | which shard a thread records to |
-//! | `end_of_thread` | what is done when a thread ends |
+//! | `end_of_thread` | the clean-up when a thread ends |
 //! | `instruction_count` | the instructions that a thread has executed |
 
 pub(in crate::tracing) mod end_of_thread;

@@ -1,14 +1,14 @@
 //! The bytes of a block: its head, the list of its columns, and the columns. All numbers of the head and the list are
 //! varints.
 //!
-//! Head: the extension words that hold ids (a bit each, bits 0 to 3) and the word that goes with an id (its index plus
-//! one in bits 4 to 6; 0 for none), the time of the first event (0 without events), the number of events, the number of
-//! gaps, the number of groups; then for each group its event type, the number of its events, the number of its fields,
-//! and the width of each field. A group is all events of one type.
+//! The head holds: which extension words hold ids (a bit each, bits 0 to 3) and which word goes with an id (its index
+//! plus one in bits 4 to 6; 0 for none); the time of the first event (0 without events); the number of events; the
+//! number of gaps; the number of groups; then for each group its event type, the number of its events, the number of
+//! its fields, and the width of each field. A group is all events of one type.
 //!
-//! List: the number of columns; then for each column its code, its group, its form, the number of its parts; then for
-//! each part its size in bytes times two, plus one if it is compressed, and if it is, its compressed size. A column
-//! with planes has a part for each plane, because each plane compresses best by itself.
+//! The list holds: the number of columns; then for each column its code, its group, its form, and the number of its
+//! parts; then for each part its size in bytes times two, plus one if the part is compressed, and then the compressed
+//! size of such a part. A column with planes has a part for each plane, because each plane compresses best by itself.
 
 use super::layout::{FIELDS_BYTES_MAX, FIELDS_MAX};
 use super::varint::{put_varint, take_varint};

@@ -1,6 +1,7 @@
 //! A column of ids, such as span ids. Most ids were new a moment ago: a span is created, entered, exited and closed
-//! within a few events of its thread. So an id is written as the answer to the question "how many other ids were new
-//! since this one was?", which takes one byte and compresses well. An id that is not remembered is written as a whole.
+//! within a few events of its thread. So the column holds for each id how many other ids have appeared for the first
+//! time since this id did. This number takes one byte and compresses well. An id that is not remembered is written as a
+//! whole.
 
 /// The code of the id 0, which names nothing.
 const NONE: u8 = 0;

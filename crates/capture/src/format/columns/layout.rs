@@ -1,5 +1,5 @@
-//! The columns of a ring. The layout only chooses forms that take fewer bytes: a block says itself what its
-//! columns are, so reading needs no layout.
+//! The columns of a ring. The layout only chooses forms that take fewer bytes. Reading needs no layout, because each
+//! block lists its columns.
 
 use crate::format::values::tables::{RecorderTables, RingNames};
 use crate::format::values::typed::TypedNames;

@@ -1,14 +1,14 @@
 //! The content of a block of events: columns. The block holds events of one ring, and each column holds one property of
-//! these events: their times, for example, or one field of their payloads. Numbers of one kind that lie together
-//! compress well, and a reader takes only the columns that it needs.
+//! these events: their times, for example, or one field of their payloads. Adjacent numbers of one kind compress well,
+//! and a reader decodes only the columns that it needs.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `records` | the events and gaps of a block, in memory |
 //! | `varint` | numbers that take as few bytes as they need |
 //! | `ints` | a column of numbers, in the form that takes the fewest bytes |
-//! | `ids` | a column of ids: mostly an id that was new a moment ago |
-//! | `layout` | what the columns of a ring are: which words hold ids, which fields have the payloads |
+//! | `ids` | a column of ids, most of which were new a moment ago |
+//! | `layout` | the columns of a ring: which words hold ids, which fields payloads have |
 //! | `body` | the bytes of a block: its head, the list of its columns, the columns |
 //! | `encode`, `group` | making the columns from the events |
 //! | `decode` | making the events from the columns; nothing in the bytes is trusted |

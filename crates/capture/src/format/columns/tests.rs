@@ -1,4 +1,4 @@
-//! Blocks that are encoded and decoded again.
+//! Encoded blocks decode to the same events.
 
 use super::*;
 use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};

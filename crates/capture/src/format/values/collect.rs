@@ -1,4 +1,4 @@
-//! The values of a block's events: of each event that conditions can be tested on by itself.
+//! Collecting the values of a block's events: of all events on which conditions can be tested without the other events.
 
 use super::column;
 use super::key::{NameKey, NameKind};

@@ -1,6 +1,6 @@
-//! The bytes of the column: the pages of keys, the head, the trailer. It stands at the end of a block, so that a reader
-//! finds the trailer without the rest. Nothing in the bytes is trusted: a reader reads the block whose column is
-//! damaged.
+//! The bytes of the column: the pages of keys, the head, the trailer. The column is at the end of a block, so that a
+//! reader finds the trailer without reading the rest. Nothing in the bytes is trusted: if the column is damaged, the
+//! reader reads the whole block.
 
 use super::collect::ValueCollector;
 use super::losses::BlockLoss;

@@ -1,4 +1,4 @@
-//! The hashes of names and values. They stand in files, so they never change.
+//! The hashes of names and values. Files contain these hashes, so the hash functions never change.
 
 use twox_hash::XxHash3_64;
 

@@ -1,4 +1,4 @@
-//! What a block does not have: events in gaps, payloads.
+//! The losses of a block: events in gaps, and lost payloads.
 
 use crate::format::columns::{BlockRecords, RecordRange};
 use eventring::reader::GapCause;

@@ -1,17 +1,17 @@
-//! The values of a block of events: a column from which a reader sees, without reading the events, that none of them
-//! has a value.
+//! The values of a block of events: a column that shows that no event of the block has a value, so that a reader can
+//! skip the block.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `operand` | a value, as conditions compare it |
 //! | `integer` | integers of fields, up to 256 bits |
 //! | `key` | the hashes of names and values |
-//! | `tables` | where the names of a ring's fields come from |
+//! | `tables` | the source of the names of a ring's fields |
 //! | `collect` | the values of a block's events, and of spans and log records |
-//! | `typed` | those of typed events |
+//! | `typed` | the values of typed events |
 //! | `seen` | the last values of a field |
 //! | `names` | the values of each name: their keys and their range |
-//! | `losses` | what a block does not have: events in gaps, payloads |
+//! | `losses` | the losses of a block: events in gaps, lost payloads |
 //! | `pages` | xor filters of keys, in pages that are read one at a time |
 //! | `column` | the bytes of the column |
 

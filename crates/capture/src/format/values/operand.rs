@@ -1,5 +1,5 @@
-//! The value of a field, as conditions compare it. Whoever writes the values of a block and whoever tests an event take
-//! values by the same rules.
+//! The value of a field, as conditions compare it. The writer of a block's values and the test of an event use the same
+//! rules.
 
 use super::integer::Integer;
 use eventring::schema::Value;

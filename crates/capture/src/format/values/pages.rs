@@ -1,7 +1,7 @@
 //! Xor filters of keys, in pages: a reader that looks for a key reads one page.
 //!
-//! `xorf` makes the filters. The files hold fewer bits of its fingerprints, as many as there is room for, so the reader
-//! computes the few lines of the test itself.
+//! `xorf` makes the filters. The files hold only as many bits of its fingerprints as there is room for, so the reader
+//! has its own code for the test.
 
 use crate::format::wire::{Bytes, put_u64};
 use twox_hash::XxHash3_64;

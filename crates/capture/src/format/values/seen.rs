@@ -1,4 +1,4 @@
-//! The last values of a field, so that those which come again and again are added once.
+//! The last values of a field, so that a repeated value is added once.
 
 /// The number of values that are remembered.
 const VALUES: usize = 32;

@@ -1,4 +1,4 @@
-//! Where the names of a ring's events and fields come from: the schema of a ring of typed events, the tables of a perf
+//! The source of the names of a ring's events and fields: the schema of a ring of typed events, or the tables of a perf
 //! recorder.
 
 use super::typed::TypedNames;

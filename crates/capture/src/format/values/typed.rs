@@ -1,4 +1,4 @@
-//! The values of typed events. Where they are in a payload is found once for each event type of a ring.
+//! The values of typed events. Their places in the payload are found once for each event type of a ring.
 
 use super::collect::add_value;
 use super::key::{NameKey, NameKind};

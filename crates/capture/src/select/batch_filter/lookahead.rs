@@ -1,4 +1,5 @@
-//! Spans that begin in a shard ahead of what was copied, or that began there before the copying did.
+//! Reading ahead in a shard for the begins of spans that are not copied yet, and back for begins before the first
+//! copied event.
 
 use eventring::reader::{Cursor, Descriptor, Next, Seek};
 use eventring::schema::EventType as _;

@@ -1,14 +1,14 @@
-//! The events that a capture into batches leaves out. They become gaps with a cause of their own, so the account stays
-//! exact.
+//! The filter of a capture into batches. The events that it leaves out become gaps with a cause of their own, so the
+//! account stays exact.
 //!
-//! Each recorder of the capture is filtered by itself: its types, call sites and spans are its own.
+//! Each recorder of the capture is filtered separately, because types, call sites and spans belong to one recorder.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `sample` | which trees of spans a sample has |
-//! | `span_test` | the conditions, at work on the events of a recorder |
-//! | `trees` | spans are kept or left out by trees |
-//! | `lookahead` | spans that begin ahead of what was copied, or that began before |
+//! | `sample` | the trees of spans that are in a sample |
+//! | `span_test` | testing conditions on the events of a recorder |
+//! | `trees` | keeping or leaving out whole trees of spans |
+//! | `lookahead` | begins of spans that are not copied yet, or that came before the first copied event |
 
 mod lookahead;
 mod sample;

@@ -1,4 +1,4 @@
-//! The part of the trees of spans that a filter keeps: whole trees, by the ids of their roots.
+//! Samples: the filter keeps a part of the trees of spans. The id of the root decides about the whole tree.
 
 use crate::format::ring::{ALL_PER_MILLION, process_key};
 use eventring::reader::Reader;

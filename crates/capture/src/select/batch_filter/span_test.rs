@@ -1,7 +1,7 @@
-//! The tests of the events of one recorder, while they are copied.
+//! Tests of the events of one recorder during copying.
 //!
-//! A span is tested when it begins, by the fields that it begins with: what a capture keeps of it cannot wait for its
-//! end. If it fulfils the condition, everything in it is kept.
+//! A span is tested when it begins, with the fields of its begin, because the capture cannot wait for the end of the
+//! span. If the span fulfils the condition, everything in it is kept.
 
 use crate::condition::{Condition, EventSubject, SeenContent, Truth, TypedContent};
 use crate::select::events::{EventSelection, fits_each};

@@ -1,9 +1,9 @@
-//! The trees of spans of one perf recorder. What holds for the root of a tree holds for all spans in it, on whatever
-//! threads and shards they are.
+//! The trees of spans of one perf recorder. The decision about the root of a tree holds for all spans of the tree, on
+//! all threads and shards.
 //!
-//! A shard may be copied before the one with the parent of a span. Then scouts read ahead in all shards: a parent was
-//! recorded before its children. A forwarder may begin after another one, and spans may be open then. So the trees
-//! begin with what the rings still say about the time before.
+//! A shard may be copied before the shard with the parent of a span. Then lookaheads read ahead in all shards, and find
+//! the parent, because it was recorded before its children. Spans may be open when a forwarder begins. So the trees
+//! begin with the older events that the rings still have.
 
 use super::lookahead::{Lookahead, read_past};
 use super::sample::TreeSample;

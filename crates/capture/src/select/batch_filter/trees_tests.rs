@@ -1,4 +1,4 @@
-//! Trees of spans in rings that stand in a certain state.
+//! Trees of spans in partly copied rings.
 
 use super::no_open_spans;
 use super::sample::TreeSample;

@@ -1,4 +1,4 @@
-//! The batches in memory that a follower gets.
+//! Tests of the batches that a follower gets in memory.
 
 use super::*;
 use crate::EndReason;

@@ -1,4 +1,5 @@
-//! The commands that run after files (`--exec`): beside the watch, a few at a time. Files are written whatever they do.
+//! The commands that run after files are written (`--exec`). A few run at a time. They delay neither the watch nor the
+//! writing of files.
 
 use super::writer::WriterMessage;
 use crate::text::format::duration;

@@ -1,4 +1,4 @@
-//! The end of a watch: what was recorded before it is read, and the files that wait are written.
+//! The end of a watch: all events recorded before the end are read, and pending files are written.
 
 use super::action::ActionState;
 use super::manifest::Shot;

@@ -1,4 +1,4 @@
-//! The manifest of a file: why it was written, and what it holds.
+//! The manifest of a file: the reason why the file was written, and its content.
 
 use crate::input::state::EndTimes;
 use crate::text::format::duration;

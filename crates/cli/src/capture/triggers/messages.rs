@@ -1,4 +1,4 @@
-//! The messages of a watch, while it goes on and at its end.
+//! The messages of a watch, during the watch and at its end.
 
 use super::action::ActionEnd;
 use super::end::WatchEnd;

@@ -1,4 +1,4 @@
-//! `eventring capture --on`: files of what happened before and after something.
+//! `eventring capture --on`: files with the events before and after an occurrence.
 
 mod action;
 mod args;

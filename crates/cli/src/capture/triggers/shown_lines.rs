@@ -1,5 +1,5 @@
-//! The lines that a watch shows on stderr. If nobody reads stderr, as with a stopped terminal or a full pipe, a thread
-//! waits that does nothing else, and never the watch.
+//! The lines that a watch shows on stderr. If nobody reads stderr (a stopped terminal, a full pipe), only a separate
+//! thread waits, and never the watch.
 
 use crate::input::reading::spinner;
 use crate::text::format::counted;

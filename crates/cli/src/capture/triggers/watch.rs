@@ -1,4 +1,4 @@
-//! The watch: follows the rings, tests the conditions, and has files written.
+//! The watch: follows the rings, tests the conditions, and orders files from the writer.
 
 use super::action::{Action, ActionState};
 use super::end::WatchEnd;

@@ -1,4 +1,4 @@
-//! The thread that writes the files, one after the other, while the watch goes on.
+//! The thread that writes the files, one after the other, while the watch continues.
 
 use super::action::{self, ActionEnd, ActionState};
 use super::end::WatchEnd;

@@ -1,4 +1,4 @@
-//! The blocks of all rings that are not over, and the rows that those before them have used.
+//! The open blocks of all rings, and the rows that earlier blocks have used.
 
 use super::collected::Collected;
 use crate::exec_rings::ExecRings;

@@ -1,4 +1,4 @@
-//! The events of a block that is not over, by transaction.
+//! The events of an open block, by transaction.
 
 use eventring::exec::BlockInfo;
 use eventring::reader::{Descriptor, PayloadRead};

@@ -1,4 +1,4 @@
-//! The slices of a block that is over: its own, that of the EVM in it, and those of its transactions.
+//! The slices of an ended block: the block, the EVM in it, and its transactions.
 
 use super::collected::{Collected, Part, PendingEvent};
 use super::facts;

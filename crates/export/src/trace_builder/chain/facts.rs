@@ -1,5 +1,5 @@
-//! The arguments of blocks, transactions and news of consensus: what is known, what is missing, and how many events are
-//! not drawn one by one.
+//! The arguments of blocks, transactions and commit states: known values, missing values, and the counts of events that
+//! are not drawn one by one.
 
 use super::collected::{Collected, Part};
 use crate::args::{ArgValue, Args};

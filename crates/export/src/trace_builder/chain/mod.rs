@@ -2,10 +2,10 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `chains` | the blocks that are not over, and the rows in use |
+//! | `chains` | the open blocks, and the rows in use |
 //! | `collected` | the events of the open block, by transaction |
-//! | `draw` | the slices of a block that is over |
-//! | `facts` | their arguments |
+//! | `draw` | the slices of an ended block |
+//! | `facts` | the arguments of blocks and transactions |
 
 mod chains;
 mod collected;

@@ -1,5 +1,4 @@
-//! Blocks of transactions, with payload sizes like those of a real
-//! blockchain.
+//! Blocks of transactions, with payload sizes like those of a real blockchain.
 
 use crate::checksum::Checksum;
 use eventring::reader::Descriptor;

@@ -1,4 +1,4 @@
-//! The reader that follows a ring from its first event to its end.
+//! The reader that follows one ring from its first event to its end.
 
 use crate::Result;
 use crate::workload::is_whole;

@@ -1,4 +1,4 @@
-//! Visitors: readers that open the ring only for a short time. Some close it, others are killed.
+//! Visitors: readers that open the ring only for a short time. Some visitors close the ring, others are killed.
 
 use crate::follow::FollowCounts;
 use eventring::reader::{Next, Reader, Seek};

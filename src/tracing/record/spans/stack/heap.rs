@@ -1,6 +1,6 @@
 //! The entries of a span stack that have no room in the thread's own state.
 //!
-//! The list is never borrowed while it allocates: the program's allocator may record, and enter spans itself. If a
+//! The list is never borrowed while it allocates, because the program's allocator may record, and enter spans. If a
 //! signal handler has interrupted a change of the list, the list can neither be changed nor read.
 
 use super::entry::SpanEntry;

@@ -11,11 +11,11 @@
 //!   current span. A span may close while a thread is in it: a guard can be moved to another thread and dropped there
 //!   (this happens if it is held over an `.await`), or forgotten.
 //!
-//! There is one difference: a span of a `RecorderSubscriber` closes with its last handle, and in a `Registry` not
-//! before its children.
+//! There is one difference: a span of a `RecorderSubscriber` closes with its last handle. In a `Registry`, a span stays
+//! open until its children have closed.
 //!
-//! The entries of closed spans do not add up. They are removed when the stack looks larger than it was after the last
-//! removal, and where they lie on top. What they mean for the entry below stays there as a mark, [`HIDDEN`].
+//! The entries of closed spans do not accumulate. They are removed when they are on top, and when the stack has grown
+//! since the last removal. The mark [`HIDDEN`] on the entry below keeps their effect on the current span.
 
 mod entry;
 mod heap;
