@@ -323,7 +323,7 @@ impl SpanTrees {
     }
 
     /// Judges a span that was found, and the spans above it. A parent may have been recorded on another shard, behind
-    /// what was read so far of that shard; then the scouts read on.
+    /// what was read so far of that shard; then the lookaheads read on.
     fn judge_found(&mut self, span: u64, cursors: &[Option<&Cursor>]) {
         let (mut path, mut next, mut may_look_ahead) = (Vec::new(), span, true);
         while next != 0 && !self.verdicts.contains_key(&next) {
