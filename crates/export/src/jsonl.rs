@@ -81,7 +81,7 @@ impl ReplayConsumer for LineWriter<'_> {
     }
 
     fn follow(&self, parts: &mut ReplayParts) {
-        parts.ask(|| RingBlocks::new(self.recording.capture));
+        RingBlocks::follow(self.recording.capture, parts);
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

@@ -2,8 +2,8 @@
 
 use eventring::exec::KnownBlocks;
 use eventring::tracing::SpanStep;
-use eventring_capture::CaptureFile;
-use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayPart, ReplayState};
+use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayPart, ReplayParts, ReplayState};
+use eventring_capture::{CaptureFile, CapturedRing};
 
 /// The known blocks of each ring of a capture that has execution events: a part of a replay.
 pub struct RingBlocks {
@@ -17,6 +17,13 @@ impl RingBlocks {
         let rings = capture.rings().iter().zip(0..);
         let blocks = rings.map(|(ring, index)| ring.is_exec().then(|| capture.known_blocks(index))).collect();
         Self { blocks, number: None }
+    }
+
+    /// Asks for the part, if the capture has execution events.
+    pub fn follow(capture: &CaptureFile, parts: &mut ReplayParts) {
+        if capture.rings().iter().any(CapturedRing::is_exec) {
+            parts.ask(|| Self::new(capture));
+        }
     }
 
     /// Returns the number of the block of the event that the replay has come to. Returns `None` if it is not known, or

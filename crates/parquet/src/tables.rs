@@ -202,7 +202,7 @@ impl ReplayConsumer for ParquetTables<'_, '_> {
     }
 
     fn follow(&self, parts: &mut ReplayParts) {
-        parts.ask(|| RingBlocks::new(self.recording.capture));
+        RingBlocks::follow(self.recording.capture, parts);
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

@@ -50,6 +50,11 @@ impl ReplayParts {
     }
 
     #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[inline]
     pub(super) fn each(&mut self, f: impl FnMut(&mut Box<dyn ReplayPart>)) {
         self.0.iter_mut().for_each(f);
     }

@@ -177,6 +177,9 @@ impl RecordingReplay {
     /// Gives an entry to the parts.
     #[inline]
     fn follow(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep) {
+        if self.parts.is_empty() {
+            return;
+        }
         let mut parts = std::mem::take(&mut self.parts);
         parts.each(|part| part.entry(entry, step, self.state(entry.tables)));
         self.parts = parts;

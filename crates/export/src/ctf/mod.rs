@@ -143,7 +143,7 @@ impl ReplayConsumer for CtfWriter<'_> {
     }
 
     fn follow(&self, parts: &mut ReplayParts) {
-        parts.ask(|| RingBlocks::new(self.recording.capture));
+        RingBlocks::follow(self.recording.capture, parts);
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
