@@ -65,7 +65,7 @@ pub use select::selection::{Selection, names_span};
 pub use sinks::cut::{CutSummary, Shortfall};
 pub use sinks::file::{capture, capture_rings, capture_rings_to, capture_to};
 pub use sinks::rolling::{RollingCapture, RollingOptions, RollingState};
-pub use sinks::row::CaptureRow;
+pub use sinks::rotation_set::RotatedCapture;
 
 // For the tools above, which make their other files (exports and snapshots) in the same way, and send batches.
 #[doc(hidden)]

@@ -80,7 +80,7 @@ impl ReceiverOptions {
         Self { files: ReceivedOptions { overwrite, ..self.files }, ..self }
     }
 
-    /// Receives into a row of files. A new file is begun by a batch, and then the old ones go. Default: one file.
+    /// Receives into a rotation set. A new file is begun by a batch, and then the old ones go. Default: one file.
     pub fn rotation(self, rotation: RotationOptions) -> Self {
         Self { files: ReceivedOptions { rotation, ..self.files }, ..self }
     }

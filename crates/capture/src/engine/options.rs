@@ -108,7 +108,7 @@ impl CaptureOptions {
         self
     }
 
-    /// Sets everything about the row of files.
+    /// Sets everything about the rotation set.
     pub fn rotation(mut self, rotation: RotationOptions) -> Self {
         self.rotation = rotation;
         self

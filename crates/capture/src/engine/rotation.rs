@@ -9,7 +9,7 @@ const FILE_BYTES_MIN: u64 = 16 << 10;
 /// The part of [`RotationOptions::keep_bytes`] that one file may have.
 const FILE_PART: u64 = 4;
 
-/// The settings of a row of files: `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
+/// The settings of a rotation set: `trace.evc` becomes `trace.0001.evc` and so on. Default: one file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RotationOptions {
     /// Begins a new file before the present one has more bytes than this.
@@ -26,7 +26,7 @@ pub struct RotationOptions {
 }
 
 impl RotationOptions {
-    /// Returns true if there is a row of files.
+    /// Returns true if there is a rotation set.
     pub(crate) fn rotates(&self) -> bool {
         self.rotate_bytes.is_some() || self.rotate_every.is_some()
     }
@@ -42,7 +42,7 @@ impl RotationOptions {
         [self.rotate_bytes, part_of_all].into_iter().flatten().min()
     }
 
-    /// Returns true if the oldest file of a row goes, which has `files` files with `bytes` bytes.
+    /// Returns true if the oldest file of a rotation set goes, which has `files` files with `bytes` bytes.
     pub(crate) fn removes_oldest(&self, files: usize, bytes: u64, oldest: &Path) -> bool {
         let is_old = |age| {
             let written = fs::symlink_metadata(oldest).and_then(|metadata| metadata.modified());

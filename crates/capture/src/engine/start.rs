@@ -69,7 +69,7 @@ impl BatchStart {
         self.next_seqnos.extend(next_seqnos_after(batch));
     }
 
-    /// Makes it the start of the next files of a row, from this number, with other rings.
+    /// Makes it the start of the next files of a rotation set, from this number, with other rings.
     pub(crate) fn go_on_at(&mut self, part: u32) {
         self.next_seqnos.clear();
         self.part = part;

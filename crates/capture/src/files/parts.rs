@@ -30,7 +30,7 @@ pub(crate) fn part_path(output: &Path, part: u32) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// Returns the numbers of the files of a row that are there.
+/// Returns the numbers of the files of a rotation set that are there.
 pub(crate) fn existing_parts(output: &Path) -> Result<Vec<u32>, CaptureError> {
     let directory = directory_of(output);
     let read = |error| CaptureError::io("read the directory", error).at(directory);

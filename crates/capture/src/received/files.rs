@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct ReceivedOptions {
     /// Replaces what exists, instead of going on with it.
     pub overwrite: bool,
-    /// The row of files. A new file is begun by a batch, and then the old ones go.
+    /// The rotation set. A new file is begun by a batch, and then the old ones go.
     pub rotation: RotationOptions,
     /// The part of the stream that is received, in the words of the caller; empty for all of it.
     pub selection: String,
@@ -93,7 +93,7 @@ impl ReceivedFiles {
             let mut before = None;
             let first = parts.first().copied().unwrap_or(part);
             if let Some((_, missing)) = parts.iter().chain([&part]).zip(first..).find(|(part, at)| *part != at) {
-                let message = "this file of the row is missing; bring it back, or choose another name";
+                let message = "this file of the rotation set is missing; bring it back, or choose another name";
                 return Err(CaptureError::new(CaptureErrorKind::Damaged, message).at(&part_path(&self.output, missing)));
             }
             for part in parts {

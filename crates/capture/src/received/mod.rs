@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 /// The remedy if a file cannot be gone on with.
 const REMEDY: &str = "choose another name, or have it replaced (--force)";
 
-/// The file of a receiver, or the row of its files.
+/// The file of a receiver, or its rotation set.
 pub struct ReceivedCapture {
     files: ReceivedFiles,
     /// The time at which the present file was begun, in nanoseconds since the epoch.

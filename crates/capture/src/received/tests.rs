@@ -98,7 +98,7 @@ pub(super) fn open(path: &Path) -> ReceivedCapture {
     ReceivedCapture::open(path, "S", ReceivedOptions::default()).unwrap()
 }
 
-/// Opens a row of files, in each of which is room for two batches or three.
+/// Opens a rotation set, in each of which is room for two batches or three.
 fn open_row(path: &Path) -> ReceivedCapture {
     let options = ReceivedOptions { rotation: of_50_000_bytes(), ..ReceivedOptions::default() };
     ReceivedCapture::open(path, "S", options).unwrap()
@@ -232,7 +232,7 @@ fn a_row_of_files_keeps_the_last_ones_and_counts_those_that_are_there() {
     assert_eq!((stats.removed(), whole.end().unwrap().stats.removed()), (first_seqno - 1, first_seqno - 1));
     assert_eq!(files.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum::<u64>(), bytes);
     assert!(files.iter().all(|file| std::fs::metadata(file).unwrap().len() <= 50_000));
-    // Files of the row are replaced if that is wanted, and those of others stay.
+    // Files of the rotation set are replaced if that is wanted, and those of others stay.
     std::fs::write(dir.path().join("all.1.evc"), "another").unwrap();
     let replaced = ReceivedCapture::open(&path, "S", ReceivedOptions { overwrite: true, ..options }).unwrap();
     assert_eq!((replaced.place(), replaced.paths()), (0, vec![dir.path().join("all.0001.evc")]));
@@ -262,7 +262,7 @@ fn a_row_is_not_gone_on_with_if_it_is_no_receivers_or_another_receiver_writes_it
     drop(first);
     std::fs::remove_file(dir.path().join("all.0002.evc")).unwrap();
     let error = open().unwrap_err();
-    assert!(error.contains("all.0002.evc: this file of the row is missing"), "{error}");
+    assert!(error.contains("all.0002.evc: this file of the rotation set is missing"), "{error}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::engine::sink::CaptureSink;
 use crate::engine::summary::{CaptureProgress, CaptureSummary, NextRing};
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::read_files::ReadFiles;
-use crate::sinks::row::Row;
+use crate::sinks::rotation_set::RotationSet;
 use eventring::reader::Reader;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -81,7 +81,7 @@ pub fn capture_rings(
         )
         .at(output));
     }
-    let mut row = Row::new(output, options);
+    let mut row = RotationSet::new(output, options);
     let summary = run::run(next_ring, &mut row, options, progress)?;
     Ok(CaptureSummary { files: row.written(), ..summary })
 }

@@ -27,7 +27,7 @@ pub(crate) struct RotationArgs {
 }
 
 impl RotationArgs {
-    /// Returns true if there is a row of files.
+    /// Returns true if there is a rotation set.
     pub(crate) fn rotates(&self) -> bool {
         self.rotate_size.is_some() || self.rotate_every.is_some()
     }

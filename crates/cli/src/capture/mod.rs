@@ -22,8 +22,8 @@ use crate::text::losses::{MissingEvents, report_problem};
 use crate::text::paint::WARNING;
 use eventring::reader::{ReaderError, ReaderErrorKind};
 use eventring_capture::{
-    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureRow, CaptureSummary, EndReason, OutputKind,
-    capture_rings, capture_rings_to,
+    CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, OutputKind,
+    RotatedCapture, capture_rings, capture_rings_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -84,11 +84,11 @@ pub(super) struct Args {
     /// Wait for rings that do not exist yet, until Ctrl-C or --duration; existing rings are read meanwhile
     #[arg(long, conflicts_with = "now")]
     wait: bool,
-    /// Go on after the newest file of the row FILE.0001.evc and so on, even if its capture was killed: nothing is
-    /// written twice, and nothing that the rings still hold is left out
+    /// Go on after the newest file of the rotation set FILE.0001.evc and so on, even if its capture was killed: nothing
+    /// is written twice, and nothing that the rings still hold is left out
     #[arg(long, conflicts_with_all = ["force", "only_new"])]
     resume: bool,
-    /// When all rings have ended, go on with the next ring of each name, in a new file of the row
+    /// When all rings have ended, go on with the next ring of each name, in a new file of the rotation set
     #[arg(long, conflicts_with_all = ["now", "duration", "max_size"])]
     reopen: bool,
     #[command(flatten)]
@@ -118,7 +118,7 @@ impl Args {
     /// checked when their files are made.
     fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
         match self.resume {
-            // The files of the row are there, and are checked when the capture goes on after them.
+            // The files of the rotation set are there, and are checked when the capture goes on after them.
             true => Ok(OutputKind::File),
             false if self.rotation.rotates() || self.reopen => output::look_at_row(output, self.force),
             false => output::look(output, self.force),
@@ -318,8 +318,11 @@ fn copy(
             to_stream(capture_rings_to(&mut next_ring, file, options, &mut progress), output)
         }
         Some(OutputKind::File) if args.goes_on() => {
-            let row =
-                if args.resume { CaptureRow::resume(output, options) } else { Ok(CaptureRow::new(output, options)) };
+            let row = if args.resume {
+                RotatedCapture::resume(output, options)
+            } else {
+                Ok(RotatedCapture::new(output, options))
+            };
             let captured = row.and_then(|mut row| {
                 loop {
                     row.capture(&mut next_ring, &mut progress)?;

@@ -42,7 +42,7 @@ pub(crate) struct ReceiveArgs {
     /// The capture to write, or to go on with
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace a file that exists, or all files of a row
+    /// Replace a file that exists, or all files of a rotation set
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]

@@ -219,7 +219,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         let only = contents(&all, &["--ring", "shop", "--where", condition]);
         assert_eq!(contents(&received, &[]), only, "{condition}, forwarded");
     }
-    // The other options leave out more. A row of files has what one file has.
+    // The other options leave out more. A rotation set has what one file has.
     let row = place.path("row.evc");
     for options in [["--span", "request"], ["--type", "PART"], ["--rotate-size", "16k"]] {
         let condition = ["--where", "span=request or span=sqlite or event=PART"];

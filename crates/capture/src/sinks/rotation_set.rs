@@ -1,6 +1,6 @@
-//! The files of a capture: one file, or a row of numbered files, of which the oldest are removed. A capture may
-//! continue after the newest file of a row, even if the earlier capture was killed: the files show how far their rings
-//! were captured.
+//! The files of a capture: one file, or a rotation set, which is numbered files of which the oldest are removed. A
+//! capture may continue after the newest file of a rotation set, even if the earlier capture was killed: the files show
+//! how far their rings were captured.
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::rotation::RotationOptions;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 const REMOVAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// The files of a capture.
-pub(super) struct Row {
+pub(super) struct RotationSet {
     pub(super) output: PathBuf,
     rotation: RotationOptions,
     /// True if the names have numbers.
@@ -52,7 +52,7 @@ pub(super) struct Row {
     next_look: Option<Instant>,
 }
 
-impl Row {
+impl RotationSet {
     pub(super) fn new(output: &Path, options: &CaptureOptions) -> Self {
         Self {
             output: output.to_path_buf(),
@@ -142,7 +142,7 @@ impl Row {
     }
 }
 
-impl CaptureSink for Row {
+impl CaptureSink for RotationSet {
     fn begin(&mut self, part: u32, read: &ReadFiles) -> Result<Box<dyn Write>, CaptureError> {
         let path = if self.is_numbered {
             OutputEntry::open(&self.output)?.check_no_stream()?;
@@ -197,28 +197,28 @@ impl CaptureSink for Row {
     }
 }
 
-/// Captures into a row of files, one after the other. The row may be that of earlier captures.
-pub struct CaptureRow {
+/// Captures into a rotation set, one after the other. It may be that of earlier captures.
+pub struct RotatedCapture {
     options: CaptureOptions,
-    row: Row,
+    row: RotationSet,
     summary: Option<CaptureSummary>,
     /// For each file that is there: the index of its first ring in the summary, its counts and its size.
     written: VecDeque<(usize, CaptureStats, u64)>,
 }
 
-impl CaptureRow {
-    /// Begins a row, whose names must be free unless the options overwrite them.
+impl RotatedCapture {
+    /// Begins a rotation set, whose names must be free unless the options overwrite them.
     #[must_use]
     pub fn new(output: &Path, options: &CaptureOptions) -> Self {
         let options = CaptureOptions { is_row: true, ..options.clone() };
-        Self { row: Row::new(output, &options), options, summary: None, written: VecDeque::new() }
+        Self { row: RotationSet::new(output, &options), options, summary: None, written: VecDeque::new() }
     }
 
-    /// Goes on after the newest file of a row, or begins one. Of a ring that was captured before, only what follows is
-    /// captured.
+    /// Goes on after the newest file of a rotation set, or begins one. Of a ring that was captured before, only what
+    /// follows is captured.
     ///
     /// # Errors
-    /// Another process writes the row, or its newest file cannot be read.
+    /// Another process writes the rotation set, or its newest file cannot be read.
     pub fn resume(output: &Path, options: &CaptureOptions) -> Result<Self, CaptureError> {
         let mut row = Self::new(output, options);
         row.options.start = row.row.take_earlier_files()?;
