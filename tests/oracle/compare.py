@@ -119,7 +119,7 @@ class Input:
         mine.update({("typed_event", event.ring.name, event.seqno): self.typed_json(event) for event in typed})
         mine.update({("loss", gap.ring.name, gap.first): {
             "process": gap.ring.process, "ring": gap.ring.name, "first_seqno": gap.first, "count": gap.count,
-            "cause": gap.cause} for gap in model.gaps if gap.cause not in NO_LOSS})
+            "cause": gap.cause, "seen_ns": gap.seen} for gap in model.gaps if gap.cause not in NO_LOSS})
         self.report.equal(where, "", theirs, mine)
         states = [model.spans[key].state for key in chosen]
         counts = {"spans": len(chosen), "open_spans": states.count("open"), "lost_ends": states.count("end_lost"),

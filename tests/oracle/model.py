@@ -19,7 +19,7 @@ class Span:
         self.process, self.id, self.head, self.site, self.parent = process, key, head, None, None
         self.begin, self.end, self.own, self.last, self.slices, self.fields = None, None, None, 0, [], {}
         self.scope, self.with_parent, self.state, self.losses = False, False, None, False
-        self.follows, self.children, self.closer = [], [], None
+        self.follows, self.children, self.closer, self.maker = [], [], None, None
 
 def percentile(ordered, share):
     """The smallest duration that so many of the spans do not exceed."""
@@ -42,12 +42,13 @@ class Model:
         # Of each process: its last sign of life, and the end of its last loss. Of each span: the first event about it.
         self.last, self.unsure, self.first = {}, {}, {}
         self.whole = since == 0 and upto == 2**64 and only is None and keep is None
-        waiting = {}
+        waiting, latest = {}, None
         for item in recording.merged():
             if only is not None and item.ring.index not in only:
                 continue
             if isinstance(item, Gap):
                 waiting.setdefault(item.ring.index, []).append(item)
+                item.seen = latest
                 if item.sort <= upto:
                     self.gaps.append(item)
                 continue
@@ -61,6 +62,7 @@ class Model:
             if not since <= item.time <= upto or keep and not keep(item):
                 continue
             self.last[process] = max(self.last.get(process, 0), item.time)
+            latest = item.time
             (self.take if item.ring.content == 3 else self.typed.append)(item)
         for index, gaps in waiting.items():
             if any(gap.cause not in NO_LOSS and gap.sort <= upto for gap in gaps):
@@ -91,6 +93,7 @@ class Model:
             span.fields.update(read_fields(event.payload or b"", span.site))
         if code == SPAN_NEW:
             span.begin, span.parent, span.scope = event.time, event.ext[1] or None, bool(flags & SCOPE)
+            span.maker = thread
         if code == SPAN_ENTER or code == SPAN_NEW and flags & ENTERS:
             span.slices.append(new_slice(thread, event.time))
         if code == SPAN_EXIT:
@@ -180,7 +183,7 @@ class Model:
         slices = [{"thread": self.thread_json(span, piece.thread), "start_ns": piece.start, "end_ns": piece.end,
                    **flags(exit_missing=piece.missing, end_lost=piece.lost)} for piece in span.slices]
         return {"process": span.process, "id": span.id, "parent": span.parent, **site_json(span.site),
-                "start_ns": span.begin, "end_ns": span.end,
+                "thread": None if span.begin is None else self.thread_json(span, span.maker), "start_ns": span.begin, "end_ns": span.end,
                 "duration_ns": span.end - span.begin if span.begin and span.end else None,
                 "busy_ns": None if unsure else self.busy(span), "open": span.state == "open",
                 "end_lost": span.state == "end_lost", "may_have_losses": span.losses,

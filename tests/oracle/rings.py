@@ -22,7 +22,7 @@ class Event:
         self.ext, self.payload, self.missing, self.sort = ext, payload, missing, time
 
 class Gap:
-    __slots__ = ("ring", "first", "count", "cause", "sort")
+    __slots__ = ("ring", "first", "count", "cause", "sort", "seen")
     def __init__(self, ring, first, count, cause):
         self.ring, self.first, self.count, self.cause, self.sort = ring, first, count, cause, 0
 
