@@ -312,7 +312,12 @@ pub fn exercise(reader: &Reader, steps: usize) {
         rings.seek(start);
         for _ in 0..steps {
             let item = rings.next();
-            let _ = format!("{item:?} {:?}", rings.payload());
+            // The bytes of 2,000 payloads of 2 MiB as text would take minutes.
+            let payload = match rings.payload() {
+                PayloadRead::Valid(bytes) => PayloadRead::Valid(&bytes[..bytes.len().min(1 << 10)]),
+                lost => lost,
+            };
+            let _ = format!("{item:?} {payload:?}");
         }
         // A hostile header may count a thousand shards, so this text can be long.
         let _ = format!("{rings:?}");
