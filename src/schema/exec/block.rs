@@ -59,7 +59,7 @@ pub struct EthBlockInput {
 pub struct MonadBlockInput {
     /// Trend of the base fee
     pub base_fee_trend: U256,
-    /// TimeOnThread of the base fee
+    /// Moment of the base fee
     pub base_fee_moment: U256,
 }
 
