@@ -51,7 +51,7 @@ pub(super) mod interrupt {
     }
 }
 
-pub(super) mod held {
+pub(super) mod open_files {
     use std::path::PathBuf;
 
     /// Nothing is awaited.

@@ -37,7 +37,7 @@ pub(crate) mod unknown_names;
 pub(crate) mod wished;
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-pub(crate) use crate::other_systems::{held, processes};
+pub(crate) use crate::other_systems::{open_files, processes};
 
 /// The pause between two searches for a ring that is not there yet. It is short, because a program may live for only a
 /// few milliseconds.
