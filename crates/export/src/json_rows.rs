@@ -88,7 +88,6 @@ impl Columns for JsonRows {
             Cell::U32(number) => text.member(name, &number),
             Cell::U64(number) | Cell::Amount(number) | Cell::Block(Some(number)) => text.member(name, &number),
             Cell::Bool(is_true) => text.member(name, &is_true),
-            Cell::Flag(flag) => text.member(name, &flag),
             Cell::Word(word) => text.member(name, &word),
             Cell::Text(value) | Cell::EventName(value) => text.member(name, &value),
             Cell::Trace(id) => text.plain_member(name, id),

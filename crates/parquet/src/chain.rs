@@ -31,13 +31,13 @@ enum Type {
 
 use Type::{Bool, Number, Text, Time};
 
-/// A column: its name, its type, and the place of its value, if that is not the name.
+/// A column: its name, its type, and the pointer to its value in the JSON, unless the name is its key.
 type Described = (&'static str, Type, &'static str);
 
 /// The columns with which each row begins: those of the block, and those of the transaction.
 const OF_BLOCK: [Described; 4] =
-    [(TIME, Time, ""), ("block_number", Number, "number"), ("block_hash", Text, "hash"), ("block_id", Text, "id")];
-const OF_TXN: [Described; 2] = [("txn_index", Number, "index"), ("txn_hash", Text, "hash")];
+    [(TIME, Time, ""), ("block_number", Number, "/number"), ("block_hash", Text, "/hash"), ("block_id", Text, "/id")];
+const OF_TXN: [Described; 2] = [("txn_index", Number, "/index"), ("txn_hash", Text, "/hash")];
 
 const BLOCKS: &[Described] = &[
     ("round", Number, ""),
@@ -75,17 +75,17 @@ const TRANSACTIONS: &[Described] = &[
     ("evm_ns", Number, ""),
 ];
 const LOGS: &[Described] = &[
-    ("log_index", Number, "index"),
-    ("block_log_index", Number, "block_index"),
+    ("log_index", Number, "/index"),
+    ("block_log_index", Number, "/block_index"),
     ("address", Text, ""),
-    ("topic0", Text, "topics/0"),
-    ("topic1", Text, "topics/1"),
-    ("topic2", Text, "topics/2"),
-    ("topic3", Text, "topics/3"),
+    ("topic0", Text, "/topics/0"),
+    ("topic1", Text, "/topics/1"),
+    ("topic2", Text, "/topics/2"),
+    ("topic3", Text, "/topics/3"),
     ("data", Text, ""),
 ];
 const CALL_FRAMES: &[Described] = &[
-    ("frame_index", Number, "index"),
+    ("frame_index", Number, "/index"),
     ("depth", Number, ""),
     ("opcode", Number, ""),
     ("caller", Text, ""),
@@ -99,8 +99,8 @@ const CALL_FRAMES: &[Described] = &[
 ];
 /// An account, and then what an account has, and a storage slot.
 const ACCESSES: &[Described] = &[
-    ("access_index", Number, "account/index"),
-    ("address", Text, "account/address"),
+    ("access_index", Number, "/account/index"),
+    ("address", Text, "/account/address"),
     ("context", Text, ""),
     ("balance", Text, ""),
     ("balance_after", Text, ""),
@@ -132,8 +132,8 @@ impl Row for ChainRow<'_> {
     fn put_columns(&self, to: &mut impl Columns) -> io::Result<()> {
         for (value, columns) in self.parts {
             for (name, ty, place) in columns {
-                let place = if place.is_empty() { name } else { place };
-                let value = value.pointer(&format!("/{place}")).unwrap_or(&Value::Null);
+                let value = if place.is_empty() { value.get(name) } else { value.pointer(place) };
+                let value = value.unwrap_or(&Value::Null);
                 to.put(Column { name, in_json: InJson::Always }, cell(*ty, value))?;
             }
         }
@@ -151,7 +151,7 @@ fn cell(ty: Type, value: &Value) -> Cell<'_> {
     match ty {
         Number => Cell::U64(number()),
         Time => Cell::Amount(number()),
-        Bool => Cell::Flag(value.as_bool()),
+        Bool => Cell::Bool(value.as_bool()),
         Text => Cell::Text(match value {
             Value::String(text) => Some(Cow::Borrowed(text)),
             Value::Number(number) => Some(number.to_string().into()),
@@ -236,8 +236,8 @@ impl ChainTables {
         for txn in list(block, "transactions") {
             self.transactions.push(nanos, [block, txn, txn], out)?;
             list(txn, "logs").iter().try_for_each(|log| self.logs.push(nanos, [block, txn, log], out))?;
-            let frames = list(txn, "call_frames").iter();
-            frames.into_iter().try_for_each(|frame| self.call_frames.push(nanos, [block, txn, frame], out))?;
+            let mut frames = list(txn, "call_frames").iter();
+            frames.try_for_each(|frame| self.call_frames.push(nanos, [block, txn, frame], out))?;
             self.push_accesses(nanos, [block, txn], ("transaction", list(txn, "accesses")), out)?;
         }
         for context in ["prologue", "epilogue"] {
@@ -255,17 +255,23 @@ impl ChainTables {
         out: &mut dyn TableSink,
     ) -> io::Result<()> {
         for account in accounts {
-            let place = |own: &Value, is_transient: Option<bool>| {
-                let mut row = own.clone();
-                row["account"] = serde_json::json!({ "index": account["index"], "address": account["address"] });
+            let place = |own: &[&str], from: &Value, is_transient: Option<bool>| {
+                let mut row = Value::Null;
+                own.iter().for_each(|name| row[*name] = from[*name].clone());
+                ["index", "address"].iter().for_each(|name| row["account"][*name] = account[*name].clone());
                 row["context"] = context.into();
                 row["is_transient"] = is_transient.into();
                 row
             };
-            self.accesses.push(nanos, [block, txn, &place(account, None)], out)?;
+            let own = ["balance", "balance_after", "nonce", "nonce_after"];
+            self.accesses.push(nanos, [block, txn, &place(&own, account, None)], out)?;
             for (name, is_transient) in [("storage", false), ("transient", true)] {
                 for slot in list(account, name) {
-                    self.accesses.push(nanos, [block, txn, &place(slot, Some(is_transient))], out)?;
+                    self.accesses.push(
+                        nanos,
+                        [block, txn, &place(&["key", "before", "after"], slot, Some(is_transient))],
+                        out,
+                    )?;
                 }
             }
         }

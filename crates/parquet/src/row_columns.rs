@@ -113,7 +113,7 @@ impl Columns for Making<'_> {
             Cell::U64(_) | Cell::Block(_) => CellColumn::U64(UInt64Builder::new()),
             Cell::Amount(_) => CellColumn::Amount(Int64Builder::new()),
             Cell::Number(_) => CellColumn::Float(Float64Builder::new()),
-            Cell::Bool(_) | Cell::Flag(_) => CellColumn::Bool(BooleanBuilder::new()),
+            Cell::Bool(_) => CellColumn::Bool(BooleanBuilder::new()),
             Cell::Text(_) | Cell::EventName(_) | Cell::Value(_) | Cell::Trace(_) | Cell::Context(_) => {
                 CellColumn::Text(StringBuilder::new())
             }
@@ -163,11 +163,7 @@ impl Columns for Pushing<'_> {
                 8
             }
             (CellColumn::Bool(column), Cell::Bool(is_true)) => {
-                column.append_value(is_true);
-                1
-            }
-            (CellColumn::Bool(column), Cell::Flag(flag)) => {
-                column.append_option(flag);
+                column.append_option(is_true);
                 1
             }
             (CellColumn::Text(column), Cell::Text(text) | Cell::EventName(text)) => push_text(column, text.as_deref()),

@@ -122,7 +122,7 @@ pub struct ReplayState<'r> {
     pub replays: &'r [SpanReplay],
     /// The time that the stream has reached, in nanoseconds since the epoch.
     pub now_nanos: u64,
-    /// What is followed beside spans.
+    /// The parts that follow something beside spans.
     pub parts: &'r ReplayParts,
 }
 

@@ -4,7 +4,7 @@
 use super::consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
 use super::counts::ReplayCounts;
 use super::looks::Looks;
-use super::parts::ReplayParts;
+use super::parts::{ReplayPart, ReplayParts};
 use super::self_times::SelfTimes;
 use super::{CaptureEntries, CaptureRecording, EntryContent, RecordingEntry, RecordingTables};
 use crate::CaptureError;
@@ -34,7 +34,7 @@ pub enum ReplayBounds {
 pub struct RecordingReplay {
     span_parts: SpanParts,
     bounds: ReplayBounds,
-    /// What is followed beside spans.
+    /// The parts that follow something beside spans.
     pub parts: ReplayParts,
     pub(super) replays: Vec<SpanReplay>,
     /// The self times of each process's spans; empty if nobody needs them.
@@ -177,11 +177,15 @@ impl RecordingReplay {
     /// Gives an entry to the parts.
     #[inline]
     fn follow(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep) {
-        if self.parts.is_empty() {
-            return;
+        if !self.parts.is_empty() {
+            self.each_part(entry.tables, |part, state| part.entry(entry, step, state));
         }
+    }
+
+    /// Calls `f` with each part, and with the state, which has no parts meanwhile.
+    fn each_part(&mut self, tables: &RecordingTables, mut f: impl FnMut(&mut dyn ReplayPart, ReplayState<'_>)) {
         let mut parts = std::mem::take(&mut self.parts);
-        parts.each(|part| part.entry(entry, step, self.state(entry.tables)));
+        parts.each(|part| f(&mut **part, self.state(tables)));
         self.parts = parts;
     }
 
@@ -304,9 +308,7 @@ impl RecordingReplay {
                 }
             }
         }
-        let mut parts = std::mem::take(&mut self.parts);
-        parts.each(|part| part.tidy(self.state(tables)));
-        self.parts = parts;
+        self.each_part(tables, |part, state| part.tidy(state));
         to.tidy(self.state(tables))
     }
 

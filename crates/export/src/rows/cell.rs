@@ -59,10 +59,8 @@ pub enum Cell<'a> {
     U64(Option<u64>),
     /// A time, a duration or a count. In tables it is signed, so that differences are what people expect.
     Amount(Option<u64>),
-    /// True or false.
-    Bool(bool),
     /// True or false, or not known.
-    Flag(Option<bool>),
+    Bool(Option<bool>),
     /// A text that is the same in many rows.
     Word(Option<&'a str>),
     /// A text.
@@ -160,8 +158,7 @@ impl Cell<'_> {
         match self {
             Self::U32(value) => value.is_none(),
             Self::U64(value) | Self::Amount(value) => value.is_none(),
-            Self::Bool(value) => !value,
-            Self::Flag(value) => value.is_none(),
+            Self::Bool(value) => *value != Some(true),
             Self::Word(value) => value.is_none(),
             Self::Text(value) | Self::EventName(value) => value.is_none(),
             Self::Trace(value) => value.is_none(),
