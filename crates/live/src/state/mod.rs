@@ -1,10 +1,18 @@
 //! Questions about the present.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `open` | the open spans |
+//! | `threads` | the threads, and the spans that they are in |
+//! | `task_phase` | what tasks do, and for how long |
+
+pub(crate) mod open;
+pub(crate) mod task_phase;
+pub(crate) mod threads;
 
 use super::core::LiveCore;
-use super::open::{OpenSpan, OpenSpans};
-use super::series::{SeriesKind, SeriesView};
-use super::threads::LiveThread;
-use super::window::WindowStats;
+use crate::core::series::{SeriesKind, SeriesView};
+use crate::core::window::WindowStats;
 use eventring::reader::RingEnd;
 use eventring::tracing::{Catalog, Span, SpanId, SpanReplay};
 use eventring_capture::recording::{RecordedProgram, ReplayState};
@@ -75,42 +83,6 @@ impl<'s> LiveState<'s> {
     /// long as a span inside of them is open.
     pub(super) fn spans_around(self, process_index: usize, id: SpanId) -> impl Iterator<Item = &'s Span> {
         self.replayed.spans_around(process_index, id)
-    }
-
-    /// Returns the open spans.
-    #[must_use]
-    pub fn open_spans(&self) -> OpenSpans<'s> {
-        OpenSpans::new(*self)
-    }
-
-    /// Returns the threads that have not ended, and the spans that they are in, in the order of the programs and of the
-    /// threads' ids.
-    #[must_use]
-    pub fn threads(&self) -> Vec<LiveThread<'s>> {
-        LiveThread::all(*self)
-    }
-
-    /// Calls `f` with each open span that has reached the age `age_nanos` after `since_epoch_nanos`, and has it now. A
-    /// watch calls this at each tick, with the time of the tick before: then it gets each span once. The call costs
-    /// little, however many spans are open.
-    pub fn each_grown_older(&self, age_nanos: u64, since_epoch_nanos: u64, mut f: impl FnMut(&OpenSpan<'s>)) {
-        let until = self.now_epoch_nanos().checked_sub(age_nanos);
-        let Some(until) = until else { return };
-        let after = since_epoch_nanos.saturating_sub(age_nanos);
-        let mut open = None;
-        for (index, process) in self.core.processes.iter().enumerate() {
-            // A program that has ended grows no older.
-            let until = process.now_nanos(self.replayed.now_nanos).saturating_sub(age_nanos).min(until);
-            let of_tables = self.core.tabled.iter().flatten().filter(|of| of.process == index);
-            let of_tables = of_tables.flat_map(|of| of.spans.spans());
-            let of_tables = of_tables.filter(|span| after < span.begun_epoch_nanos && span.begun_epoch_nanos <= until);
-            for id in process.order.between(after, until).chain(of_tables.map(|span| span.id)) {
-                let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
-                if let Some(span) = open.get(index, id) {
-                    f(&span);
-                }
-            }
-        }
     }
 
     /// Returns how many open spans are not kept now, because there was no room for them

@@ -10,21 +10,21 @@ const TRIES: u8 = 20;
 
 /// The tables of the present of all recorders. They stay mapped.
 #[derive(Debug, Default)]
-pub(super) struct PresentTables(pub(super) Vec<RecorderTables>);
+pub(crate) struct PresentTables(pub(crate) Vec<RecorderTables>);
 
 #[derive(Debug)]
-pub(super) struct RecorderTables {
-    pub(super) recorder: u32,
-    pub(super) process: usize,
+pub(crate) struct RecorderTables {
+    pub(crate) recorder: u32,
+    pub(crate) process: usize,
     now: Option<NowReader>,
     tries: u8,
     /// True if the process had ended before the last look.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
 }
 
 impl RecorderTables {
     /// Returns the tables, if all spans and tasks have cells in them.
-    pub(super) fn whole(&self) -> Option<&NowReader> {
+    pub(crate) fn whole(&self) -> Option<&NowReader> {
         let has_all = |now: &&NowReader| (now.untabled().spans, now.untabled().tasks) == (0, 0);
         self.now.as_ref().filter(has_all)
     }
@@ -32,7 +32,7 @@ impl RecorderTables {
 
 impl PresentTables {
     /// Looks for tables of recorders for which there are none yet.
-    pub(super) fn grow(&mut self, entries: &RingEntries) {
+    pub(crate) fn grow(&mut self, entries: &RingEntries) {
         let rings = &entries.tables().rings;
         for recorder in rings.recorders().iter().skip(self.0.len()) {
             let process = rings.origin(*recorder).process_index;
@@ -46,7 +46,7 @@ impl PresentTables {
     }
 
     /// Returns true if all recorders have tables, and there is one.
-    pub(super) fn are_whole(&self) -> bool {
+    pub(crate) fn are_whole(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(|of| of.whole().is_some())
     }
 
@@ -58,12 +58,12 @@ impl PresentTables {
     }
 
     /// Returns whether a span of a process is open now. Returns `None` if no tables know it.
-    pub(super) fn have_span(&self, process: usize, id: u64) -> Option<bool> {
+    pub(crate) fn have_span(&self, process: usize, id: u64) -> Option<bool> {
         Some(self.of_process(process)?.any(|now| now.span(id).is_some()))
     }
 
     /// Returns whether a task of a process still does what it was seen to do. Returns `None` if no tables know it.
-    pub(super) fn have_phase(&self, process: usize, id: u64, phase: &Phase) -> Option<bool> {
+    pub(crate) fn have_phase(&self, process: usize, id: u64, phase: &Phase) -> Option<bool> {
         let is_same = |now: &NowReader| {
             let (span, task) = now.span(id).zip(now.task(id))?;
             let (state, _) = task.phase(&span);

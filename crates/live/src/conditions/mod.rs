@@ -1,13 +1,24 @@
 //! Conditions that are tested on each occurrence.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `occurrence` | occurrences, on which conditions are tested |
+//! | `ages`, `phase_ages` | the ages at which open spans are tested, and the phases of tasks |
 
-use super::ages::SpanAge;
-use super::looks::PresentAges;
+pub(crate) mod ages;
+pub(crate) mod occurrence;
+pub(crate) mod phase_ages;
+#[cfg(test)]
+pub(crate) mod phase_ages_tests;
+
 use super::observation::Observation;
-use super::occurrence::Occurrence;
 use super::options::LiveOptions;
 use super::state::LiveState;
-use super::task_phases::{PhaseAges, phase_of};
+use crate::options::PresentAges;
+use ages::SpanAge;
 use eventring_capture::condition::{Condition, Truth};
+use occurrence::Occurrence;
+use phase_ages::{PhaseAges, phase_of};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

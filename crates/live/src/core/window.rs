@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The length of a grain in nanoseconds.
-pub(super) const GRAIN_NANOS: u64 = 200_000_000;
+pub(crate) const GRAIN_NANOS: u64 = 200_000_000;
 /// The largest number of slices of a window, beside the one that is being filled.
 const SLICES: u64 = 5;
 
@@ -17,18 +17,18 @@ const WALL_NANOS_MAX: u64 = 1 << 52;
 
 /// The counts of a time.
 #[derive(Clone, Default)]
-pub(super) struct Tally {
-    pub(super) count: u64,
-    pub(super) self_nanos: u64,
-    pub(super) busy_nanos: u64,
-    pub(super) max_nanos: u64,
-    pub(super) payload_bytes: u64,
+pub(crate) struct Tally {
+    pub(crate) count: u64,
+    pub(crate) self_nanos: u64,
+    pub(crate) busy_nanos: u64,
+    pub(crate) max_nanos: u64,
+    pub(crate) payload_bytes: u64,
     /// The wall times, with two significant digits.
     wall_times: Option<Histogram<u32>>,
 }
 
 impl Tally {
-    pub(super) fn add_wall(&mut self, nanos: u64) {
+    pub(crate) fn add_wall(&mut self, nanos: u64) {
         self.max_nanos = self.max_nanos.max(nanos);
         if self.wall_times.is_none() {
             self.wall_times = Histogram::new(2).ok();
@@ -56,13 +56,13 @@ impl Tally {
 
 /// The division of a window into slices.
 #[derive(Clone, Copy)]
-pub(super) struct WindowShape {
+pub(crate) struct WindowShape {
     slices: u64,
     grains_of_slice: u64,
 }
 
 impl WindowShape {
-    pub(super) fn new(window: Duration) -> Self {
+    pub(crate) fn new(window: Duration) -> Self {
         let nanos = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         let grains = nanos.div_ceil(GRAIN_NANOS).max(1);
         let grains_of_slice = grains.div_ceil(SLICES);
@@ -75,14 +75,14 @@ impl WindowShape {
     }
 
     /// Returns the number of grains after which all in the window is old.
-    pub(super) fn grains(self) -> u64 {
+    pub(crate) fn grains(self) -> u64 {
         (self.slices + 1) * self.grains_of_slice
     }
 }
 
 /// The counts of one name.
 #[derive(Default)]
-pub(super) struct SlidingTallies {
+pub(crate) struct SlidingTallies {
     grain: Tally,
     /// For each window its slices, oldest first. The last one is being filled.
     windows: Vec<VecDeque<Tally>>,
@@ -91,19 +91,19 @@ pub(super) struct SlidingTallies {
 }
 
 impl SlidingTallies {
-    pub(super) fn new(windows: usize) -> Self {
+    pub(crate) fn new(windows: usize) -> Self {
         let windows = (0..windows).map(|_| VecDeque::from([Tally::default()])).collect();
         Self { windows, ..Self::default() }
     }
 
     #[inline]
-    pub(super) fn present(&mut self) -> &mut Tally {
+    pub(crate) fn present(&mut self) -> &mut Tally {
         self.quiet_grains = 0;
         &mut self.grain
     }
 
     /// Ends the grain with this number.
-    pub(super) fn end_grain(&mut self, number: u64, shapes: &[WindowShape], oldest_grains: u64) {
+    pub(crate) fn end_grain(&mut self, number: u64, shapes: &[WindowShape], oldest_grains: u64) {
         if self.quiet_grains > oldest_grains {
             return;
         }
@@ -123,7 +123,7 @@ impl SlidingTallies {
     }
 
     /// Removes all counts.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::new(self.windows.len());
     }
 
@@ -133,38 +133,38 @@ impl SlidingTallies {
         sum
     }
 
-    pub(super) fn count(&self, window: usize) -> u64 {
+    pub(crate) fn count(&self, window: usize) -> u64 {
         self.windows.get(window).into_iter().flatten().map(|slice| slice.count).sum::<u64>() + self.grain.count
     }
 }
 
 /// The clock of all windows: the grains that have ended, and the beginning of the present one.
 #[derive(Clone, Default)]
-pub(super) struct WindowClock {
+pub(crate) struct WindowClock {
     /// The lengths of the windows.
-    pub(super) lengths: Vec<Duration>,
-    pub(super) shapes: Vec<WindowShape>,
-    pub(super) grains: u64,
-    pub(super) grain_start_nanos: u64,
+    pub(crate) lengths: Vec<Duration>,
+    pub(crate) shapes: Vec<WindowShape>,
+    pub(crate) grains: u64,
+    pub(crate) grain_start_nanos: u64,
 }
 
 impl WindowClock {
-    pub(super) fn covered(&self, window: usize, now_nanos: u64) -> Duration {
+    pub(crate) fn covered(&self, window: usize, now_nanos: u64) -> Duration {
         let grains = self.shapes.get(window).map_or(0, |shape| shape.covered_grains(self.grains));
         Duration::from_nanos(grains * GRAIN_NANOS + now_nanos.saturating_sub(self.grain_start_nanos))
     }
 
-    pub(super) fn stats(&self, tallies: &SlidingTallies, window: usize, now_nanos: u64) -> WindowStats {
+    pub(crate) fn stats(&self, tallies: &SlidingTallies, window: usize, now_nanos: u64) -> WindowStats {
         WindowStats { tally: tallies.sum(window), covered: self.covered(window, now_nanos) }
     }
 
     /// Returns how often something happened in the window, for each second.
-    pub(super) fn rate(&self, tallies: &SlidingTallies, window: usize, now_nanos: u64) -> f64 {
+    pub(crate) fn rate(&self, tallies: &SlidingTallies, window: usize, now_nanos: u64) -> f64 {
         self.rate_of(tallies.count(window), window, now_nanos)
     }
 
     /// Returns how often something happened for each second, that happened this many times in the window.
-    pub(super) fn rate_of(&self, count: u64, window: usize, now_nanos: u64) -> f64 {
+    pub(crate) fn rate_of(&self, count: u64, window: usize, now_nanos: u64) -> f64 {
         per_second(count, self.covered(window, now_nanos))
     }
 }
@@ -183,7 +183,7 @@ pub struct WindowStats {
 
 impl WindowStats {
     /// Adds the counts of another name in the same window.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.tally.add(&other.tally);
     }
 

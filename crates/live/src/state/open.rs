@@ -1,9 +1,8 @@
 //! The open spans.
 
-use super::core::LiveProcess;
-use super::observation::span_name;
-use super::state::LiveState;
-use super::tabled::Tabled;
+use crate::core::LiveProcess;
+use crate::core::tabled::Tabled;
+use crate::state::LiveState;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{CallSite, IdMap, OpenSlice, Span, SpanId, SpanReplay, Thread, ThreadKey};
 use eventring_capture::condition::LiveFields;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct OpenFields<'a> {
     bytes: Cow<'a, [u8]>,
-    pub(super) call_site: Option<&'a CallSite>,
+    pub(crate) call_site: Option<&'a CallSite>,
     are_missing: bool,
 }
 
@@ -137,7 +136,7 @@ struct EnteredSpan {
 }
 
 impl<'s> OpenSpans<'s> {
-    pub(super) fn new(state: LiveState<'s>) -> Self {
+    pub(crate) fn new(state: LiveState<'s>) -> Self {
         let now_nanos = state.replayed.now_nanos;
         let entered = |replay: &'s SpanReplay| {
             let mut entered: IdMap<SpanId, EnteredSpan> = IdMap::default();
@@ -184,7 +183,7 @@ impl<'s> OpenSpans<'s> {
         self.clone().list().len()
     }
 
-    pub(super) fn get(&self, process: usize, id: SpanId) -> Option<OpenSpan<'s>> {
+    pub(crate) fn get(&self, process: usize, id: SpanId) -> Option<OpenSpan<'s>> {
         if let Some(source) = Source::of_tables(self.state, process, id) {
             return Some(OpenSpan { state: self.state, process_index: process, source });
         }
@@ -206,6 +205,37 @@ impl<'s> OpenSpans<'s> {
 /// Returns the open slices whose exit cannot have been lost.
 fn certain_slices(replay: &SpanReplay, now_nanos: u64) -> impl Iterator<Item = &OpenSlice> {
     replay.open_slices().filter(move |slice| !replay.may_have_ended(slice, now_nanos))
+}
+
+impl<'s> LiveState<'s> {
+    /// Returns the open spans.
+    #[must_use]
+    pub fn open_spans(&self) -> OpenSpans<'s> {
+        OpenSpans::new(*self)
+    }
+
+    /// Calls `f` with each open span that has reached the age `age_nanos` after `since_epoch_nanos`, and has it now. A
+    /// watch calls this at each tick, with the time of the tick before: then it gets each span once. The call costs
+    /// little, however many spans are open.
+    pub fn each_grown_older(&self, age_nanos: u64, since_epoch_nanos: u64, mut f: impl FnMut(&OpenSpan<'s>)) {
+        let until = self.now_epoch_nanos().checked_sub(age_nanos);
+        let Some(until) = until else { return };
+        let after = since_epoch_nanos.saturating_sub(age_nanos);
+        let mut open = None;
+        for (index, process) in self.core.processes.iter().enumerate() {
+            // A program that has ended grows no older.
+            let until = process.now_nanos(self.replayed.now_nanos).saturating_sub(age_nanos).min(until);
+            let of_tables = self.core.tabled.iter().flatten().filter(|of| of.process == index);
+            let of_tables = of_tables.flat_map(|of| of.spans.spans());
+            let of_tables = of_tables.filter(|span| after < span.begun_epoch_nanos && span.begun_epoch_nanos <= until);
+            for id in process.order.between(after, until).chain(of_tables.map(|span| span.id)) {
+                let open: &mut OpenSpans<'s> = open.get_or_insert_with(|| self.open_spans());
+                if let Some(span) = open.get(index, id) {
+                    f(&span);
+                }
+            }
+        }
+    }
 }
 
 /// An open span.
@@ -458,5 +488,13 @@ impl<'s> OpenSpan<'s> {
 impl std::fmt::Debug for OpenSpan<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenSpan").field("id", &self.id()).field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// Returns the name of a span; `span N` if it is not known.
+pub(crate) fn span_name(span: &Span) -> Cow<'_, str> {
+    match &span.call_site {
+        Some(call_site) => Cow::Borrowed(&call_site.name),
+        None => Cow::Owned(span.name()),
     }
 }

@@ -1,10 +1,11 @@
 //! Occurrences, on which conditions are tested: what the engine saw, with its state.
 
-use super::observation::{ClosedSpan, Observation, span_name};
-use super::open::OpenSpan;
-use super::series::{SeriesKind, SeriesView};
-use super::state::LiveState;
-use super::task_phases::TaskPhase;
+use crate::core::series::{SeriesKind, SeriesView};
+use crate::observation::{ClosedSpan, Observation};
+use crate::state::LiveState;
+use crate::state::open::OpenSpan;
+use crate::state::open::span_name;
+use crate::state::task_phase::TaskPhase;
 use eventring::reader::RingEnd;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::Span;
@@ -53,17 +54,17 @@ impl<'a> Occurrence<'a> {
     }
 
     /// Makes the occurrence that a span had reached an age before it was closed.
-    pub(super) fn of_outgrown(span: &'a ClosedSpan<'a>, state: LiveState<'a>) -> Self {
+    pub(crate) fn of_outgrown(span: &'a ClosedSpan<'a>, state: LiveState<'a>) -> Self {
         Self { what: What::Outgrown(span), state, lacks_rates: false }
     }
 
     /// Makes the occurrence that a task did something for as long as a condition says.
-    pub(super) fn of_phase(phase: &'a TaskPhase<'a>, state: LiveState<'a>) -> Self {
+    pub(crate) fn of_phase(phase: &'a TaskPhase<'a>, state: LiveState<'a>) -> Self {
         Self { what: What::Phase(phase), state, lacks_rates: false }
     }
 
     /// Returns whether a condition holds because of what happened, and not only because of rates that last.
-    pub(super) fn fulfils(&self, condition: &Condition) -> Truth {
+    pub(crate) fn fulfils(&self, condition: &Condition) -> Truth {
         let truth = condition.truth(self);
         if truth == Truth::No || !condition.holds(&Occurrence::of(&Observation::Tick, self.state)) {
             return truth;

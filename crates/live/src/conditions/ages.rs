@@ -1,8 +1,8 @@
 //! The ages at which open spans are tested, each span once.
 
-use super::observation::ClosedSpan;
-use super::open::OpenSpan;
-use super::state::LiveState;
+use crate::observation::ClosedSpan;
+use crate::state::LiveState;
+use crate::state::open::OpenSpan;
 use eventring::tracing::{SpanId, SpanReplay};
 use std::collections::HashSet;
 
@@ -14,25 +14,25 @@ const GIVEN_UP_MAX: usize = 4096;
 /// Ticks see only the spans that are open at that moment, so a span may reach the age and be closed between two of
 /// them. Such a span is tested at its close. A span that a tick has tested is remembered until its close.
 #[derive(Debug)]
-pub(super) struct SpanAge {
+pub(crate) struct SpanAge {
     nanos: u64,
     /// The indices of the conditions that name the age.
-    pub(super) conditions: Vec<usize>,
+    pub(crate) conditions: Vec<usize>,
     /// The open spans that a tick has tested, each with the index of its program.
     tested: HashSet<(usize, SpanId)>,
 }
 
 impl SpanAge {
-    pub(super) fn new(nanos: u64, conditions: Vec<usize>) -> Self {
+    pub(crate) fn new(nanos: u64, conditions: Vec<usize>) -> Self {
         Self { nanos, conditions, tested: HashSet::new() }
     }
 
-    pub(super) fn nanos(&self) -> u64 {
+    pub(crate) fn nanos(&self) -> u64 {
         self.nanos
     }
 
     /// Calls `test` with each open span that has reached the age since the last tick.
-    pub(super) fn tick(&mut self, state: LiveState<'_>, last_tick_nanos: u64, mut test: impl FnMut(&OpenSpan<'_>)) {
+    pub(crate) fn tick(&mut self, state: LiveState<'_>, last_tick_nanos: u64, mut test: impl FnMut(&OpenSpan<'_>)) {
         state.each_grown_older(self.nanos, last_tick_nanos, |span| {
             // After a loss, spans look open that were closed long ago. If the close comes after all, it shows how long
             // the span was open. Tables of the present know it.
@@ -49,7 +49,7 @@ impl SpanAge {
     }
 
     /// Returns true if a span that was closed has reached the age, and no tick has tested it.
-    pub(super) fn close(&mut self, span: &ClosedSpan<'_>) -> bool {
+    pub(crate) fn close(&mut self, span: &ClosedSpan<'_>) -> bool {
         let was_tested = self.tested.remove(&(span.process_index, span.span.id));
         !was_tested && span.wall_nanos() >= self.nanos
     }
@@ -57,11 +57,11 @@ impl SpanAge {
 
 #[cfg(test)]
 impl SpanAge {
-    pub(super) fn tested(&self) -> usize {
+    pub(crate) fn tested(&self) -> usize {
         self.tested.len()
     }
 
-    pub(super) fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.tested.is_empty()
     }
 }

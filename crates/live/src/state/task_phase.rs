@@ -1,7 +1,6 @@
-//! The phases of tasks, and their durations.
+//! What tasks do, and for how long.
 
-use super::observation::Observation;
-use super::state::LiveState;
+use crate::state::LiveState;
 use eventring::tracing::Span;
 use eventring_capture::recording::{RecordedProgram, ReplayState};
 use eventring_tasks::{OpenTasks, Phase, TaskChange, TaskState};
@@ -18,7 +17,7 @@ pub struct TaskPhase<'a> {
 
 impl<'a> TaskPhase<'a> {
     /// Returns the phase that a change has ended, if it has ended one and no event was lost in it.
-    pub(super) fn ended(change: &TaskChange, process: usize, state: ReplayState<'a>) -> Option<Self> {
+    pub(crate) fn ended(change: &TaskChange, process: usize, state: ReplayState<'a>) -> Option<Self> {
         let (phase, span) = (change.ended.filter(|_| change.is_certain)?, state.span(process, change.id)?);
         let program = state.tables.rings.programs().get(process)?;
         Some(Self { span, program, phase, until_epoch_nanos: change.epoch_nanos, is_over: true })
@@ -61,7 +60,7 @@ impl<'a> TaskPhase<'a> {
     }
 
     /// Returns true if it reached an age after a time, or now.
-    pub(super) fn has_reached(&self, age_nanos: u64, after_epoch_nanos: u64) -> bool {
+    pub(crate) fn has_reached(&self, age_nanos: u64, after_epoch_nanos: u64) -> bool {
         self.nanos() >= age_nanos && self.phase.since_epoch_nanos.saturating_add(age_nanos) > after_epoch_nanos
     }
 }
@@ -75,7 +74,7 @@ impl std::fmt::Debug for TaskPhase<'_> {
 impl<'s> LiveState<'s> {
     /// Calls `f` with what each open task does now, if tables of the present say so, or without tables, if no event was
     /// lost since it was told. Without
-    /// [`LiveOptions::with_tasks`](super::LiveOptions::with_tasks), there are none.
+    /// [`LiveOptions::with_tasks`](crate::LiveOptions::with_tasks), there are none.
     pub fn each_task_phase(&self, mut f: impl FnMut(&TaskPhase<'s>)) {
         let Some(tasks) = self.replayed.part::<OpenTasks>() else { return };
         for (process, program) in self.programs().iter().enumerate() {
@@ -92,50 +91,5 @@ impl<'s> LiveState<'s> {
                 }
             }
         }
-    }
-}
-
-/// The ages at which phases of tasks are tested, each phase once at each age.
-///
-/// A phase that ends between two ticks is tested at its end at the ages that it has reached since the last tick. The
-/// ticks before have tested it at all younger ages.
-#[derive(Debug, Default)]
-pub(super) struct PhaseAges {
-    /// Each age in nanoseconds, the state, and the conditions that name both.
-    ages: Vec<(u64, TaskState, Vec<usize>)>,
-}
-
-impl PhaseAges {
-    pub(super) fn add(&mut self, nanos: u64, state: TaskState, condition: usize) {
-        match self.ages.iter_mut().find(|(age, of, _)| (*age, *of) == (nanos, state)) {
-            Some((_, _, conditions)) => conditions.push(condition),
-            None => self.ages.push((nanos, state, vec![condition])),
-        }
-    }
-
-    /// Returns the states and the ages that are tested.
-    pub(super) fn ages(&self) -> impl Iterator<Item = (TaskState, u64)> {
-        self.ages.iter().map(|(nanos, state, _)| (*state, *nanos))
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.ages.is_empty()
-    }
-
-    /// Calls `test` with the conditions for which a phase has just reached an age.
-    pub(super) fn reached(&self, phase: &TaskPhase<'_>, last_tick_nanos: u64, mut test: impl FnMut(&[usize])) {
-        for (nanos, state, conditions) in &self.ages {
-            if *state == phase.state() && phase.has_reached(*nanos, last_tick_nanos) {
-                test(conditions);
-            }
-        }
-    }
-}
-
-/// Returns the phase of an observation.
-pub(super) fn phase_of<'o, 'a>(observation: &'o Observation<'a>) -> Option<&'o TaskPhase<'a>> {
-    match observation {
-        Observation::TaskPhaseEnded(phase) => Some(phase),
-        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Counts and durations by name.
 
-use super::options::LiveOptions;
 use super::window::{GRAIN_NANOS, SlidingTallies, Tally, WindowClock, WindowShape, WindowStats};
+use crate::options::LiveOptions;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::{CallSite, IdMap};
 use eventring_capture::recording::PerDescription;
@@ -37,7 +37,7 @@ struct Series {
 }
 
 /// All series, and their clock.
-pub(super) struct SeriesTable {
+pub(crate) struct SeriesTable {
     series: Vec<Series>,
     names_max: usize,
     by_name: HashMap<(SeriesKind, String, String), u32>,
@@ -58,7 +58,7 @@ const OTHER_SPANS: u32 = 6;
 const OTHER_EVENTS: u32 = 7;
 
 impl SeriesTable {
-    pub(super) fn new(options: &LiveOptions) -> Self {
+    pub(crate) fn new(options: &LiveOptions) -> Self {
         let shapes: Vec<WindowShape> = options.windows.iter().map(|window| WindowShape::new(*window)).collect();
         let oldest_grains = shapes.iter().map(|shape| shape.grains()).max().unwrap_or(0);
         let mut table = Self {
@@ -101,7 +101,7 @@ impl SeriesTable {
     }
 
     /// Returns the counts of the present for spans of a call site.
-    pub(super) fn span(&mut self, call_site: Option<&Arc<CallSite>>) -> &mut Tally {
+    pub(crate) fn span(&mut self, call_site: Option<&Arc<CallSite>>) -> &mut Tally {
         let index = match call_site.filter(|site| site.is_known) {
             None => OTHER_SPANS,
             Some(site) => match self.spans.get(site) {
@@ -121,7 +121,7 @@ impl SeriesTable {
 
     /// Returns the counts of the present for typed events with a code. `names` returns the names of their type and of
     /// its content type, which stands in the place of a target.
-    pub(super) fn event<'n>(
+    pub(crate) fn event<'n>(
         &mut self,
         ring: u32,
         code: u16,
@@ -143,14 +143,14 @@ impl SeriesTable {
     }
 
     /// Returns the counts of the present for log records of a level.
-    pub(super) fn log_record(&mut self, level: CallSiteLevel) -> &mut Tally {
+    pub(crate) fn log_record(&mut self, level: CallSiteLevel) -> &mut Tally {
         self.series[level as usize].tallies.present()
     }
 
     /// Notes that the stream has reached this time, in nanoseconds since the epoch, and this number of events. The time
     /// never falls.
     #[inline]
-    pub(super) fn advance(&mut self, now_nanos: u64, events: u64) {
+    pub(crate) fn advance(&mut self, now_nanos: u64, events: u64) {
         let start = &mut self.clock.grain_start_nanos;
         if *start == 0 {
             *start = now_nanos;
@@ -181,7 +181,7 @@ impl SeriesTable {
     /// Forgets all counts: events of the time before are missing. So each window covers only time of which all events
     /// are known.
     #[cold]
-    pub(super) fn restart(&mut self, now_nanos: u64, events: u64) {
+    pub(crate) fn restart(&mut self, now_nanos: u64, events: u64) {
         self.series.iter_mut().for_each(|series| series.tallies.clear());
         self.all_events.clear();
         self.counted_events = events;
@@ -189,22 +189,22 @@ impl SeriesTable {
     }
 
     /// Returns the events a second in a window, of which there were this number until now.
-    pub(super) fn events_per_second(&self, window: usize, now_nanos: u64, events: u64) -> f64 {
+    pub(crate) fn events_per_second(&self, window: usize, now_nanos: u64, events: u64) -> f64 {
         let in_grain = events - self.counted_events;
         self.clock.rate_of(self.all_events.count(window) + in_grain, window, now_nanos)
     }
 
     /// Returns the time that a window covers.
-    pub(super) fn covered(&self, window: usize, now_nanos: u64) -> Duration {
+    pub(crate) fn covered(&self, window: usize, now_nanos: u64) -> Duration {
         self.clock.covered(window, now_nanos)
     }
 
     /// Returns the index of the window of this length.
-    pub(super) fn window(&self, length: Duration) -> Option<usize> {
+    pub(crate) fn window(&self, length: Duration) -> Option<usize> {
         self.clock.lengths.iter().position(|known| *known == length)
     }
 
-    pub(super) fn iter(&self, now_nanos: u64) -> impl Iterator<Item = SeriesView<'_>> {
+    pub(crate) fn iter(&self, now_nanos: u64) -> impl Iterator<Item = SeriesView<'_>> {
         self.series.iter().map(move |series| SeriesView { series, clock: &self.clock, now_nanos })
     }
 }
@@ -247,7 +247,7 @@ impl<'s> SeriesView<'s> {
     }
 
     /// Returns the counts and durations in a window. `window` is its index in
-    /// [`LiveOptions::windows`](super::LiveOptions::windows). The call merges histograms, so do not make it for every
+    /// [`LiveOptions::windows`](crate::LiveOptions::windows). The call merges histograms, so do not make it for every
     /// event.
     #[must_use]
     pub fn window(&self, window: usize) -> WindowStats {

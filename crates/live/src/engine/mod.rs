@@ -1,16 +1,26 @@
 //! Reading rings without end, or a capture up to a time.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `consumer` | the effect of each event on the state, and what is seen of it |
+//! | `looks`, `by_looks` | looking at tables of the present, instead of reading rings |
 
-use super::core::{LiveConsumer, LiveCore, replay};
-use super::looks::Looks;
+mod by_looks;
+pub(crate) mod consumer;
+pub(crate) mod looks;
+
+use super::core::LiveCore;
 use super::observation::{Observation, ProgramEnd};
 use super::options::LiveOptions;
 use super::state::LiveState;
+use consumer::{LiveConsumer, See, replay};
 use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{
     CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, TabledSpans, write_error,
 };
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife};
+use looks::Looks;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -64,10 +74,6 @@ pub enum LiveProgress {
     /// All events were read, and nothing more will come: the programs have ended.
     Ended,
 }
-
-/// A function that is called with everything that the engine sees.
-pub(super) trait See: FnMut(&Observation<'_>, LiveState<'_>) {}
-impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Those who are told what the engine reads.
 pub(super) struct Watchers<'w, S, C> {

@@ -1,10 +1,10 @@
 //! The phase of a task is tested once at each age that it reaches, whenever ticks come.
 
-use super::conditions::ConditionSet;
-use super::fixture::{START, StreamFixture};
-use super::observation::Observation;
-use super::options::LiveOptions;
-use super::state::LiveState;
+use crate::conditions::ConditionSet;
+use crate::fixture::{START, StreamFixture};
+use crate::observation::Observation;
+use crate::options::LiveOptions;
+use crate::state::LiveState;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ValueType};
 use eventring_tasks::TaskState;
 use proptest::prelude::*;

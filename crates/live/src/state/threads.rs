@@ -1,7 +1,7 @@
 //! The threads, and the spans that they are in.
 
 use super::open::{OpenSpan, OpenSpans};
-use super::state::LiveState;
+use crate::state::LiveState;
 use eventring::tracing::{Thread, ThreadKey};
 use eventring_capture::recording::RecordedProgram;
 use std::collections::HashSet;
@@ -20,10 +20,19 @@ pub struct LiveThread<'s> {
     is_certain: bool,
 }
 
+impl<'s> LiveState<'s> {
+    /// Returns the threads that have not ended, and the spans that they are in, in the order of the programs and of the
+    /// threads' ids.
+    #[must_use]
+    pub fn threads(&self) -> Vec<LiveThread<'s>> {
+        LiveThread::all(*self)
+    }
+}
+
 impl<'s> LiveThread<'s> {
     /// Returns the threads of all programs, in the order of the programs and of the threads' ids: those of which a
     /// record was read, and those that the tables of the recorders name.
-    pub(super) fn all(state: LiveState<'s>) -> Vec<Self> {
+    pub(crate) fn all(state: LiveState<'s>) -> Vec<Self> {
         let open = state.open_spans();
         let rings = &state.replayed.tables.rings;
         let mut keys = HashSet::new();

@@ -1,120 +1,26 @@
-//! The effect of each event on the state.
+//! The consumer of the replay: it brings each event's effect to the state, and says what it sees.
 
-use super::observation::{ClosedSpan, Observation, SeenEvent, SeenLoss, SeenMark, SeenRecord};
-use super::options::LiveOptions;
-use super::order::SpanOrder;
-use super::rings::See;
-use super::series::SeriesTable;
-use super::state::LiveState;
-use super::tabled::Tabled;
-use super::tables::PresentTables;
-use super::task_phases::TaskPhase;
-use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead, RingEnd};
+use crate::core::LiveCore;
+use crate::observation::{ClosedSpan, Observation, SeenEvent, SeenLoss, SeenMark, SeenRecord};
+use crate::options::LiveOptions;
+use crate::state::LiveState;
+use crate::state::task_phase::TaskPhase;
+use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
-use eventring::tracing::{RawRecord, Span, SpanStep};
+use eventring::tracing::{RawRecord, SpanStep};
 use eventring_capture::recording::{
-    EntryContent, OverSpan, RecordingEntry, RecordingReplay, RecordingTables, ReplayBounds, ReplayConsumer,
-    ReplayState, SpanOver, SpanParts,
+    EntryContent, OverSpan, PresentRecord, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayState,
+    RingEntries, SpanOver, SpanParts,
 };
 use eventring_tasks::OpenTasks;
 use std::io;
 
-/// The present, as far as the events show it. The spans are in the replay.
-pub(super) struct LiveCore {
-    pub(super) processes: Vec<LiveProcess>,
-    pub(super) series: SeriesTable,
-    /// For each ring, true if its first events were overwritten and none of the others was seen yet.
-    has_lost_first: Vec<bool>,
-    /// The time from which on all events are known; `None` if nothing was overwritten before.
-    pub(super) known_since_nanos: Option<u64>,
-    pub(super) counts: LiveCounts,
-    /// The tables of the present, if somebody asks for them.
-    pub(super) tables: PresentTables,
-    /// The open spans of tables of the present, if they are shown instead of those of the replay.
-    pub(super) tabled: Option<Vec<Tabled>>,
-}
-
-/// Counts since the engine began.
-#[derive(Default)]
-pub(super) struct LiveCounts {
-    /// Events of all rings that were read.
-    pub(super) events: u64,
-    /// Events that were lost.
-    pub(super) lost: u64,
-    /// The time of the last loss, in nanoseconds since the epoch; `None` without any.
-    pub(super) last_loss_nanos: Option<u64>,
-    /// Spans that were given up to make room, because their close may have been lost.
-    pub(super) given_up: u64,
-}
-
-/// What is known of one process beside its spans.
-#[derive(Default)]
-pub(super) struct LiveProcess {
-    pub(super) order: SpanOrder,
-    /// The time of the last event, in nanoseconds since the epoch.
-    pub(super) last_nanos: u64,
-    pub(super) has_ended: bool,
-    /// The end of the program, if it has ended and anything is known of when.
-    pub(super) end: Option<RingEnd>,
-}
-
-impl LiveProcess {
-    /// Returns the time to which the ages of the spans count at least. A program that has ended was certainly alive
-    /// until its last sign of life.
-    #[inline]
-    pub(super) fn now_nanos(&self, now_nanos: u64) -> u64 {
-        match self.end() {
-            Some(end) => end.after_epoch_nanos,
-            None if self.has_ended => self.last_nanos,
-            None => now_nanos,
-        }
-    }
-
-    /// Returns the end of the program. Its last event may have been read after the end was noticed.
-    #[inline]
-    pub(super) fn end(&self) -> Option<RingEnd> {
-        Some(self.end?.seen_at(self.last_nanos))
-    }
-}
-
-impl LiveCore {
-    pub(super) fn new(options: &LiveOptions) -> Self {
-        Self {
-            processes: Vec::new(),
-            series: SeriesTable::new(options),
-            has_lost_first: Vec::new(),
-            known_since_nanos: None,
-            counts: LiveCounts::default(),
-            tables: PresentTables::default(),
-            tabled: None,
-        }
-    }
-
-    /// Makes room for the rings and processes of `tables`.
-    pub(super) fn grow(&mut self, tables: &RecordingTables) {
-        let (processes, rings) = (tables.rings.processes().len(), tables.rings.count());
-        self.processes.resize_with(processes.max(self.processes.len()), LiveProcess::default);
-        self.has_lost_first.resize(rings.max(self.has_lost_first.len()), false);
-    }
-
-    /// Notes that the stream has reached the time of the state.
-    pub(super) fn advance(&mut self, now_nanos: u64) {
-        self.series.advance(now_nanos, self.counts.events);
-    }
-
-    fn count_span(&mut self, span: &Span, self_nanos: Option<u64>) {
-        let tally = self.series.span(span.call_site.as_ref());
-        tally.count += 1;
-        tally.self_nanos = tally.self_nanos.saturating_add(self_nanos.unwrap_or(0));
-        tally.busy_nanos = tally.busy_nanos.saturating_add(span.counted_busy_nanos());
-        if let Some(wall) = span.wall_nanos() {
-            tally.add_wall(wall);
-        }
-    }
-}
+/// A function that is called with everything that the engine sees.
+pub(crate) trait See: FnMut(&Observation<'_>, LiveState<'_>) {}
+impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Begins the replay of a stream without end.
-pub(super) fn replay(options: &LiveOptions) -> RecordingReplay {
+pub(crate) fn replay(options: &LiveOptions) -> RecordingReplay {
     let parts = SpanParts { self_times: options.has_self_times, ..SpanParts::default() };
     let mut replay = RecordingReplay::new(parts, ReplayBounds::Forget { spans_max: options.open_spans_max });
     if options.has_tasks {
@@ -124,10 +30,10 @@ pub(super) fn replay(options: &LiveOptions) -> RecordingReplay {
 }
 
 /// The consumer that keeps the state. It calls `see` with what an entry shows, and passes everything on to `also`.
-pub(super) struct LiveConsumer<'c, S, C> {
-    pub(super) core: &'c mut LiveCore,
-    pub(super) see: &'c mut S,
-    pub(super) also: &'c mut C,
+pub(crate) struct LiveConsumer<'c, S, C> {
+    pub(crate) core: &'c mut LiveCore,
+    pub(crate) see: &'c mut S,
+    pub(crate) also: &'c mut C,
 }
 
 impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
@@ -272,5 +178,20 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
         let rings = &state.tables.rings;
         let (ring_name, program) = (rings.name(entry.ring), &rings.programs()[entry.process_index]);
         self.see(&Observation::Lost(SeenLoss { ring_name, gap, epoch_nanos: state.now_nanos, program }), state);
+    }
+}
+
+/// Has a replay take records that tables have made.
+pub(crate) fn show_records<'r>(
+    entries: &mut RingEntries,
+    records: impl Iterator<Item = (u32, &'r PresentRecord)>,
+    replay: &mut RecordingReplay,
+    core: &mut LiveCore,
+) {
+    for (recorder, record) in records {
+        let Some(entry) = entries.present_entry(recorder, record) else { continue };
+        let nobody = &mut |_: &Observation<'_>, _: LiveState<'_>| ();
+        // Nobody writes, so nothing fails.
+        let _ = replay.step(&entry, &mut LiveConsumer { core, see: nobody, also: &mut () });
     }
 }
