@@ -1,12 +1,21 @@
 //! The second pass over a capture: each span, record, event and loss becomes a row of its table.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `chain` | execution events as blocks, transactions, logs, call frames, accesses |
+//! | `typed_tables`, `table_names` | the tables of typed events: which types have a table of their own, and its name |
+//! | `table` | rows that wait to be a row group |
+//! | `table_sink` | the interface of the receiver of rows |
 
-use super::chain;
+pub(crate) mod chain;
+pub(crate) mod table;
+pub(crate) mod table_names;
+pub(crate) mod table_sink;
+pub(crate) mod typed_tables;
+
 use super::field_types::FieldTypes;
-use super::row_columns::{RowColumns, TableSetup};
 use super::seqno_counts::SeqnoCounts;
-use super::table::{ParquetTable, create_empty};
-use super::table_sink::TableSink;
-use super::typed_tables::{KnownTypes, TypedTables};
+use crate::columns::row_columns::{RowColumns, TableSetup};
 use arrow_schema::Schema;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::PerfEvent;
@@ -18,11 +27,12 @@ use eventring_export::ring_blocks::RingBlocks;
 use eventring_export::rows::{LogRow, LossRow, RingRow, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
 use std::io;
 use std::sync::Arc;
+use table::{ParquetTable, create_empty};
+use table_sink::TableSink;
+use typed_tables::{KnownTypes, TIME, TypedTables};
 
 /// The largest size of the rows that wait in all tables together, in bytes.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
-/// The column with the time by which events and records are sorted.
-pub(super) const TIME: &str = "time_ns";
 /// An estimate of the bytes that a column takes beside its values.
 const COLUMN_BYTES: u64 = 2048;
 

@@ -1,7 +1,7 @@
 //! Columns of call sites and of threads. Many rows share one call site or thread, so each row has an index into a
 //! dictionary.
 
-use super::columns::Column;
+use crate::columns::Column;
 use arrow_array::builder::Int32Builder;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, UInt32Array};
@@ -19,15 +19,15 @@ const DESCRIPTION_BYTES: u64 = 128;
 
 /// The columns `name`, `target`, `level`, `file`, `line`.
 #[derive(Default)]
-pub(super) struct SiteColumns(Shared<CallSite>);
+pub(crate) struct SiteColumns(Shared<CallSite>);
 
 /// The columns `thread`, `thread_id`, `tid`.
 #[derive(Default)]
-pub(super) struct ThreadColumns(Shared<Thread>);
+pub(crate) struct ThreadColumns(Shared<Thread>);
 
 /// A column of texts that repeat.
 #[derive(Default)]
-pub(super) struct Words {
+pub(crate) struct Words {
     keys: Int32Builder,
     words: Vec<Arc<str>>,
     /// The places of the words.
@@ -125,7 +125,7 @@ fn picked(keys: &Int32Array, values: impl Iterator<Item = Option<u32>>) -> io::R
 impl SiteColumns {
     /// Appends a row. Without a call site, all columns are null. Returns an estimate of the bytes that a new call site
     /// takes in the dictionaries.
-    pub(super) fn push(&mut self, site: Option<&Arc<CallSite>>) -> u64 {
+    pub(crate) fn push(&mut self, site: Option<&Arc<CallSite>>) -> u64 {
         let is_new = self.0.push(site);
         let texts = |site: &CallSite| site.name.len() + site.target.len() + site.file.as_ref().map_or(0, String::len);
         site.filter(|_| is_new).map_or(0, |site| DESCRIPTION_BYTES + texts(site) as u64)
@@ -153,7 +153,7 @@ impl Column for SiteColumns {
 impl ThreadColumns {
     /// Appends a row. Without a thread, all columns are null. Returns an estimate of the bytes that a new thread takes
     /// in the dictionaries.
-    pub(super) fn push(&mut self, thread: Option<&Arc<Thread>>) -> u64 {
+    pub(crate) fn push(&mut self, thread: Option<&Arc<Thread>>) -> u64 {
         let is_new = self.0.push(thread);
         let text = |thread: &Thread| thread.name.as_ref().map_or(0, String::len) as u64;
         thread.filter(|_| is_new).map_or(0, |thread| DESCRIPTION_BYTES + text(thread))
@@ -177,7 +177,7 @@ impl Column for ThreadColumns {
 
 impl Words {
     /// Appends a row. Returns an estimate of the bytes that a new word takes.
-    pub(super) fn push(&mut self, word: Option<&str>) -> u64 {
+    pub(crate) fn push(&mut self, word: Option<&str>) -> u64 {
         let Some(word) = word else {
             self.keys.append_null();
             return 0;

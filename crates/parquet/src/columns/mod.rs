@@ -1,4 +1,20 @@
 //! Columns with the pending rows.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `row_columns` | the columns for the rows of a kind ([`eventring_export::rows`]) |
+//! | `typed_columns` | columns of extension words and payloads |
+//! | `fields` | columns of fields |
+//! | `payload` | columns of a payload, by its schema |
+//! | `sites` | columns of call sites and of threads |
+//! | `names` | names of columns that every reader accepts |
+
+pub(crate) mod fields;
+pub(crate) mod names;
+pub(crate) mod payload;
+pub(crate) mod row_columns;
+pub(crate) mod sites;
+pub(crate) mod typed_columns;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{

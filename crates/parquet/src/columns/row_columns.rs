@@ -1,11 +1,11 @@
 //! The columns of the rows of a kind, with the pending rows.
 
-use super::column_names::ColumnNames;
-use super::columns::{Column, amount};
-use super::field_types::TypedField;
 use super::fields::{FieldColumns, append_text};
 use super::sites::{SiteColumns, ThreadColumns, Words};
 use super::typed_columns::{PROBLEM, PayloadColumns, WordColumns};
+use crate::columns::names::ColumnNames;
+use crate::columns::{Column, amount};
+use crate::field_types::TypedField;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, UInt32Builder, UInt64Builder,
@@ -17,16 +17,16 @@ use std::io;
 
 /// The part of a table that its rows do not tell.
 #[derive(Clone, Copy, Default)]
-pub(super) struct TableSetup<'t> {
+pub(crate) struct TableSetup<'t> {
     /// The fields that have columns of their own.
-    pub(super) fields: &'t [TypedField],
+    pub(crate) fields: &'t [TypedField],
     /// True if typed events of several types and schemas are in the table. Then it has their names, extension words
     /// have none, and payloads are texts.
-    pub(super) has_several_types: bool,
+    pub(crate) has_several_types: bool,
 }
 
 /// The columns.
-pub(super) struct RowColumns {
+pub(crate) struct RowColumns {
     columns: Vec<CellColumn>,
     names: Vec<&'static str>,
 }
@@ -52,7 +52,7 @@ enum CellColumn {
 
 impl RowColumns {
     /// Makes the columns of rows such as `example`.
-    pub(super) fn new(example: &impl Row, setup: TableSetup<'_>) -> Self {
+    pub(crate) fn new(example: &impl Row, setup: TableSetup<'_>) -> Self {
         let mut columns = Self { columns: Vec::new(), names: Vec::new() };
         // It only appends to lists.
         let _ = example.put_columns(&mut Making { columns: &mut columns, setup });
@@ -68,7 +68,7 @@ impl RowColumns {
     }
 
     /// Appends a row. Returns an estimate of the bytes that it takes.
-    pub(super) fn push(&mut self, row: &impl Row) -> io::Result<u64> {
+    pub(crate) fn push(&mut self, row: &impl Row) -> io::Result<u64> {
         let mut pushing = Pushing { columns: self.columns.iter_mut(), bytes: 0 };
         row.put_columns(&mut pushing)?;
         Ok(pushing.bytes)
@@ -82,13 +82,13 @@ impl RowColumns {
         fixed.chain([Field::new(PROBLEM, DataType::Utf8, true)]).collect()
     }
 
-    pub(super) fn fields(&mut self) -> Vec<Field> {
+    pub(crate) fn fields(&mut self) -> Vec<Field> {
         let columns = self.columns.iter_mut().zip(&self.names);
         columns.flat_map(|(column, name)| column.fields(name)).collect()
     }
 
     /// Takes the rows out as arrays.
-    pub(super) fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
+    pub(crate) fn take(&mut self) -> io::Result<Vec<ArrayRef>> {
         let columns = self.columns.iter_mut().filter_map(CellColumn::as_column);
         let arrays: io::Result<Vec<_>> = columns.map(Column::take).collect();
         Ok(arrays?.concat())

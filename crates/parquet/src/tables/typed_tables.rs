@@ -1,10 +1,9 @@
 //! The tables of typed events: which events have a table of their own, and which share one.
 
-use super::row_columns::{RowColumns, TableSetup};
 use super::table::{ParquetTable, create_empty};
 use super::table_names::{EventKey, OTHER, TableNames};
 use super::table_sink::TableSink;
-use super::tables::TIME;
+use crate::columns::row_columns::{RowColumns, TableSetup};
 use arrow_schema::{Schema, SchemaRef};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring_capture::recording::CaptureRecording;
@@ -13,11 +12,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 
+/// The column with the time by which events and records are sorted.
+pub(crate) const TIME: &str = "time_ns";
+
 /// The largest number of event types that get a table of their own. A program has no more open files for them.
 const OWN_TABLES_MAX: usize = 200;
 
 /// The tables of typed events. One is begun when its first event comes.
-pub(super) struct TypedTables<'o> {
+pub(crate) struct TypedTables<'o> {
     recording: &'o CaptureRecording<'o>,
     /// For each ring, the number of its schema.
     schemas: Vec<usize>,
@@ -32,7 +34,7 @@ pub(super) struct TypedTables<'o> {
 /// The event types that are known so far. Each batch of a recording hands them on to the next one, so that an event
 /// type has the same table in all batches.
 #[derive(Default)]
-pub(super) struct KnownTypes {
+pub(crate) struct KnownTypes {
     names: TableNames,
     /// The names and the columns of the tables of event types that have one of their own.
     own: BTreeMap<EventKey, (String, SchemaRef)>,
@@ -43,7 +45,7 @@ pub(super) struct KnownTypes {
 impl<'o> TypedTables<'o> {
     /// Makes the tables. If `has_declared` is true, each event type that a schema declares gets its own table before
     /// any event comes, as far as there is room.
-    pub(super) fn new(recording: &'o CaptureRecording<'o>, mut known: KnownTypes, has_declared: bool) -> Self {
+    pub(crate) fn new(recording: &'o CaptureRecording<'o>, mut known: KnownTypes, has_declared: bool) -> Self {
         let mut schemas = Vec::new();
         for (index, ring) in (0..).zip(recording.capture.rings()) {
             // The records of a perf ring are no typed events.
@@ -63,7 +65,7 @@ impl<'o> TypedTables<'o> {
     }
 
     /// Returns the table for an event, and the number of columns that were added for it: 0 if the table was there.
-    pub(super) fn of_event(
+    pub(crate) fn of_event(
         &mut self,
         ring: u32,
         code: u16,
@@ -96,16 +98,16 @@ impl<'o> TypedTables<'o> {
         Ok((&mut self.tables[index], column_count))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &ParquetTable> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ParquetTable> {
         self.tables.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ParquetTable> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ParquetTable> {
         self.tables.iter_mut()
     }
 
     /// Creates the known tables that no event has come for, and returns the known event types for the next batch.
-    pub(super) fn hand_on(self, out: &mut dyn TableSink) -> io::Result<KnownTypes> {
+    pub(crate) fn hand_on(self, out: &mut dyn TableSink) -> io::Result<KnownTypes> {
         let without_rows = self.known.own.iter().filter(|(key, _)| !self.indices.contains_key(*key));
         for (_, (name, schema)) in without_rows {
             create_empty(name, schema, TIME, out)?;

@@ -1,7 +1,7 @@
 //! Rows that wait to be a row group.
 
-use super::row_columns::RowColumns;
 use super::table_sink::{RowGroup, TableSink};
+use crate::columns::row_columns::RowColumns;
 use arrow_schema::{Schema, SchemaRef};
 use eventring_export::rows::Row;
 use std::io;
@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 16 << 20;
 const DESCRIPTION_BYTES: u64 = 2048;
 
 /// A table, and its number in the output.
-pub(super) struct ParquetTable {
+pub(crate) struct ParquetTable {
     columns: RowColumns,
     schema: SchemaRef,
     index: usize,
@@ -34,7 +34,7 @@ pub(super) struct ParquetTable {
 
 impl ParquetTable {
     /// Makes the table. `time_column` is the name of the column with the times of the rows.
-    pub(super) fn create(
+    pub(crate) fn create(
         mut columns: RowColumns,
         name: &str,
         time_column: &str,
@@ -47,17 +47,17 @@ impl ParquetTable {
         Ok(Self { columns, schema, index, nanos: Vec::new(), bytes: 0, bytes_max, column_count, row_groups: 0 })
     }
 
-    pub(super) fn schema(&self) -> &SchemaRef {
+    pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// Returns the number of columns, with those inside of structs and lists.
-    pub(super) fn column_count(&self) -> usize {
+    pub(crate) fn column_count(&self) -> usize {
         self.column_count
     }
 
     /// Appends a row of this time. Returns an estimate of the bytes that it takes.
-    pub(super) fn push(&mut self, nanos: u64, row: &impl Row, out: &mut dyn TableSink) -> io::Result<u64> {
+    pub(crate) fn push(&mut self, nanos: u64, row: &impl Row, out: &mut dyn TableSink) -> io::Result<u64> {
         let row_bytes = self.columns.push(row)?;
         self.nanos.push(nanos);
         self.bytes = self.bytes.saturating_add(row_bytes);
@@ -72,17 +72,17 @@ impl ParquetTable {
     }
 
     /// Returns an estimate of the memory that the waiting rows take, in bytes.
-    pub(super) fn waiting_bytes(&self) -> u64 {
+    pub(crate) fn waiting_bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Returns an estimate of the memory that is kept for the row groups that were passed on, in bytes.
-    pub(super) fn described_bytes(&self) -> u64 {
+    pub(crate) fn described_bytes(&self) -> u64 {
         (self.column_count() as u64 * DESCRIPTION_BYTES).saturating_mul(self.row_groups)
     }
 
     /// Passes the waiting rows on as a row group.
-    pub(super) fn flush(&mut self, out: &mut dyn TableSink) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, out: &mut dyn TableSink) -> io::Result<()> {
         if self.nanos.is_empty() {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl ParquetTable {
 }
 
 /// Begins a table without rows.
-pub(super) fn create_empty(
+pub(crate) fn create_empty(
     name: &str,
     schema: &SchemaRef,
     time_column: &str,

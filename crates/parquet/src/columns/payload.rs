@@ -1,6 +1,6 @@
 //! Columns of a payload, by its schema: numbers, texts, lists, structs.
 
-use super::columns::{Column, ValueColumn};
+use crate::columns::{Column, ValueColumn};
 use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, ListArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const NUMBER_BYTES: u64 = 8;
 
 /// A column of decoded values.
-pub(super) enum PayloadColumn {
+pub(crate) enum PayloadColumn {
     /// A value by itself. Texts stand also for byte strings, enums and integers of more than 64 bits.
     Value(ValueColumn),
     List(Box<ListColumn>),
@@ -22,7 +22,7 @@ pub(super) enum PayloadColumn {
 }
 
 /// A column of lists.
-pub(super) struct ListColumn {
+pub(crate) struct ListColumn {
     item: FieldRef,
     values: PayloadColumn,
     /// The number of values before each list, and after the last one.
@@ -31,7 +31,7 @@ pub(super) struct ListColumn {
 }
 
 /// A column of structs.
-pub(super) struct StructColumn {
+pub(crate) struct StructColumn {
     fields: Fields,
     columns: Vec<PayloadColumn>,
     valid: NullBufferBuilder,
@@ -39,7 +39,7 @@ pub(super) struct StructColumn {
 
 impl PayloadColumn {
     /// Makes a column for values of this structure.
-    pub(super) fn new(shape: &Shape<'_>) -> Self {
+    pub(crate) fn new(shape: &Shape<'_>) -> Self {
         match shape {
             Shape::Scalar(scalar) => Self::Value(ValueColumn::new(&scalar_type(*scalar))),
             Shape::Array(_, element) | Shape::List(element) => {
@@ -61,7 +61,7 @@ impl PayloadColumn {
         }
     }
 
-    pub(super) fn data_type(&mut self) -> DataType {
+    pub(crate) fn data_type(&mut self) -> DataType {
         match self {
             Self::Value(column) => column.builder().finish_cloned().data_type().clone(),
             Self::List(list) => DataType::List(list.item.clone()),
@@ -71,7 +71,7 @@ impl PayloadColumn {
 
     /// Appends a value, or null if there is none, or if it has not the structure of the column. Returns an estimate of
     /// the bytes that it takes.
-    pub(super) fn push(&mut self, value: Option<&Value<'_>>) -> u64 {
+    pub(crate) fn push(&mut self, value: Option<&Value<'_>>) -> u64 {
         match self {
             Self::Value(column) => push_value(column, value),
             Self::List(list) => list.push(value),

@@ -1,9 +1,17 @@
 //! The tables of a capture as Arrow arrays.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `tail` | the tables of live rings |
+//! | `tail_progress` | the time until which all records of rings have arrived |
+
+pub(crate) mod tail;
+pub(crate) mod tail_progress;
 
 use super::field_types::FieldTypes;
 use super::seqno_counts::SeqnoCounts;
-use super::table_sink::{RowGroup, TableSink};
 use super::tables::ParquetTables;
+use crate::tables::table_sink::{RowGroup, TableSink};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use eventring_capture::recording::{CaptureRecording, replay_capture, write_error};
@@ -45,7 +53,7 @@ pub fn tables_of_capture(capture: &CaptureFile, sink: &mut dyn ArrowSink) -> Res
     let counts = replay_capture(&recording, &mut tables)?;
     let rings = std::mem::take(&mut tables.seqno_counts);
     tables.finish().map_err(write_error)?;
-    crate::chain::write(capture, &mut out).map_err(write_error)?;
+    crate::tables::chain::write(capture, &mut out).map_err(write_error)?;
     let problems = [counts.problems, capture.left_out()].concat();
     Ok(ArrowSummary { rings, problems })
 }

@@ -8,7 +8,7 @@ const WAIT_NANOS_MAX: u64 = 5_000_000_000;
 
 /// The progress of each ring.
 #[derive(Default)]
-pub(super) struct TailProgress {
+pub(crate) struct TailProgress {
     rings: Vec<RingProgress>,
 }
 
@@ -29,7 +29,7 @@ struct RingProgress {
 
 impl TailProgress {
     /// Notes what is in the next batch.
-    pub(super) fn note(&mut self, batch: &CaptureFile, end: &CaptureEnd) {
+    pub(crate) fn note(&mut self, batch: &CaptureFile, end: &CaptureEnd) {
         self.rings.resize(batch.rings().len().max(self.rings.len()), RingProgress::default());
         let events = end.stats.events();
         for (index, (ring, stats)) in (0..).zip(self.rings.iter_mut().zip(&end.stats.rings)) {
@@ -48,7 +48,7 @@ impl TailProgress {
 
     /// Returns the time until which all records of a process have come, in nanoseconds since the epoch. `of_process`
     /// tells for each ring whether spans of the process are recorded in it.
-    pub(super) fn complete_until(&self, end: &CaptureEnd, of_process: impl Iterator<Item = bool>) -> u64 {
+    pub(crate) fn complete_until(&self, end: &CaptureEnd, of_process: impl Iterator<Item = bool>) -> u64 {
         let behind =
             self.rings.iter().zip(0..).zip(of_process).filter(|((ring, _), of_process)| *of_process && ring.is_behind);
         let behind = behind.map(|((ring, index), _)| (ring, index));
@@ -66,7 +66,7 @@ impl TailProgress {
     }
 
     /// Returns the time of the last event, in nanoseconds since the epoch, or 0.
-    pub(super) fn last_event_nanos(&self) -> u64 {
+    pub(crate) fn last_event_nanos(&self) -> u64 {
         self.rings.iter().map(|ring| ring.last_nanos).max().unwrap_or(0)
     }
 }

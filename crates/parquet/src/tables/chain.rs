@@ -5,9 +5,9 @@
 //! The values are those of a block in JSON ([`eventring_exec::json`]). A table here holds only their places in the
 //! JSON.
 
-use crate::row_columns::{RowColumns, TableSetup};
-use crate::table::ParquetTable;
-use crate::table_sink::TableSink;
+use crate::columns::row_columns::{RowColumns, TableSetup};
+use crate::tables::table::ParquetTable;
+use crate::tables::table_sink::TableSink;
 use eventring_capture::{CaptureFile, CapturedRing};
 use eventring_exec::{Block, Blocks, LastStates, Wanted, json};
 use eventring_export::rows::{Cell, Column, Columns, InJson, Row};
@@ -114,7 +114,7 @@ const ACCESSES: &[Described] = &[
 
 /// Returns the names of the table of log records, and of that of the logs of blocks. Without spans the name `logs` is
 /// that of blocks.
-pub(super) fn names_of_logs(capture: &CaptureFile) -> (&'static str, &'static str) {
+pub(crate) fn names_of_logs(capture: &CaptureFile) -> (&'static str, &'static str) {
     let has = |is_it: fn(&CapturedRing) -> bool| capture.rings().iter().any(is_it);
     if has(CapturedRing::is_exec) && !has(CapturedRing::is_perf) {
         ("log_records", "logs")
@@ -196,7 +196,7 @@ struct ChainTables {
 }
 
 /// Writes the tables.
-pub(super) fn write(capture: &CaptureFile, out: &mut dyn TableSink) -> io::Result<()> {
+pub(crate) fn write(capture: &CaptureFile, out: &mut dyn TableSink) -> io::Result<()> {
     let Ok(headers) = Blocks::of_capture(capture, Wanted::HEADERS) else { return Ok(()) };
     let Ok(blocks) = Blocks::of_capture(capture, Wanted::ALL) else { return Ok(()) };
     let mut states = LastStates::of(headers);

@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 /// The largest number of characters of an event's name in the name of a table.
 const NAME_MAX: usize = 100;
 /// The name of the table of all event types that have no table of their own.
-pub(super) const OTHER: &str = "events-other";
+pub(crate) const OTHER: &str = "events-other";
 
 /// An event type: the number of its schema, and its code.
-pub(super) type EventKey = (usize, u16);
+pub(crate) type EventKey = (usize, u16);
 
 /// The names of tables, for all schemas that were seen so far.
-pub(super) struct TableNames {
+pub(crate) struct TableNames {
     /// The schemas, with their numbers.
     schemas: HashMap<SchemaKey, usize>,
     /// The hashes of the schemas, by number.
@@ -38,7 +38,7 @@ impl Default for TableNames {
 impl TableNames {
     /// Gives a name to the table of each event type that the schema of `ring` declares, unless they have names already.
     /// Returns the number of the schema, and true if the schema is new. The rings come in the order of the recording.
-    pub(super) fn learn(&mut self, recording: &CaptureRecording<'_>, ring: u32) -> (usize, bool) {
+    pub(crate) fn learn(&mut self, recording: &CaptureRecording<'_>, ring: u32) -> (usize, bool) {
         let CapturedRing { content_type, schema_hash, .. } = *recording.ring(ring);
         let model = recording.rings().model(ring);
         let key = (content_type, schema_hash, model.is_some());
@@ -55,7 +55,7 @@ impl TableNames {
     }
 
     /// Returns the name of the table for an event type. `event_name` is the name of the events.
-    pub(super) fn name(&mut self, key: EventKey, event_name: &str) -> &str {
+    pub(crate) fn name(&mut self, key: EventKey, event_name: &str) -> &str {
         let (schema, code) = key;
         if !self.names.contains_key(&key) {
             // The schema does not declare this event. Then its name is its code, which all such schemas share.

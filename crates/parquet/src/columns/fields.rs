@@ -1,9 +1,9 @@
 //! Columns of fields: a map with the texts of all fields, and a typed column for each field.
 
-use super::column_names::ColumnNames;
-use super::columns::{Column, ValueColumn};
-use super::field_types::TypedField;
 use super::sites::Words;
+use crate::columns::names::ColumnNames;
+use crate::columns::{Column, ValueColumn};
+use crate::field_types::TypedField;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{MapBuilder, MapFieldNames, StringBuilder, UInt32Builder};
 use arrow_schema::{DataType, Field};
@@ -23,7 +23,7 @@ const ROW_BYTES: u64 = 24;
 const FIELD_BYTES: u64 = 9;
 
 /// The columns `fields`, `fields_cut`, `missing_fields`, `fields_problem`, and `field.NAME` for each typed field.
-pub(super) struct FieldColumns {
+pub(crate) struct FieldColumns {
     all: MapBuilder<StringBuilder, StringBuilder>,
     cut: MapBuilder<StringBuilder, StringBuilder>,
     missing: UInt32Builder,
@@ -49,7 +49,7 @@ impl Default for FieldColumns {
 }
 
 impl FieldColumns {
-    pub(super) fn new(types: &[TypedField]) -> Self {
+    pub(crate) fn new(types: &[TypedField]) -> Self {
         Self {
             all: map_builder(),
             cut: map_builder(),
@@ -74,7 +74,7 @@ impl FieldColumns {
 
     /// Appends the fields of a span or log record. Returns an estimate of the bytes that they take, with those of the
     /// columns of all other fields.
-    pub(super) fn push(&mut self, fields: &Fields) -> io::Result<u64> {
+    pub(crate) fn push(&mut self, fields: &Fields) -> io::Result<u64> {
         let mut bytes = self.row_bytes;
         bytes += fields.values.iter().map(|field| self.push_field(field)).sum::<u64>();
         self.all.append(true).map_err(io::Error::other)?;
@@ -151,7 +151,7 @@ impl Column for FieldColumns {
 }
 
 /// Appends the text that a value has for people.
-pub(super) fn append_text(texts: &mut StringBuilder, value: &FieldValue) {
+pub(crate) fn append_text(texts: &mut StringBuilder, value: &FieldValue) {
     if let FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) = value {
         return texts.append_value(text);
     }

@@ -1,10 +1,10 @@
 //! The tables of live rings as Arrow arrays.
 
-use super::arrow::{ArrowSink, ArrowSummary, NumberedTables};
-use super::field_types::FieldTypes;
-use super::seqno_counts::SeqnoCounts;
-use super::tables::{ParquetTables, SPAN_PARTS, TailState};
 use super::tail_progress::TailProgress;
+use crate::arrow::{ArrowSink, ArrowSummary, NumberedTables};
+use crate::field_types::FieldTypes;
+use crate::seqno_counts::SeqnoCounts;
+use crate::tables::{ParquetTables, SPAN_PARTS, TailState};
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, write_error};
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
 use eventring_export::ring_blocks::RingBlocks;
@@ -43,7 +43,7 @@ impl ArrowTail {
     /// Gives the tables of the next batch to a consumer. The batches are those of one capture, in their order.
     ///
     /// # Errors
-    /// As [`tables_of_capture`](super::tables_of_capture).
+    /// As [`tables_of_capture`](crate::tables_of_capture).
     pub fn push(&mut self, batch: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<ArrowSummary, CaptureError> {
         let recording = CaptureRecording::new(batch)?;
         let types = FieldTypes::default();
@@ -81,7 +81,7 @@ impl ArrowTail {
     /// the last milliseconds.
     ///
     /// # Errors
-    /// As [`tables_of_capture`](super::tables_of_capture).
+    /// As [`tables_of_capture`](crate::tables_of_capture).
     pub fn finish(self, last: &CaptureFile, sink: &mut dyn ArrowSink) -> Result<(), CaptureError> {
         let recording = CaptureRecording::new(last)?;
         let types = FieldTypes::default();

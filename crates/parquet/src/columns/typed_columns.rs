@@ -1,8 +1,8 @@
 //! Columns for the extension words and payload fields that the schema of a typed event declares.
 
-use super::column_names::ColumnNames;
-use super::columns::Column;
 use super::payload::PayloadColumn;
+use crate::columns::Column;
+use crate::columns::names::ColumnNames;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{StringBuilder, UInt64Builder};
 use arrow_schema::Field;
@@ -14,18 +14,18 @@ use std::io;
 /// The largest number of columns that the payload of an event gets. A payload with more values is one text of JSON.
 const PAYLOAD_COLUMNS_MAX: usize = 512;
 /// The column that says what is wrong with a payload.
-pub(super) const PROBLEM: &str = "payload_problem";
+pub(crate) const PROBLEM: &str = "payload_problem";
 
 /// The extension words that have columns: the index, the name, and the values. A word that holds the span has no column
 /// of its own.
-pub(super) struct WordColumns {
+pub(crate) struct WordColumns {
     columns: Vec<(usize, String, UInt64Builder)>,
     /// True if words are numbers without names.
     are_nameless: bool,
 }
 
 /// The columns of a payload.
-pub(super) struct PayloadColumns {
+pub(crate) struct PayloadColumns {
     problem: StringBuilder,
     values: PayloadValues,
 }
@@ -38,7 +38,7 @@ enum PayloadValues {
 }
 
 impl WordColumns {
-    pub(super) fn new(words: Option<TypedWords<'_>>, are_nameless: bool) -> Self {
+    pub(crate) fn new(words: Option<TypedWords<'_>>, are_nameless: bool) -> Self {
         let named = words.filter(|_| !are_nameless).map(|words| words.names);
         let own = |index| named?.iter_own().find(|(own, _)| *own == index).map(|(_, word)| word);
         let is_span =
@@ -53,13 +53,13 @@ impl WordColumns {
         Self { columns: (0..4).filter(|index| !is_span(*index)).map(column).collect(), are_nameless }
     }
 
-    pub(super) fn make_unique(&mut self, names: &mut ColumnNames) {
+    pub(crate) fn make_unique(&mut self, names: &mut ColumnNames) {
         for (_, name, _) in &mut self.columns {
             *name = names.unique(name, "content_ext.");
         }
     }
 
-    pub(super) fn push(&mut self, TypedWords { names, words }: TypedWords<'_>) -> u64 {
+    pub(crate) fn push(&mut self, TypedWords { names, words }: TypedWords<'_>) -> u64 {
         for (index, _, column) in &mut self.columns {
             let named = names.iter_own().find(|(named, _)| named == index).filter(|_| !self.are_nameless);
             column.append_option(named.map_or(Some(words[*index]), |(_, named)| named.value(words[*index])));
@@ -81,7 +81,7 @@ impl Column for WordColumns {
 
 impl PayloadColumns {
     /// Makes the columns for payloads such as `example`.
-    pub(super) fn new(example: Option<TypedPayload<'_>>) -> Self {
+    pub(crate) fn new(example: Option<TypedPayload<'_>>) -> Self {
         let shape = example.and_then(|payload| payload.model?.payload_shape(payload.code));
         let values = match shape {
             Some(Shape::Struct(shapes))
@@ -95,7 +95,7 @@ impl PayloadColumns {
         Self { problem: StringBuilder::new(), values }
     }
 
-    pub(super) fn make_unique(&mut self, names: &mut ColumnNames) {
+    pub(crate) fn make_unique(&mut self, names: &mut ColumnNames) {
         if let PayloadValues::Fields(columns) = &mut self.values {
             for (name, _) in columns {
                 *name = names.unique(name, "payload.");
@@ -104,7 +104,7 @@ impl PayloadColumns {
     }
 
     /// Appends a payload. Returns an estimate of the bytes that it takes.
-    pub(super) fn push(&mut self, payload: TypedPayload<'_>) -> io::Result<u64> {
+    pub(crate) fn push(&mut self, payload: TypedPayload<'_>) -> io::Result<u64> {
         let value = payload.decoded();
         let mut bytes = 8;
         let has_problem = match &mut self.values {
