@@ -17,29 +17,29 @@ const FILES_MAX: usize = 1024;
 const TABLE_BYTES_MAX: u64 = 1 << 30;
 
 /// A file with code.
-pub(super) struct CodeFile {
-    pub(super) file: std::fs::File,
-    pub(super) id: FileId,
-    pub(super) tables: Option<Tables>,
+pub(crate) struct CodeFile {
+    pub(crate) file: std::fs::File,
+    pub(crate) id: FileId,
+    pub(crate) tables: Option<Tables>,
 }
 
 /// What unwinding needs of a file.
-pub(super) struct Tables {
-    pub(super) sections: ExplicitModuleSectionInfo<Arc<[u8]>>,
+pub(crate) struct Tables {
+    pub(crate) sections: ExplicitModuleSectionInfo<Arc<[u8]>>,
     /// Place in the file, size and address of each segment.
-    pub(super) segments: Vec<(u64, u64, u64)>,
+    pub(crate) segments: Vec<(u64, u64, u64)>,
 }
 
 /// The files with the code of all processes. Processes share them.
 #[derive(Default)]
-pub(super) struct CodeFiles {
+pub(crate) struct CodeFiles {
     opened: HashMap<FileId, Arc<CodeFile>>,
     table_bytes: u64,
 }
 
 impl CodeFiles {
     /// Opens the file that a process has mapped. Returns `None` if nobody can say which file that is.
-    pub(super) fn open(&mut self, process: u32, mapped: &File) -> Option<Arc<CodeFile>> {
+    pub(crate) fn open(&mut self, process: u32, mapped: &File) -> Option<Arc<CodeFile>> {
         let is_it = |file: &std::fs::File| {
             let has_id = || !mapped.build_id.is_empty() && build_id(file).starts_with(&mapped.build_id);
             let is_there = || {

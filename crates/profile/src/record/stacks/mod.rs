@@ -1,14 +1,28 @@
 //! Stacks and their numbers. A stack is recorded once, with its number.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `maps` | the files that are mapped into a running process |
+//! | `code` | the files with the code of processes, open |
+//! | `unwind` | return addresses from a copy of a stack |
+//! | `symbols` | names of addresses |
+//! | `now` | the stacks of threads at this moment |
 
-use super::code::CodeFile;
-use super::maps::Maps;
-use super::records::RawStack;
+pub(crate) mod code;
+pub(crate) mod maps;
+pub(crate) mod now;
+pub(crate) mod symbols;
+pub(crate) mod unwind;
+
 use super::rings::Ring;
-use super::unwind::{FRAMES_MAX, Unwinders};
+use crate::record::kernel::body::RawStack;
 use crate::schema::{self, Stacks as Event};
+use code::CodeFile;
+use maps::Maps;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use unwind::{FRAMES_MAX, Unwinders};
 
 /// The largest number of stacks that are remembered. More are recorded again, under other numbers.
 const STACKS_MAX: usize = 1 << 16;

@@ -1,9 +1,9 @@
 //! Which buffers are opened for which processes.
 
 use super::counters::{Access, Kind, Point, Source, Whose};
-use super::options::{ProfileOptions, ProfileTarget};
 use super::rights::{ALLOW_KERNEL, ALLOW_PERF, ALLOW_SYSTEM, LOWER_RATE, MORE_MEMORY, Missing};
 use super::system::{online_cpus, raise_files_max, threads_of};
+use crate::record::options::{ProfileOptions, ProfileTarget};
 use std::collections::HashSet;
 use std::io;
 
@@ -20,15 +20,15 @@ const SAMPLED_CPUS_MAX: usize = 16;
 
 /// All buffers, and what they could not be opened for.
 #[derive(Default)]
-pub(super) struct Opened {
-    pub(super) sources: Vec<Source>,
-    pub(super) missing: Vec<Missing>,
+pub(crate) struct Opened {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) missing: Vec<Missing>,
     /// True if the threads that run instead are known, and the wakers.
-    pub(super) has_others: bool,
-    pub(super) has_syscalls: bool,
-    pub(super) has_stacks: bool,
+    pub(crate) has_others: bool,
+    pub(crate) has_syscalls: bool,
+    pub(crate) has_stacks: bool,
     /// The processes whose new threads have to be looked for.
-    pub(super) looked_at: Vec<u32>,
+    pub(crate) looked_at: Vec<u32>,
     /// Threads that have buffers.
     attached: HashSet<u32>,
     /// What each thread gets.
@@ -39,7 +39,7 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Opens the buffers.
-    pub(super) fn open(target: &ProfileTarget, options: &ProfileOptions) -> Self {
+    pub(crate) fn open(target: &ProfileTarget, options: &ProfileOptions) -> Self {
         raise_files_max();
         let mut opened = Self { cpus: online_cpus(), ..Self::default() };
         match Access::find() {
@@ -141,7 +141,7 @@ impl Opened {
     }
 
     /// Opens buffers for the threads of these processes that have none. While one is opened, others may be made.
-    pub(super) fn look_for_threads(&mut self, processes: &[u32]) {
+    pub(crate) fn look_for_threads(&mut self, processes: &[u32]) {
         const LOOKS_MAX: u32 = 10;
         for _ in 0..LOOKS_MAX {
             let threads: Vec<u32> = processes.iter().flat_map(|process| threads_of(*process)).collect();

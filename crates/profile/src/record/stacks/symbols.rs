@@ -2,10 +2,10 @@
 
 use super::code::CodeFile;
 use super::maps::{File, Maps};
-use super::rings::Ring;
-use super::stacks::{Place, Stacks};
 use super::unwind::Unwinders;
 use crate::frame::Frame;
+use crate::record::rings::Ring;
+use crate::record::stacks::{Place, Stacks};
 use crate::schema::{Resolved, Stacks as Event};
 use crate::symbols::{Name, of_file, of_kernel};
 use eventring::files::FileId;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 type InFile<'c> = (&'c CodeFile, Vec<(u64, u64)>);
 
 /// Records the names of all addresses in stacks. Returns how many it has recorded.
-pub(super) fn record(stacks: &Stacks, ring: &Ring, epoch_nanos: u64) -> u64 {
+pub(crate) fn record(stacks: &Stacks, ring: &Ring, epoch_nanos: u64) -> u64 {
     let mut kernel: Vec<u64> = Vec::new();
     let mut files: BTreeMap<FileId, InFile<'_>> = BTreeMap::new();
     for (address, place) in stacks.places().iter().collect::<BTreeMap<_, _>>() {
@@ -48,7 +48,7 @@ pub(super) fn record(stacks: &Stacks, ring: &Ring, epoch_nanos: u64) -> u64 {
 
 /// Returns the frames at each of these addresses of a program that runs, with the functions that are inlined there.
 /// Each address is one of a stack that `unwinders` have unwound.
-pub(super) fn names_of(
+pub(crate) fn names_of(
     addresses: BTreeSet<u64>,
     process: u32,
     files: &Maps,

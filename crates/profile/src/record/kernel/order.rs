@@ -1,9 +1,9 @@
 //! Records of all buffers in the order of time. A record is passed on when no buffer can have an earlier record any
 //! more: when a look at all buffers has begun after the time of the record.
 
-use super::records::Record;
+use super::body::Record;
 
-pub(super) struct Ordered {
+pub(crate) struct Ordered {
     waiting: Vec<Record>,
     /// The beginning of the last look.
     last_look: u64,
@@ -13,28 +13,28 @@ pub(super) struct Ordered {
 
 impl Ordered {
     /// Makes an order of records that are not older than `begin`.
-    pub(super) fn new(begin: u64) -> Self {
+    pub(crate) fn new(begin: u64) -> Self {
         Self { waiting: Vec::new(), last_look: begin, given_until: begin }
     }
 
     /// Returns the time of what is recorded now beside the records: those that were given out are older, and those that
     /// wait are not.
-    pub(super) fn given_until(&self) -> u64 {
+    pub(crate) fn given_until(&self) -> u64 {
         self.given_until
     }
 
-    pub(super) fn add(&mut self, record: Record) {
+    pub(crate) fn add(&mut self, record: Record) {
         self.waiting.push(record);
     }
 
     /// Returns the number of records that wait.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
     /// Gives out what is older than the look before the one that has begun at `look`. With `is_last`, gives out
     /// everything. The function gets each record, and those after it.
-    pub(super) fn give_out(&mut self, look: u64, is_last: bool, mut give: impl FnMut(&Record, &[Record])) {
+    pub(crate) fn give_out(&mut self, look: u64, is_last: bool, mut give: impl FnMut(&Record, &[Record])) {
         self.waiting.sort_by_key(|record| record.time);
         let last_look = std::mem::replace(&mut self.last_look, look);
         self.given_until = match is_last {
@@ -55,7 +55,7 @@ impl Ordered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::records::Body;
+    use crate::record::kernel::body::Body;
 
     #[test]
     fn records_of_two_looks_come_in_order_and_nothing_is_kept_at_the_end() {

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// The registers that unwinding needs, in the order of their bits.
 #[cfg(target_arch = "x86_64")]
-pub(super) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 #[cfg(target_arch = "aarch64")]
-pub(super) const REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
+pub(crate) const REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
 
 /// The bytes of the stack that are copied for a sample.
 const STACK_BYTES: u32 = 8 << 10;
@@ -28,7 +28,7 @@ const EXPONENT_MIN: u8 = 2;
 
 /// What a buffer tells.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Threads and files that come and go; with `switches` also when threads leave processors.
     Side { switches: bool },
     /// Samples of running threads.
@@ -41,7 +41,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Returns what is recorded when records of a buffer of this kind were lost.
-    pub(super) fn lost(&self, buffer: u32, count: u64) -> KernelLost {
+    pub(crate) fn lost(&self, buffer: u32, count: u64) -> KernelLost {
         let has_switches =
             matches!(self, Self::Side { switches: true } | Self::Point(Point::Switch | Point::Waking, _));
         KernelLost { count, buffer, has_switches }
@@ -50,7 +50,7 @@ impl Kind {
 
 /// The tracepoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Point {
+pub(crate) enum Point {
     Switch,
     Waking,
     Enter,
@@ -59,7 +59,7 @@ pub(super) enum Point {
 
 impl Point {
     /// Finds the tracepoint.
-    pub(super) fn find(self) -> Option<Kind> {
+    pub(crate) fn find(self) -> Option<Kind> {
         let (name, fields) = match self {
             Self::Switch => {
                 ("sched/sched_switch", &["prev_pid", "prev_state", "next_pid", "next_comm", "prev_comm"][..])
@@ -74,7 +74,7 @@ impl Point {
 
 /// Whose events a buffer takes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Whose {
+pub(crate) enum Whose {
     /// Those of the program that the calling thread starts next, on this processor.
     NextChild(u32),
     /// Those of a thread, and of threads and processes that it starts, on this processor.
@@ -87,18 +87,18 @@ pub(super) enum Whose {
 
 /// What the kernel can do, and lets this user do.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Access {
+pub(crate) struct Access {
     /// Events inside of the kernel.
-    pub(super) kernel: bool,
+    pub(crate) kernel: bool,
     /// Counts of lost records.
-    pub(super) counts_lost: bool,
+    pub(crate) counts_lost: bool,
     /// Build ids of files.
-    pub(super) build_ids: bool,
+    pub(crate) build_ids: bool,
 }
 
 impl Access {
     /// Finds out what the kernel does for this user. The error is that of the simplest counter.
-    pub(super) fn find() -> io::Result<Self> {
+    pub(crate) fn find() -> io::Result<Self> {
         let mut last = None;
         for (counts_lost, build_ids) in [(true, true), (false, true), (false, false)] {
             for kernel in [true, false] {
@@ -115,19 +115,19 @@ impl Access {
 }
 
 /// One buffer of the kernel.
-pub(super) struct Source {
-    pub(super) kind: Kind,
-    pub(super) counter: Counter,
-    pub(super) sampler: Sampler,
+pub(crate) struct Source {
+    pub(crate) kind: Kind,
+    pub(crate) counter: Counter,
+    pub(crate) sampler: Sampler,
     /// The processor or thread that names it.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// The records that it has lost, as far as they were told.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 impl Source {
     /// Opens a buffer of 2^`exponent` pages, or of fewer if this user may not have as many.
-    pub(super) fn open(kind: Kind, whose: Whose, access: Access, exponent: u8) -> io::Result<Self> {
+    pub(crate) fn open(kind: Kind, whose: Whose, access: Access, exponent: u8) -> io::Result<Self> {
         let opts = options(&kind, whose, access);
         let target: Target = match whose {
             Whose::NextChild(cpu) => (Proc::CURRENT, Cpu(cpu)).into(),

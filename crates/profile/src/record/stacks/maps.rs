@@ -1,9 +1,9 @@
 //! The files that are mapped into a running process.
 
-pub(super) use crate::maps::{File, Maps};
+pub(crate) use crate::maps::{File, Maps};
 
-use super::records::Mapped;
 use crate::maps::PROCESSES_MAX;
+use crate::record::kernel::body::Mapped;
 use crate::schema::Mapping;
 use crate::symbols::build_id;
 use eventring_capture::foreign::MappedFile;
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 impl Maps {
     /// Calls `tell` with all files.
-    pub(super) fn each(&self, mut tell: impl FnMut(Mapping, &str)) {
+    pub(crate) fn each(&self, mut tell: impl FnMut(Mapping, &str)) {
         for (process, files) in &self.processes {
             for file in files.values() {
                 tell(mapping(*process, file.begin..file.end, file.offset, &file.build_id), &file.path);
@@ -20,7 +20,7 @@ impl Maps {
     }
 
     /// Gives a forked process what its parent has.
-    pub(super) fn fork(&mut self, parent: u32, child: u32) {
+    pub(crate) fn fork(&mut self, parent: u32, child: u32) {
         if let Some(files) = self.processes.get(&parent).cloned()
             && self.processes.len() < PROCESSES_MAX
         {
@@ -29,13 +29,13 @@ impl Maps {
     }
 
     /// Forgets the files of a process.
-    pub(super) fn clear(&mut self, process: u32) {
+    pub(crate) fn clear(&mut self, process: u32) {
         self.processes.remove(&process);
     }
 }
 
 /// Makes the event of a file.
-pub(super) fn mapping(process_id: u32, place: Range<u64>, offset: u64, id: &[u8]) -> Mapping {
+pub(crate) fn mapping(process_id: u32, place: Range<u64>, offset: u64, id: &[u8]) -> Mapping {
     let mut build_id = [0; 20];
     let bytes = id.len().min(build_id.len());
     build_id[..bytes].copy_from_slice(&id[..bytes]);
@@ -43,7 +43,7 @@ pub(super) fn mapping(process_id: u32, place: Range<u64>, offset: u64, id: &[u8]
 }
 
 /// Returns the files that are mapped with code into a process that runs.
-pub(super) fn of_process(process: u32) -> Vec<Mapped> {
+pub(crate) fn of_process(process: u32) -> Vec<Mapped> {
     let files = MappedFile::list(process).unwrap_or_default();
     let files = files.into_iter().filter(|file| file.is_code && file.path.starts_with('/'));
     files.map(|file| mapped(process, file)).collect()

@@ -1,80 +1,10 @@
 //! Parsing one record of the kernel. A truncated record gives no record.
 
-pub(super) use crate::maps::Mapped;
-
+use super::body::{Body, Mapped, Record, thread_name};
+use super::bytes::Bytes;
 use super::counters::Kind;
 use super::samples;
-use crate::schema::{KernelLost, OffState, ThreadName};
-use eventring::schema::Utf8;
-use std::ops::Range;
-
-/// What the kernel says at a time.
-pub(super) struct Record {
-    /// Nanoseconds of CLOCK_MONOTONIC.
-    pub(super) time: u64,
-    pub(super) cpu: u16,
-    /// The thread that was on the processor, and its process.
-    pub(super) thread: u32,
-    pub(super) process: u32,
-    pub(super) body: Body,
-}
-
-pub(super) enum Body {
-    Switch {
-        previous: u32,
-        state: OffState,
-        next: u32,
-        next_name: ThreadName,
-        previous_name: ThreadName,
-    },
-    Waking {
-        thread: u32,
-        cpu: u16,
-        by_interrupt: bool,
-    },
-    Enter {
-        number: i32,
-    },
-    Exit {
-        number: i32,
-        result: i64,
-    },
-    Sample {
-        stack: Box<RawStack>,
-        at_switch: bool,
-    },
-    /// The thread leaves its processor, or comes back.
-    Left {
-        is_preempted: bool,
-    },
-    Back,
-    Forked {
-        process: u32,
-        thread: u32,
-        parent_process: u32,
-        parent_thread: u32,
-    },
-    Ended {
-        thread: u32,
-    },
-    Named {
-        process: u32,
-        thread: u32,
-        name: ThreadName,
-        by_exec: bool,
-    },
-    Mapped(Box<Mapped>),
-    /// The worker says of which buffer.
-    Lost(KernelLost),
-}
-
-/// A stack as the kernel gives it.
-#[derive(Default)]
-pub(super) struct RawStack {
-    pub(super) kernel: Vec<u64>,
-    pub(super) registers: Vec<u64>,
-    pub(super) memory: Vec<u8>,
-}
+use crate::schema::KernelLost;
 
 /// The types of records, and marks of theirs.
 mod types {
@@ -97,33 +27,9 @@ mod types {
 const HEAD: usize = 8;
 const END: usize = 24;
 
-/// The part of a record that was not read yet.
-pub(super) struct Bytes<'a>(&'a [u8]);
-
-impl<'a> Bytes<'a> {
-    pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    pub(super) fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_ne_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    pub(super) fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_ne_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    pub(super) fn words(&mut self, count: u64) -> Option<Vec<u64>> {
-        let bytes = self.take(usize::try_from(count).ok()?.checked_mul(8)?)?;
-        Some(bytes.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).collect())
-    }
-}
-
 impl Record {
     /// Reads a record of a buffer of this kind. Returns `None` for records that nobody needs.
-    pub(super) fn parse(kind: &Kind, bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(kind: &Kind, bytes: &[u8]) -> Option<Self> {
         let mut head = Bytes(bytes);
         let record_type = head.u32()?;
         let misc = u16::from_ne_bytes(head.take(2)?.try_into().ok()?);
@@ -172,12 +78,4 @@ fn beside(record_type: u32, misc: u16, rest: &mut Bytes<'_>) -> Option<Body> {
         }
         _ => return None,
     })
-}
-
-/// Returns a name, which ends at the first zero.
-pub(super) fn thread_name(bytes: &[u8]) -> ThreadName {
-    let end: Range<usize> = 0..bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()).min(15);
-    let mut name = [Utf8(0); 16];
-    name.iter_mut().zip(&bytes[end]).for_each(|(to, from)| *to = Utf8(*from));
-    name
 }

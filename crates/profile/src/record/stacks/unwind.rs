@@ -3,7 +3,7 @@
 
 use super::code::{CodeFile, CodeFiles};
 use super::maps::{File, Maps};
-use super::records::RawStack;
+use crate::record::kernel::body::RawStack;
 use framehop::{
     CacheNative, FrameAddress, MayAllocateDuringUnwind, Module, UnwindRegsNative, Unwinder as _, UnwinderNative,
 };
@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The largest number of frames of a stack.
-pub(super) const FRAMES_MAX: usize = 255;
+pub(crate) const FRAMES_MAX: usize = 255;
 /// The unwinder of each process, with the files of its code.
 #[derive(Default)]
-pub(super) struct Unwinders {
+pub(crate) struct Unwinders {
     files: CodeFiles,
     processes: HashMap<u32, Process>,
     cache: CacheNative<MayAllocateDuringUnwind>,
@@ -29,12 +29,12 @@ struct Process {
 
 impl Unwinders {
     /// Forgets a process, whose files are others now.
-    pub(super) fn clear(&mut self, process: u32) {
+    pub(crate) fn clear(&mut self, process: u32) {
         self.processes.remove(&process);
     }
 
     /// Appends the addresses of a program's frames, the innermost first. Those of callers lie in their calls.
-    pub(super) fn unwind(&mut self, process: u32, stack: &RawStack, maps: &Maps, frames: &mut Vec<u64>) {
+    pub(crate) fn unwind(&mut self, process: u32, stack: &RawStack, maps: &Maps, frames: &mut Vec<u64>) {
         let Some((pc, registers)) = registers(&stack.registers) else { return };
         let sp = registers.sp();
         let memory = &stack.memory;
@@ -84,7 +84,7 @@ impl Unwinders {
     }
 
     /// Returns the open file in which an address lies, if a stack has had an address in it before.
-    pub(super) fn opened(&self, process: u32, file: &File) -> Option<Arc<CodeFile>> {
+    pub(crate) fn opened(&self, process: u32, file: &File) -> Option<Arc<CodeFile>> {
         self.processes.get(&process)?.known.get(&file.begin)?.1.clone()
     }
 }

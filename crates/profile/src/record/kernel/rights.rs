@@ -21,26 +21,26 @@ impl fmt::Display for Missing {
 }
 
 /// The remedies.
-pub(super) const ALLOW_SYSTEM: &str =
+pub(crate) const ALLOW_SYSTEM: &str =
     "sudo sysctl kernel.perf_event_paranoid=-1, or run it as root or with CAP_PERFMON";
-pub(super) const ALLOW_KERNEL: &str = "sudo sysctl kernel.perf_event_paranoid=1, or run it as root or with CAP_PERFMON";
-pub(super) const ALLOW_PERF: &str = "sudo sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON; in a container: a seccomp \
+pub(crate) const ALLOW_KERNEL: &str = "sudo sysctl kernel.perf_event_paranoid=1, or run it as root or with CAP_PERFMON";
+pub(crate) const ALLOW_PERF: &str = "sudo sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON; in a container: a seccomp \
                                      profile that allows perf_event_open, and --cap-add PERFMON";
-pub(super) const MOUNT: &str =
+pub(crate) const MOUNT: &str =
     "sudo mount -t tracefs tracefs /sys/kernel/tracing, and run it as a user who may read it";
-pub(super) const MORE_MEMORY: &str = "sudo sysctl kernel.perf_event_mlock_kb=8192, or follow fewer threads";
-pub(super) const LOWER_RATE: &str = "give a lower --hz: the largest is kernel.perf_event_max_sample_rate";
+pub(crate) const MORE_MEMORY: &str = "sudo sysctl kernel.perf_event_mlock_kb=8192, or follow fewer threads";
+pub(crate) const LOWER_RATE: &str = "give a lower --hz: the largest is kernel.perf_event_max_sample_rate";
 
 impl Missing {
     /// Makes the account of something that the kernel has refused.
-    pub(super) fn refused(what: &'static str, error: &io::Error, remedy: &'static str) -> Self {
+    pub(crate) fn refused(what: &'static str, error: &io::Error, remedy: &'static str) -> Self {
         let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
         let level = level.map(|level| format!(", kernel.perf_event_paranoid is {}", level.trim())).unwrap_or_default();
         Self { what, why: format!("{error}{level}"), remedy }
     }
 
     /// Makes the account of tracepoints of which nothing can be found out.
-    pub(super) fn no_tracefs(what: &'static str) -> Self {
+    pub(crate) fn no_tracefs(what: &'static str) -> Self {
         Self { what, why: "tracefs is not mounted, or this user may not read it".to_owned(), remedy: MOUNT }
     }
 }

@@ -10,15 +10,15 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// A tracepoint as the running kernel has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tracepoint {
-    pub(super) id: u64,
+pub(crate) struct Tracepoint {
+    pub(crate) id: u64,
     fields: Vec<Range<usize>>,
 }
 
 impl Tracepoint {
     /// Finds a tracepoint, like `sched/sched_switch`, with these fields. Mounts tracefs first if it is not mounted and
     /// this user may.
-    pub(super) fn find(name: &str, fields: &[&str]) -> Option<Self> {
+    pub(crate) fn find(name: &str, fields: &[&str]) -> Option<Self> {
         let read = || PLACES.iter().find_map(|place| fs::read_to_string(format!("{place}/events/{name}/format")).ok());
         let text = read().or_else(|| {
             let place = Path::new(PLACES[0]);
@@ -37,7 +37,7 @@ impl Tracepoint {
     }
 
     /// Returns where a field lies, by its place in the list of names.
-    pub(super) fn field(&self, at: usize) -> Option<Range<usize>> {
+    pub(crate) fn field(&self, at: usize) -> Option<Range<usize>> {
         self.fields.get(at).cloned()
     }
 }

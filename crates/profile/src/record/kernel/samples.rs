@@ -1,15 +1,16 @@
 //! The samples among the kernel's records: stacks, and records of tracepoints.
 
+use super::body::{Body, RawStack, thread_name};
+use super::bytes::Bytes;
 use super::counters::{Kind, Point, REGISTERS};
 use super::formats::Tracepoint;
-use super::records::{Body, Bytes, RawStack, thread_name};
 use crate::schema::OffState;
 
 /// The flags of a tracepoint inside of an interrupt: hard, soft, not maskable.
 const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
 
 /// Reads a sample behind its time and processor.
-pub(super) fn parse(kind: &Kind, rest: &mut Bytes<'_>) -> Option<Body> {
+pub(crate) fn parse(kind: &Kind, rest: &mut Bytes<'_>) -> Option<Body> {
     match kind {
         Kind::Side { .. } => None,
         Kind::OnProcessor { .. } => Some(Body::Sample { stack: Box::new(stack(rest)?), at_switch: false }),

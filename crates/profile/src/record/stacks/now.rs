@@ -2,11 +2,11 @@
 //! its stack are copied; the copy is unwound afterwards.
 
 use super::maps::{self, Maps};
-use super::records::RawStack;
 use super::symbols::names_of;
-use super::system::threads_of;
 use super::unwind::Unwinders;
 use crate::frame::Frame;
+use crate::record::kernel::body::RawStack;
+use crate::record::kernel::system::threads_of;
 use eventring::internal::shm::own_number;
 use nix::errno::Errno;
 use nix::sys::ptrace;
