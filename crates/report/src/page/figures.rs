@@ -1,7 +1,7 @@
 //! The figures that a page shows. A capture is read once for all of them.
 
 use super::activity::Activity;
-use super::blocks::BlockFigures;
+use super::block_figures::BlockFigures;
 use super::durations::{Durations, PercentileCurve};
 use super::flame::FlameSide;
 use eventring::reader::GapCause;
