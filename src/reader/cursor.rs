@@ -35,7 +35,7 @@ const LOOKS_PER_TIME: u32 = 16;
 pub struct Cursor {
     source: Arc<Source>,
     next_seqno: u64,
-    /// The counts of the seqnos that the cursor has passed in gaps: overwritten before it began, lost, and given up.
+    /// The counts of the seqnos that the cursor has passed in gaps: overwritten before it began, lost, and skipped.
     /// The field `read` of this `ReadStats` stays 0: [`Cursor::read_count`] computes how many events were read.
     missing: ReadStats,
     start: CursorStart,
@@ -121,11 +121,11 @@ impl Cursor {
     /// Returns the next event if it is there. Never waits.
     ///
     /// If the cursor can no longer get the next event, returns a gap. If the event was overwritten, the cause is
-    /// [`GapCause::Overwritten`] or [`GapCause::OverwrittenBefore`]. If a writer gave the seqno up, the cause is
-    /// [`GapCause::GivenUp`]. If the ring has ended before the event was committed, the cause is
+    /// [`GapCause::Overwritten`] or [`GapCause::OverwrittenBefore`]. If a writer skipped the seqno, the cause is
+    /// [`GapCause::Skipped`]. If the ring has ended before the event was committed, the cause is
     /// [`GapCause::NeverCommitted`].
     ///
-    /// A gap with the cause [`GapCause::GivenUp`] comes at once if the cursor knows that the seqno was handed out, for
+    /// A gap with the cause [`GapCause::Skipped`] comes at once if the cursor knows that the seqno was handed out, for
     /// example because a newer event existed at the last [`Self::seek`]. Otherwise the first calls return
     /// [`Next::NotReady`], until about 100 µs have passed.
     ///
@@ -320,14 +320,14 @@ impl Cursor {
 
     /// Returns how many sequence numbers this cursor has passed in gaps, of all causes. Among them are events that
     /// were gone before the cursor began ([`GapCause::OverwrittenBefore`]), and numbers that stand for no event
-    /// ([`GapCause::GivenUp`]). `read_count + lost_count` is the number of sequence numbers that the cursor has
+    /// ([`GapCause::Skipped`]). `read_count + lost_count` is the number of sequence numbers that the cursor has
     /// passed.
     pub fn lost_count(&self) -> u64 {
         self.missing.missing()
     }
 
     /// Returns how many sequence numbers the cursor has passed, in four counts: read, overwritten before the cursor
-    /// began, lost, and given up.
+    /// began, lost, and skipped.
     pub fn stats(&self) -> ReadStats {
         ReadStats { read: self.read_count(), ..self.missing }
     }

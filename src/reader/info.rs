@@ -55,9 +55,9 @@ pub struct ExtensionInfo {
     pub reduced_free_bytes: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
-    /// Number of seqnos that writers gave up because another writer was stalled inside the slot.
+    /// Number of seqnos that writers skipped because another writer was stalled inside the slot.
     pub refused_claims: u64,
-    /// Number of seqnos that writers gave up because other writers recorded a whole lap before the slot was claimed.
+    /// Number of seqnos that writers skipped because other writers recorded a whole lap before the slot was claimed.
     pub lapped_claims: u64,
     /// Number of failed attempts to take payload chunks. An attempt fails if another writer could still write to one of
     /// the chunks.

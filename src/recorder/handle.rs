@@ -45,10 +45,10 @@ pub struct RecorderStats {
     /// Newest sequence number handed out. It is the number of recorded events plus the number of holes (seqnos given
     /// up).
     pub last_seqno: u64,
-    /// Number of seqnos given up (holes) because another writer was stalled inside their slot. The event that should
+    /// Number of seqnos skipped (holes) because another writer was stalled inside their slot. The event that should
     /// have had such a seqno got a later one.
     pub refused_claims: u64,
-    /// Number of seqnos given up (holes) because their writer tried to claim the slot too late: the ring had already
+    /// Number of seqnos skipped (holes) because their writer tried to claim the slot too late: the ring had already
     /// gone round by a whole lap.
     pub lapped_claims: u64,
     /// Number of failed attempts to take payload chunks. An attempt fails if a stalled writer holds one of the chunks.

@@ -20,7 +20,7 @@ pub(crate) enum ControlWord {
     BufferWindowStart,
     /// Counter of refused claims.
     RefusedClaims,
-    /// Counter of seqnos given up because they were lapped.
+    /// Counter of seqnos skipped because they were lapped.
     LappedClaims,
     /// Counter of skipped chunks.
     SkippedChunks,

@@ -22,7 +22,7 @@ impl Cursor {
         self.known_last = observe::last_seqno(memory);
         match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
             Observation::Lapped => self.skip_overwritten(),
-            Observation::Hole => self.skip_holes(GapCause::GivenUp),
+            Observation::Hole => self.skip_holes(GapCause::Skipped),
             // The next event was not committed when `next` read its slot. There is no gap to report in two cases: the
             // event's seqno was not handed out yet, or the ring is live and the event may still come.
             Observation::NotReady | Observation::Event(_) => {
@@ -35,7 +35,7 @@ impl Cursor {
                     // The event was committed after `next` had read the slot. The next call of `next` returns it.
                     Observation::Event(_) => None,
                     Observation::Lapped => self.skip_overwritten(),
-                    Observation::Hole => self.skip_holes(GapCause::GivenUp),
+                    Observation::Hole => self.skip_holes(GapCause::Skipped),
                     Observation::NotReady => self.skip_holes(GapCause::NeverCommitted),
                 }
             }
@@ -93,7 +93,7 @@ impl Cursor {
                 continue;
             }
             match (observe::descriptor(memory, target), cause) {
-                (Observation::Hole, GapCause::GivenUp) => target += 1,
+                (Observation::Hole, GapCause::Skipped) => target += 1,
                 // The caller passes the cause `NeverCommitted` only for a finished ring. There, an event that is not
                 // ready will never be committed.
                 (Observation::NotReady, GapCause::NeverCommitted) => target += 1,

@@ -127,7 +127,7 @@ impl SetRing {
         }
     }
 
-    /// Returns how many of the ring's sequence numbers were read, overwritten before reading began, lost, and given up
+    /// Returns how many of the ring's sequence numbers were read, overwritten before reading began, lost, and skipped
     /// so far. A shard that could not be opened counts as one lost event if nobody knows how many events it held.
     #[must_use]
     pub fn stats(&self) -> ReadStats {

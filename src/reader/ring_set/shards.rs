@@ -105,7 +105,7 @@ pub(super) enum ShardItem {
     /// follows with the number of events that the shard held.
     Unreadable { index: u32, error: ReaderError },
     /// A shard could not be opened, so all of its events are lost to this reader. `seqnos` is how many sequence numbers
-    /// the shard has handed out, including numbers that writers gave up. If the writer did not end in good order, the
+    /// the shard has handed out, including numbers that writers skipped. If the writer did not end in good order, the
     /// number is not known, and `seqnos` is `None`. The shard then counts as one event, because a recorder makes a
     /// shard for a thread that is about to record its first event.
     Missed { index: u32, seqnos: Option<u64> },

@@ -243,6 +243,6 @@ pub(super) fn check_at_rest<M: RingMemory>(ring: &Ring<M>, recorded: u64, open: 
         assert!(got != Got::Lapped, "{seqno} of {last} is lapped at rest");
     }
     assert!(waiting <= open, "{waiting} of the last seqnos have no event, {open} reservations are open");
-    let given_up = count(ring, ControlWord::RefusedClaims) + count(ring, ControlWord::LappedClaims);
-    assert_eq!(last, recorded + given_up + open, "seqnos handed out; recorded, given up and open");
+    let skipped = count(ring, ControlWord::RefusedClaims) + count(ring, ControlWord::LappedClaims);
+    assert_eq!(last, recorded + skipped + open, "seqnos handed out; recorded, skipped and open");
 }

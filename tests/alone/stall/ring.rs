@@ -103,7 +103,7 @@ impl Subject for EventRing {
         self.0.stats().last_seqno
     }
 
-    fn given_up(&self) -> u64 {
+    fn skipped(&self) -> u64 {
         self.0.stats().refused_claims + self.0.stats().lapped_claims
     }
 }

@@ -164,7 +164,7 @@ impl BlockBuilder {
             return;
         }
         let first = gap.first_seqno.max(self.next_seqno);
-        if gap.cause != GapCause::GivenUp {
+        if gap.cause != GapCause::Skipped {
             self.lose(first, end - first);
         } else if self.next_seqno != 0 && first > self.next_seqno {
             self.lose(self.next_seqno, first - self.next_seqno);

@@ -118,11 +118,11 @@ fn missing_events_of_a_lapped_ring_are_counted_exactly() {
 }
 
 #[test]
-fn given_up_seqnos_are_counted_apart_from_losses() {
+fn skipped_seqnos_are_counted_apart_from_losses() {
     let place = Place::new();
     let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
     // This reservation stays open in the first slot while the ring goes round. In the next lap, a seqno comes to the
-    // same slot, finds it taken, and is given up.
+    // same slot, finds it taken, and is skipped.
     let stalled = recorder.reserve(PerfEvent::Marker.code(), [0; 4], 0).unwrap();
     let capacity = recorder.geometry().descriptor_capacity();
     record_spans(&recorder, 1, capacity / 4);

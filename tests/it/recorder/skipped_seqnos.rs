@@ -1,10 +1,10 @@
-//! A seqno that a writer gave up stands for no event. Readers distinguish it from a lost event, so their sums are
+//! A seqno that a writer skipped stands for no event. Readers distinguish it from a lost event, so their sums are
 //! exact.
 
 use crate::fixtures::*;
 
 /// Opens `open` reservations, each `distance` seqnos after the one before it, and lets the ring go round. The slot of
-/// each reservation costs one seqno, which is given up. The reader must report each of these seqnos.
+/// each reservation costs one seqno, which is skipped. The reader must report each of these seqnos.
 fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
     let description = ContentDescription::new(300, "THINGS");
     let recorder =
@@ -15,7 +15,7 @@ fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
         stalled.push(recorder.reserve(2, [0; 4], 0).unwrap());
         (1..distance).for_each(|_| assert_ne!(recorder.record(3, [0; 4], b""), 0));
     }
-    let (mut recorded, mut read, mut given_up) = (0, 0, 0);
+    let (mut recorded, mut read, mut skipped) = (0, 0, 0);
     let mut cursor = Reader::options().open_fd(recorder.as_fd()).unwrap().cursor();
     while recorder.stats().last_seqno < 2 * capacity {
         assert_ne!(recorder.record(3, [0; 4], b""), 0);
@@ -28,27 +28,27 @@ fn all_are_told(descriptor_shift: u32, open: u64, distance: u64) {
         match cursor.next() {
             Next::Event(_) => read += 1,
             Next::Gap(gap) => {
-                assert_eq!((gap.cause, gap.is_loss()), (GapCause::GivenUp, false), "at {}", gap.first_seqno);
-                given_up += gap.count;
+                assert_eq!((gap.cause, gap.is_loss()), (GapCause::Skipped, false), "at {}", gap.first_seqno);
+                skipped += gap.count;
             }
             // At a slot without its event, the cursor first waits for about 100 microseconds. Only then does it ask
-            // whether the seqno was given up. So the loop may need several attempts.
+            // whether the seqno was skipped. So the loop may need several attempts.
             Next::NotReady if waited < 1000 => {
                 waited += 1;
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
-            Next::NotReady => panic!("the reader waits at {}, one of {given_up} given up", cursor.next_seqno()),
+            Next::NotReady => panic!("the reader waits at {}, one of {skipped} skipped", cursor.next_seqno()),
         }
     }
-    assert_eq!(given_up, recorder.stats().refused_claims);
-    assert_eq!(given_up, open);
-    assert_eq!(read + given_up, last - capacity);
-    assert_eq!((cursor.read_count(), cursor.lost_count()), (read, given_up));
+    assert_eq!(skipped, recorder.stats().refused_claims);
+    assert_eq!(skipped, open);
+    assert_eq!(read + skipped, last - capacity);
+    assert_eq!((cursor.read_count(), cursor.lost_count()), (read, skipped));
     assert!(recorded >= read);
 }
 
 #[test]
-fn a_seqno_given_up_to_a_stalled_writer_is_not_a_loss() {
+fn a_seqno_skipped_for_a_stalled_writer_is_not_a_loss() {
     all_are_told(15, 1, 1);
 }
 
