@@ -113,7 +113,7 @@ fn write(time: Duration, rate: f64) -> Result<(), Box<dyn Error>> {
 /// Returns how many sequence numbers the rings have handed out, and how many of them were skipped. A thread that was
 /// stalled gives its number up and takes a later one. The number then stands for no event.
 fn numbers(rings: &[RecorderStats]) -> [u64; 2] {
-    rings.iter().fold([0; 2], |[all, up], ring| [all + ring.last_seqno, up + ring.refused_claims + ring.lapped_claims])
+    rings.iter().fold([0; 2], |[all, up], ring| [all + ring.last_seqno, up + ring.refused_claims + ring.overrun_claims])
 }
 
 /// Records the orders of one thread. All threads together record at most `rate` orders a second. Returns the number of

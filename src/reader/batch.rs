@@ -91,7 +91,7 @@ impl Cursor {
                         }
                     }
                     Slot::Other(seen) => break Some(seen),
-                    Slot::Lapped => break None,
+                    Slot::Overrun => break None,
                 }
             }
         };

@@ -142,7 +142,7 @@ impl Cursor {
                 Next::Event(descriptor)
             }
             Slot::Other(seen) => self.not_in_its_slot(Some(seen)),
-            Slot::Lapped => self.not_in_its_slot(None),
+            Slot::Overrun => self.not_in_its_slot(None),
         }
     }
 

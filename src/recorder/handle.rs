@@ -50,7 +50,7 @@ pub struct RecorderStats {
     pub refused_claims: u64,
     /// Number of seqnos skipped (holes) because their writer tried to claim the slot too late: the ring had already
     /// gone round by a whole lap.
-    pub lapped_claims: u64,
+    pub overrun_claims: u64,
     /// Number of failed attempts to take payload chunks. An attempt fails if a stalled writer holds one of the chunks.
     pub skipped_chunks: u64,
     /// Number of events that became RECORD_ERROR events.
@@ -187,7 +187,7 @@ impl Recorder {
         RecorderStats {
             last_seqno: read(ControlWord::LastSeqno),
             refused_claims: read(ControlWord::RefusedClaims),
-            lapped_claims: read(ControlWord::LappedClaims),
+            overrun_claims: read(ControlWord::OverrunClaims),
             skipped_chunks: read(ControlWord::SkippedChunks),
             record_errors: read(ControlWord::RecordErrors),
             foreign_events: events::refused(self.core.writer.memory()),

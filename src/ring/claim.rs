@@ -171,7 +171,7 @@ impl<M: RingMemory> RingWriter<M> {
         // Readers need the hole. Without it, they would wait for `seqno` until the slot's next seqno is handed out.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
-        let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };
+        let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::OverrunClaims };
         // Relaxed: a count.
         self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
     }

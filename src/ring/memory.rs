@@ -20,8 +20,8 @@ pub(crate) enum ControlWord {
     BufferWindowStart,
     /// Counter of refused claims.
     RefusedClaims,
-    /// Counter of seqnos skipped because they were lapped.
-    LappedClaims,
+    /// Counter of seqnos skipped because they were overrun.
+    OverrunClaims,
     /// Counter of skipped chunks.
     SkippedChunks,
     /// Counter of RECORD_ERROR events.
@@ -269,7 +269,7 @@ mod mapped {
                 ControlWord::NextPayloadByte => header::NEXT_PAYLOAD_BYTE,
                 ControlWord::BufferWindowStart => header::BUFFER_WINDOW_START,
                 ControlWord::RefusedClaims => extension::COUNT_REFUSED_CLAIMS,
-                ControlWord::LappedClaims => extension::COUNT_LAPPED_CLAIMS,
+                ControlWord::OverrunClaims => extension::COUNT_OVERRUN_CLAIMS,
                 ControlWord::SkippedChunks => extension::COUNT_SKIPPED_CHUNKS,
                 ControlWord::RecordErrors => extension::COUNT_RECORD_ERRORS,
             })

@@ -20,8 +20,8 @@ impl Cursor {
         }
         let memory = self.source.memory();
         self.known_last = observe::last_seqno(memory);
-        match seen.map_or(Observation::Lapped, |seen| observe::absent(memory, self.next_seqno, seen)) {
-            Observation::Lapped => self.skip_overwritten(),
+        match seen.map_or(Observation::Overrun, |seen| observe::absent(memory, self.next_seqno, seen)) {
+            Observation::Overrun => self.skip_overwritten(),
             Observation::Hole => self.skip_holes(GapCause::Skipped),
             // The next event was not committed when `next` read its slot. There is no gap to report in two cases: the
             // event's seqno was not handed out yet, or the ring is live and the event may still come.
@@ -34,7 +34,7 @@ impl Cursor {
                 match observe::descriptor(self.source.memory(), self.next_seqno) {
                     // The event was committed after `next` had read the slot. The next call of `next` returns it.
                     Observation::Event(_) => None,
-                    Observation::Lapped => self.skip_overwritten(),
+                    Observation::Overrun => self.skip_overwritten(),
                     Observation::Hole => self.skip_holes(GapCause::Skipped),
                     Observation::NotReady => self.skip_holes(GapCause::NeverCommitted),
                 }

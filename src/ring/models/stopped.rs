@@ -37,7 +37,7 @@ fn stop_before(steps: u64) -> bool {
         // The stopped writer may have one seqno, committed or not. Every other seqno must be a recorded event or a
         // seqno that was skipped.
         let last = observe::last_seqno(ring.memory());
-        let skipped = count(&ring, ControlWord::RefusedClaims) + count(&ring, ControlWord::LappedClaims);
+        let skipped = count(&ring, ControlWord::RefusedClaims) + count(&ring, ControlWord::OverrunClaims);
         let others = last - 5 - skipped;
         assert!(others == 1 || others == 0 && !ended, "{others} seqnos are unaccounted for");
         for seqno in 1..=last {

@@ -104,7 +104,7 @@ impl Subject for EventRing {
     }
 
     fn skipped(&self) -> u64 {
-        self.0.stats().refused_claims + self.0.stats().lapped_claims
+        self.0.stats().refused_claims + self.0.stats().overrun_claims
     }
 }
 

@@ -106,7 +106,7 @@ fn the_report_names_the_reason_for_a_captures_end() {
 }
 
 #[test]
-fn missing_events_of_a_lapped_ring_are_counted_exactly() {
+fn missing_events_of_an_overrun_ring_are_counted_exactly() {
     let place = Place::new();
     let recorder = place.perf(20_000);
     let captured = run!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json").json();

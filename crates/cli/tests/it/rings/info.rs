@@ -199,7 +199,7 @@ fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
 }
 
 #[test]
-fn empty_and_lapped_rings_are_described() {
+fn empty_and_overrun_rings_are_described() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
