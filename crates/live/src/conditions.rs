@@ -207,7 +207,7 @@ fn test(
     for index in indices {
         match rates[index].allow(&conditions[index], occurrence) {
             Truth::Yes => fulfilled(index, &conditions[index], occurrence),
-            Truth::Unknown => is_untested = true,
+            Truth::Indeterminate => is_untested = true,
             Truth::No => {}
         }
     }
