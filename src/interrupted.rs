@@ -60,7 +60,7 @@ impl OwnerTag {
     /// Returns the tag of the owner with this number, which is not 0. No two owners have the same number.
     ///
     /// Numbers above 65,533 have no tag of their own. What belongs to such an owner is found without a word.
-    pub(crate) const fn of(number: u64) -> Self {
+    pub(crate) const fn from_number(number: u64) -> Self {
         if number == 0 || number >= (Self::TOO_LARGE.0 >> SHIFT) as u64 {
             return Self::TOO_LARGE;
         }
@@ -152,8 +152,8 @@ mod tests {
     fn only_its_owner_gets_the_address() {
         let target = 7_u64;
         let numbers = [1, 2, 3, 255, 256, 65_533];
-        let tags: Vec<OwnerTag> = numbers.map(OwnerTag::of).into();
-        let others = [0, 65_534, 65_535, 65_536, 65_537, 1 << 20, u64::MAX].map(OwnerTag::of);
+        let tags: Vec<OwnerTag> = numbers.map(OwnerTag::from_number).into();
+        let others = [0, 65_534, 65_535, 65_536, 65_537, 1 << 20, u64::MAX].map(OwnerTag::from_number);
         let nobodies = [OwnerTag::NOBODY].into_iter().chain(others).collect::<Vec<_>>();
         for owner in &tags {
             let word = OwnedWord::nothing();

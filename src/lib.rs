@@ -41,7 +41,7 @@
 //! #     OrderPlaced = 2,
 //! # }
 //! # // In memory without a name, for this example; a program gives a name: `.config("shop:64MiB")`.
-//! # let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
+//! # let recorder = Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().build()?;
 //! record!(recorder => Shop::OrderPlaced, &OrderPlaced { order_id: 7, price_cents: 1250 });
 //! # assert_eq!(recorder.stats().last_seqno, 1);
 //! # }

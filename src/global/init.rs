@@ -97,7 +97,7 @@ impl std::error::Error for InitError {
 
 impl ContentDescription {
     /// Returns the description of the events of type `E`: content type, name, schema hash, schema text and domains.
-    pub fn of<E: EventType>() -> Self {
+    pub fn from_event_type<E: EventType>() -> Self {
         let schema = E::schema();
         let domains = schema.domains().into_iter().map(|domain| (domain.number, domain.name));
         Self::new(E::CONTENT_TYPE, E::CONTENT_NAME)
@@ -149,7 +149,8 @@ impl GlobalRecorder {
         configure: impl FnOnce(RecorderBuilder) -> RecorderBuilder,
     ) -> Result<&'static Recorder, InitError> {
         self.check_events::<E>()?;
-        let builder = configure(Recorder::builder(ContentDescription::of::<E>())).keep_from_env().domains_from_env();
+        let builder =
+            configure(Recorder::builder(ContentDescription::from_event_type::<E>())).keep_from_env().domains_from_env();
         let builder = builder.numbered(true);
         self.try_init_with(builder).map_err(|error| match (&error.cause, self.installed()) {
             (InitCause::AlreadyInstalled, Some(installed)) if !installed.takes(identity::<E>()) => {

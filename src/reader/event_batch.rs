@@ -33,7 +33,7 @@ impl PayloadPlace {
     const UNREAD: Self = Self(u32::MAX - 3);
 
     /// Returns the place at an offset in the bytes of the batch.
-    pub const fn at(offset: u32) -> Self {
+    pub const fn from_offset(offset: u32) -> Self {
         Self(offset)
     }
 
@@ -218,7 +218,7 @@ impl EventBatch {
             PayloadRead::Valid(bytes) => {
                 let place = self.make_room(bytes.len());
                 self.bytes[place..][..bytes.len()].copy_from_slice(bytes);
-                PayloadPlace::at(place as u32)
+                PayloadPlace::from_offset(place as u32)
             }
             PayloadRead::Expired => PayloadPlace::EXPIRED,
             PayloadRead::Malformed => PayloadPlace::MALFORMED,
@@ -236,7 +236,7 @@ impl EventBatch {
             return self.push_without_payload(descriptor, PayloadPlace::MALFORMED);
         };
         if bytes == 0 {
-            return self.push_without_payload(descriptor, PayloadPlace::at(self.used_bytes as u32));
+            return self.push_without_payload(descriptor, PayloadPlace::from_offset(self.used_bytes as u32));
         }
         if descriptor.payload_size > self.payload_bytes_max {
             return self.push_without_payload(descriptor, PayloadPlace::LEFT_OUT);
@@ -249,7 +249,7 @@ impl EventBatch {
         }
         joined.offsets.end = end;
         // The place is relative to the first of the joined payloads until they are copied.
-        self.push_without_payload(descriptor, PayloadPlace::at((start - joined.offsets.start) as u32));
+        self.push_without_payload(descriptor, PayloadPlace::from_offset((start - joined.offsets.start) as u32));
     }
 
     /// Copies the joined payloads, and marks those that have expired by the end of the copy.
@@ -267,7 +267,8 @@ impl EventBatch {
                 continue;
             }
             let is_valid = descriptor.payload_buf_offset >= valid_from;
-            *relative = if is_valid { PayloadPlace::at(place as u32 + relative.0) } else { PayloadPlace::EXPIRED };
+            *relative =
+                if is_valid { PayloadPlace::from_offset(place as u32 + relative.0) } else { PayloadPlace::EXPIRED };
         }
         joined.offsets = end..end;
         joined.first_event = self.descriptors.len();

@@ -96,7 +96,7 @@ impl ReaderOptions {
     ///     DayEnded = 3,
     /// }
     ///
-    /// let recorder = Recorder::builder(ContentDescription::of::<first_release::Shop>()).anonymous().build()?;
+    /// let recorder = Recorder::builder(ContentDescription::from_event_type::<first_release::Shop>()).anonymous().build()?;
     /// let order = first_release::OrderPlaced { id: 7, price: 250 };
     /// record!(recorder => first_release::Shop::OrderPlaced, &order);
     ///

@@ -65,7 +65,7 @@ impl Core {
         let writer = RingWriter::new(memory);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self {
-            tag: OwnerTag::of(id),
+            tag: OwnerTag::from_number(id),
             place: (id % REMEMBERED as u64) as u8,
             id,
             overflow_expire_bytes,

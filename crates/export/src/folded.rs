@@ -192,7 +192,7 @@ impl SpanFolder {
         if let Some(kernel) = self.kernel {
             kernel.add_to(&mut self.stacks, &self.process_ids);
         }
-        let shared = SharedNames::of(self.stacks.names_and_targets());
+        let shared = SharedNames::from_names(self.stacks.names_and_targets());
         self.stacks.name_frames(&shared);
         self.stacks
     }

@@ -11,7 +11,7 @@ pub(super) struct ColumnNames {
 
 impl ColumnNames {
     /// Notes the names that a table has already.
-    pub(super) fn of<'f>(fields: impl IntoIterator<Item = &'f Field>) -> Self {
+    pub(super) fn from_fields<'f>(fields: impl IntoIterator<Item = &'f Field>) -> Self {
         Self { lower_case: fields.into_iter().map(|field| field.name().to_lowercase()).collect() }
     }
 

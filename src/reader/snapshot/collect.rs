@@ -54,7 +54,7 @@ pub(super) fn collect(
     cursor.seek(Seek::Seqno(first_seqno));
     let spool = |_| Spool::new(directory).map_err(no_spool);
     let [descriptors, payloads] = [spool(())?, spool(())?];
-    let seqnos = SeqnoRuns::of(reader);
+    let seqnos = SeqnoRuns::from_reader(reader);
     let mut collected = Collected { descriptors, payloads, seqnos, lost: 0, expired: 0, being_written: 0 };
     let mut batch = EventBatch::new(BATCH_BYTES, BATCH_PAYLOAD_BYTES_MAX);
     let mut deadline = Deadline::default();

@@ -144,7 +144,7 @@ impl<'a> ShardRow<'a> {
         let index = shard.index;
         match &shard.content {
             Ok((reader, survey)) => {
-                let row = RingRow::new(reader, decoder, survey, RingFacts::of(reader, survey));
+                let row = RingRow::new(reader, decoder, survey, RingFacts::from_reader(reader, survey));
                 Self::Opened { ring: Box::new(row), index }
             }
             Err(problem) => Self::Unreadable { problem, index },

@@ -55,7 +55,7 @@ pub enum ChainEvent {
 /// # use eventring::exec::BlockScope;
 /// # use eventring::recorder::{ContentDescription, Recorder};
 /// # use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
-/// # let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+/// # let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().build()?;
 /// # let _guard = eventring::global::EXEC.override_with(recorder.clone());
 /// # let block = BlockScope::start(&BlockStart::default());
 /// # eventring::record!(ExecEvent::BlockEnd, &BlockEnd { gas_used: 17, ..BlockEnd::default() });

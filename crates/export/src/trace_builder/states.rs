@@ -44,7 +44,7 @@ struct State {
 }
 
 impl State {
-    fn of(share: &ThreadShare<'_, ()>) -> Self {
+    fn from_share(share: &ThreadShare<'_, ()>) -> Self {
         Self {
             thread_id: share.thread_id,
             process_id: share.process_id,
@@ -62,7 +62,7 @@ impl TraceBuilder<'_> {
         let Some(states) = &mut self.states else { return Ok(false) };
         let (mut ended, mut sample) = (Vec::new(), None);
         let ring = states.view.entry(entry, self.now_nanos, &mut |said| match said {
-            Said::Share(share) => ended.push(State::of(&share)),
+            Said::Share(share) => ended.push(State::from_share(&share)),
             Said::Sample(found) => sample = found.is_running.then_some(found),
         });
         for state in &ended {
@@ -93,11 +93,11 @@ impl TraceBuilder<'_> {
     pub(super) fn end_states(&mut self) -> io::Result<()> {
         let Some(states) = &mut self.states else { return Ok(()) };
         let mut ended = Vec::new();
-        states.view.times.finish(self.now_nanos, &mut |share| ended.push(State::of(&share)));
+        states.view.times.finish(self.now_nanos, &mut |share| ended.push(State::from_share(&share)));
         ended.sort_by_key(|state| state.thread_id);
         // What is not said by whom was recorded by the first ring of the kernel.
         let rings = self.recording.rings();
-        let ring = (0..rings.count() as u32).find(|ring| KernelRing::of(rings, *ring).is_some());
+        let ring = (0..rings.count() as u32).find(|ring| KernelRing::from_ring(rings, *ring).is_some());
         let process = ring.map_or(0, |ring| rings.origin(ring).process);
         ended.iter().try_for_each(|state| self.draw_state(state, process))
     }

@@ -41,7 +41,7 @@ impl StaleFile {
     /// - [`NotARegularFile`](ShmErrorKind::NotARegularFile).
     pub fn lock_own(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         let path = path.as_ref();
-        match DirectoryEntry::at(path) {
+        match DirectoryEntry::from_path(path) {
             Ok(place) => Self::lock_own_at(&Arc::new(place)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(ShmError::from_errno(REMOVE, errno).at(path)),

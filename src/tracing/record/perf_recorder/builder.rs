@@ -41,7 +41,7 @@ pub struct PerfRecorderBuilder {
 
 impl PerfRecorderBuilder {
     pub(in crate::tracing::record) fn new() -> Self {
-        let ring = Recorder::builder(ContentDescription::of::<PerfEvent>()).compact(true);
+        let ring = Recorder::builder(ContentDescription::from_event_type::<PerfEvent>()).compact(true);
         Self {
             ring: ring.default_shifts(DEFAULT_SHIFTS.descriptor, DEFAULT_SHIFTS.payload),
             shards: None,

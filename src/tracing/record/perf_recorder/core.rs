@@ -64,7 +64,7 @@ impl PerfCore {
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let tag = OwnerTag::of(id);
+        let tag = OwnerTag::from_number(id);
         Self {
             recording_tag: AtomicUsize::new(tag.to_bits()),
             tag,

@@ -69,7 +69,7 @@ fn noted(answer: usize, metadata: &'static Metadata<'static>) -> Option<Answer> 
 
 impl Answer {
     /// Returns the answer of a subscriber or layer whose own filter has this interest.
-    pub(in crate::tracing::record) fn of(interest: &Interest) -> Self {
+    pub(in crate::tracing::record) fn from_interest(interest: &Interest) -> Self {
         Self::Own(state_of(interest))
     }
 }
