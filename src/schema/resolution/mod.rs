@@ -9,9 +9,9 @@ mod fields;
 mod payload;
 mod types;
 
-use super::describe::{EventInfo, SchemaInfo};
-use super::evolution::Evolution;
-use super::model::{EventModel, SchemaModel};
+use super::description::describe::{EventInfo, SchemaInfo};
+use super::description::evolution::Evolution;
+use super::dynamic::model::{EventModel, SchemaModel};
 use super::record_error::RECORD_ERROR_CODE;
 pub(crate) use difference::Differences;
 pub use difference::SchemaDifference;

@@ -18,7 +18,7 @@ impl Evolution {
     pub const NONE: Self = Self { aliases: &[], default: None };
 
     /// Returns true if `name` is an earlier name.
-    pub(super) fn has_alias(&self, name: &str) -> bool {
+    pub(in crate::schema) fn has_alias(&self, name: &str) -> bool {
         self.aliases.contains(&name)
     }
 }

@@ -1,4 +1,4 @@
-//! Descriptions of payload types. The derives make them at compile time, and [`Schema`](super::Schema) reads them.
+//! Descriptions of payload types. The derives make them at compile time, and [`Schema`](crate::schema::Schema) reads them.
 
 use super::domain::DomainInfo;
 use super::evolution::Evolution;
@@ -36,7 +36,7 @@ pub enum Scalar {
     F64,
     /// `bool`: one byte, 0 or 1.
     Bool,
-    /// One byte of UTF-8 text ([`Utf8`](super::Utf8)).
+    /// One byte of UTF-8 text ([`Utf8`](crate::schema::Utf8)).
     Utf8,
 }
 
@@ -274,7 +274,7 @@ pub struct SchemaInfo {
 }
 
 /// Returns true if the bytes of `path` from `start` up to `end`, without `end`, are `name`.
-pub(super) const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
+pub(in crate::schema) const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
     let (name, path) = (name.as_bytes(), path.as_bytes());
     if name.len() != end - start {
         return false;
@@ -292,7 +292,7 @@ pub(super) const fn is_segment(name: &str, path: &str, start: usize, end: usize)
 /// Returns the field that the dotted path `path` names, and the field's offset from the beginning of the struct
 /// `info`. Returns `None` if there is no such field.
 #[must_use]
-pub(super) const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'static FieldInfo)> {
+pub(in crate::schema) const fn field_at(info: &StructInfo, path: &str) -> Option<(usize, &'static FieldInfo)> {
     let bytes = path.as_bytes();
     let (mut offset, mut fields, mut start) = (0, info.fields, 0);
     loop {

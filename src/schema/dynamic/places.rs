@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::decode::PayloadDecoder;
-use super::describe::Scalar;
 use super::model::{SchemaModel, TrailingModel, TypeModel};
-use super::value::Value;
+use crate::schema::description::describe::Scalar;
+use crate::schema::values::value::Value;
 
 /// The places of the fields of an event's payload.
 #[derive(Clone, Debug)]

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::describe::Scalar;
-use super::field::PayloadField;
 use super::model::{CountModel, EventModel, SchemaModel, TrailingModel, TypeModel};
-use super::record_error::RECORD_ERROR_CODE;
-use super::trailing::read_count;
-use super::value::Value;
+use crate::schema::description::describe::Scalar;
+use crate::schema::fields::field::PayloadField;
+use crate::schema::fields::trailing::read_count;
+use crate::schema::record_error::RECORD_ERROR_CODE;
+use crate::schema::values::value::Value;
 
 /// The largest number of values that the decoder makes from one payload. The limit bounds the memory that the decoder
 /// uses, even for a hostile schema.
@@ -41,7 +41,7 @@ impl SchemaModel {
 impl SchemaModel {
     /// Returns the number of elements of a trailing array and their size in bytes, as the fixed struct says or as
     /// `rest`, what is left of the payload, has room for them.
-    pub(super) fn size_of_array(&self, array: &TrailingModel, fixed: &[u8], rest: &[u8]) -> (u64, u64) {
+    pub(in crate::schema) fn size_of_array(&self, array: &TrailingModel, fixed: &[u8], rest: &[u8]) -> (u64, u64) {
         let element_bytes = self.bytes_of(&array.element);
         let count = match array.count {
             CountModel::At(offset, scalar) => read_count(fixed, offset, scalar),
@@ -62,13 +62,13 @@ fn malformed(problem: impl Into<String>, rest: &[u8]) -> Value<'_> {
     Value::Malformed { problem: problem.into(), rest }
 }
 
-pub(super) struct PayloadDecoder<'a> {
+pub(in crate::schema) struct PayloadDecoder<'a> {
     model: &'a SchemaModel,
     values_left: usize,
 }
 
 impl<'a> PayloadDecoder<'a> {
-    pub(super) fn new(model: &'a SchemaModel) -> Self {
+    pub(in crate::schema) fn new(model: &'a SchemaModel) -> Self {
         Self { model, values_left: MAX_VALUES }
     }
 
@@ -119,7 +119,7 @@ impl<'a> PayloadDecoder<'a> {
         values
     }
 
-    pub(super) fn value(&mut self, ty: &'a TypeModel, bytes: &'a [u8]) -> Value<'a> {
+    pub(in crate::schema) fn value(&mut self, ty: &'a TypeModel, bytes: &'a [u8]) -> Value<'a> {
         let Some(values_left) = self.values_left.checked_sub(1) else {
             return malformed("too many values to show", bytes);
         };
@@ -147,7 +147,7 @@ impl<'a> PayloadDecoder<'a> {
         }
     }
 
-    pub(super) fn array(&mut self, element: &'a TypeModel, count: u64, bytes: &'a [u8]) -> Value<'a> {
+    pub(in crate::schema) fn array(&mut self, element: &'a TypeModel, count: u64, bytes: &'a [u8]) -> Value<'a> {
         match element {
             TypeModel::Scalar(Scalar::U8) => return Value::Bytes(bytes),
             TypeModel::Scalar(Scalar::Utf8) => return Value::Text(String::from_utf8_lossy(bytes)),

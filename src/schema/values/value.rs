@@ -12,7 +12,7 @@ const SHOWN_BYTES: usize = 32;
 /// The number of elements of the longest array that `{}` prints in full.
 const SHOWN_ELEMENTS: usize = 8;
 
-/// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](super::SchemaModel::decode) returns
+/// The decoded content of a payload, or of a part of it. [`SchemaModel::decode`](crate::schema::SchemaModel::decode) returns
 /// it.
 ///
 /// A value borrows names from the schema and bytes from the payload. `{}` prints the value on one line for people, and
@@ -45,7 +45,7 @@ pub enum Value<'a> {
     Bool(bool),
     /// An array of `u8`: a hash, an address, data.
     Bytes(&'a [u8]),
-    /// The text that the bytes of an array of [`Utf8`](super::Utf8) spell. U+FFFD replaces invalid UTF-8.
+    /// The text that the bytes of an array of [`Utf8`](crate::schema::Utf8) spell. U+FFFD replaces invalid UTF-8.
     Text(Cow<'a, str>),
     /// A value of an enum.
     Enum {

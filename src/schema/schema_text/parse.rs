@@ -2,17 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::describe::Scalar;
-use super::domain::{DOMAINS_MAX, DomainModel};
-use super::ext_words::{ExtWord, ExtWordKind, ExtWords};
-use super::hex::read_hex;
-use super::model::{
+use super::schema::{EXT_WORD, FIRST_LINE, schema_text_hash};
+use crate::layout::record_error::ErrorType;
+use crate::schema::description::describe::Scalar;
+use crate::schema::description::domain::{DOMAINS_MAX, DomainModel};
+use crate::schema::description::ext_words::{ExtWord, ExtWordKind, ExtWords};
+use crate::schema::dynamic::model::{
     CountModel, EnumModel, EventModel, FieldModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES,
     MAX_TEXT_BYTES, SchemaModel, SchemaTextError, SchemaTextErrorKind as Kind, StructModel, TrailingModel, TypeModel,
 };
-use super::record_error::RECORD_ERROR_CODE;
-use super::text::{EXT_WORD, FIRST_LINE, schema_text_hash};
-use crate::layout::record_error::ErrorType;
+use crate::schema::record_error::RECORD_ERROR_CODE;
+use crate::schema::values::hex::read_hex;
 
 impl SchemaModel {
     /// Reads schema text.

@@ -2,13 +2,13 @@
 
 use arrayvec::ArrayVec;
 
-use super::describe::{FieldType, Scalar};
-use super::error::DecodeError;
+use crate::schema::description::describe::{FieldType, Scalar};
+use crate::schema::error::DecodeError;
 
 /// A type that can be a field of an event's payload: its size, alignment and bytes are the same on every machine.
 ///
-/// The integers of fixed size, `bool`, `f32`, `f64`, arrays, [`Utf8`](super::Utf8), and the numbers and byte strings
-/// of the schema [`exec`](super::exec) implement this trait. `#[derive(EventPayload)]` implements it for structs.
+/// The integers of fixed size, `bool`, `f32`, `f64`, arrays, [`Utf8`](crate::schema::Utf8), and the numbers and byte strings
+/// of the schema [`exec`](crate::schema::exec) implement this trait. `#[derive(EventPayload)]` implements it for structs.
 /// `#[derive(PayloadField)]` implements it for enums without fields and for newtypes. All numbers are little endian.
 /// Each field has the offset that a C compiler for x86-64 gives it.
 ///

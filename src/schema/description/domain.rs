@@ -3,7 +3,7 @@
 use super::describe::SchemaInfo;
 
 /// The largest number of a domain. The recorder keeps one bit for each domain in a word.
-pub(super) const DOMAINS_MAX: u8 = u64::BITS as u8;
+pub(in crate::schema) const DOMAINS_MAX: u8 = u64::BITS as u8;
 
 /// A domain of a schema. `#[derive(EventType)]` makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl SchemaInfo {
     }
 }
 
-/// A domain of a [`SchemaModel`](super::SchemaModel).
+/// A domain of a [`SchemaModel`](crate::schema::SchemaModel).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainModel {
     number: u8,
@@ -48,7 +48,7 @@ pub struct DomainModel {
 }
 
 impl DomainModel {
-    pub(super) fn new(number: u8, name: String) -> Self {
+    pub(in crate::schema) fn new(number: u8, name: String) -> Self {
         Self { number, name }
     }
 

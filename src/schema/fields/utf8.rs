@@ -1,8 +1,8 @@
 //! Bytes of UTF-8 text, as payload fields.
 
-use super::describe::{FieldType, Scalar};
-use super::error::DecodeError;
 use super::field::PayloadField;
+use crate::schema::description::describe::{FieldType, Scalar};
+use crate::schema::error::DecodeError;
 
 /// One byte of UTF-8 text.
 ///

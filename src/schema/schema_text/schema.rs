@@ -8,26 +8,28 @@ use std::sync::OnceLock;
 
 use tiny_keccak::{Hasher as _, Keccak};
 
-use super::describe::{EnumInfo, EventInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount};
-use super::domain::DomainInfo;
-use super::ext_words::{ExtWord, ExtWords};
-use super::hex::write_hex;
-use super::model::{SchemaModel, SchemaTextError};
 use crate::locked_section::get_or_make;
+use crate::schema::description::describe::{
+    EnumInfo, EventInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount,
+};
+use crate::schema::description::domain::DomainInfo;
+use crate::schema::description::ext_words::{ExtWord, ExtWords};
+use crate::schema::dynamic::model::{SchemaModel, SchemaTextError};
+use crate::schema::values::hex::write_hex;
 
 /// The first line of every schema text. The number is the version of the grammar.
-pub(super) const FIRST_LINE: &str = "schema-text 1";
+pub(in crate::schema) const FIRST_LINE: &str = "schema-text 1";
 
 /// The beginning of a line that names an extension word. Readers that do not know such lines take them for comments.
 /// The hash does not depend on these lines. A description cannot be mistaken for such a line, because a description
 /// has a blank after the `#`.
-pub(super) const EXT_WORD: &str = "#ext ";
+pub(in crate::schema) const EXT_WORD: &str = "#ext ";
 
 /// The smallest content type that programs may use. The schema text of a smaller content type names only the word
 /// `span`; `docs/FORMAT.md` names the other words.
 const FIRST_PROGRAM_CONTENT_TYPE: u16 = 256;
 
-/// The schema of a content type: its text and its hash. [`EventType::schema`](super::EventType::schema) returns it.
+/// The schema of a content type: its text and its hash. [`EventType::schema`](crate::schema::EventType::schema) returns it.
 #[derive(Debug)]
 pub struct Schema {
     info: &'static SchemaInfo,
@@ -37,7 +39,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Writes the text and computes the hash. Call [`EventType::schema`](super::EventType::schema) instead: it makes
+    /// Writes the text and computes the hash. Call [`EventType::schema`](crate::schema::EventType::schema) instead: it makes
     /// the schema only once.
     #[must_use]
     pub fn new(info: &'static SchemaInfo) -> Self {

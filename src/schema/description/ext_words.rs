@@ -23,7 +23,7 @@ pub enum ExtWordKind {
 impl ExtWordKind {
     /// Returns the name of the kind. Schema text contains this name, and a [key](ExtWord::key) ends with it. Returns
     /// `None` for `Number`: this kind is written without a name.
-    pub(super) const fn name(self) -> Option<&'static str> {
+    pub(in crate::schema) const fn name(self) -> Option<&'static str> {
         match self {
             Self::Number => None,
             Self::Seqno => Some("seqno"),
@@ -97,7 +97,7 @@ impl ExtWord {
     }
 
     /// Describes a word that a schema text names.
-    pub(super) fn of_text(name: String, kind: ExtWordKind) -> Self {
+    pub(in crate::schema) fn of_text(name: String, kind: ExtWordKind) -> Self {
         Self { name: Cow::Owned(name), kind }
     }
 
@@ -149,7 +149,7 @@ impl ExtWord {
 /// The extension words that a schema names.
 ///
 /// The attribute `#[event(ext(0 = order: seqno, 1 = line: index))]`, on an enum that derives
-/// [`EventType`](super::EventType), names extension words. Word 3 is named `span` by default, and holds the id of the
+/// [`EventType`](crate::schema::EventType), names extension words. Word 3 is named `span` by default, and holds the id of the
 /// span in which an event was recorded. The attribute `no_span` switches this default off. The derive refuses names of
 /// keys that JSON output has already, such as `size` and `payload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -230,7 +230,7 @@ impl ExtWords {
 
     /// Adds the name of a word that schema text states. Ignores a name that contradicts an earlier name. This is no
     /// error, because names of words stand in comment lines of schema text, and a comment may hold anything.
-    pub(super) fn add(&mut self, index: usize, word: ExtWord) {
+    pub(in crate::schema) fn add(&mut self, index: usize, word: ExtWord) {
         let is_misplaced_span = word.name() == SPAN.1 && (index, word.kind()) != (SPAN.0, ExtWordKind::Number);
         if is_misplaced_span || self.index_of(word.name()).is_some() {
             return;

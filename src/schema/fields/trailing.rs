@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::describe::{FieldType, Scalar, StructInfo, field_at};
-use super::error::DecodeError;
 use super::field::PayloadField;
 use super::utf8::Utf8;
+use crate::schema::description::describe::{FieldType, Scalar, StructInfo, field_at};
+use crate::schema::error::DecodeError;
 
 /// A trailing array of a payload. An element is decoded only when the caller asks for it.
 ///
-/// The derive of [`EventType`](super::EventType) makes views of events. A view has one field of this type for each
+/// The derive of [`EventType`](crate::schema::EventType) makes views of events. A view has one field of this type for each
 /// trailing array of its event.
 pub struct ArrayView<'a, T> {
     bytes: &'a [u8],
@@ -95,7 +95,7 @@ impl<'a, T: PayloadField> ArrayView<'a, T> {
 /// Splits an array of `count` elements off the beginning of `bytes`. Returns the array and the bytes after it.
 ///
 /// Returns an error if there are too few bytes. `owner` and `field` name the event and the array in this error.
-pub(super) fn split_array<'a, T: PayloadField>(
+pub(in crate::schema) fn split_array<'a, T: PayloadField>(
     owner: &'static str,
     field: &'static str,
     bytes: &'a [u8],
@@ -142,7 +142,7 @@ pub const fn count_at(info: &StructInfo, path: &str) -> (usize, Scalar) {
 
 /// Reads the number of elements of a trailing array from the fixed struct. The caller has checked that the field at
 /// `offset` lies within the struct.
-pub(super) fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
+pub(in crate::schema) fn read_count(fixed: &[u8], offset: usize, scalar: Scalar) -> u64 {
     let Some(bytes) = fixed.get(offset..offset + scalar.bytes()) else { return 0 };
     bytes.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
 }

@@ -2,41 +2,41 @@
 
 use std::fmt;
 
-use super::describe::Scalar;
-use super::domain::DomainModel;
-use super::ext_words::ExtWords;
+use crate::schema::description::describe::Scalar;
+use crate::schema::description::domain::DomainModel;
+use crate::schema::description::ext_words::ExtWords;
 
 /// The length of the longest schema text that can be read, in bytes. The header section of a ring file has room for a
 /// text of this length.
 pub const MAX_TEXT_BYTES: usize = crate::layout::extension::SCHEMA_TEXT_MAX_BYTES;
 /// The largest fixed struct, in bytes.
-pub(super) const MAX_STRUCT_BYTES: usize = 1 << 24;
+pub(in crate::schema) const MAX_STRUCT_BYTES: usize = 1 << 24;
 /// The largest number of fields of a struct, and of trailing arrays of an event.
-pub(super) const MAX_FIELDS: usize = 4096;
+pub(in crate::schema) const MAX_FIELDS: usize = 4096;
 /// The deepest nesting of structs and arrays.
-pub(super) const MAX_DEPTH: usize = 32;
+pub(in crate::schema) const MAX_DEPTH: usize = 32;
 /// The longest name, in bytes.
-pub(super) const MAX_NAME_BYTES: usize = 256;
+pub(in crate::schema) const MAX_NAME_BYTES: usize = 256;
 
 /// A schema, read from schema text by [`SchemaModel::parse`].
 ///
 /// The offsets, sizes and references in a model are consistent, whatever the schema text holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaModel {
-    pub(super) content_type: u16,
-    pub(super) name: String,
-    pub(super) version: u32,
+    pub(in crate::schema) content_type: u16,
+    pub(in crate::schema) name: String,
+    pub(in crate::schema) version: u32,
     /// The hash that the text states. If it states none, the hash of the text without its comment lines.
-    pub(super) schema_hash: [u8; 32],
+    pub(in crate::schema) schema_hash: [u8; 32],
     /// True if the text states the hash.
-    pub(super) states_hash: bool,
-    pub(super) ext_words: ExtWords,
+    pub(in crate::schema) states_hash: bool,
+    pub(in crate::schema) ext_words: ExtWords,
     /// The domains, by ascending number.
-    pub(super) domains: Vec<DomainModel>,
-    pub(super) structs: Vec<StructModel>,
-    pub(super) enums: Vec<EnumModel>,
+    pub(in crate::schema) domains: Vec<DomainModel>,
+    pub(in crate::schema) structs: Vec<StructModel>,
+    pub(in crate::schema) enums: Vec<EnumModel>,
     /// The events, by ascending code.
-    pub(super) events: Vec<EventModel>,
+    pub(in crate::schema) events: Vec<EventModel>,
 }
 
 impl SchemaModel {
@@ -108,7 +108,7 @@ impl SchemaModel {
             .or_else(|| find(&|known| plain(known) == plain(name)))
     }
 
-    pub(super) fn bytes_of(&self, ty: &TypeModel) -> usize {
+    pub(in crate::schema) fn bytes_of(&self, ty: &TypeModel) -> usize {
         match ty {
             TypeModel::Scalar(scalar) => scalar.bytes(),
             // The product does not overflow, because the parser refuses arrays of more than `MAX_STRUCT_BYTES`.
@@ -149,7 +149,7 @@ impl SchemaModel {
         widths.extend(Some(model.bytes - end).filter(|padding| *padding > 0));
     }
 
-    pub(super) fn depth_of(&self, ty: &TypeModel) -> usize {
+    pub(in crate::schema) fn depth_of(&self, ty: &TypeModel) -> usize {
         match ty {
             TypeModel::Scalar(_) | TypeModel::Enum(_) => 0,
             TypeModel::Array { element, .. } => 1 + self.depth_of(element),
@@ -161,13 +161,13 @@ impl SchemaModel {
 /// An event of a [`SchemaModel`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventModel {
-    pub(super) code: u16,
-    pub(super) name: String,
+    pub(in crate::schema) code: u16,
+    pub(in crate::schema) name: String,
     /// Number of its domain.
-    pub(super) domain: Option<u8>,
+    pub(in crate::schema) domain: Option<u8>,
     /// Index of its fixed struct.
-    pub(super) payload: Option<usize>,
-    pub(super) trailing: Vec<TrailingModel>,
+    pub(in crate::schema) payload: Option<usize>,
+    pub(in crate::schema) trailing: Vec<TrailingModel>,
 }
 
 impl EventModel {
@@ -186,15 +186,15 @@ impl EventModel {
 
 /// An array that follows the fixed struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TrailingModel {
-    pub(super) name: String,
-    pub(super) element: TypeModel,
-    pub(super) count: CountModel,
+pub(in crate::schema) struct TrailingModel {
+    pub(in crate::schema) name: String,
+    pub(in crate::schema) element: TypeModel,
+    pub(in crate::schema) count: CountModel,
 }
 
 /// The place of the number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CountModel {
+pub(in crate::schema) enum CountModel {
     /// At an offset in the fixed struct.
     At(usize, Scalar),
     /// The array takes the rest of the payload.
@@ -202,33 +202,33 @@ pub(super) enum CountModel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StructModel {
-    pub(super) bytes: usize,
+pub(in crate::schema) struct StructModel {
+    pub(in crate::schema) bytes: usize,
     /// The depth of the types of its fields.
-    pub(super) depth: usize,
-    pub(super) fields: Vec<FieldModel>,
+    pub(in crate::schema) depth: usize,
+    pub(in crate::schema) fields: Vec<FieldModel>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FieldModel {
-    pub(super) name: String,
-    pub(super) ty: TypeModel,
-    pub(super) offset: usize,
-    pub(super) redacted: bool,
+pub(in crate::schema) struct FieldModel {
+    pub(in crate::schema) name: String,
+    pub(in crate::schema) ty: TypeModel,
+    pub(in crate::schema) offset: usize,
+    pub(in crate::schema) redacted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EnumModel {
-    pub(super) repr: Scalar,
+pub(in crate::schema) struct EnumModel {
+    pub(in crate::schema) repr: Scalar,
     /// The values, by ascending number.
-    pub(super) values: Vec<(i128, String)>,
+    pub(in crate::schema) values: Vec<(i128, String)>,
     /// True if the text has only numbers, and the names were added.
-    pub(super) is_added: bool,
+    pub(in crate::schema) is_added: bool,
 }
 
 /// A type. The variants `Struct` and `Enum` hold the index of the definition in the [`SchemaModel`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TypeModel {
+pub(in crate::schema) enum TypeModel {
     Scalar(Scalar),
     Array { element: Box<TypeModel>, len: usize },
     Struct(usize),
@@ -238,9 +238,9 @@ pub(super) enum TypeModel {
 /// An error for schema text that is missing or cannot be used. The ring's events can still be read as raw bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SchemaTextError {
-    pub(super) kind: SchemaTextErrorKind,
-    pub(super) line: usize,
-    pub(super) problem: String,
+    pub(in crate::schema) kind: SchemaTextErrorKind,
+    pub(in crate::schema) line: usize,
+    pub(in crate::schema) problem: String,
 }
 
 /// The kinds of [`SchemaTextError`].

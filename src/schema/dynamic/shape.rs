@@ -1,7 +1,7 @@
 //! The structure of payloads, for formats that declare the types of their values before the values.
 
-use super::describe::Scalar;
 use super::model::{SchemaModel, TypeModel};
+use crate::schema::description::describe::Scalar;
 
 /// The largest number of types that one structure has. A small schema text can describe a type of very many parts: 32
 /// structs, each of which has the next one twice.
@@ -10,7 +10,7 @@ const SHAPE_PARTS_MAX: usize = 1 << 14;
 /// The structure of the values that [`SchemaModel::decode`] makes of well-formed bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape<'m> {
-    /// A [`Value`](super::Value) of this scalar. It is no [`Scalar::Utf8`].
+    /// A [`Value`](crate::schema::Value) of this scalar. It is no [`Scalar::Utf8`].
     Scalar(Scalar),
     /// A text.
     Text,

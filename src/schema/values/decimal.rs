@@ -4,7 +4,7 @@
 const TEN_POW_19: u64 = 10_000_000_000_000_000_000;
 
 /// Returns the decimal digits of a number of 256 bits. `limbs` are its words of 64 bits, least significant first.
-pub(super) fn decimal_digits(mut limbs: [u64; 4]) -> String {
+pub(in crate::schema) fn decimal_digits(mut limbs: [u64; 4]) -> String {
     // 2^256 has 78 decimal digits, so five digits of base 10^19 suffice. The least significant of them comes first.
     let mut digits = [0u64; 5];
     let mut count = 0;
