@@ -11,7 +11,7 @@ pub use crate::now::{
     present::{span_index, whole_thread_ids},
     saved::save_tables,
 };
-pub use crate::reader::in_memory::{START_BYTES, parts_in_memory};
+pub use crate::reader::opening::in_memory::{START_BYTES, parts_in_memory};
 #[cfg(feature = "snapshot")]
 pub use crate::reader::snapshot::counted::CountedWriter;
 #[cfg(feature = "macros")]

@@ -2,8 +2,8 @@
 
 use super::cursor::{Cursor, Next};
 use super::payload::PayloadRead;
-use super::source::Source;
 use crate::layout::Descriptor;
+use crate::reader::source::Source;
 use crate::ring::observe::{self, Slot};
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 #[derive(Clone, Copy)]
 pub struct ReadyEvent<'c> {
     descriptor: Descriptor,
-    pub(super) source: &'c Source,
+    pub(in crate::reader) source: &'c Source,
 }
 
 impl ReadyEvent<'_> {

@@ -4,8 +4,8 @@
 use super::batch::ReadyEvent;
 use super::cursor::{Cursor, Next};
 use super::payload::PayloadRead;
-use super::source::Source;
 use crate::layout::Descriptor;
+use crate::reader::source::Source;
 use std::ops::{ControlFlow, Range};
 
 /// The largest number of bytes between two payloads that are still copied together. Payloads begin at multiples of 16.
@@ -282,7 +282,7 @@ impl Cursor {
     ///
     /// This is the fastest way to copy all events of a ring, because payloads that lie together are copied together.
     /// The payloads are as they were recorded, also if the ring was opened with
-    /// [`compatible`](super::ReaderOptions::compatible): only the ring's own schema decodes them.
+    /// [`compatible`](crate::reader::ReaderOptions::compatible): only the ring's own schema decodes them.
     ///
     /// ```
     /// use eventring::reader::{EventBatch, Next, Reader};

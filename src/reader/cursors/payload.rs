@@ -1,7 +1,7 @@
 //! Copying payloads out of a ring, with a check that they stayed valid.
 
-use super::source::Source;
 use crate::layout::Descriptor;
+use crate::reader::source::Source;
 use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe;
@@ -16,12 +16,12 @@ pub enum PayloadRead<'b> {
     /// The payload. A check after the copy has shown that these are exactly the bytes that were recorded.
     Valid(&'b [u8]),
     /// The payload was overwritten before the copy ended, or a part of the ring's file could not be read
-    /// ([`Reader::lost_pages`](super::Reader::lost_pages)). In the second case, the copy may hold zeros in place of
+    /// ([`Reader::lost_pages`](crate::reader::Reader::lost_pages)). In the second case, the copy may hold zeros in place of
     /// the payload.
     Expired,
     /// The descriptor names a payload that is larger than the payload buffer: the file is damaged. Also a payload that
     /// does not fit the schema of its ring, if the ring has another version of the schema than its reader
-    /// ([`ReaderOptions::compatible`](super::ReaderOptions::compatible)).
+    /// ([`ReaderOptions::compatible`](crate::reader::ReaderOptions::compatible)).
     Malformed,
 }
 
@@ -37,7 +37,7 @@ impl<'b> PayloadRead<'b> {
 
 impl Source {
     #[inline(always)]
-    pub(super) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
+    pub(in crate::reader) fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
         let bytes = descriptor.payload_size as usize;
         let is_as_long = buffer.len() == bytes;
         // Two fast paths need fewer checks than `payload_slow`. The first is for payloads of 32 bytes and more. It
@@ -59,7 +59,11 @@ impl Source {
     }
 
     /// Copies a payload as it was recorded, even if the reader has another version of the schema.
-    pub(super) fn recorded_payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
+    pub(in crate::reader) fn recorded_payload<'b>(
+        &self,
+        descriptor: &Descriptor,
+        buffer: &'b mut Vec<u8>,
+    ) -> PayloadRead<'b> {
         match self.copy_payload_slow(descriptor.payload_size, descriptor.payload_buf_offset, buffer) {
             Some(true) => PayloadRead::Valid(buffer),
             Some(false) => PayloadRead::Expired,
@@ -69,19 +73,19 @@ impl Source {
 
     /// Returns true if a payload of this size fits the payload buffer.
     #[inline(always)]
-    pub(super) fn can_have_payload(&self, size: u32) -> bool {
+    pub(in crate::reader) fn can_have_payload(&self, size: u32) -> bool {
         u64::from(size) <= self.memory.geometry().payload_buf_bytes() || mutation::active(Mutation::TrustedPayloadSize)
     }
 
     /// Returns true if the file is sparse. Then [`Self::payload`] must copy each payload, because it first maps the
     /// holes that writers have filled.
-    pub(super) fn is_sparse(&self) -> bool {
+    pub(in crate::reader) fn is_sparse(&self) -> bool {
         self.memory.is_sparse()
     }
 
     /// Fills `out` with the bytes from `offset` on, which may belong to several payloads. Returns the first offset of
     /// the bytes that have not expired: a payload in `out` is valid if it begins at or after this offset.
-    pub(super) fn copy_payload_bytes(&self, offset: u64, out: &mut [u8]) -> u64 {
+    pub(in crate::reader) fn copy_payload_bytes(&self, offset: u64, out: &mut [u8]) -> u64 {
         let valid_from = observe::payload_bytes(&self.memory, offset, out);
         // The check for truncation comes after the copy, as in `copy_payload`.
         if self.memory.mapping().was_truncated() { u64::MAX } else { valid_from }

@@ -1,13 +1,13 @@
 //! The schema that a caller expects in a ring.
 
-use super::error::{ReaderError, ReaderErrorKind};
 use crate::layout::header::{CONTENT_TYPE_PERF, content_type_name};
+use crate::reader::error::{ReaderError, ReaderErrorKind};
 use crate::schema::{EventType, Hex, Resolution, Schema, SchemaModel};
 use std::fmt;
 
 /// The events that a ring must hold.
 #[derive(Clone)]
-pub(super) struct Expected {
+pub(in crate::reader) struct Expected {
     schema: &'static Schema,
     /// The Rust type of the events.
     type_name: &'static str,
@@ -16,19 +16,19 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    pub(super) fn exactly<E: EventType>() -> Self {
+    pub(in crate::reader) fn exactly<E: EventType>() -> Self {
         let type_name = std::any::type_name::<E>();
         let type_name = type_name.rsplit("::").next().unwrap_or(type_name);
         Self { schema: E::schema(), type_name, is_any_compatible: false }
     }
 
-    pub(super) fn compatible_with<E: EventType>() -> Self {
+    pub(in crate::reader) fn compatible_with<E: EventType>() -> Self {
         Self { is_any_compatible: true, ..Self::exactly::<E>() }
     }
 
     /// Checks the content of a ring whose schema text `text` returns. Returns how its payloads become those of the
     /// schema, if they differ.
-    pub(super) fn check(
+    pub(in crate::reader) fn check(
         &self,
         content_type: u16,
         schema_hash: [u8; 32],

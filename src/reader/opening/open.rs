@@ -1,15 +1,15 @@
 //! Opening rings.
 
-use super::end::SignOfLife;
-use super::error::{ReaderError, ReaderErrorKind};
 use super::expected::Expected;
-use super::handle::Reader;
-use super::info;
-use super::source::Source;
 use crate::layout::Geometry;
 use crate::layout::extension as ext;
 use crate::layout::header::{FIXED_BYTES, FixedHeader, MAGIC};
 use crate::layout::limits::HEADER_SECTION_BYTES;
+use crate::reader::end::SignOfLife;
+use crate::reader::error::{ReaderError, ReaderErrorKind};
+use crate::reader::handle::Reader;
+use crate::reader::info;
+use crate::reader::source::Source;
 use crate::ring::memory::MappedMemory;
 use crate::schema::{EventType, Resolution};
 use crate::shm::{self, AsFd};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// The pause between two attempts to open a ring that does not exist yet. It is short, because a program may live for
 /// only a few milliseconds.
-pub(super) const WAIT_INTERVAL: Duration = Duration::from_millis(2);
+pub(in crate::reader) const WAIT_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Options for opening a ring. Made by [`Reader::options`].
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub struct ReaderOptions {
 
 /// Default of [`ReaderOptions::snapshot_bytes_max`].
 #[cfg(feature = "snapshot")]
-pub(super) const SNAPSHOT_BYTES_MAX: u64 = 8 << 30;
+pub(in crate::reader) const SNAPSHOT_BYTES_MAX: u64 = 8 << 30;
 
 impl ReaderOptions {
     /// Accepts only rings with the content type and the schema hash of `E`.
@@ -110,10 +110,10 @@ impl ReaderOptions {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// [`Cursor::payload`]: super::Cursor::payload
-    /// [`Cursor::copy_batch`]: super::Cursor::copy_batch
-    /// [`ReadyEvent::payload`]: super::ReadyEvent::payload
-    /// [`RingSet::payload`]: super::RingSet::payload
+    /// [`Cursor::payload`]: crate::reader::Cursor::payload
+    /// [`Cursor::copy_batch`]: crate::reader::Cursor::copy_batch
+    /// [`ReadyEvent::payload`]: crate::reader::ReadyEvent::payload
+    /// [`RingSet::payload`]: crate::reader::RingSet::payload
     #[must_use]
     pub fn compatible<E: EventType>(mut self) -> Self {
         self.expected = Some(Expected::compatible_with::<E>());
@@ -149,7 +149,7 @@ impl ReaderOptions {
     /// ([`ReaderError::may_come`]). Default: no waiting. If a [`RingSet`]
     /// begins with the oldest events and had to wait for a ring, it counts overwritten events of this ring as lost.
     ///
-    /// [`RingSet`]: super::RingSet
+    /// [`RingSet`]: crate::reader::RingSet
     #[must_use]
     pub fn wait(mut self, timeout: Duration) -> Self {
         self.wait = Some(timeout);
@@ -184,7 +184,7 @@ impl ReaderOptions {
 
     /// Opens the ring that has replaced an older ring of this name. Returns `None` if there is no ring of this name
     /// now.
-    pub(super) fn open_successor(&self, name: &Path) -> Result<Option<Reader>, ReaderError> {
+    pub(in crate::reader) fn open_successor(&self, name: &Path) -> Result<Option<Reader>, ReaderError> {
         match self.open_now(name, true) {
             Err(error) if error.may_come() => Ok(None),
             opened => opened.map(Some),
@@ -241,7 +241,7 @@ impl ReaderOptions {
 
     /// Opens a ring that a server has handed out.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn open_served(
+    pub(in crate::reader) fn open_served(
         &self,
         descriptor: shm::OwnedFd,
         served_by: super::served::ServedBy,
@@ -253,7 +253,7 @@ impl ReaderOptions {
 
     /// Opens a ring whose file was removed.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn open_held(
+    pub(in crate::reader) fn open_held(
         &self,
         descriptor: shm::OwnedFd,
         held_by: super::removed::OpenedBy,
@@ -266,7 +266,7 @@ impl ReaderOptions {
     #[cfg(feature = "snapshot")]
     fn open_snapshot(&self, file: &shm::RingFile, path: &Path) -> Result<Source, ReaderError> {
         let bytes_max = self.snapshot_bytes_max.unwrap_or(SNAPSHOT_BYTES_MAX);
-        let image = super::snapshot::decompress(file.descriptor(), bytes_max, self.is_header_enough)?;
+        let image = crate::reader::snapshot::decompress(file.descriptor(), bytes_max, self.is_header_enough)?;
         let image = shm::RingFile::from_descriptor(image).map_err(ReaderError::shm)?;
         self.map(image, file.id(), Some(path.to_path_buf()))
     }
@@ -330,7 +330,7 @@ impl ReaderOptions {
 
     /// Checks the content of a ring whose schema text `text` returns. Returns how its payloads become those that are
     /// expected, if they differ.
-    pub(super) fn check_content(
+    pub(in crate::reader) fn check_content(
         &self,
         content_type: u16,
         schema_hash: [u8; 32],
@@ -341,7 +341,7 @@ impl ReaderOptions {
 }
 
 /// Bytes from the start of a file, up to the version of the extension.
-pub(super) type StartOfFile = [u8; ext::VERSION_OFFSET + 8];
+pub(in crate::reader) type StartOfFile = [u8; ext::VERSION_OFFSET + 8];
 
 /// Reads the fixed part of the header with `read` calls, before anything is mapped. The last value is true if the file
 /// has eventring's extension of the header.
@@ -355,7 +355,10 @@ fn read_header(file: &shm::RingFile) -> Result<(FixedHeader, Geometry, bool), Re
     decode_header(&start, bytes).map_err(refused)
 }
 
-pub(super) fn decode_header(start: &StartOfFile, bytes: usize) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
+pub(in crate::reader) fn decode_header(
+    start: &StartOfFile,
+    bytes: usize,
+) -> Result<(FixedHeader, Geometry, bool), ReaderError> {
     if bytes < FIXED_BYTES && bytes >= MAGIC.len() && start[..MAGIC.len()] == MAGIC {
         return Err(ReaderError::new(
             ReaderErrorKind::Truncated,
@@ -389,7 +392,7 @@ pub(super) fn decode_header(start: &StartOfFile, bytes: usize) -> Result<(FixedH
 }
 
 /// Returns the error for a file with this magic number. The message does not show bytes of a file that may be anything.
-pub(super) fn not_a_ring(found: [u8; 6]) -> ReaderError {
+pub(in crate::reader) fn not_a_ring(found: [u8; 6]) -> ReaderError {
     let expected = MAGIC.escape_ascii();
     if found[..4] == MAGIC[..4] && found[4..].iter().all(u8::is_ascii_digit) {
         let shown = found.escape_ascii();

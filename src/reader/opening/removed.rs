@@ -2,23 +2,23 @@
 //! through `/proc/PID/fd` by the program's own user and by root. (When a user logs out, `systemd-logind` removes the
 //! user's files from /dev/shm, with those of the user's services.)
 
-use super::error::{ReaderError, ReaderErrorKind};
-use super::handle::Reader;
 use super::open::ReaderOptions;
-use super::ring_set::shard_path;
+use crate::reader::error::{ReaderError, ReaderErrorKind};
+use crate::reader::handle::Reader;
+use crate::reader::ring_set::shard_path;
 use crate::shm::OpenFile;
 use std::path::{Path, PathBuf};
 
 /// The program that holds a removed ring open, and the path that the ring had.
 #[derive(Clone, Debug)]
-pub(super) struct OpenedBy {
+pub(in crate::reader) struct OpenedBy {
     pid: u32,
     was_at: PathBuf,
 }
 
 impl OpenedBy {
     /// Opens another shard of the recorder of this ring: a removed one, or one that was made after the removal.
-    pub(super) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
+    pub(in crate::reader) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
         let path = shard_path(&self.was_at, index.into());
         match OpenFile::list(Some(self.pid)).iter().find(|file| file.was_at == path) {
             Some(file) => open_file(&Reader::options(), file, None),
@@ -27,14 +27,14 @@ impl OpenedBy {
     }
 
     /// Returns the path of the ring before it was removed.
-    pub(super) fn was_at(&self) -> &Path {
+    pub(in crate::reader) fn was_at(&self) -> &Path {
         &self.was_at
     }
 }
 
 /// Opens the removed ring that `pid:N/RING` names, or the only one of `pid:N`. Returns `None` if the name is another
 /// one, or if the process has no such ring.
-pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader, ReaderError>> {
+pub(in crate::reader) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader, ReaderError>> {
     let (pid, ring) = match name.to_str()?.strip_prefix("pid:")?.split_once('/') {
         Some((pid, ring)) => (pid, Some(ring)),
         None => (name.to_str()?.strip_prefix("pid:")?, None),

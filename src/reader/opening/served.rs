@@ -1,9 +1,9 @@
 //! Rings that the server of a program hands out. They may be in anonymous memory, so only the server has them.
 
-use super::error::{ReaderError, ReaderErrorKind};
-use super::handle::Reader;
 use super::open::ReaderOptions;
 use crate::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
+use crate::reader::error::{ReaderError, ReaderErrorKind};
+use crate::reader::handle::Reader;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 20;
 
 /// The server from which a ring came.
 #[derive(Debug)]
-pub(super) struct ServedBy {
+pub(in crate::reader) struct ServedBy {
     server: Arc<RingServer>,
     file: ServedFile,
     /// The name and the options with which the ring was opened, or `None` for a shard that a reader has found.
@@ -85,7 +85,7 @@ impl ServedName {
 }
 
 /// Opens a ring of a server. Returns `None` if the name is that of a file.
-pub(super) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader, ReaderError>> {
+pub(in crate::reader) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader, ReaderError>> {
     let served = ServedName::parse(name)?;
     let process = Process::find(&served.process).map_err(refused).map(|mut found| found.swap_remove(0));
     Some(process.and_then(|process| open_named(options, process, &served)).map_err(|error| error.at(name)))
@@ -118,7 +118,7 @@ fn open_named(options: &ReaderOptions, process: Process, name: &ServedName) -> R
 }
 
 /// Returns the rings of a process, without the shards that a reader finds through shard 0.
-pub(super) fn recorders(process: &Process) -> Result<Vec<ServedFile>, ControlError> {
+pub(in crate::reader) fn recorders(process: &Process) -> Result<Vec<ServedFile>, ControlError> {
     process.files().map(without_further_shards)
 }
 
@@ -140,13 +140,13 @@ fn open_file(
 
 impl ServedBy {
     /// Returns true if the program or its server is known to have ended.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(in crate::reader) fn is_gone(&self) -> bool {
         self.server.process.is_gone()
     }
 
     /// Opens the next ring of the name with which this one was opened: another ring of the same program, or one of the
     /// program that now has the same address. Returns `None` while there is no such ring.
-    pub(super) fn reopen(&self) -> Result<Option<Reader>, ReaderError> {
+    pub(in crate::reader) fn reopen(&self) -> Result<Option<Reader>, ReaderError> {
         let Some((name, options)) = &self.opened_as else { return Ok(None) };
         let reopened = match self.is_gone() {
             true => self.open_restarted(name, options),
@@ -177,23 +177,23 @@ impl ServedBy {
     }
 
     /// Returns the process that serves, in words, if it is a stranger.
-    pub(super) fn stranger(&self) -> Option<String> {
+    pub(in crate::reader) fn stranger(&self) -> Option<String> {
         let process = &self.server.process;
         process.is_stranger().then(|| process.in_words())
     }
 
     /// Returns the name of the ring, for messages.
-    pub(super) fn label(&self) -> String {
+    pub(in crate::reader) fn label(&self) -> String {
         format!("{}/{}", self.server.process.short_name(), self.file.name())
     }
 
     /// Returns true if the ring is a shard, so that the server may have the others.
-    pub(super) fn is_shard(&self) -> bool {
+    pub(in crate::reader) fn is_shard(&self) -> bool {
         self.file.shard().is_some()
     }
 
     /// Opens another shard of the recorder of this ring.
-    pub(super) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
+    pub(in crate::reader) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
         let group = self.file.shard().map(|(group, _)| group);
         let files = self.server.process.files().map_err(refused)?;
         let found = files.into_iter().find(|file| group.is_some_and(|group| file.shard() == Some((group, index))));

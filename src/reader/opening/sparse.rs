@@ -4,8 +4,8 @@
 //! holes were filled, and maps these holes again. If a slot reads as zero, the reader asks before it decides that there
 //! is no event. Before the reader copies a payload, it asks every time, because zeros may be the recorded bytes.
 
-use super::source::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
+use crate::reader::source::Source;
 use crate::ring::memory::RingMemory;
 
 impl Source {
@@ -18,7 +18,7 @@ impl Source {
     /// reader last asked. In this case, also maps the slot again.
     #[cold]
     #[inline(never)]
-    pub(super) fn slot_has_come(&self, seqno: u64) -> bool {
+    pub(in crate::reader) fn slot_has_come(&self, seqno: u64) -> bool {
         self.memory().is_sparse()
             && self.memory().mapping().reach(self.slot_offset(seqno), DESCRIPTOR_BYTES) == Some(true)
     }
@@ -26,7 +26,7 @@ impl Source {
     /// Returns the first seqno, from `seqno` to `last`, that has its slot outside of all holes. Returns `last + 1` if
     /// there is none.
     #[cold]
-    pub(super) fn first_slot_there(&self, seqno: u64, last: u64) -> u64 {
+    pub(in crate::reader) fn first_slot_there(&self, seqno: u64, last: u64) -> u64 {
         let geometry = self.memory().geometry();
         let end = HEADER_SECTION_BYTES + geometry.descriptor_section_bytes();
         let mut at = seqno;
@@ -44,7 +44,7 @@ impl Source {
     }
 
     /// Returns the first seqno after `seqno` that has its slot on another page.
-    pub(super) fn first_slot_after_page(&self, seqno: u64) -> u64 {
+    pub(in crate::reader) fn first_slot_after_page(&self, seqno: u64) -> u64 {
         let page_bytes = self.memory().mapping().page_bytes() as u64;
         let left = page_bytes - self.slot_offset(seqno) % page_bytes;
         seqno.saturating_add(left.div_ceil(DESCRIPTOR_BYTES))
@@ -52,7 +52,7 @@ impl Source {
 
     /// Maps again the holes that writers have filled in the range of a payload. Returns false if this fails.
     #[cold]
-    pub(super) fn reach_payload(&self, offset: u64, size: u32) -> bool {
+    pub(in crate::reader) fn reach_payload(&self, offset: u64, size: u32) -> bool {
         let geometry = self.memory().geometry();
         let start = HEADER_SECTION_BYTES + geometry.descriptor_section_bytes();
         let bytes = u64::from(size).min(geometry.payload_buf_bytes());
@@ -65,7 +65,7 @@ impl Source {
     /// Maps everything that writers have written until now. So a cursor finds the events that were recorded before
     /// this call.
     #[inline]
-    pub(super) fn reach_all(&self) {
+    pub(in crate::reader) fn reach_all(&self) {
         if self.memory().is_sparse() {
             let _ = self.memory().mapping().reach(0, self.memory().geometry().file_bytes());
         }

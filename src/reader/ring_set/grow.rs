@@ -1,6 +1,5 @@
 //! Adding rings and shards to a set.
 
-use super::super::cursor::Seek;
 use super::super::error::ReaderError;
 use super::super::gap::Gap;
 use super::super::handle::Reader;
@@ -9,6 +8,7 @@ use super::ring::SetRing;
 use super::shards::OpenedShards;
 use super::shards::{ShardFinder, ShardItem};
 use super::{MERGE_PAUSE, RingItem, RingSet};
+use crate::reader::cursors::cursor::Seek;
 
 /// A sharded recorder of the set.
 pub(super) struct ShardedRecorder {

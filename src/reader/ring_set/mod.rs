@@ -24,10 +24,10 @@ pub use ring::SetRing;
 pub use shards::OpenedShards;
 pub use shards::shard_path;
 
-use super::cursor::{Next, Seek};
+use super::cursors::cursor::{Next, Seek};
+use super::cursors::payload::PayloadRead;
 use super::error::ReaderError;
 use super::gap::Gap;
-use super::payload::PayloadRead;
 use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};
 use crate::clock::Clock;
 use crate::layout::Descriptor;

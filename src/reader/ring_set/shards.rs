@@ -3,7 +3,7 @@
 use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::handle::Reader;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use super::super::removed::OpenedBy;
+use crate::reader::opening::removed::OpenedBy;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,14 @@
 //! Copying the events of a ring out of it, into nameless files. Every loss is counted.
 
-use super::super::cursor::{Cursor, Next, Seek};
 use super::super::error::{ReaderError, ReaderErrorKind};
-use super::super::event_batch::EventBatch;
 use super::super::handle::Reader;
-use super::super::payload::PayloadRead;
 use super::numbers::SeqnoRuns;
 use super::spool::Spool;
 use crate::layout::Descriptor;
 use crate::layout::limits::PAYLOAD_ALIGN;
+use crate::reader::cursors::cursor::{Cursor, Next, Seek};
+use crate::reader::cursors::event_batch::EventBatch;
+use crate::reader::cursors::payload::PayloadRead;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -2,13 +2,13 @@
 
 mod skip;
 
-use super::gap::{Gap, GapCause, ReadStats};
-use super::handle::Reader;
-use super::info;
 use super::payload::PayloadRead;
-use super::source::Source;
 use crate::clock::Clock;
 use crate::layout::Descriptor;
+use crate::reader::gap::{Gap, GapCause, ReadStats};
+use crate::reader::handle::Reader;
+use crate::reader::info;
+use crate::reader::source::Source;
 use crate::ring::observe::{self, SEQNO_MAX, Slot};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ pub enum Seek {
 }
 
 impl Cursor {
-    pub(super) fn new(source: Arc<Source>) -> Self {
+    pub(in crate::reader) fn new(source: Arc<Source>) -> Self {
         let known_last = observe::last_seqno(source.memory());
         let next_seqno = known_last + 1;
         Self {
@@ -149,7 +149,7 @@ impl Cursor {
     /// Returns the result for a next event that is not in its slot. `seen` is the other seqno that the slot holds, or
     /// `None` if the event was overwritten while it was being read.
     #[inline(always)]
-    pub(super) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
+    pub(in crate::reader) fn not_in_its_slot(&mut self, seen: Option<u64>) -> Next {
         // The two functions below are not inlined, so they return their results through memory. Therefore they return
         // only a gap. If they could also return an event, the compiler would pass all events of `next` through
         // memory.
@@ -162,7 +162,7 @@ impl Cursor {
 
     /// Returns the ring and the position.
     #[inline(always)]
-    pub(super) fn parts(&mut self) -> (&Source, &mut u64) {
+    pub(in crate::reader) fn parts(&mut self) -> (&Source, &mut u64) {
         (&self.source, &mut self.next_seqno)
     }
 
@@ -211,13 +211,13 @@ impl Cursor {
 
     /// Returns true if the next event is being recorded: a writer has its seqno and has not committed the event. The
     /// answer is right only after [`Self::probe`] and a following call of [`Self::next`] that found no event.
-    pub(super) fn awaits_commit(&self) -> bool {
+    pub(in crate::reader) fn awaits_commit(&self) -> bool {
         self.next_seqno <= self.known_last
     }
 
     /// Copies the payload of `descriptor` (an event of this ring) into `buffer`. After the copy, checks that no writer
     /// has overwritten the payload meanwhile. If the payload is valid, `buffer` holds exactly the payload. (If the ring
-    /// was opened with [`compatible`](super::ReaderOptions::compatible), this is the payload as the reader's version of
+    /// was opened with [`compatible`](crate::reader::ReaderOptions::compatible), this is the payload as the reader's version of
     /// the schema has it.)
     #[inline(always)]
     pub fn payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
@@ -226,7 +226,11 @@ impl Cursor {
 
     /// Copies a payload as it was recorded, whatever schema the reader has.
     #[cfg(feature = "snapshot")]
-    pub(super) fn recorded_payload<'b>(&self, descriptor: &Descriptor, buffer: &'b mut Vec<u8>) -> PayloadRead<'b> {
+    pub(in crate::reader) fn recorded_payload<'b>(
+        &self,
+        descriptor: &Descriptor,
+        buffer: &'b mut Vec<u8>,
+    ) -> PayloadRead<'b> {
         self.source.recorded_payload(descriptor, buffer)
     }
 
@@ -246,7 +250,9 @@ impl Cursor {
             Seek::Newest => (last + 1, GapCause::Overwritten),
             Seek::Last(count) => ((last + 1).saturating_sub(count), GapCause::OverwrittenBefore),
             Seek::Seqno(seqno) => (seqno, GapCause::Overwritten),
-            Seek::NamedByWord(index) => (super::named_event::seqno_in_word(memory, last, index), GapCause::Overwritten),
+            Seek::NamedByWord(index) => {
+                (crate::reader::named_event::seqno_in_word(memory, last, index), GapCause::Overwritten)
+            }
         };
         self.next_seqno = next_seqno.clamp(1, SEQNO_MAX + 1);
         self.start =
@@ -283,7 +289,7 @@ impl Cursor {
     }
 
     /// Returns true if the ring has ended and this cursor has passed its last event. [`Self::next`] will then never
-    /// return another event. Call this after [`Next::NotReady`]. (A [`Follower`](super::Follower) calls both functions
+    /// return another event. Call this after [`Next::NotReady`]. (A [`Follower`](crate::reader::Follower) calls both functions
     /// for you, and waits between the calls.)
     ///
     /// While the ring is not known to have ended, this asks the operating system whether the writer lives, at most
@@ -333,7 +339,7 @@ impl Cursor {
     }
 
     /// Goes back by one, to the event that [`Self::next`] has returned last.
-    pub(super) fn step_back(&mut self) {
+    pub(in crate::reader) fn step_back(&mut self) {
         self.next_seqno -= 1;
     }
 

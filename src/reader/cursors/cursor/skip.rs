@@ -1,7 +1,7 @@
 //! Skipping seqnos whose events a cursor will never return: overwritten events and holes.
 
-use super::super::gap::{Gap, GapCause};
 use super::Cursor;
+use crate::reader::gap::{Gap, GapCause};
 use crate::ring::memory::RingMemory;
 use crate::ring::mutation::{self, Mutation};
 use crate::ring::observe::{self, Observation};
