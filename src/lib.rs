@@ -117,9 +117,7 @@ pub mod files;
 pub mod global;
 #[doc(hidden)]
 pub mod internal;
-mod interrupted;
 mod layout;
-mod locked_section;
 #[cfg(feature = "tracing")]
 pub mod log;
 mod macros;
@@ -133,7 +131,6 @@ pub mod reader;
 pub mod recorder;
 mod ring;
 pub mod schema;
-mod segmented;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod shm;
 mod span_slab;

@@ -2,8 +2,8 @@
 //! it.
 
 use super::wire::ServedInfo;
-use crate::locked_section::get_or_make;
 use crate::shm::{self, UninheritedFd, lock_with_timeout};
+use crate::sync::locked_section::get_or_make;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::BTreeMap;
 use std::io;

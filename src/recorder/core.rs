@@ -5,7 +5,6 @@ use super::domain_switch::DomainSwitch;
 use super::events::TakenEvents;
 use super::thread_cursors::REMEMBERED;
 use crate::clock::Clock;
-use crate::interrupted::OwnerTag;
 use crate::layout::extension;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::ErrorType;
@@ -14,6 +13,7 @@ use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
 use crate::ring::start_table;
 use crate::ring::writer::RingWriter;
 use crate::shm;
+use crate::sync::interrupted::OwnerTag;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The state that all handles of one recorder share. The fields that every recording call needs come first. These

@@ -7,9 +7,9 @@ use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
 use super::payload_cursor::{CursorId, PayloadCursor};
 use super::writer::RingWriter;
-use crate::locked_section::LockedSection;
-use crate::segmented::SegmentedArray;
 use crate::sync::Mutex;
+use crate::sync::locked_section::LockedSection;
+use crate::sync::segmented::SegmentedArray;
 use crossbeam_utils::CachePadded;
 use std::sync::PoisonError;
 

@@ -61,9 +61,9 @@ pub use eventring_macros::{EventPayload, EventType, PayloadField};
 #[doc(hidden)]
 pub mod derive_support {
     pub use super::record_error::RECORD_ERROR_EVENT;
-    pub use crate::locked_section::get_or_make;
     pub use crate::schema::description::describe::{Layout, count_problem};
     pub use crate::schema::description::ext_words::word_problem;
     pub use crate::schema::fields::trailing::{count_at, expect_end, split_counted, split_rest};
+    pub use crate::sync::locked_section::get_or_make;
     pub use std::sync::OnceLock;
 }

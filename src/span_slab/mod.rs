@@ -24,7 +24,7 @@ mod tests;
 #[cfg(feature = "context")]
 mod trace;
 
-use crate::segmented::SegmentedArray;
+use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(crate) use free_list::FreeList;

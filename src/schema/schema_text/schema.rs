@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use tiny_keccak::{Hasher as _, Keccak};
 
-use crate::locked_section::get_or_make;
 use crate::schema::description::describe::{
     EnumInfo, EventInfo, FieldType, Scalar, SchemaInfo, StructInfo, TrailingCount,
 };
@@ -16,6 +15,7 @@ use crate::schema::description::domain::DomainInfo;
 use crate::schema::description::ext_words::{ExtWord, ExtWords};
 use crate::schema::dynamic::model::{SchemaModel, SchemaTextError};
 use crate::schema::values::hex::write_hex;
+use crate::sync::locked_section::get_or_make;
 
 /// The first line of every schema text. The number is the version of the grammar.
 pub(in crate::schema) const FIRST_LINE: &str = "schema-text 1";

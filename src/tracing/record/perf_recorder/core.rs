@@ -1,9 +1,9 @@
 //! `PerfCore`: the state of a perf recorder, which all handles to the recorder share.
 
-use crate::interrupted::OwnerTag;
 use crate::now::NowTable;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, flags, tables};
+use crate::sync::interrupted::OwnerTag;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 #[cfg(feature = "context")]
 use crate::tracing::context::ProcessIds;

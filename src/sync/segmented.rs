@@ -1,6 +1,6 @@
 //! An array that grows by blocks. Elements never move, and a lookup takes no lock.
 
-use crate::locked_section::LockedSection;
+use crate::sync::locked_section::LockedSection;
 use once_cell::race::OnceBox;
 // Models use this mutex of `std`, too. The model checker does not see the mutex. This does no harm, because models make
 // all blocks before they start threads.

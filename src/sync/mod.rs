@@ -1,5 +1,10 @@
 //! The atomics of `std`, or in models the atomics of the model checker (`tests/models/src/checker.rs`). Other files
-//! import them from here.
+//! import them from here. The modules beside them hold what threads, and code that interrupts a thread, share.
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) mod interrupted;
+pub(crate) mod locked_section;
+pub(crate) mod segmented;
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
