@@ -34,7 +34,7 @@ pub mod layout {
 /// Names that users type.
 #[cfg(feature = "tracing")]
 pub mod quoted {
-    pub use crate::quoted::*;
+    pub use crate::tracing::filter::quoted::*;
 }
 
 /// What they need of the operating system, and what tests do to ring files.

@@ -125,8 +125,6 @@ mod macros;
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
 pub mod now;
-#[cfg(feature = "tracing")]
-mod quoted;
 pub mod reader;
 pub mod recorder;
 mod ring;

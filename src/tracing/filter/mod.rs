@@ -17,6 +17,8 @@ pub(super) mod field_name;
 pub(super) mod filter;
 pub(super) mod filter_handle;
 pub(super) mod filter_override;
+#[cfg(feature = "tracing")]
+pub(crate) mod quoted;
 pub(super) mod span_matches;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub(super) mod steered;

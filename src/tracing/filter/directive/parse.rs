@@ -5,8 +5,8 @@
 
 use super::problem::{Problem, check_single_word, check_target};
 use super::{Directive, FieldCondition};
-use crate::quoted::take_quoted;
 use crate::tracing::filter::field_name::take_field_name;
+use crate::tracing::filter::quoted::take_quoted;
 use tracing_core::LevelFilter;
 
 /// Largest length of a list of directives, in bytes.
