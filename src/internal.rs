@@ -17,11 +17,11 @@ pub use crate::reader::snapshot::counted::CountedWriter;
 #[cfg(feature = "macros")]
 pub use crate::schema::of_ring::decode_event;
 pub use crate::schema::{
-    model::MAX_TEXT_BYTES,
+    dynamic::model::MAX_TEXT_BYTES,
+    dynamic::places::{FieldPlace, PayloadPlaces},
     of_ring::{ext_words, published_schema},
-    places::{FieldPlace, PayloadPlaces},
     resolution::Resolution,
-    text::schema_text_hash,
+    schema_text::schema::schema_text_hash,
 };
 #[cfg(feature = "tracing")]
 pub use crate::tracing::record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};

@@ -156,7 +156,7 @@ impl Reader {
     /// Returns the names of the events' extension words, as the ring's schema gives them. Each call reads and parses
     /// the schema text. So call this once, and keep the result.
     pub fn ext_words(&self) -> ExtWords {
-        crate::schema::description::ext_words(self.info().content_type, self.schema().ok().as_deref())
+        crate::schema::ext_words(self.info().content_type, self.schema().ok().as_deref())
     }
 
     /// Returns the ring's state, from which you see whether more events can come. This asks the operating system, so

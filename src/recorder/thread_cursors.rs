@@ -1,7 +1,7 @@
 //! The payload cursors of each thread. A thread has one payload cursor for each ring that it records to.
 
 use super::core::Core;
-use crate::ring::payload_cursor::{CursorId, PayloadCursor};
+use crate::ring::payload::cursor::{CursorId, PayloadCursor};
 use crate::sync::interrupted::{Owned, OwnedWord};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};

@@ -4,7 +4,6 @@
 //! language allows that an atomic changes while a reference to it exists. Second, its bytes are copied only by atomics
 //! and by the opaque copies of `arch::copy`.
 
-use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::layout::{Descriptor, Geometry};
 use crate::sync::{AtomicU64, Ordering};
@@ -26,6 +25,15 @@ pub(crate) enum ControlWord {
     SkippedChunks,
     /// Counter of RECORD_ERROR events.
     RecordErrors,
+}
+
+/// One of the tables of [holes](super::holes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoleTable {
+    /// The table of all versions.
+    Narrow,
+    /// The table since version 1.2.
+    Wide,
 }
 
 /// A ring's memory. The implementation wraps or checks every index, so no argument can reach outside of the memory.

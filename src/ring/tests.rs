@@ -1,10 +1,10 @@
 //! Tests of the protocol in one thread, on heap memory. The models test how threads interleave.
 
-use super::chunk::Taker;
 use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
+use super::payload::chunk::Taker;
 use super::writer::RingWriter;
 use crate::layout::Geometry;
 use crate::sync::Ordering;
@@ -158,15 +158,15 @@ fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
         before = window();
     }
     // A stalled writer may call this function late, with a smaller end. That does not move the window back.
-    super::window::move_past(ring.memory(), 64);
+    super::payload::window::move_past(ring.memory(), 64);
     assert_eq!(window(), before);
 }
 
 #[test]
 fn a_chunk_allocated_a_lap_ago_cannot_be_taken_any_more() {
     let geometry = Geometry::new(CAPACITY, PAYLOAD, 0).unwrap();
-    let chunks = super::chunk::Chunks::new(&geometry);
-    let cursors = super::payload_cursors::PayloadCursors::new();
+    let chunks = super::payload::chunk::Chunks::new(&geometry);
+    let cursors = super::payload::cursors::PayloadCursors::new();
     assert!(chunks.take(PAYLOAD, Taker::OneOff(None), &cursors));
     chunks.free(PAYLOAD, Taker::OneOff(None));
     assert!(!chunks.take(0, Taker::OneOff(None), &cursors));

@@ -37,7 +37,7 @@
 //! a whole recording and holds all of its spans.
 
 pub mod context;
-mod filter;
+pub(crate) mod filter;
 mod read;
 pub(crate) mod record;
 

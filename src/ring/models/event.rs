@@ -7,7 +7,7 @@ use crate::ring::commit::DescriptorFields;
 use crate::ring::heap::HeapMemory;
 use crate::ring::memory::{ControlWord, RingMemory};
 use crate::ring::observe::{self, Observation};
-use crate::ring::payload_cursor::PayloadCursor;
+use crate::ring::payload::cursor::PayloadCursor;
 use crate::ring::writer::RingWriter;
 use crate::sync::Ordering;
 use std::sync::Arc;

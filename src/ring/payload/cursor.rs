@@ -6,7 +6,7 @@
 //! reservation at this moment. The owner sets the word with plain stores. A thread that wants to take chunks from the
 //! cursor executes a fence before it reads the word: see [`super::chunk`].
 
-use super::mutation::{self, Mutation};
+use crate::ring::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};
 
 /// Index of a payload cursor among those of a ring.
@@ -46,7 +46,7 @@ pub(crate) struct PayloadCursor {
     /// Size in bytes that the owner's next run of chunks should have; 0 before its first run.
     wanted_bytes: AtomicU64,
     /// Number of the epoch in which the owner last needed a new run of chunks, plus one; 0 before its first run.
-    /// [`super::active`] defines epochs.
+    /// [`crate::ring::active`] defines epochs.
     epoch: AtomicU64,
     /// 1 if the owner's thread has ended while a reservation was open; otherwise 0.
     is_orphan: AtomicU64,
@@ -83,7 +83,7 @@ pub(crate) struct LeftRun {
 
 impl PayloadCursor {
     /// Creates a cursor without a run.
-    pub(super) fn new(id: CursorId) -> Self {
+    pub(in crate::ring) fn new(id: CursorId) -> Self {
         Self {
             inside: AtomicU64::new(0),
             run_base: AtomicU64::new(NO_RUN),
@@ -268,19 +268,19 @@ impl PayloadCursor {
 
     /// Notes that the owner needs a new run of chunks in `epoch`. Returns true if this is its first new run in this
     /// epoch.
-    pub(super) fn enter_epoch(&self, epoch: u64) -> bool {
+    pub(in crate::ring) fn enter_epoch(&self, epoch: u64) -> bool {
         let is_new = self.epoch.load(Ordering::Relaxed) != epoch + 1;
         self.epoch.store(epoch + 1, Ordering::Relaxed);
         is_new
     }
 
     /// Marks the cursor as an orphan: its owner has ended while a reservation was open.
-    pub(super) fn make_orphan(&self) {
+    pub(in crate::ring) fn make_orphan(&self) {
         self.is_orphan.store(1, Ordering::Relaxed);
     }
 
     /// Removes the orphan mark. Returns true if the cursor had the mark.
-    pub(super) fn take_orphan_mark(&self) -> bool {
+    pub(in crate::ring) fn take_orphan_mark(&self) -> bool {
         let is_orphan = self.is_orphan.load(Ordering::Relaxed) == 1;
         if is_orphan {
             self.is_orphan.store(0, Ordering::Relaxed);

@@ -1,12 +1,9 @@
-//! The payload cursors of one ring, and how one thread passes its payload cursor to another.
+//! The payload cursors of one ring.
 //!
 //! A thread that ends gives its payload cursor back, together with the run of chunks that the cursor fills. The next
 //! thread gets the cursor and continues in that run.
 
-use super::memory::RingMemory;
-use super::mutation::{self, Mutation};
-use super::payload_cursor::{CursorId, PayloadCursor};
-use super::writer::RingWriter;
+use super::cursor::{CursorId, PayloadCursor};
 use crate::sync::Mutex;
 use crate::sync::locked_section::LockedSection;
 use crate::sync::segmented::SegmentedArray;
@@ -84,31 +81,6 @@ impl PayloadCursors {
     /// Returns the cursor with this index. Returns `None` if that cursor has not been made yet.
     pub(crate) fn get(&self, id: CursorId) -> Option<&PayloadCursor> {
         self.cursors.get(id.into()).map(|cursor| &**cursor)
-    }
-}
-
-impl<M: RingMemory> RingWriter<M> {
-    /// Gives a thread's payload cursor back at the thread's end. The next thread gets the cursor together with the run
-    /// of chunks that it fills. No signal handler of the ending thread may record during this call.
-    ///
-    /// A reservation may still be open: another thread-local variable owns it, or the program has leaked it. Then the
-    /// cursor becomes an *orphan*, and its run of chunks is released. No thread gets an orphan until its last
-    /// reservation has ended and [`Self::give_back_orphan`] is called.
-    pub(crate) fn give_back(&self, cursor: &PayloadCursor) {
-        if cursor.is_outside() || mutation::active(Mutation::EarlyHandOver) {
-            self.cursors.release(cursor.id());
-            return;
-        }
-        self.release_run(cursor, false);
-        cursor.make_orphan();
-    }
-
-    /// Gives the cursor back if it is an orphan and its last reservation has ended. Call this after the end of a
-    /// reservation.
-    pub(crate) fn give_back_orphan(&self, cursor: &PayloadCursor) {
-        if cursor.is_outside() && cursor.take_orphan_mark() {
-            self.cursors.release(cursor.id());
-        }
     }
 }
 

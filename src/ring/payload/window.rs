@@ -1,8 +1,8 @@
 //! The buffer window: the range of payload offsets that have not been overwritten yet.
 
-use super::memory::{ControlWord, RingMemory};
-use super::mutation::{self, Mutation};
-use super::step::{self, Step};
+use crate::ring::memory::{ControlWord, RingMemory};
+use crate::ring::mutation::{self, Mutation};
+use crate::ring::step::{self, Step};
 use crate::sync::{Ordering, fence};
 
 /// Moves the start of the window past every old byte that the new payload will overwrite. `end` is the unwrapped

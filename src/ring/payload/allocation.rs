@@ -5,14 +5,14 @@
 //! payload cursor, or *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
 
 use super::chunk::Taker;
-use super::claim::PayloadMemory;
-use super::memory::{ControlWord, RingMemory};
-use super::payload_cursor::PayloadCursor;
+use super::cursor::PayloadCursor;
 use super::run_sizes::PAYLOADS_MIN;
-use super::step::{self, Step};
 use super::window;
-use super::writer::RingWriter;
 use crate::layout::limits::PAYLOAD_ALIGN;
+use crate::ring::claim::PayloadMemory;
+use crate::ring::memory::{ControlWord, RingMemory};
+use crate::ring::step::{self, Step};
+use crate::ring::writer::RingWriter;
 use crate::sync::Ordering;
 
 impl<M: RingMemory> RingWriter<M> {
@@ -20,7 +20,7 @@ impl<M: RingMemory> RingWriter<M> {
     /// bytes left, or is no longer near (see [`Self::is_near`]), or a signal handler has replaced it, or there is no
     /// run. Also allocates for a thread without a cursor. Returns the offset of the bytes and the kind of payload
     /// memory.
-    pub(super) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
+    pub(in crate::ring) fn allocate_slow(&self, cursor: Option<&PayloadCursor>, rounded: u64) -> (u64, PayloadMemory) {
         match cursor.and_then(|cursor| self.allocate_in_run(cursor, rounded)) {
             Some(offset) => (offset, PayloadMemory::Run),
             None => self.allocate_one_off(cursor, rounded),
@@ -79,7 +79,7 @@ impl<M: RingMemory> RingWriter<M> {
     /// change, or when no signal handler can record.
     ///
     /// `is_kept` has the meaning that it has in [`Chunks::release_run`](super::chunk::Chunks::release_run).
-    pub(super) fn release_run(&self, cursor: &PayloadCursor, is_kept: bool) {
+    pub(in crate::ring) fn release_run(&self, cursor: &PayloadCursor, is_kept: bool) {
         if let Some(left) = cursor.end_run() {
             self.chunks.release_run(left, cursor, is_kept);
         }
@@ -130,7 +130,7 @@ impl<M: RingMemory> RingWriter<M> {
 
     /// Frees `count` chunks, beginning with the chunk at offset `first`. A chunk that `taker` no longer holds is left
     /// alone.
-    pub(super) fn free_chunks(&self, first: u64, count: u64, taker: Taker<'_>) {
+    pub(in crate::ring) fn free_chunks(&self, first: u64, count: u64, taker: Taker<'_>) {
         for i in 0..count {
             self.chunks.free(first + i * self.run_sizes.chunk_bytes, taker);
             step::at(Step::ChunkFreed);
@@ -141,6 +141,6 @@ impl<M: RingMemory> RingWriter<M> {
 /// Returns `payload_bytes` (at most 2^63) rounded up to the payload alignment. This computation takes two
 /// instructions; `next_multiple_of` takes six.
 #[inline(always)]
-pub(super) fn padded(payload_bytes: u64) -> u64 {
+pub(in crate::ring) fn padded(payload_bytes: u64) -> u64 {
     (payload_bytes + (PAYLOAD_ALIGN - 1)) & !(PAYLOAD_ALIGN - 1)
 }

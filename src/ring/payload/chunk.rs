@@ -7,11 +7,11 @@
 //! writer may be stalled after it has allocated an offset and before it takes the chunk there. If the writer then finds
 //! a newer lap in the owner word, it does not take the chunk.
 
-use super::mutation::{self, Mutation};
-use super::payload_cursor::{CursorId, LeftRun, PayloadCursor};
-use super::payload_cursors::PayloadCursors;
-use super::step::{self, Step};
+use super::cursor::{CursorId, LeftRun, PayloadCursor};
+use super::cursors::PayloadCursors;
 use crate::layout::Geometry;
+use crate::ring::mutation::{self, Mutation};
+use crate::ring::step::{self, Step};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const HOLDER_BITS: u32 = 16;
