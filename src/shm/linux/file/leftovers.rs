@@ -12,11 +12,11 @@ use super::super::decimal::digits;
 use super::super::error::ShmError;
 use super::super::system::trust;
 use super::super::writer::identity::is_gone;
-use super::create::{OPERATION, STICKY};
 use super::open::RingFile;
 use super::owned::DirectoryEntry;
 use super::replacer;
 use super::stale::{StaleFile, open_existing};
+use super::unfinished::{OPERATION, STICKY};
 
 /// Removes files that killed processes have left: unfinished files of the ring `finished`, and the lock file of a
 /// replacer.
