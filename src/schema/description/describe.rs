@@ -3,6 +3,7 @@
 use super::domain::DomainInfo;
 use super::evolution::Evolution;
 use super::ext_words::ExtWords;
+use super::segment::is_segment;
 
 /// A number, a bool, or a byte of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -273,20 +274,19 @@ pub struct SchemaInfo {
     pub description: &'static str,
 }
 
-/// Returns true if the bytes of `path` from `start` up to `end`, without `end`, are `name`.
-pub(in crate::schema) const fn is_segment(name: &str, path: &str, start: usize, end: usize) -> bool {
-    let (name, path) = (name.as_bytes(), path.as_bytes());
-    if name.len() != end - start {
-        return false;
-    }
-    let mut i = 0;
-    while i < name.len() {
-        if name[i] != path[start + i] {
-            return false;
+impl SchemaInfo {
+    /// Returns the bit of the domain to which the event with the code `code` belongs. Returns all bits if the event
+    /// belongs to no domain.
+    pub(crate) const fn domain_bit(&self, code: u16) -> u64 {
+        let mut i = 0;
+        while i < self.events.len() {
+            if let (true, Some(domain)) = (self.events[i].code == code, self.events[i].domain) {
+                return domain.bit();
+            }
+            i += 1;
         }
-        i += 1;
+        u64::MAX
     }
-    true
 }
 
 /// Returns the field that the dotted path `path` names, and the field's offset from the beginning of the struct

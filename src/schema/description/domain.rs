@@ -1,7 +1,5 @@
 //! Domains: groups of a schema's events. A program records the events of a domain or leaves them out.
 
-use super::describe::SchemaInfo;
-
 /// The largest number of a domain. The recorder keeps one bit for each domain in a word.
 pub(in crate::schema) const DOMAINS_MAX: u8 = u64::BITS as u8;
 
@@ -22,21 +20,6 @@ impl DomainInfo {
     pub(crate) const fn bit(self) -> u64 {
         assert!(0 < self.number && self.number <= DOMAINS_MAX, "the number of a domain is from 1 to 64");
         1 << (self.number - 1)
-    }
-}
-
-impl SchemaInfo {
-    /// Returns the bit of the domain to which the event with the code `code` belongs. Returns all bits if the event
-    /// belongs to no domain.
-    pub(crate) const fn domain_bit(&self, code: u16) -> u64 {
-        let mut i = 0;
-        while i < self.events.len() {
-            if let (true, Some(domain)) = (self.events[i].code == code, self.events[i].domain) {
-                return domain.bit();
-            }
-            i += 1;
-        }
-        u64::MAX
     }
 }
 

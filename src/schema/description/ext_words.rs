@@ -74,7 +74,7 @@ pub const fn word_problem(name: &str, kind: ExtWordKind) -> Option<&'static str>
     }
     let mut i = 0;
     while i < RESERVED_KEYS.len() {
-        if super::describe::is_segment(RESERVED_KEYS[i], name, 0, name.len()) {
+        if super::segment::is_segment(RESERVED_KEYS[i], name, 0, name.len()) {
             return Some(RESERVED_KEY);
         }
         i += 1;
@@ -175,7 +175,7 @@ impl ExtWords {
         let mut index = 0;
         while index < WORDS {
             if let Some(word) = &self.0[index]
-                && super::describe::is_segment(word.name(), name, 0, name.len())
+                && super::segment::is_segment(word.name(), name, 0, name.len())
             {
                 return Some(index);
             }

@@ -1,7 +1,7 @@
 //! Resolution of structs and of the types of their fields.
 
+use super::resolver::{Resolver, index_of};
 use super::types::name_of;
-use super::{Resolver, index_of};
 use crate::schema::description::describe::{FieldInfo, FieldType, StructInfo};
 use crate::schema::description::evolution::Evolution;
 use crate::schema::dynamic::model::{FieldModel, StructModel, TypeModel};

@@ -2,7 +2,7 @@
 
 use super::super::payload::EventPayload;
 use super::fields::TypeResolution;
-use super::{Resolver, index_of};
+use super::resolver::{Resolver, index_of};
 use crate::schema::description::describe::{EventInfo, StructInfo, TrailingCount, TrailingInfo};
 use crate::schema::dynamic::model::{CountModel, EventModel, MAX_STRUCT_BYTES, StructModel, TrailingModel};
 use crate::schema::fields::trailing::{count_at, read_count};

@@ -1,6 +1,6 @@
 //! Resolution of enums, and names of types for messages.
 
-use super::{Resolver, index_of};
+use super::resolver::{Resolver, index_of};
 use crate::schema::description::describe::{EnumInfo, FieldType, Scalar};
 use crate::schema::description::evolution::Evolution;
 use crate::schema::dynamic::model::{EnumModel, TypeModel};
