@@ -2,6 +2,7 @@
 
 use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::handle::Reader;
+use crate::reader::cursors::cursor::Seek;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 use crate::reader::opening::removed::OpenedBy;
 use std::collections::VecDeque;
@@ -15,6 +16,15 @@ use std::time::{Duration, Instant};
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 const LOOK_TIME: Duration = Duration::from_secs(5);
 const LOOK_PAUSE_LATER: Duration = Duration::from_millis(20);
+
+/// A sharded recorder of the set.
+pub(super) struct ShardedRecorder {
+    /// Index of its shard 0 in the set.
+    pub(super) ring: usize,
+    pub(super) finder: ShardFinder,
+    /// The start position for the shards that `finder` finds next.
+    pub(super) shard_start: Seek,
+}
 
 /// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
 /// recorder makes while the finder is in use.
