@@ -1,7 +1,8 @@
 //! Functions that make a recorder and install it for the whole process. The configuration of the recorder comes from
 //! code or from an environment variable.
 
-use super::active::{RecordsTo, identity};
+use super::active::identity;
+use super::ambient::RecordsTo;
 use super::global_recorder::{GlobalRecorder, NotInstalled};
 use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, RecorderErrorKind};
 use crate::schema::EventType;

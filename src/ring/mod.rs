@@ -19,6 +19,7 @@ pub(crate) mod start_table;
 pub mod step;
 pub(crate) mod writer;
 
+mod allocation;
 #[cfg(any(test, loom, shuttle))]
 pub(crate) mod heap;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -4,9 +4,9 @@
 //! only the common case: the slot is free, and the payload fits into the run of chunks that the thread's payload
 //! cursor fills. The other functions handle every case.
 
+use super::allocation::padded;
 use super::claim::{Claim, ClaimedSlot, PayloadMemory};
 use super::memory::RingMemory;
-use super::payload::allocation::padded;
 use super::payload::cursor::{Bump, PayloadCursor};
 use super::step::{self, Step};
 use super::writer::RingWriter;

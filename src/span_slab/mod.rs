@@ -31,9 +31,7 @@ use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(crate) use free_list::FreeList;
-use id::{
-    BELOW_LAST_IDS, CLOSED, GENERATION_MASK, GENERATION_MAX, ID_BITS, INDEX_BITS, INDEX_MASK, LAYER_BIT, NO_CELL,
-};
+use id::{BELOW_LAST_IDS, CLOSED, GENERATION_MAX, ID_BITS, INDEX_BITS, INDEX_MASK, LAYER_BIT, NO_CELL};
 pub use remote_trace::{RemoteTrace, TraceId};
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use trace::TraceKey;

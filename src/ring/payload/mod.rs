@@ -1,6 +1,5 @@
 //! The payload buffer: its chunks, who has them, and the window of what is not overwritten yet.
 
-pub(in crate::ring) mod allocation;
 pub(crate) mod chunk;
 pub(crate) mod cursor;
 pub(in crate::ring) mod cursors;

@@ -27,7 +27,6 @@
 //!
 //! All threads of a process share one temporary name, so only one of them can make the ring at a time.
 
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 //! that its thread fills, or if the thread fills none.
 //!
 //! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`. Chunks become a new run for a
-//! payload cursor, or *one-off* chunks for a single payload. [`super::run_sizes`] decides between the two.
+//! payload cursor, or *one-off* chunks for a single payload. [`super::payload::run_sizes`] decides between the two.
 
-use super::chunk::Taker;
-use super::cursor::PayloadCursor;
-use super::run_sizes::PAYLOADS_MIN;
-use super::window;
+use super::payload::chunk::Taker;
+use super::payload::cursor::PayloadCursor;
+use super::payload::run_sizes::PAYLOADS_MIN;
+use super::payload::window;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::ring::claim::PayloadMemory;
 use crate::ring::memory::{ControlWord, RingMemory};
@@ -78,7 +78,7 @@ impl<M: RingMemory> RingWriter<M> {
     /// Makes the cursor stop filling its run of chunks, if it has one, and releases the chunks. Call this during a run
     /// change, or when no signal handler can record.
     ///
-    /// `is_kept` has the meaning that it has in [`Chunks::release_run`](super::chunk::Chunks::release_run).
+    /// `is_kept` has the meaning that it has in [`Chunks::release_run`](super::payload::chunk::Chunks::release_run).
     pub(in crate::ring) fn release_run(&self, cursor: &PayloadCursor, is_kept: bool) {
         if let Some(left) = cursor.end_run() {
             self.chunks.release_run(left, cursor, is_kept);
