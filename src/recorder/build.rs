@@ -64,6 +64,13 @@ pub struct RecorderBuilder {
     options: shm::CreateOptions,
 }
 
+impl Recorder {
+    /// Starts the configuration of a recorder. `description` describes the events that the recorder will record.
+    pub fn builder(description: ContentDescription) -> RecorderBuilder {
+        RecorderBuilder::new(description)
+    }
+}
+
 impl RecorderBuilder {
     pub(super) fn new(description: ContentDescription) -> Self {
         Self {

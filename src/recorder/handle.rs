@@ -1,9 +1,7 @@
 //! `Recorder`: the handle through which a program records.
 
-use super::build::RecorderBuilder;
 use super::config::ContentDescription;
 use super::core::Core;
-use super::events;
 use super::reservation::Reservation;
 use crate::clock::Clock;
 use crate::layout::{Geometry, extension};
@@ -61,11 +59,6 @@ pub struct RecorderStats {
 }
 
 impl Recorder {
-    /// Starts the configuration of a recorder. `description` describes the events that the recorder will record.
-    pub fn builder(description: ContentDescription) -> RecorderBuilder {
-        RecorderBuilder::new(description)
-    }
-
     /// Records an event with one buffer of payload, which may be empty. Returns the event's sequence number, or 0 if
     /// the recorder is disabled.
     ///
@@ -190,7 +183,7 @@ impl Recorder {
             overrun_claims: read(ControlWord::OverrunClaims),
             skipped_chunks: read(ControlWord::SkippedChunks),
             record_errors: read(ControlWord::RecordErrors),
-            foreign_events: events::refused(self.core.writer.memory()),
+            foreign_events: self.core.refused_events(),
         }
     }
 

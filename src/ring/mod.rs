@@ -5,6 +5,7 @@
 //! explains the steps. `docs/ORDERING.md` explains every pair of orderings that is named here.
 
 mod active;
+mod allocation;
 pub(crate) mod claim;
 pub(crate) mod commit;
 pub(crate) mod holes;

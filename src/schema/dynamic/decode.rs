@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::model::{CountModel, EventModel, SchemaModel, TrailingModel, TypeModel};
+use crate::layout::record_error::EVENT_TYPE as RECORD_ERROR_CODE;
 use crate::schema::description::describe::Scalar;
 use crate::schema::fields::field::PayloadField;
 use crate::schema::fields::trailing::read_count;
-use crate::schema::record_error::RECORD_ERROR_CODE;
 use crate::schema::values::value::Value;
 
 /// The largest number of values that the decoder makes from one payload. The limit bounds the memory that the decoder

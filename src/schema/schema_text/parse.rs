@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::schema::{EXT_WORD, FIRST_LINE, schema_text_hash};
+use crate::layout::record_error::EVENT_TYPE as RECORD_ERROR_CODE;
 use crate::layout::record_error::ErrorType;
 use crate::schema::description::describe::Scalar;
 use crate::schema::description::domain::{DOMAINS_MAX, DomainModel};
@@ -11,7 +12,6 @@ use crate::schema::dynamic::model::{
     CountModel, EnumModel, EventModel, FieldModel, MAX_DEPTH, MAX_FIELDS, MAX_NAME_BYTES, MAX_STRUCT_BYTES,
     MAX_TEXT_BYTES, SchemaModel, SchemaTextError, SchemaTextErrorKind as Kind, StructModel, TrailingModel, TypeModel,
 };
-use crate::schema::record_error::RECORD_ERROR_CODE;
 use crate::schema::values::hex::read_hex;
 
 impl SchemaModel {
