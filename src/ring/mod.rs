@@ -20,7 +20,6 @@ pub(crate) mod start_table;
 pub mod step;
 pub(crate) mod writer;
 
-mod allocation;
 #[cfg(any(test, loom, shuttle))]
 pub(crate) mod heap;
 #[cfg(all(test, not(any(loom, shuttle))))]
