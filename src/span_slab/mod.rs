@@ -10,7 +10,7 @@
 //! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
 //! that has had all generations is never used again.
 //!
-//! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
+//! The ids have [`ID_BITS`](id::ID_BITS) bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
 //! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
 //! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; a trace that began in another
@@ -31,7 +31,7 @@ use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(crate) use free_list::FreeList;
-use id::{BELOW_LAST_IDS, CLOSED, GENERATION_MAX, ID_BITS, INDEX_BITS, INDEX_MASK, LAYER_BIT, NO_CELL};
+use id::{BELOW_LAST_IDS, CLOSED, INDEX_BITS, INDEX_MASK, LAYER_BIT};
 pub use remote_trace::{RemoteTrace, TraceId};
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use trace::TraceKey;

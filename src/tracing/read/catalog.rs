@@ -5,7 +5,7 @@ use super::catalog_limit::CatalogLimit;
 use super::id_map::IdMap;
 use crate::reader::Reader;
 use crate::schema::perf::tables::{self, TableWords, split_entry};
-use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, ThreadView};
+use crate::schema::perf::{CallSiteView, ThreadView};
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
@@ -346,6 +346,7 @@ impl TableRead {
 mod tests {
     use super::*;
     use crate::schema::perf::tables::{BODY_BYTES_MAX, CALL_SITES, MAGIC, TABLES_START, encode_entry};
+    use crate::schema::perf::{CallSiteKind, CallSiteLevel};
 
     /// Returns the bytes of a context area whose table of call sites holds these entries.
     fn area(entries: &[u8]) -> Vec<u8> {
