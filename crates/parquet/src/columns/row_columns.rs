@@ -57,7 +57,7 @@ impl RowColumns {
         let mut columns = Self { columns: Vec::new(), names: Vec::new() };
         // It only appends to lists.
         let _ = example.put_columns(&mut Making { columns: &mut columns, setup });
-        let mut names = ColumnNames::of(&columns.fixed_fields());
+        let mut names = ColumnNames::from_fields(&columns.fixed_fields());
         for column in &mut columns.columns {
             match column {
                 CellColumn::Words(words) => words.make_unique(&mut names),
