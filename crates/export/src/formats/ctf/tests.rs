@@ -1,9 +1,9 @@
 //! Traces of small captures. The tests decode the packets, and babeltrace2, if it is installed, reads whole traces.
 
-use super::super::{Format, export_files};
 use super::{may_have_file, write_with_uuid};
 use crate::any_capture::everything;
 use crate::any_capture::{any_element, capture_of, files_of};
+use crate::{Format, export_files};
 use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::CaptureFile;
@@ -130,7 +130,7 @@ fn only_names_of_a_trace_are_names_of_its_files() {
 #[test]
 fn a_directory_needs_its_own_function_and_other_formats_need_theirs() {
     let capture = everything();
-    let error = super::super::export(&capture, Format::Ctf, super::super::View::Thread, &mut io::sink()).unwrap_err();
+    let error = crate::export(&capture, Format::Ctf, crate::View::Thread, &mut io::sink()).unwrap_err();
     assert!(error.to_string().contains("call `export_files`"), "{error}");
     let error = export_files(&capture, Format::Jsonl, &mut PathBuf::new()).unwrap_err();
     assert!(error.to_string().contains("call `export`"), "{error}");

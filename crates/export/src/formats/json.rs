@@ -1,6 +1,6 @@
 //! JSON text, written into a buffer member by member.
 
-use super::args::{Args, CUT, cut_value};
+use crate::args::{Args, CUT, cut_value};
 use eventring::schema::perf::{RawField, RawFields, ValueType};
 use eventring::tracing::{CallSite, Fields, RawRecord, Thread, is_log_record};
 use serde::{Serialize, Serializer};
@@ -9,22 +9,22 @@ use std::io::{self, Write as _};
 
 /// Text of JSON objects.
 #[derive(Default)]
-pub(super) struct JsonText(pub(super) Vec<u8>);
+pub(crate) struct JsonText(pub(crate) Vec<u8>);
 
 /// The number of fields up to which their names are compared with each other.
 const FIELDS_FEW: usize = 16;
 
 impl JsonText {
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.0.push(b'{');
     }
 
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.0.push(b'}');
     }
 
     /// Adds a member with a text that needs no escaping, or with null.
-    pub(super) fn plain_member(&mut self, name: &str, text: Option<impl fmt::Display>) -> io::Result<()> {
+    pub(crate) fn plain_member(&mut self, name: &str, text: Option<impl fmt::Display>) -> io::Result<()> {
         self.key(name);
         match text {
             Some(text) => write!(self.0, "\"{text}\""),
@@ -33,7 +33,7 @@ impl JsonText {
     }
 
     /// Begins a member. `name` needs no escaping.
-    pub(super) fn key(&mut self, name: &str) {
+    pub(crate) fn key(&mut self, name: &str) {
         self.comma();
         self.0.push(b'"');
         self.0.extend_from_slice(name.as_bytes());
@@ -41,7 +41,7 @@ impl JsonText {
     }
 
     /// Begins a member with any name.
-    pub(super) fn any_key(&mut self, name: &str) -> io::Result<()> {
+    pub(crate) fn any_key(&mut self, name: &str) -> io::Result<()> {
         self.comma();
         self.value(name)?;
         self.0.push(b':');
@@ -49,22 +49,22 @@ impl JsonText {
     }
 
     /// Writes the value of a member, or an element of an array.
-    pub(super) fn value(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    pub(crate) fn value(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         Ok(serde_json::to_writer(&mut self.0, value)?)
     }
 
     /// Writes the text of a value as a string.
-    pub(super) fn display(&mut self, value: &impl fmt::Display) -> io::Result<()> {
+    pub(crate) fn display(&mut self, value: &impl fmt::Display) -> io::Result<()> {
         Ok(serde_json::Serializer::new(&mut self.0).collect_str(value)?)
     }
 
-    pub(super) fn member(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    pub(crate) fn member(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         self.key(name);
         self.value(value)
     }
 
     /// Adds a member that is an object with one member.
-    pub(super) fn single(&mut self, name: &str, inner: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    pub(crate) fn single(&mut self, name: &str, inner: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         self.key(name);
         self.begin();
         self.member(inner, value)?;
@@ -73,18 +73,18 @@ impl JsonText {
     }
 
     /// Writes a text that is JSON already. If it holds members, it begins with their first name.
-    pub(super) fn raw(&mut self, text: &[u8]) {
+    pub(crate) fn raw(&mut self, text: &[u8]) {
         self.0.extend_from_slice(text);
     }
 
     /// Writes members that are JSON text already.
-    pub(super) fn raw_members(&mut self, text: &[u8]) {
+    pub(crate) fn raw_members(&mut self, text: &[u8]) {
         self.comma();
         self.raw(text);
     }
 
     /// Writes a comma, unless the object or array has only begun.
-    pub(super) fn comma(&mut self) {
+    pub(crate) fn comma(&mut self) {
         if !matches!(self.0.last(), Some(b'{' | b'[') | None) {
             self.0.push(b',');
         }
@@ -92,7 +92,7 @@ impl JsonText {
 
     /// Writes the values of the fields under `fields`, and the problems of incomplete values under `cut`. `eventring
     /// watch` uses the same form.
-    pub(super) fn fields(&mut self, fields: &Fields) -> io::Result<()> {
+    pub(crate) fn fields(&mut self, fields: &Fields) -> io::Result<()> {
         self.key("fields");
         self.begin();
         for field in &fields.values {
@@ -120,7 +120,7 @@ impl JsonText {
 
     /// Writes arguments as members. Returns false, and writes nothing, if a value is incomplete, or if a name may be
     /// there already.
-    pub(super) fn try_args(&mut self, args: &Args) -> io::Result<bool> {
+    pub(crate) fn try_args(&mut self, args: &Args) -> io::Result<bool> {
         let start = self.0.len();
         if args.0.len() > FIELDS_FEW {
             return Ok(false);
@@ -142,7 +142,7 @@ impl JsonText {
 
     /// Writes the fields of a record like [`Self::fields`], directly from its payload. Returns false, and writes
     /// nothing, if a field is missing, incomplete or there twice.
-    pub(super) fn try_raw_fields(&mut self, record: &RawRecord<'_>, site: &SiteText) -> io::Result<bool> {
+    pub(crate) fn try_raw_fields(&mut self, record: &RawRecord<'_>, site: &SiteText) -> io::Result<bool> {
         let Some(payload) = record.payload.valid().filter(|_| record.ext.missing_fields == 0) else { return Ok(false) };
         let start = self.0.len();
         self.key("fields");
@@ -186,7 +186,7 @@ impl JsonText {
         Ok(true)
     }
 
-    pub(super) fn thread(&mut self, thread: &Thread) -> io::Result<()> {
+    pub(crate) fn thread(&mut self, thread: &Thread) -> io::Result<()> {
         self.begin();
         self.member("id", &thread.id)?;
         self.member("tid", &thread.os_thread_id)?;
@@ -201,9 +201,9 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 }
 
 /// The JSON text that follows from the description of a call site.
-pub(super) struct SiteText {
+pub(crate) struct SiteText {
     /// The members `name`, `target`, `level`, `file` and `line`.
-    pub(super) members: Vec<u8>,
+    pub(crate) members: Vec<u8>,
     /// The name of each field, with the colon. There are none if the records of the call site are normalized.
     keys: Vec<Vec<u8>>,
     /// The call site, which makes the texts of log records.
@@ -211,7 +211,7 @@ pub(super) struct SiteText {
 }
 
 impl SiteText {
-    pub(super) fn new(call_site: &CallSite) -> io::Result<Self> {
+    pub(crate) fn new(call_site: &CallSite) -> io::Result<Self> {
         let mut text = JsonText::default();
         text.member("name", &call_site.name)?;
         text.member("target", &call_site.target)?;

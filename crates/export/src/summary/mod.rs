@@ -1,10 +1,11 @@
 //! Counts and durations of spans, by name, and counts of typed events.
 
-use super::folded::SpanFolder;
+pub(crate) mod programs;
+pub(crate) mod typed_counts;
+
 use super::stacks::{KernelNanos, Stacks};
-pub use super::typed_counts::EventSummary;
-use super::typed_counts::TypedCounts;
 use super::{ExportSummary, Names, ProgramSummary, View};
+use crate::formats::folded::SpanFolder;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
 use eventring_capture::recording::payloads::PayloadLosses;
@@ -17,6 +18,8 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::io;
+pub use typed_counts::EventSummary;
+use typed_counts::TypedCounts;
 
 /// The spans of a capture, by name and target, and its typed events, by type.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]

@@ -1,9 +1,9 @@
 //! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
 //! 1234`. The number may also be a count of instructions.
 
-use super::kernel_sums::KernelSums;
-use super::stacks::{StackId, StackSums, Stacks};
-use super::{ExportOptions, ExportSummary, Names, SharedNames, View};
+use crate::kernel_sums::KernelSums;
+use crate::stacks::{StackId, StackSums, Stacks};
+use crate::{ExportOptions, ExportSummary, Names, SharedNames, View};
 use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 /// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in
 /// which it existed and none of its children did. In thread view, it is the time in which the span was the innermost
 /// span of a thread. An open span lasts until the last sign of life of its program.
-pub(super) fn write(
+pub(crate) fn write(
     recording: &CaptureRecording<'_>,
     ExportOptions { view, names, weight }: ExportOptions,
     out: &mut dyn Write,
@@ -183,7 +183,7 @@ impl SpanFolder {
     }
 
     /// Returns true if the kernel has its say.
-    pub(super) fn has_kernel(&self) -> bool {
+    pub(crate) fn has_kernel(&self) -> bool {
         self.kernel.is_some()
     }
 

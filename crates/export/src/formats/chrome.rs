@@ -4,10 +4,10 @@
 //! because JSON parsers use doubles, which do not hold nanoseconds since the epoch exactly. `otherData.base_epoch_ns`
 //! is the time of the first event.
 
-use super::args::{ArgValue, Args};
-use super::flows::SliceFlows;
 use super::json::JsonText;
 use super::trace_writer::{Alert, FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};
+use crate::args::{ArgValue, Args};
+use crate::slices::flows::SliceFlows;
 use eventring::schema::perf::FieldValue;
 use eventring::tracing::IdMap;
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ const SPARE_BYTES_MAX: usize = 1 << 12;
 const WRITE_BYTES: usize = 64 << 10;
 
 /// The writer of a Chrome trace. It writes a slice when the slice ends, and every other event immediately.
-pub(super) struct ChromeWriter<'o> {
+pub(crate) struct ChromeWriter<'o> {
     out: &'o mut dyn Write,
     /// Text that was not passed to `out` yet.
     text: JsonText,
@@ -72,7 +72,7 @@ struct SliceTexts {
 }
 
 impl<'o> ChromeWriter<'o> {
-    pub(super) fn new(out: &'o mut dyn Write, base_nanos: u64) -> Self {
+    pub(crate) fn new(out: &'o mut dyn Write, base_nanos: u64) -> Self {
         let (rows, used, open) = (IdMap::default(), HashSet::new(), IdMap::default());
         Self { out, text: JsonText::default(), base_nanos, rows, used, open, spare: Vec::new(), has_begun: false }
     }

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 /// The rows of one track. Any two slices of one row either nest or do not overlap. Slices with equal times do not count
 /// as nested, because viewers may order equal times in either way.
 #[derive(Default)]
-pub(super) struct TrackRows {
+pub(crate) struct TrackRows {
     rows: Vec<TrackRow>,
     /// The rows whose outermost slice has ended, each with the time of its end.
     ended: BinaryHeap<Reverse<(u64, u32)>>,
@@ -31,7 +31,7 @@ impl TrackRows {
     /// Begins a slice, and returns its row, from 0. `inside` is a slice in which it nests, and the row of this slice:
     /// the new slice begins later and will end earlier. It is in the same row if it fits there. Otherwise it gets the
     /// lowest free row, or a new row.
-    pub(super) fn begin(&mut self, id: u64, start_nanos: u64, inside: Option<(u64, u32)>) -> u32 {
+    pub(crate) fn begin(&mut self, id: u64, start_nanos: u64, inside: Option<(u64, u32)>) -> u32 {
         while let Some(Reverse((end, row))) = self.ended.peek().copied()
             && end < start_nanos
         {
@@ -51,7 +51,7 @@ impl TrackRows {
     }
 
     /// Ends a slice of a row.
-    pub(super) fn end(&mut self, row: u32, id: u64, end_nanos: u64) {
+    pub(crate) fn end(&mut self, row: u32, id: u64, end_nanos: u64) {
         let Some(slices) = self.rows.get_mut(row as usize).map(|row| &mut row.slices) else { return };
         let Some(at) = slices.iter().rposition(|slice| slice.id == id && slice.end_nanos.is_none()) else { return };
         slices[at].end_nanos = Some(end_nanos);
@@ -73,7 +73,7 @@ impl TrackRows {
         self.rows.len() as u32 - 1
     }
 
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub(crate) fn kept_bytes(&self) -> u64 {
         // A row keeps few slices beside the open ones, and those are counted elsewhere.
         self.rows.len() as u64 * 256
     }

@@ -3,7 +3,7 @@
 use super::messages::{
     Callstack, Frame, InternedCode, InternedString, MODE_KERNEL, MODE_USER, Mapping, PerfSample, TracePacket,
 };
-use crate::trace_writer::StackSample;
+use crate::formats::trace_writer::StackSample;
 use eventring_profile::by_span::StackKey;
 use std::collections::HashMap;
 use std::sync::Arc;

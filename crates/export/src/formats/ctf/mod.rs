@@ -23,9 +23,9 @@ mod stream;
 mod tests;
 mod typed_events;
 
-use super::ExportSummary;
 use super::files::ExportFiles;
-use crate::ring_blocks::RingBlocks;
+use crate::ExportSummary;
+use crate::exec::ring_blocks::RingBlocks;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::CaptureError;
@@ -44,17 +44,17 @@ use typed_events::TypedEvents;
 const METADATA: &str = "metadata";
 
 /// The file that each trace has, and a text in it that says who wrote the trace.
-pub(super) const MARK: (&str, &str) = (METADATA, "tracer_name = \"eventring\";");
+pub(crate) const MARK: (&str, &str) = (METADATA, "tracer_name = \"eventring\";");
 
 /// Returns true if a trace has a file with this name, or may have one.
-pub(super) fn may_have_file(name: &str) -> bool {
+pub(crate) fn may_have_file(name: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let is_stream = |numbers: &str| numbers.splitn(2, '_').all(is_number);
     name == METADATA || name.strip_prefix("stream_").is_some_and(is_stream)
 }
 
 /// Writes the files of a trace.
-pub(super) fn write(
+pub(crate) fn write(
     recording: &CaptureRecording<'_>,
     files: &mut dyn ExportFiles,
 ) -> Result<ExportSummary, CaptureError> {

@@ -4,7 +4,7 @@
 //! of its name without the digits. So losses and log records have correlation ids with chosen colours: only losses,
 //! errors and warnings catch the eye. The test below contains the hash function of the UI.
 
-use crate::trace_writer::Alert;
+use crate::formats::trace_writer::Alert;
 
 /// Returns the correlation id of a slice or instant with this alert. Losses and errors are red, warnings are orange,
 /// and other log records are blue.

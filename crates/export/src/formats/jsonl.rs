@@ -1,10 +1,10 @@
 //! JSON objects, one a line. The first object describes the rings, the last one has the counts.
 
-use super::ExportSummary;
 use super::json_rows::JsonRows;
-use super::line_slices::{LineSlice, LineSlices, SpanSlices};
-use super::ring_blocks::RingBlocks;
-use super::rows::{LogRow, LossRow, RingRow, Row, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
+use crate::ExportSummary;
+use crate::exec::ring_blocks::RingBlocks;
+use crate::rows::{LogRow, LossRow, RingRow, Row, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
+use crate::slices::line_slices::{LineSlice, LineSlices, SpanSlices};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, Span, SpanId, SpanStep, is_log_record};
 use eventring_capture::recording::{
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 
 /// Writes the lines. Events come in their order. A span is written when it is closed; the spans that are still open
 /// come at the end.
-pub(super) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
+pub(crate) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
     let mut lines = LineWriter { recording, out, rows: JsonRows::default(), slices, last_nanos: None };
     lines.first_line().map_err(write_error)?;

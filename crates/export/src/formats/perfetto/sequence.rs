@@ -8,7 +8,7 @@ use super::messages::{
     TrackEventDefaults,
 };
 use super::wire::uint;
-use crate::trace_writer::TrackId;
+use crate::formats::trace_writer::TrackId;
 
 /// The id of the sequence of all packets that are no events.
 pub(super) const HEAD_SEQUENCE: u32 = 1;

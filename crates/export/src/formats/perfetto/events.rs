@@ -5,7 +5,7 @@ use super::sequence::Sequence;
 use super::wire::{begin, bytes, end, fixed64, uint};
 use super::{colours, fields};
 use crate::args::{ArgValue, Args, CUT};
-use crate::trace_writer::{Label, TrackId};
+use crate::formats::trace_writer::{Label, TrackId};
 use eventring::schema::perf::FieldValue;
 
 /// A `TrackEvent`.

@@ -1,6 +1,6 @@
 //! The commit states of the blocks of a recording at its end.
 
-use super::exec_rings::ExecRings;
+use crate::exec::rings::ExecRings;
 use eventring::schema::exec::BlockTag;
 use eventring_capture::recording::{CaptureRecording, RecordingEntry};
 use eventring_exec::{CommitState, CommitTracker, LastStates, Wanted};
@@ -12,28 +12,28 @@ const FOLLOWED_BYTES: u64 = 2048;
 
 /// The last state of each block, by ring.
 #[derive(Default)]
-pub(super) struct ExecStates(Vec<LastStates>);
+pub(crate) struct ExecStates(Vec<LastStates>);
 
 impl ExecStates {
     /// Returns the last state of a block that was executed.
-    pub(super) fn of(&self, ring: u32, tag: BlockTag) -> CommitState {
+    pub(crate) fn of(&self, ring: u32, tag: BlockTag) -> CommitState {
         self.0.get(ring as usize).map_or(CommitState::Proposed, |states| states.of_block(tag))
     }
 }
 
 /// The pass that finds the states.
-pub(super) struct StatePass {
+pub(crate) struct StatePass {
     rings: ExecRings,
     states: Vec<(CommitTracker, LastStates)>,
 }
 
 impl StatePass {
-    pub(super) fn new(recording: &CaptureRecording<'_>) -> Self {
+    pub(crate) fn new(recording: &CaptureRecording<'_>) -> Self {
         let rings = ExecRings::new(recording, Wanted::HEADERS);
         Self { states: (0..rings.len()).map(|_| Default::default()).collect(), rings }
     }
 
-    pub(super) fn event(&mut self, entry: &RecordingEntry<'_>) {
+    pub(crate) fn event(&mut self, entry: &RecordingEntry<'_>) {
         if !self.rings.has(entry.ring) {
             return;
         }
@@ -44,11 +44,11 @@ impl StatePass {
         }
     }
 
-    pub(super) fn finish(self) -> ExecStates {
+    pub(crate) fn finish(self) -> ExecStates {
         ExecStates(self.states.into_iter().map(|(_, states)| states).collect())
     }
 
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub(crate) fn kept_bytes(&self) -> u64 {
         let of_ring = |(tracker, states): &(CommitTracker, LastStates)| {
             states.len() as u64 * BLOCK_BYTES + tracker.len() as u64 * FOLLOWED_BYTES
         };

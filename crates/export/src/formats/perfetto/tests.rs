@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::args::ArgValue;
-use crate::trace_writer::{FlowEnds, FlowId};
+use crate::formats::trace_writer::{FlowEnds, FlowId};
 use eventring_capture::fixtures::CaptureFixture;
 use std::io::Read as _;
 

@@ -22,7 +22,7 @@ mod sequence;
 mod wire;
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
 use self::compress::PacketsOut;
 use self::events::Event;
@@ -33,8 +33,8 @@ use self::messages::{
 };
 use self::samples::WrittenCode;
 use self::sequence::{HEAD_SEQUENCE, Sequences};
-use super::args::Args;
 use super::trace_writer::{Label, SliceId, StackSample, TraceWriter, Track, TrackId, TrackKind};
+use crate::args::Args;
 use eventring::schema::perf::FieldValue;
 use eventring_capture::CaptureFile;
 use prost::Message;
@@ -42,7 +42,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// The writer of a Perfetto trace.
-pub(super) struct PerfettoWriter<'o> {
+pub(crate) struct PerfettoWriter<'o> {
     out: PacketsOut<'o>,
     capture: &'o CaptureFile,
     /// The time at which the clocks of all sequences start. Few events happen before it.
@@ -59,7 +59,7 @@ pub(super) struct PerfettoWriter<'o> {
 
 impl<'o> PerfettoWriter<'o> {
     /// Makes a writer of a trace whose first event happened at `first_nanos`.
-    pub(super) fn new(out: &'o mut dyn Write, capture: &'o CaptureFile, first_nanos: u64) -> Self {
+    pub(crate) fn new(out: &'o mut dyn Write, capture: &'o CaptureFile, first_nanos: u64) -> Self {
         Self {
             out: PacketsOut::new(out),
             capture,

@@ -5,16 +5,28 @@
 //! processes, an arrow goes from a remote parent to its child. No arrow begins at a span that was closed more than 5
 //! milliseconds before the arrow's end.
 
-use super::View;
-use super::trace_writer::{FlowEnds, FlowId};
+use crate::View;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, IdMap, OpenSlice, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_tasks::TARGET;
 
+/// The number of a flow: an arrow from a slice or instant to a later one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FlowId(pub u64);
+
+/// The flows that begin and that end at a slice or instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowEnds<'a> {
+    /// The flows that begin here.
+    pub begins: &'a [FlowId],
+    /// The flows that end here.
+    pub ends: &'a [FlowId],
+}
+
 /// The flows between the drawn slices of one process. In thread view, a drawn slice is a span slice, and its number is
 /// the id of this. In span view it is a span.
 #[derive(Default)]
-pub(super) struct Flows {
+pub(crate) struct Flows {
     /// The number of the slice at which each flow begins, in ascending order. The index is the number of the flow.
     begins: Vec<u32>,
     /// The number of the slice at which a flow ends, and the number of the flow.
@@ -35,7 +47,7 @@ struct JoinedFlow {
 
 impl Flows {
     /// Returns the flows of the next slice. `place` is a reader's place, and the numbers of its slices ascend.
-    pub(super) fn of_next(&self, place: &mut FlowPlace, slice: u64) -> SliceFlows {
+    pub(crate) fn of_next(&self, place: &mut FlowPlace, slice: u64) -> SliceFlows {
         let mut found = SliceFlows::default();
         while let Some(begin) = self.begins.get(place.begins).filter(|begin| u64::from(**begin) <= slice) {
             place.begins += 1;
@@ -60,23 +72,23 @@ impl Flows {
     }
 
     /// Takes an end of a flow between processes.
-    pub(super) fn join(&mut self, slice: u32, begins_here: bool, id: FlowId) {
+    pub(crate) fn join(&mut self, slice: u32, begins_here: bool, id: FlowId) {
         self.joined.push(JoinedFlow { slice, begins_here, id });
     }
 
     /// Puts the flows between processes into the order of their slices.
-    pub(super) fn sort_joined(&mut self) {
+    pub(crate) fn sort_joined(&mut self) {
         self.joined.sort_unstable();
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.begins.len() as u64
     }
 }
 
 /// The place of a reader of flows.
 #[derive(Default)]
-pub(super) struct FlowPlace {
+pub(crate) struct FlowPlace {
     begins: usize,
     ends: usize,
     joined: usize,
@@ -84,13 +96,13 @@ pub(super) struct FlowPlace {
 
 /// The flows of one slice.
 #[derive(Default)]
-pub(super) struct SliceFlows {
+pub(crate) struct SliceFlows {
     begins: Vec<FlowId>,
     ends: Vec<FlowId>,
 }
 
 impl SliceFlows {
-    pub(super) fn as_ends(&self) -> FlowEnds<'_> {
+    pub(crate) fn as_ends(&self) -> FlowEnds<'_> {
         FlowEnds { begins: &self.begins, ends: &self.ends }
     }
 }
@@ -102,7 +114,7 @@ impl From<FlowEnds<'_>> for SliceFlows {
 }
 
 /// A finder of the flows of one process.
-pub(super) struct FlowFinder {
+pub(crate) struct FlowFinder {
     view: View,
     /// The spans that may be at the beginning or the end of a flow.
     spans: IdMap<SpanId, FlowSpan>,
@@ -114,12 +126,12 @@ pub(super) struct FlowFinder {
 
 /// The place of a slice at which an arrow from or to another process ends.
 #[derive(Clone, Copy)]
-pub(super) struct ArrowEnd {
+pub(crate) struct ArrowEnd {
     /// The number of the slice.
-    pub(super) slice: u64,
+    pub(crate) slice: u64,
     /// The span of the slice.
-    pub(super) span: SpanId,
-    pub(super) start_nanos: u64,
+    pub(crate) span: SpanId,
+    pub(crate) start_nanos: u64,
 }
 
 #[derive(Default)]
@@ -144,7 +156,7 @@ struct FlowSlice {
 
 impl FlowFinder {
     /// Makes a finder. In a trace with both views, the flows go between the slices of threads.
-    pub(super) fn new(view: View) -> Self {
+    pub(crate) fn new(view: View) -> Self {
         let view = if view.has_threads() { View::Thread } else { View::Span };
         Self { view, spans: IdMap::default(), found: Vec::new(), called: None }
     }
@@ -202,12 +214,12 @@ impl FlowFinder {
     }
 
     /// Takes the place at which the arrow from a remote parent ends, if the last record has shown such a place.
-    pub(super) fn take_called(&mut self) -> Option<ArrowEnd> {
+    pub(crate) fn take_called(&mut self) -> Option<ArrowEnd> {
         self.called.take()
     }
 
     /// Returns the place at which an arrow to another process begins at this span of the replay.
-    pub(super) fn caller(&self, span: &Span) -> Option<ArrowEnd> {
+    pub(crate) fn caller(&self, span: &Span) -> Option<ArrowEnd> {
         let (slice, start_nanos) = match self.view {
             View::Span => (span.number, span.start_epoch_nanos()),
             _ => self.spans.get(&span.id).and_then(|span| span.last).map(|last| (last.id, last.start_nanos))?,
@@ -224,17 +236,17 @@ impl FlowFinder {
     }
 
     /// Forgets a span that is over.
-    pub(super) fn forget(&mut self, span: &Span) {
+    pub(crate) fn forget(&mut self, span: &Span) {
         self.spans.remove(&span.id);
     }
 
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub(crate) fn kept_bytes(&self) -> u64 {
         let of_spans = self.spans.len() as u64 * 2 * size_of::<(SpanId, FlowSpan)>() as u64;
         of_spans.saturating_add(self.found.capacity() as u64 * 24)
     }
 
     /// Returns the flows. `before` is the number of flows of other processes.
-    pub(super) fn finish(mut self, before: u64) -> Flows {
+    pub(crate) fn finish(mut self, before: u64) -> Flows {
         self.found.sort_unstable();
         let mut ends: Vec<(u32, u32)> = self.found.iter().zip(0..).map(|((_, end), flow)| (*end, flow)).collect();
         ends.sort_unstable();

@@ -1,7 +1,7 @@
 //! Rows as the members of a JSON object.
 
 use super::json::{JsonText, SiteText};
-use super::rows::{Cell, Column, Columns, InJson, Row, RowFields, RowSite};
+use crate::rows::{Cell, Column, Columns, InJson, Row, RowFields, RowSite};
 use eventring::tracing::{CallSite, SpanId, Thread};
 use eventring_capture::recording::PerDescription;
 use std::io;
@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 /// Text of JSON objects, with the texts of call sites and threads that come again.
 #[derive(Default)]
-pub(super) struct JsonRows {
-    pub(super) text: JsonText,
+pub(crate) struct JsonRows {
+    pub(crate) text: JsonText,
     call_sites: PerDescription<CallSite, SiteText>,
     threads: PerDescription<Thread, Vec<u8>>,
 }
 
 impl JsonRows {
     /// Begins the object of a line.
-    pub(super) fn begin(&mut self, kind: &str, row: &impl Row) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, kind: &str, row: &impl Row) -> io::Result<()> {
         self.text.begin();
         self.text.member("type", kind)?;
         row.put_columns(self)
@@ -39,7 +39,7 @@ impl JsonRows {
     }
 
     /// Writes a thread.
-    pub(super) fn thread(&mut self, thread: &Arc<Thread>) -> io::Result<()> {
+    pub(crate) fn thread(&mut self, thread: &Arc<Thread>) -> io::Result<()> {
         // The catalog makes a new description of an unknown thread each time, so its text is not kept.
         if thread.started_epoch_nanos.is_none() {
             return self.text.thread(thread);

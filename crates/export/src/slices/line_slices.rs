@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The slices of all spans that are not over.
 #[derive(Default)]
-pub(super) struct LineSlices {
+pub(crate) struct LineSlices {
     spans: IdMap<SpanId, SpanSlices>,
     threads: Vec<Arc<Thread>>,
     indices: IdMap<ThreadKey, u32>,
@@ -17,16 +17,16 @@ pub(super) struct LineSlices {
 }
 
 /// The largest number of slices in the line of a span.
-pub(super) const SLICES_MAX: usize = 4096;
+pub(crate) const SLICES_MAX: usize = 4096;
 
 /// The slices of one span, in the order of entering.
 #[derive(Default)]
-pub(super) struct SpanSlices {
+pub(crate) struct SpanSlices {
     slices: Vec<SmallSlice>,
     /// Further slices without an exit: the id in the replay, and the slice.
     beyond: Vec<(u64, SmallSlice)>,
     /// The number of slices that have lines of their own.
-    pub(super) written: u64,
+    pub(crate) written: u64,
     closed_nanos: Option<u64>,
     /// The slices without an exit: the id in the replay, and the index in `slices`.
     open: Vec<(u64, u32)>,
@@ -54,18 +54,18 @@ const LONG: u32 = u32::MAX - 2;
 const LOST: u32 = u32::MAX - 3;
 
 /// A slice as its line shows it.
-pub(super) struct LineSlice<'t> {
-    pub(super) thread: &'t Arc<Thread>,
-    pub(super) start_nanos: Option<u64>,
-    pub(super) end_nanos: Option<u64>,
+pub(crate) struct LineSlice<'t> {
+    pub(crate) thread: &'t Arc<Thread>,
+    pub(crate) start_nanos: Option<u64>,
+    pub(crate) end_nanos: Option<u64>,
     /// True if the thread may have left the span at any time before the close.
-    pub(super) is_end_lost: bool,
+    pub(crate) is_end_lost: bool,
 }
 
 impl LineSlices {
     /// Notes a record and its effect on the replay of its process. Returns a slice that has ended and needs a line of
     /// its own, with its span.
-    pub(super) fn record(
+    pub(crate) fn record(
         &mut self,
         recorder: u32,
         (record, catalog): (&RawRecord<'_>, &Catalog),
@@ -134,14 +134,14 @@ impl LineSlices {
     }
 
     /// Takes the slices of a span.
-    pub(super) fn take(&mut self, span: SpanId) -> SpanSlices {
+    pub(crate) fn take(&mut self, span: SpanId) -> SpanSlices {
         let slices = self.spans.remove(&span).unwrap_or_default();
         self.count -= slices.slices.len() as u64;
         slices
     }
 
     /// Returns the slices of a span that was taken.
-    pub(super) fn iter<'s>(&'s self, span: &'s SpanSlices) -> impl Iterator<Item = LineSlice<'s>> {
+    pub(crate) fn iter<'s>(&'s self, span: &'s SpanSlices) -> impl Iterator<Item = LineSlice<'s>> {
         let slices = span.slices.iter().zip(0..).map(|(slice, index)| {
             let nanos = match slice.length {
                 LONG => span.long.get(&index).copied(),
@@ -163,7 +163,7 @@ impl LineSlices {
         LineSlice { thread, start_nanos, end_nanos, is_end_lost: slice.length == LOST }
     }
 
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub(crate) fn kept_bytes(&self) -> u64 {
         const SPAN_BYTES: u64 = 4 * size_of::<(SpanId, SpanSlices)>() as u64;
         const SLICE_BYTES: u64 = 3 * size_of::<SmallSlice>() as u64;
         (self.spans.len() as u64).saturating_mul(SPAN_BYTES).saturating_add(self.count.saturating_mul(SLICE_BYTES))

@@ -1,6 +1,8 @@
 //! The interface of trace formats: a trace has tracks with slices, instants and counters.
 
-use super::args::Args;
+pub use crate::slices::flows::{FlowEnds, FlowId};
+
+use crate::args::Args;
 use eventring::schema::perf::{CallSiteLevel, FieldValue};
 use eventring::tracing::CallSite;
 use eventring_profile::by_span::{CodeStacks, StackKey};
@@ -47,19 +49,6 @@ pub enum TrackKind {
         /// Its process.
         process: TrackId,
     },
-}
-
-/// The number of a flow: an arrow from a slice or instant to a later one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FlowId(pub u64);
-
-/// The flows that begin and that end at a slice or instant.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FlowEnds<'a> {
-    /// The flows that begin here.
-    pub begins: &'a [FlowId],
-    /// The flows that end here.
-    pub ends: &'a [FlowId],
 }
 
 /// The name and the category of a slice or instant, the place in the program's source that made it, its flows, and

@@ -1,14 +1,12 @@
 //! Arrows between processes: from a remote parent to its child.
 
-use super::flows::{ArrowEnd, FlowFinder};
-use super::outline::ProcessOutline;
-use super::trace_writer::FlowId;
+use super::flows::{ArrowEnd, FlowFinder, FlowId, Flows};
 use eventring::tracing::Span;
 use eventring_capture::recording::ReplayState;
 
 /// The arrows that were found.
 #[derive(Default)]
-pub(super) struct Joins {
+pub(crate) struct Joins {
     found: Vec<Join>,
 }
 
@@ -21,7 +19,7 @@ struct Join {
 impl Joins {
     /// Looks for the remote parent of the span that has begun in a process. The parent must be open, or have closed in
     /// the last milliseconds. `flows` returns what is known of the slices of a process.
-    pub(super) fn add<'f>(
+    pub(crate) fn add<'f>(
         &mut self,
         (process, called): (usize, ArrowEnd),
         state: ReplayState<'_>,
@@ -36,21 +34,21 @@ impl Joins {
         }
     }
 
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub(crate) fn kept_bytes(&self) -> u64 {
         self.found.capacity() as u64 * 3 * size_of::<Join>() as u64
     }
 
     /// Gives the arrows to the processes. `before` is the number of all other flows.
-    pub(super) fn finish(self, processes: &mut [ProcessOutline], before: u64) {
+    pub(crate) fn finish(self, processes: &mut [&mut Flows], before: u64) {
         for (join, number) in self.found.into_iter().zip(1..) {
             let id = FlowId(before + number);
             for ((process, slice), begins_here) in [(join.from, true), (join.to, false)] {
                 if let Some(process) = processes.get_mut(process) {
-                    process.flows.join(slice, begins_here, id);
+                    process.join(slice, begins_here, id);
                 }
             }
         }
-        processes.iter_mut().for_each(|process| process.flows.sort_joined());
+        processes.iter_mut().for_each(|flows| flows.sort_joined());
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// A place for the files of an export in a format of several files ([`Format::is_directory`](super::Format)).
+/// A place for the files of an export in a format of several files ([`Format::is_directory`](crate::Format)).
 pub trait ExportFiles {
     /// Makes a file with this name, and opens it for writing. A name has only ASCII letters, digits, `.`, `_` and `-`,
     /// and an export makes no two files with the same name.

@@ -5,7 +5,7 @@
 //! events in the order of time.
 
 use super::stream::{PacketHead, Stream};
-use crate::files::ExportFiles;
+use crate::formats::files::ExportFiles;
 use std::io;
 
 /// The largest number of streams of a ring. A ring needs one for each thread that is late at the same time, so only a
