@@ -3,10 +3,10 @@
 use super::perf::Perf;
 use super::ring::Ring;
 use super::start::Start;
-use crate::args::ring_args::Expect;
 use crate::exit::{Exit, Failure};
-use crate::input::open_files::WhyAwaited;
 use crate::input::patterns::FollowedPatterns;
+use crate::input::programs::open_files::WhyAwaited;
+use crate::input::ring_args::Expect;
 use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
 use crate::output::check_reader;
