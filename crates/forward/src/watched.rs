@@ -62,7 +62,7 @@ impl<'p> Watched<'p> {
         Self { progress, state: ForwardProgress::default(), ended: None }
     }
 
-    /// Tells the caller the state. Returns the caller's wish.
+    /// Tells the caller the state. Returns what the caller asks for.
     pub(super) fn ask(&mut self) -> ControlFlow<()> {
         let asked = (self.progress)(&self.state);
         if asked.is_break() {

@@ -319,6 +319,7 @@ impl Live {
     /// The consumer fails.
     #[doc(hidden)]
     pub fn drive(&mut self, time: Duration, consumer: &mut impl ReplayConsumer) -> io::Result<LiveProgress> {
+        consumer.follow(&mut self.replay.parts);
         self.read_for(time, &mut Watchers { see: &mut |_: &Observation<'_>, _: LiveState<'_>| (), also: consumer })
     }
 

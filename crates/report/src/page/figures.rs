@@ -7,7 +7,8 @@ use super::flame::FlameSide;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::formats::folded;
@@ -162,6 +163,10 @@ impl ReplayConsumer for FigurePass {
 
     fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
         self.blocks.seqnos(entry);
+    }
+
+    fn follow(&self, parts: &mut ReplayParts) {
+        self.stacks.follow(parts);
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

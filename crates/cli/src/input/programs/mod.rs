@@ -8,7 +8,7 @@
 //! | `holder` | the process that writes a ring |
 //! | `open_files` | rings that only programs still have, and why a ring is not there |
 //! | `servers`, `strangers` | the servers of programs, and warnings of those of other users |
-//! | `wished` | what is recorded at a client's wish |
+//! | `filter_overrides` | filter overrides of this program in running programs |
 //! | `stacks` | where threads are |
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -17,6 +17,8 @@
     allow(dead_code, reason = "only `profile` looks for rings of processes")
 )]
 pub(crate) mod family;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod filter_overrides;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod holder;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -32,8 +34,6 @@ pub(crate) mod servers;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod stacks;
 pub(crate) mod strangers;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub(crate) mod wished;
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 pub(crate) use crate::other_systems::{open_files, processes};

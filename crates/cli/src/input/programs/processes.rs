@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::input::patterns::{self, FollowedPatterns};
 use crate::input::programs::open_files;
-use crate::input::programs::wished::{Enabled, enable_in_programs_of};
+use crate::input::programs::filter_overrides::{Enabled, enable_in_programs_of};
 use crate::interrupt::Interrupt;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use eventring::files::RingDirectories;
@@ -116,7 +116,7 @@ impl ProcessArgs {
     /// Checks the directive of `--enable`, as far as it can be checked without the program.
     pub(crate) fn check_directive(&self) -> Result<(), Failure> {
         let Some(directive) = &self.enable else { return Ok(()) };
-        crate::input::programs::wished::check_directives(directive)
+        crate::input::programs::filter_overrides::check_directives(directive)
     }
 
     /// Returns an error if `--enable` is used for something that no program records.

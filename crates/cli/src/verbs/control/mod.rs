@@ -7,7 +7,7 @@ pub(crate) mod levels;
 mod replay;
 pub(crate) mod serve;
 
-use crate::input::programs::wished::described;
+use crate::input::programs::filter_overrides::described;
 use eventring::control::Process;
 
 /// The process whose recording is steered.

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::input::advice;
 use crate::input::programs::processes::{FollowedPrograms, ProcessArgs};
 use crate::input::programs::program::Program;
-use crate::input::programs::wished::Enabled;
+use crate::input::programs::filter_overrides::Enabled;
 use crate::input::reading::spinner;
 use crate::input::saved::stdout_twice;
 use crate::interrupt::Interrupt;
@@ -269,7 +269,7 @@ fn begin(
 /// on, and the inner error is for its end.
 fn enable(args: &Args, rings: &AwaitedRings) -> anyhow::Result<anyhow::Result<Option<Enabled>>> {
     match args.process.enable(rings.names()) {
-        // The program runs already. What it records without the wish is captured.
+        // The program runs already. What it records without the filter override is captured.
         Err(error) if rings.program.is_some() => {
             say!("{WARNING}warning:{WARNING:#} nothing was switched on, the capture goes on: {error}");
             Ok(Err(error))

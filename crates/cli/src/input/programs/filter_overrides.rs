@@ -1,8 +1,8 @@
-//! The wishes of this program in running programs, for itself or for another verb.
+//! The filter overrides of this program in running programs, for itself or for another verb.
 
 use crate::exit::{Exit, Failure};
-use eventring::control::{ControlError, Process, WishTime};
-use eventring::internal::check_wish;
+use eventring::control::{ControlError, OverrideTime, Process};
+use eventring::internal::check_override;
 use eventring::tracing::TargetFilter;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) fn enable_in_programs_of(rings: &[PathBuf], directive: &str) -> anyho
         for process in program_of(ring)? {
             // One connection to each program is enough.
             if !processes.iter().any(|known| known.address() == process.address()) {
-                wish(&process, directive, WishTime::Connection)?;
+                add_override(&process, directive, OverrideTime::Connection)?;
                 processes.push(process);
             }
         }
@@ -36,7 +36,7 @@ fn program_of(ring: &Path) -> Result<Vec<Process>, ControlError> {
 /// Checks directives before any program is started or asked.
 pub(crate) fn check_directives(directives: &str) -> Result<(), Failure> {
     let of_spans = |list: &str| list.split(',').all(|directive| !directive.trim().starts_with("domain:"));
-    let checked = check_wish(directives).and_then(|()| match of_spans(directives) {
+    let checked = check_override(directives).and_then(|()| match of_spans(directives) {
         true => TargetFilter::parse(directives).map(|_| ()).map_err(|error| error.to_string()),
         // The program checks lists that have domains.
         false => Ok(()),
@@ -44,9 +44,9 @@ pub(crate) fn check_directives(directives: &str) -> Result<(), Failure> {
     checked.map_err(|fault| Exit::Usage.failure(format!("--enable: {fault}")))
 }
 
-/// Makes a wish, and shows what the server says about it. Returns true if the server has said something.
-pub(crate) fn wish(process: &Process, directive: &str, time: WishTime) -> Result<bool, ControlError> {
-    let note = process.wish(directive, time)?;
+/// Makes a filter override, and shows what the server says about it. Returns true if the server has said something.
+pub(crate) fn add_override(process: &Process, directive: &str, time: OverrideTime) -> Result<bool, ControlError> {
+    let note = process.add_override(directive, time)?;
     if !note.is_empty() {
         say!("{}: {}", described(process), note);
     }

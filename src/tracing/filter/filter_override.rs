@@ -1,25 +1,27 @@
-//! Wishes: directives for recording more than the configured filter allows.
+//! Filter overrides: directives for recording more than the configured filter allows.
 
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::{FilterHandle, SharedFilter};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
-/// A wish for spans and events, in addition to what the configured filter accepts. It lasts until it is dropped.
+/// A filter override for spans and events, in addition to what the configured filter accepts. It lasts until it is
+/// dropped.
 ///
-/// While there are wishes, a span or event is recorded if the configured filter or any of the wishes accepts it.
-/// [`FilterHandle::wish`] makes a wish.
-#[must_use = "a wish ends when it is dropped"]
+/// While there are filter overrides, a span or event is recorded if the configured filter or any of the filter
+/// overrides accepts it. [`FilterHandle::add_override`] makes a filter override.
+#[must_use = "a filter override ends when it is dropped"]
 #[derive(Debug)]
-pub struct Wish {
+pub struct FilterOverride {
     pub(in crate::tracing) filter: FilterHandle,
     pub(in crate::tracing) number: u64,
     pub(in crate::tracing) unjudged_spans: u64,
 }
 
-impl Wish {
-    /// Returns the number of open spans that could not be judged when the wish came. A directive names the value of a
-    /// field of such a span, but the value is not known any more: the event of the span's creation was overwritten in
-    /// the ring, or was never recorded. The wish does not count such a span as met, unless the value is recorded again.
+impl FilterOverride {
+    /// Returns the number of open spans that could not be judged when the filter override came. A directive names the
+    /// value of a field of such a span, but the value is not known any more: the event of the span's creation was
+    /// overwritten in the ring, or was never recorded. The filter override does not count such a span as met, unless
+    /// the value is recorded again.
     #[must_use]
     pub fn unjudged_spans(&self) -> u64 {
         self.unjudged_spans
@@ -36,9 +38,9 @@ impl Wish {
     }
 }
 
-impl Drop for Wish {
+impl Drop for FilterOverride {
     fn drop(&mut self) {
-        self.filter.end_wish(self.number);
+        self.filter.end_override(self.number);
     }
 }
 
@@ -98,7 +100,7 @@ impl FilterHandle {
         self.get().to_string()
     }
 
-    /// Returns what the configured filter and the wishes accept together, as one filter.
+    /// Returns what the configured filter and the filter overrides accept together, as one filter.
     pub(crate) fn effective(&self) -> TargetFilter {
         self.ask(crate::tracing::filter::effective::EffectiveFilter::union)
     }

@@ -1,11 +1,11 @@
-//! Users who may switch, and make as many and as long wishes as they can, without end.
+//! Users who may switch, and make as many and as long filter overrides as they can, without end.
 
 use crate::fixtures::*;
 use crate::served::{GUESTS, OWNER, Served, as_user, message, program_with, send};
-use eventring::control::{ControlError, ControlErrorKind, Process, WishTime};
+use eventring::control::{ControlError, ControlErrorKind, OverrideTime, Process};
 use rustix::net::RecvFlags;
 
-/// Plays the program. Its filter takes wishes.
+/// Plays the program. Its filter takes filter overrides.
 fn program() {
     program_with(|| {
         let spans = PerfRecorder::builder().anonymous().shifts(15, 21).prefault(false).build().unwrap();
@@ -14,48 +14,52 @@ fn program() {
     });
 }
 
-/// Returns a wish of nearly 16 KiB with one directive.
+/// Returns a filter override of nearly 16 KiB with one directive.
 fn long(number: usize) -> String {
     format!("t{number}{}=debug", "x".repeat(16_000))
 }
 
-/// Returns a wish of nearly 16 KiB with as many directives as it has room for.
+/// Returns a filter override of nearly 16 KiB with as many directives as it has room for.
 fn heavy(number: usize) -> String {
     (0..1100).map(|part| format!("t{number}_{part}=debug,")).collect::<String>().trim_end_matches(',').to_owned()
 }
 
-/// Makes wishes until one is refused. Returns how many were granted, and the reason.
-fn fill(process: &Process, wish: impl Fn(usize) -> String) -> (usize, String) {
+/// Makes filter overrides until one is refused. Returns how many were granted, and the reason.
+fn fill(process: &Process, filter_override: impl Fn(usize) -> String) -> (usize, String) {
     for number in 0..1025 {
-        if let Err(error) = process.wish(&wish(number), WishTime::Kept) {
+        if let Err(error) = process.add_override(&filter_override(number), OverrideTime::Kept) {
             assert_eq!(error.kind(), ControlErrorKind::TooMany, "{error}");
             return (number, error.to_string());
         }
     }
-    panic!("no wish is refused");
+    panic!("no filter override is refused");
 }
 
 #[test]
-fn the_wishes_of_a_user_who_was_let_in_are_small_enough_to_be_told() {
+fn the_overrides_of_a_user_who_was_let_in_are_small_enough_to_be_told() {
     let test = plays!(program());
     let Some(served) = Served::start(test) else { return };
     let (granted, refusal) = as_user(GUESTS[0], || fill(&served.connect().unwrap(), long));
-    // The owner's and root's wishes have room beside them, until these are too many, too.
-    let own = || (0..9).map(|number| served.connect()?.wish(&long(1000 + number), WishTime::Kept)).all(|w| w.is_ok());
+    // The owner's and root's filter overrides have room beside them, until these are too many, too.
+    let own = || {
+        (0..9).map(|number| served.connect()?.add_override(&long(1000 + number), OverrideTime::Kept)).all(|w| w.is_ok())
+    };
     assert!(own() && as_user(OWNER, own));
     for user in [0, OWNER, GUESTS[0]] {
         let state = as_user(user, || served.connect().unwrap().state()).unwrap();
-        assert_eq!(state.wishes.len(), granted + 18, "{refusal}");
+        assert_eq!(state.overrides.len(), granted + 18, "{refusal}");
     }
-    let says = "the server has at most 524288 bytes of wishes: 131072 of them may be of one other user";
+    let says = "the server has at most 524288 bytes of filter overrides: 131072 of them may be of one other user";
     assert!((4..9).contains(&granted) && refusal.contains(says), "{granted}: {refusal}");
 }
 
 #[test]
-fn a_user_who_changes_long_wishes_without_end_gets_a_fifth_of_a_processor() {
+fn a_user_who_changes_long_overrides_without_end_gets_a_fifth_of_a_processor() {
     let test = plays!(program());
     let Some(served) = Served::start(test) else { return };
-    as_user(GUESTS[0], || (0..7).for_each(|n| _ = served.connect().unwrap().wish(&heavy(n), WishTime::Kept).unwrap()));
+    as_user(GUESTS[0], || {
+        (0..7).for_each(|n| _ = served.connect().unwrap().add_override(&heavy(n), OverrideTime::Kept).unwrap())
+    });
     let is_over = AtomicBool::new(false);
     // A client's requests wait in its socket, so that the server could answer many of them in each round.
     let flood = || {
