@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::input::patterns::{self, FollowedPatterns};
-use crate::input::programs::open_files;
 use crate::input::programs::filter_overrides::{Enabled, enable_in_programs_of};
+use crate::input::programs::open_files;
 use crate::interrupt::Interrupt;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use eventring::files::RingDirectories;

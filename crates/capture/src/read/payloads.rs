@@ -25,12 +25,12 @@ impl PayloadLosses {
         self.expired.saturating_add(self.malformed).saturating_add(self.omitted)
     }
 
-    pub(super) fn of_ring(ring: &str) -> Self {
+    pub(crate) fn of_ring(ring: &str) -> Self {
         Self { ring: ring.to_owned(), ..Self::default() }
     }
 
     /// Returns the sums of these counts and those of other events of the ring.
-    pub(super) fn plus(&self, other: &Self) -> Self {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         Self {
             ring: self.ring.clone(),
             expired: self.expired.saturating_add(other.expired),

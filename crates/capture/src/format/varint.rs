@@ -34,13 +34,13 @@ pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 
 /// Maps numbers near 0 of either sign to small numbers: 0, −1, 1, −2 become 0, 1, 2, 3.
 #[inline(always)]
-pub(super) fn zigzag(value: u64) -> u64 {
+pub(crate) fn zigzag(value: u64) -> u64 {
     (value << 1) ^ ((value as i64 >> 63) as u64)
 }
 
 /// Reverses [`zigzag`].
 #[inline(always)]
-pub(super) fn unzigzag(value: u64) -> u64 {
+pub(crate) fn unzigzag(value: u64) -> u64 {
     (value >> 1) ^ (value & 1).wrapping_neg()
 }
 
