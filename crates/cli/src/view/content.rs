@@ -1,0 +1,79 @@
+//! The bodies of answers.
+
+use super::server::ViewServer;
+use super::trace::ShownTrace;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+/// The time between two signs of life for a page. If one cannot be sent, the page is closed.
+pub(super) const PULSE: Duration = Duration::from_millis(250);
+const PIECE_BYTES: usize = 256 << 10;
+
+/// What is at a path.
+pub(super) enum Content {
+    Bytes(Bytes),
+    /// A trace, and how much of it was sent.
+    Trace(Arc<ShownTrace>, u64),
+    Alive(Alive),
+}
+
+/// The stream that a page keeps open: server-sent events that say how far the conversion is, and comments when nothing
+/// has changed.
+pub(super) struct Alive {
+    server: Arc<ViewServer>,
+    pulse: Interval,
+    last: String,
+}
+
+impl Alive {
+    pub(super) fn of(server: &Arc<ViewServer>) -> Self {
+        let mut pulse = interval(PULSE);
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { server: server.clone(), pulse, last: String::new() }
+    }
+
+    fn next(&mut self) -> Bytes {
+        let event = self.server.session().event();
+        if event == self.last {
+            return Bytes::from_static(b":\n");
+        }
+        self.last.clone_from(&event);
+        event.into()
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let piece = match self.get_mut() {
+            Self::Bytes(bytes) => std::mem::take(bytes),
+            Self::Trace(trace, at) => {
+                let mut piece = vec![0; PIECE_BYTES];
+                let read = trace.read_at(*at, &mut piece)?;
+                piece.truncate(read);
+                *at += read as u64;
+                piece.into()
+            }
+            Self::Alive(alive) => {
+                ready!(alive.pulse.poll_tick(context));
+                alive.next()
+            }
+        };
+        Poll::Ready((!piece.is_empty()).then(|| Ok(Frame::data(piece))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Trace(trace, at) => SizeHint::with_exact(trace.bytes - at),
+            Self::Alive(_) => SizeHint::default(),
+        }
+    }
+}
