@@ -1,15 +1,11 @@
-//! One client: requests in, messages out. Its task waits for nobody but the client.
+//! One client: requests in, messages out. Only its own task ever waits for it.
 
 use crate::hub::{At, ClientSlot, Hub, room};
-use crate::messages::{Lost, NO_ID, failure, notification, success};
-use crate::params::Params;
+use crate::messages::{Lost, NO_ID, failure, notification};
 use crate::subscription::Subscription;
 use eventring_door::part;
 use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::body::Bytes;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,10 +20,6 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-/// The number of subscriptions of a client.
-const SUBSCRIPTIONS_MAX: usize = 64;
-/// The number of addresses and topics that all of them compare.
-const WANTED_MAX: usize = 4096;
 /// The number of requests, and of looks at notifications, until it is another client's turn.
 const STEPS_OF_TURN: usize = 16;
 /// The longest request.
@@ -46,15 +38,15 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: WebSocketStream<TcpStream>,
-    hub: Arc<Hub>,
-    subscriptions: Vec<Subscription>,
-    next_id: u64,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) next_id: u64,
     _slot: ClientSlot,
 }
 
 /// Why a connection ends.
 #[derive(Debug)]
-enum End {
+pub(crate) enum End {
     /// The client has said that it closes the connection.
     ByClient,
     Close(CloseCode, String),
@@ -167,7 +159,7 @@ impl Client {
     }
 
     /// Sends a message, in pieces if it is long. What the client does not take at once is waited for.
-    async fn send(&mut self, text: String) -> Result<(), End> {
+    pub(crate) async fn send(&mut self, text: String) -> Result<(), End> {
         if text.len() <= PIECE_BYTES {
             return taken(self.socket.feed(Message::text(text))).await;
         }
@@ -178,64 +170,6 @@ impl Client {
             taken(self.socket.feed(Message::Frame(frame))).await?;
             data = Data::Continue;
         }
-        Ok(())
-    }
-
-    async fn request(&mut self, text: &str) -> Result<(), End> {
-        let request = match serde_json::from_str::<&RawValue>(text) {
-            Ok(request) => serde_json::from_str::<BTreeMap<String, &RawValue>>(request.get()).unwrap_or_default(),
-            Err(error) => return self.send(failure(NO_ID, -32700, &format!("not JSON: {error}"))).await,
-        };
-        let id = request.get("id").map_or(NO_ID, |id| id.get());
-        let params = match request.get("params").map_or(Ok(Value::Null), |params| serde_json::from_str(params.get())) {
-            Ok(params) => params,
-            Err(why) => return self.send(failure(id, -32602, &format!("params: {why}"))).await,
-        };
-        let method = request.get("method").and_then(|method| serde_json::from_str::<String>(method.get()).ok());
-        let answer = match method.as_deref() {
-            Some("eth_subscribe") => return self.subscribe(id, &params).await,
-            Some("eth_unsubscribe") => {
-                let before = self.subscriptions.len();
-                let ended = params[0].as_str().unwrap_or_default();
-                self.subscriptions.retain(|subscription| format!("{:#x}", subscription.id) != ended);
-                success(id, &(self.subscriptions.len() < before))
-            }
-            Some(other) => {
-                let why = format!("there is no method {other}; there are eth_subscribe and eth_unsubscribe");
-                failure(id, -32601, &why)
-            }
-            None => failure(id, -32600, "expected an object with `method`"),
-        };
-        self.send(answer).await
-    }
-
-    /// Begins a subscription. If it goes on from a place, what was told since is told first.
-    async fn subscribe(&mut self, id: &str, params: &Value) -> Result<(), End> {
-        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
-            let why = "a connection has at most 64 subscriptions: end one, or open another";
-            return self.send(failure(id, -32000, why)).await;
-        }
-        let wanted: usize = self.subscriptions.iter().map(Subscription::wanted_len).sum();
-        let made = Params::read(params).and_then(|params| {
-            if wanted + params.wanted_len() > WANTED_MAX {
-                return Err("a connection has at most 4,096 addresses and topics: open another one".to_owned());
-            }
-            let resumes = params.resume_from.is_some();
-            let mut subscription = Subscription::new(self.next_id, params, self.hub.end());
-            let (first, history) = if resumes { self.hub.history() } else { (0, Vec::new()) };
-            let gap = subscription.resume(first, &history)?;
-            Ok((subscription, gap))
-        });
-        let (subscription, gap) = match made {
-            Ok(made) => made,
-            Err(why) => return self.send(failure(id, -32602, &why)).await,
-        };
-        self.next_id += 1;
-        self.send(success(id, &format!("{:#x}", subscription.id))).await?;
-        if let Some(gap) = gap {
-            self.send(notification(subscription.id, &gap)).await?;
-        }
-        self.subscriptions.push(subscription);
         Ok(())
     }
 }

@@ -9,7 +9,8 @@
 //! | file | idea |
 //! |---|---|
 //! | `visit` | a connection, from its request to its end |
-//! | `client`, `messages` | one client: requests in, JSON-RPC out |
+//! | `client` | one client: requests in, messages out |
+//! | `requests`, `messages` | JSON-RPC |
 //! | `turns` | the order of the clients' turns |
 //! | `hub`, `notification` | the last notifications, which all clients share |
 //! | `params`, `subscription` | a subscription's parameters and messages |
@@ -23,6 +24,7 @@ mod messages;
 mod notification;
 mod params;
 mod render;
+mod requests;
 mod subscription;
 mod turns;
 mod visit;

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 /// The time between two signs of life for a page. If one cannot be sent, the page is closed.
 pub(super) const PULSE: Duration = Duration::from_millis(250);
@@ -19,32 +19,9 @@ pub(super) enum Content {
     Bytes(Bytes),
     /// A trace, and how much of it was sent.
     Trace(Arc<ShownTrace>, u64),
-    Alive(Alive),
-}
-
-/// The stream that a page keeps open: server-sent events that say how far the conversion is, and comments when nothing
-/// has changed.
-pub(super) struct Alive {
-    server: Arc<ViewServer>,
-    pulse: Interval,
-    last: String,
-}
-
-impl Alive {
-    pub(super) fn of(server: &Arc<ViewServer>) -> Self {
-        let mut pulse = interval(PULSE);
-        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { server: server.clone(), pulse, last: String::new() }
-    }
-
-    fn next(&mut self) -> Bytes {
-        let event = self.server.session().event();
-        if event == self.last {
-            return Bytes::from_static(b":\n");
-        }
-        self.last.clone_from(&event);
-        event.into()
-    }
+    /// The stream that a page keeps open: server-sent events that say how far the conversion is, and comments when
+    /// nothing has changed. With the last event.
+    Alive(Arc<ViewServer>, Interval, String),
 }
 
 impl Body for Content {
@@ -61,9 +38,11 @@ impl Body for Content {
                 *at += read as u64;
                 piece.into()
             }
-            Self::Alive(alive) => {
-                ready!(alive.pulse.poll_tick(context));
-                alive.next()
+            Self::Alive(server, pulse, last) => {
+                ready!(pulse.poll_tick(context));
+                let event = server.session().event();
+                let is_new = event != std::mem::replace(last, event.clone());
+                if is_new { event.into() } else { Bytes::from_static(b":\n") }
             }
         };
         Poll::Ready((!piece.is_empty()).then(|| Ok(Frame::data(piece))))
@@ -73,7 +52,7 @@ impl Body for Content {
         match self {
             Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Trace(trace, at) => SizeHint::with_exact(trace.bytes - at),
-            Self::Alive(_) => SizeHint::default(),
+            Self::Alive(..) => SizeHint::default(),
         }
     }
 }

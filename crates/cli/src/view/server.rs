@@ -1,7 +1,7 @@
 //! The HTTP server, which serves the start page, the UI and the trace to our own page only. Each connection carries one
 //! request.
 
-use super::content::{Alive, Content};
+use super::content::{Content, PULSE};
 use super::guard::RequestGuard;
 use super::session::Session;
 use super::ui::{ONLINE, Ui, content_type};
@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::spawn;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::interval;
 
 /// The most connections that have not shown the token yet. If more come, the oldest is closed, so that such connections
 /// cannot keep the page's own ones out.
@@ -88,7 +89,7 @@ impl ViewServer {
         let service = service_fn(async |request| {
             let path = self.guard.check(&request).inspect(|_| waiting.let_in());
             let found = path.and_then(|path| self.find(path)).inspect(|(.., content)| {
-                let is_page = matches!(content, Content::Alive(_));
+                let is_page = matches!(content, Content::Alive(..));
                 let is_trace = matches!(content, Content::Trace(..)) && *request.method() == Method::GET;
                 self.session().count(is_page, true);
                 _ = answered.set((is_page, is_trace));
@@ -111,7 +112,9 @@ impl ViewServer {
             "" => (Content::Bytes(self.page().into()), PAGE_POLICY),
             "page.js" => (text(include_str!("page.js")), ""),
             "page.css" => (text(include_str!("page.css")), ""),
-            "alive" => return Ok(("text/event-stream", "", Content::Alive(Alive::of(self)))),
+            "alive" => {
+                return Ok(("text/event-stream", "", Content::Alive(self.clone(), interval(PULSE), String::new())));
+            }
             // The page asks when it was told that the trace is there.
             _ if path == format!("trace/{}.perfetto-trace", self.title) => {
                 (Content::Trace(self.session().trace.clone().ok_or(StatusCode::SERVICE_UNAVAILABLE)?, 0), "")
