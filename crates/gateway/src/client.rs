@@ -7,6 +7,7 @@ use eventring_door::part;
 use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::body::Bytes;
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-/// The number of requests, and of looks at notifications, until it is another client's turn.
+/// The number of looks at notifications until it is another client's turn.
 const STEPS_OF_TURN: usize = 16;
 /// The longest request.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
@@ -55,39 +56,37 @@ pub(crate) enum End {
 }
 
 impl Client {
-    /// Takes a connection after its handshake, and what has come since.
-    pub(crate) async fn new(stream: TcpStream, rest: Bytes, hub: Arc<Hub>, slot: ClientSlot) -> Self {
+    /// Serves a client until it is gone, or there are no more notifications. It has a connection after its handshake,
+    /// and what has come since.
+    pub(crate) async fn serve(stream: std::net::TcpStream, rest: Bytes, hub: Arc<Hub>, slot: ClientSlot) {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
             .write_buffer_size(PIECE_BYTES)
             .max_message_size(Some(REQUEST_BYTES_MAX))
             .max_frame_size(Some(REQUEST_BYTES_MAX));
-        hub.clients.fetch_add(1, Ordering::Relaxed);
+        let Ok(stream) = TcpStream::from_std(stream) else { return };
         let socket = WebSocketStream::from_partially_read(stream, rest.into(), Role::Server, Some(config)).await;
-        Self { socket, hub, subscriptions: Vec::new(), next_id: 1, _slot: slot }
-    }
-
-    /// Serves the client until it is gone, or there are no more notifications.
-    pub(crate) async fn serve(mut self) {
-        let (hub, is_quiet) = (self.hub.clone(), AtomicBool::new(false));
+        hub.clients.fetch_add(1, Ordering::Relaxed);
+        let mut client = Self { socket, hub: hub.clone(), subscriptions: Vec::new(), next_id: 1, _slot: slot };
+        let is_quiet = AtomicBool::new(false);
         let end = tokio::select! {
-            Err(end) = hub.turns.take(&is_quiet, self.talk(&is_quiet)) => end,
+            Err(end) = hub.turns.take(&is_quiet, client.talk(&is_quiet)) => end,
             () = async { hub.ended().await; sleep(DRAIN_LIMIT).await } => End::last(),
         };
         let close = async {
             _ = match end {
-                End::Close(code, reason) => self.socket.close(Some(CloseFrame { code, reason: reason.into() })).await,
-                End::ByClient => self.socket.flush().await,
+                End::Close(code, reason) => client.socket.close(Some(CloseFrame { code, reason: reason.into() })).await,
+                End::ByClient => client.socket.flush().await,
                 End::Gone => return,
             };
-            part(self.socket.get_mut(), CLOSE_LIMIT).await;
+            part(client.socket.get_mut(), CLOSE_LIMIT).await;
         };
         _ = timeout(CLOSE_LIMIT, close).await;
     }
 
     /// Answers the client, and tells it what there is.
     async fn talk(&mut self, is_quiet: &AtomicBool) -> Result<Infallible, End> {
-        let (mut news, mut is_behind, mut steps) = (self.hub.news(), true, 0);
+        let (mut news, mut is_behind) = (self.hub.news(), true);
         loop {
             if !is_behind {
                 taken(self.socket.flush()).await?;
@@ -95,7 +94,6 @@ impl Client {
                     return Err(End::last());
                 }
                 is_quiet.store(true, Ordering::Relaxed);
-                steps = 0;
             }
             tokio::select! {
                 message = self.socket.next() => {
@@ -107,14 +105,25 @@ impl Client {
                     is_behind = true;
                 }
                 _ = news.changed(), if !is_behind => is_behind = true,
-                () = std::future::ready(()), if is_behind => is_behind = !self.step().await?,
-            }
-            steps += 1;
-            if steps % STEPS_OF_TURN == 0 {
-                is_quiet.store(false, Ordering::Relaxed);
-                yield_now().await;
+                () = ready(()), if is_behind => {
+                    is_behind = self.catch_up().await?;
+                    if is_behind {
+                        is_quiet.store(false, Ordering::Relaxed);
+                        yield_now().await;
+                    }
+                }
             }
         }
+    }
+
+    /// Tells some of what the client has not been told. Returns true if there may be more.
+    async fn catch_up(&mut self) -> Result<bool, End> {
+        for _ in 0..STEPS_OF_TURN {
+            if self.step().await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn hear(&mut self, message: Message) -> Result<(), End> {

@@ -41,6 +41,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use turns::BUSY_OF_ROUND;
 
 /// The longest wait between two looks at whether all is over.
 const TIMEOUT: Duration = Duration::from_millis(20);
@@ -120,12 +121,18 @@ impl Gateway {
     /// The system has no more file descriptors, or no memory.
     pub fn serve(self, blocks: &mut Blocks, is_over: impl Fn() -> bool) -> io::Result<GatewayStats> {
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.event_interval(BUSY_OF_ROUND).global_queue_interval(BUSY_OF_ROUND);
+        let runtime = runtime.worker_threads(workers).enable_all().build()?;
+        // Busy clients do not hold up those that come: these have a thread of their own.
+        let entrance = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let door = entrance.block_on(async { Door::open(self.listener, WAITING_MAX) })?;
         let (hub, origins) = (Hub::new(), Arc::<[String]>::from(self.origins));
-        let door = runtime.block_on(async { Door::open(self.listener, WAITING_MAX) })?;
-        let visited = hub.clone();
-        let visit = move |stream, waiting| visit::visit(stream, waiting, visited.clone(), origins.clone());
-        let serving = runtime.spawn(door.serve(hub.ended(), END_LIMIT, visit));
+        let (visited, clients) = (hub.clone(), runtime.handle().clone());
+        let visit =
+            move |stream, waiting| visit::visit(stream, waiting, visited.clone(), origins.clone(), clients.clone());
+        let serving = door.serve(hub.ended(), END_LIMIT, visit);
+        let serving = std::thread::spawn(move || entrance.block_on(serving));
         let mut notifications = 0;
         while !is_over() {
             match blocks.next_timeout(TIMEOUT) {
@@ -144,7 +151,7 @@ impl Gateway {
             notifications += 1;
         }
         hub.set_ended();
-        _ = runtime.block_on(serving);
+        _ = serving.join();
         runtime.shutdown_background();
         let [clients, refused] = [&hub.clients, &hub.refused].map(|count| count.load(Ordering::Relaxed));
         Ok(GatewayStats { clients, refused, notifications, lost: hub.lost() })

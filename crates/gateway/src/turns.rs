@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 /// The number of turns of busy clients until all others are looked at again.
-const BUSY_OF_ROUND: usize = 16;
+pub(crate) const BUSY_OF_ROUND: u32 = 16;
 
 /// The turns of busy clients, in the order in which they ask. A client is busy that has said something, that takes what
 /// is sent again, or that has much to be told. The others have had all news but the newest ones.
@@ -18,7 +18,7 @@ pub(crate) struct Turns(Semaphore);
 
 impl Turns {
     pub(crate) fn new() -> Self {
-        Self(Semaphore::new(BUSY_OF_ROUND))
+        Self(Semaphore::new(BUSY_OF_ROUND as usize))
     }
 
     /// Goes on with what there is to do for a client, in turns, to its end. Of those that are not quiet, only so many are
@@ -87,6 +87,10 @@ mod tests {
         assert_eq!(served.load(Ordering::Relaxed), BUSY * WORK);
         let waits = quiet.await.unwrap();
         assert_eq!(waits.len(), BUSY * WORK / PAUSE);
-        assert!(waits.iter().all(|turns| *turns <= BUSY_OF_ROUND), "{:?} turns of busy clients", waits.iter().max());
+        assert!(
+            waits.iter().all(|turns| *turns <= BUSY_OF_ROUND as usize),
+            "{:?} turns of busy clients",
+            waits.iter().max()
+        );
     }
 }

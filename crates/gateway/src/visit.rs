@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
 /// The longest request.
@@ -23,9 +24,15 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Refusal = (StatusCode, &'static str);
 
-/// Answers the request of a connection, and serves it if it has become a client. Web pages may connect if their origin
+/// Answers the request of a connection, and lets it be served where clients are if it has become one. Web pages may connect if their origin
 /// is one of these.
-pub(crate) async fn visit(mut stream: TcpStream, waiting: Arc<Waiting>, hub: Arc<Hub>, origins: Arc<[String]>) {
+pub(crate) async fn visit(
+    mut stream: TcpStream,
+    waiting: Arc<Waiting>,
+    hub: Arc<Hub>,
+    origins: Arc<[String]>,
+    clients: Handle,
+) {
     let slot = OnceLock::new();
     let service = service_fn(async |request| {
         let answer = accept(&request, &hub, &origins).map(|(response, taken)| {
@@ -37,9 +44,9 @@ pub(crate) async fn visit(mut stream: TcpStream, waiting: Arc<Waiting>, hub: Arc
     });
     let answered = eventring_door::answer(&mut stream, REQUEST_BYTES_MAX, service).without_shutdown().await;
     let rest = answered.map(|parts| parts.read_buf).unwrap_or_default();
-    match slot.into_inner() {
-        Some(slot) => Client::new(stream, rest, hub, slot).await.serve().await,
-        None => part(&mut stream, REFUSAL_TIMEOUT).await,
+    let Some(slot) = slot.into_inner() else { return part(&mut stream, REFUSAL_TIMEOUT).await };
+    if let Ok(stream) = stream.into_std() {
+        _ = clients.spawn(Client::serve(stream, rest, hub, slot)).await;
     }
 }
 
