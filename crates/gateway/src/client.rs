@@ -1,114 +1,153 @@
-//! One client: requests in, messages out.
+//! One client: requests in, messages out. Only its own task ever waits for it.
 
 use crate::hub::{At, ClientSlot, Hub, room};
-use crate::line::{Line, PIECE_BYTES, REQUEST_BYTES_MAX};
-use crate::messages::{Lost, NO_ID, failure, notification, success};
-use crate::params::Params;
+use crate::messages::{Lost, NO_ID, failure, notification};
 use crate::subscription::Subscription;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use eventring_door::part;
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::body::Bytes;
+use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
-use std::time::Instant;
-use tungstenite::error::ProtocolError;
-use tungstenite::protocol::frame::coding::CloseCode;
-use tungstenite::{Error, Message};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
-/// The number of subscriptions of a client.
-const SUBSCRIPTIONS_MAX: usize = 64;
-/// The number of addresses and topics that all of them compare.
-const WANTED_MAX: usize = 4096;
-/// The number of requests, and of looks at notifications, until it is another client's turn.
-const REQUESTS_OF_TURN: usize = 4;
+/// The number of looks at notifications until it is another client's turn.
 const STEPS_OF_TURN: usize = 16;
+/// The longest request.
+const REQUEST_BYTES_MAX: usize = 64 << 10;
+/// The longest piece of a message. A longer message is written in pieces, so that no buffer grows with it.
+const PIECE_BYTES: usize = 32 << 10;
+const READ_BYTES: usize = 4 << 10;
+/// The time that a client has to take a piece that waits for it. Otherwise it is gone.
+const STALL_LIMIT: Duration = Duration::from_secs(30);
+/// How long a client may take what waits for it, after the end.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+/// The longest time from a close frame to the end of the connection.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// A client with its subscriptions.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub(crate) line: Line,
-    subscriptions: Vec<Subscription>,
-    next_id: u64,
-    _seat: ClientSlot,
+    socket: WebSocketStream<TcpStream>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) next_id: u64,
+    _slot: ClientSlot,
 }
 
-/// What comes of a client after its turn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
-    /// There is more to do for it.
-    Busy,
-    /// It has everything.
-    Idle,
-    /// It does not take more now.
-    Full,
+/// Why a connection ends.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The client has said that it closes the connection.
+    ByClient,
+    Close(CloseCode, String),
+    /// There is no connection any more.
     Gone,
 }
 
 impl Client {
-    pub(crate) fn new(line: Line, client_slot: ClientSlot) -> Self {
-        Self { line, subscriptions: Vec::new(), next_id: 1, _seat: client_slot }
+    /// Serves a client until it is gone, or there are no more notifications. It has a connection after its handshake,
+    /// and what has come since.
+    pub(crate) async fn serve(stream: std::net::TcpStream, rest: Bytes, hub: Arc<Hub>, slot: ClientSlot) {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BYTES)
+            .write_buffer_size(PIECE_BYTES)
+            .max_message_size(Some(REQUEST_BYTES_MAX))
+            .max_frame_size(Some(REQUEST_BYTES_MAX));
+        let Ok(stream) = TcpStream::from_std(stream) else { return };
+        let socket = WebSocketStream::from_partially_read(stream, rest.into(), Role::Server, Some(config)).await;
+        hub.clients.fetch_add(1, Ordering::Relaxed);
+        let mut client = Self { socket, hub: hub.clone(), subscriptions: Vec::new(), next_id: 1, _slot: slot };
+        let is_quiet = AtomicBool::new(false);
+        let end = tokio::select! {
+            Err(end) = hub.turns.take(&is_quiet, client.talk(&is_quiet)) => end,
+            () = async { hub.ended().await; sleep(DRAIN_LIMIT).await } => End::last(),
+        };
+        let close = async {
+            _ = match end {
+                End::Close(code, reason) => client.socket.close(Some(CloseFrame { code, reason: reason.into() })).await,
+                End::ByClient => client.socket.flush().await,
+                End::Gone => return,
+            };
+            part(client.socket.get_mut(), CLOSE_LIMIT).await;
+        };
+        _ = timeout(CLOSE_LIMIT, close).await;
     }
 
-    /// Does some of what there is to do for the client. Never waits for it.
-    pub(crate) fn turn(&mut self, hub: &Arc<Hub>, now: Instant) -> Turn {
-        let turn = if self.line.is_closing() { Ok(Turn::Full) } else { self.advance(hub, now) };
-        if let Err(error) = &turn
-            && !self.fail(error, now)
-        {
-            return Turn::Gone;
-        }
-        match self.line.is_closing() {
-            true if self.line.is_closed(now) => Turn::Gone,
-            true => Turn::Full,
-            false if self.line.is_stalled(now) => Turn::Gone,
-            false => turn.unwrap_or(Turn::Full),
+    /// Answers the client, and tells it what there is.
+    async fn talk(&mut self, is_quiet: &AtomicBool) -> Result<Infallible, End> {
+        let (mut news, mut is_behind) = (self.hub.news(), true);
+        loop {
+            if !is_behind {
+                taken(self.socket.flush()).await?;
+                if news.borrow().is_last {
+                    return Err(End::last());
+                }
+                is_quiet.store(true, Ordering::Relaxed);
+            }
+            tokio::select! {
+                message = self.socket.next() => {
+                    // It is answered when it is its turn.
+                    if is_quiet.swap(false, Ordering::Relaxed) {
+                        yield_now().await;
+                    }
+                    self.hear(message.ok_or(End::Gone)??).await?;
+                    is_behind = true;
+                }
+                _ = news.changed(), if !is_behind => is_behind = true,
+                () = ready(()), if is_behind => {
+                    is_behind = self.catch_up().await?;
+                    if is_behind {
+                        is_quiet.store(false, Ordering::Relaxed);
+                        yield_now().await;
+                    }
+                }
+            }
         }
     }
 
-    fn advance(&mut self, hub: &Arc<Hub>, now: Instant) -> Result<Turn, Error> {
-        self.line.flush()?;
-        for _ in 0..REQUESTS_OF_TURN {
-            // Who does not take answers is not asked for requests.
-            if !self.line.has_room() {
-                break;
-            }
-            match self.line.read()? {
-                None => break,
-                Some(Message::Text(text)) => self.request(text.as_str(), hub)?,
-                Some(Message::Binary(_)) => {
-                    self.line.send(failure(NO_ID, -32600, "expected a text message, found a binary one"), None)?;
-                }
-                Some(Message::Close(_)) => {
-                    self.line.is_closed_by_client(now);
-                    return Ok(Turn::Full);
-                }
-                Some(_) => {}
-            }
-        }
-        let mut has_all = false;
+    /// Tells some of what the client has not been told. Returns true if there may be more.
+    async fn catch_up(&mut self) -> Result<bool, End> {
         for _ in 0..STEPS_OF_TURN {
-            if has_all || !self.line.has_room() {
-                break;
+            if self.step().await? {
+                return Ok(false);
             }
-            has_all = self.step(hub)?;
         }
-        self.line.flush()?;
-        Ok(match self.line.has_room() {
-            false => Turn::Full,
-            true if has_all && !self.line.can_read => Turn::Idle,
-            true => Turn::Busy,
-        })
+        Ok(true)
+    }
+
+    async fn hear(&mut self, message: Message) -> Result<(), End> {
+        match message {
+            Message::Text(text) => self.request(text.as_str()).await,
+            Message::Binary(_) => {
+                self.send(failure(NO_ID, -32600, "expected a text message, found a binary one")).await
+            }
+            Message::Close(_) => Err(End::ByClient),
+            _ => Ok(()),
+        }
     }
 
     /// Tells the next thing to the subscription that is furthest behind. Returns true if none is behind.
-    fn step(&mut self, hub: &Arc<Hub>) -> Result<bool, Error> {
+    async fn step(&mut self) -> Result<bool, End> {
         let furthest = self.subscriptions.iter_mut().min_by_key(|subscription| subscription.next);
         let Some(subscription) = furthest else { return Ok(true) };
-        let next = match hub.at(subscription.next) {
+        let id = subscription.id;
+        let next = match self.hub.at(subscription.next) {
             At::End => return Ok(true),
             At::Lost(lost) => {
                 subscription.pass(lost);
-                hub.lose(lost);
-                self.line.send(notification(subscription.id, &Lost { lost }), None)?;
+                self.hub.lose(lost);
+                self.send(notification(id, &Lost { lost })).await?;
                 return Ok(false);
             }
             At::Notification(next) => next,
@@ -118,84 +157,53 @@ impl Client {
             return Ok(false);
         };
         let len = message.len();
-        let room = room(hub, if len > PIECE_BYTES { len } else { 0 });
+        let room = room(&self.hub, if len > PIECE_BYTES { len } else { 0 });
         if room.is_none() {
-            hub.lose(1);
-            self.line.send(notification(subscription.id, &Lost { lost: 1 }), None)?;
+            self.hub.lose(1);
+            self.send(notification(id, &Lost { lost: 1 })).await?;
             return Ok(false);
         }
-        self.line.send(notification(subscription.id, &message), room)?;
+        self.send(notification(id, &message)).await?;
         Ok(false)
     }
 
-    fn request(&mut self, text: &str, hub: &Arc<Hub>) -> Result<(), Error> {
-        let request = match serde_json::from_str::<&RawValue>(text) {
-            Ok(request) => serde_json::from_str::<BTreeMap<String, &RawValue>>(request.get()).unwrap_or_default(),
-            Err(error) => return self.line.send(failure(NO_ID, -32700, &format!("not JSON: {error}")), None),
-        };
-        let id = request.get("id").map_or(NO_ID, |id| id.get());
-        let params = match request.get("params").map_or(Ok(Value::Null), |params| serde_json::from_str(params.get())) {
-            Ok(params) => params,
-            Err(why) => return self.line.send(failure(id, -32602, &format!("params: {why}")), None),
-        };
-        let method = request.get("method").and_then(|method| serde_json::from_str::<String>(method.get()).ok());
-        let answer = match method.as_deref() {
-            Some("eth_subscribe") => return self.subscribe(id, &params, hub),
-            Some("eth_unsubscribe") => {
-                let before = self.subscriptions.len();
-                let ended = params[0].as_str().unwrap_or_default();
-                self.subscriptions.retain(|subscription| format!("{:#x}", subscription.id) != ended);
-                success(id, &(self.subscriptions.len() < before))
-            }
-            Some(other) => {
-                let why = format!("there is no method {other}; there are eth_subscribe and eth_unsubscribe");
-                failure(id, -32601, &why)
-            }
-            None => failure(id, -32600, "expected an object with `method`"),
-        };
-        self.line.send(answer, None)
-    }
-
-    /// Begins a subscription. If it goes on from a place, what was told since is told first.
-    fn subscribe(&mut self, id: &str, params: &Value, hub: &Arc<Hub>) -> Result<(), Error> {
-        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
-            let why = "a connection has at most 64 subscriptions: end one, or open another";
-            return self.line.send(failure(id, -32000, why), None);
+    /// Sends a message, in pieces if it is long. What the client does not take at once is waited for.
+    pub(crate) async fn send(&mut self, text: String) -> Result<(), End> {
+        if text.len() <= PIECE_BYTES {
+            return taken(self.socket.feed(Message::text(text))).await;
         }
-        let wanted: usize = self.subscriptions.iter().map(Subscription::wanted_len).sum();
-        let made = Params::read(params).and_then(|params| {
-            if wanted + params.wanted_len() > WANTED_MAX {
-                return Err("a connection has at most 4,096 addresses and topics: open another one".to_owned());
-            }
-            let resumes = params.resume_from.is_some();
-            let mut subscription = Subscription::new(self.next_id, params, hub.end());
-            let (first, history) = if resumes { hub.history() } else { (0, Vec::new()) };
-            let gap = subscription.resume(first, &history)?;
-            Ok((subscription, gap))
-        });
-        let (subscription, gap) = match made {
-            Ok(made) => made,
-            Err(why) => return self.line.send(failure(id, -32602, &why), None),
-        };
-        self.next_id += 1;
-        self.line.send(success(id, &format!("{:#x}", subscription.id)), None)?;
-        if let Some(gap) = gap {
-            self.line.send(notification(subscription.id, &gap), None)?;
+        let (mut rest, mut data) = (Bytes::from(text), Data::Text);
+        while !rest.is_empty() {
+            let piece = rest.split_to(rest.len().min(PIECE_BYTES));
+            let frame = Frame::message(piece, OpCode::Data(data), rest.is_empty());
+            taken(self.socket.feed(Message::Frame(frame))).await?;
+            data = Data::Continue;
         }
-        self.subscriptions.push(subscription);
         Ok(())
     }
+}
 
-    /// Begins to close the connection because of an error. Returns false if there is no connection any more.
-    fn fail(&mut self, error: &Error, now: Instant) -> bool {
-        let (code, reason) = match error {
-            Error::Capacity(_) => (CloseCode::Size, format!("a request has at most {REQUEST_BYTES_MAX} bytes")),
-            Error::Utf8(_) => (CloseCode::Invalid, "a text message is not UTF-8".to_owned()),
-            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => return false,
-            Error::Protocol(error) => (CloseCode::Protocol, error.to_string()),
-            _ => return false,
-        };
-        self.line.close(code, reason, now);
-        true
+impl End {
+    fn last() -> Self {
+        Self::Close(CloseCode::Away, "the gateway ends".to_owned())
     }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Capacity(_) => {
+                Self::Close(CloseCode::Size, format!("a request has at most {REQUEST_BYTES_MAX} bytes"))
+            }
+            Error::Utf8(_) => Self::Close(CloseCode::Invalid, "a text message is not UTF-8".to_owned()),
+            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Self::Gone,
+            Error::Protocol(error) => Self::Close(CloseCode::Protocol, error.to_string()),
+            _ => Self::Gone,
+        }
+    }
+}
+
+/// Waits until the client has taken something that waited for it.
+async fn taken(sent: impl Future<Output = Result<(), Error>>) -> Result<(), End> {
+    timeout(STALL_LIMIT, sent).await.map_err(|_| End::Gone)?.map_err(End::from)
 }

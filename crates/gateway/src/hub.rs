@@ -1,11 +1,12 @@
 //! The state that all connections share: the last notifications, and counts.
 
 use crate::notification::{Gap, Notification, Standings, StateChange, gap_in};
+use crate::turns::Turns;
 use eventring_exec::{Problem, Update};
-use mio::Waker;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::watch;
 
 /// The number of notifications that are remembered. A client may be so far behind, and can go on where it was.
 const HISTORY_MAX: usize = 1024;
@@ -16,13 +17,23 @@ const LONG_BYTES_MAX: usize = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Hub {
     history: RwLock<History>,
-    /// The place of the next notification.
-    end: AtomicU64,
-    wakers: Vec<Waker>,
-    has_ended: AtomicBool,
-    clients: AtomicUsize,
+    news: watch::Sender<News>,
+    pub(crate) turns: Turns,
+    slots: AtomicUsize,
+    /// The clients that came, and those that were refused.
+    pub(crate) clients: AtomicU64,
+    pub(crate) refused: AtomicU64,
     lost: AtomicU64,
     long_bytes: AtomicUsize,
+}
+
+/// What all clients are woken for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct News {
+    /// The place of the next notification.
+    pub(crate) end: u64,
+    /// True if no more notifications will come.
+    pub(crate) is_last: bool,
 }
 
 #[derive(Debug, Default)]
@@ -52,14 +63,15 @@ pub(crate) struct ClientSlot(Arc<Hub>);
 pub(crate) struct LongMessageBudget(Arc<Hub>, usize);
 
 impl Hub {
-    /// Makes a hub without notifications. The wakers wake those who pass notifications on.
-    pub(crate) fn new(wakers: Vec<Waker>) -> Arc<Self> {
+    /// Makes a hub without notifications.
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             history: RwLock::default(),
-            end: AtomicU64::new(0),
-            wakers,
-            has_ended: AtomicBool::new(false),
-            clients: AtomicUsize::new(0),
+            news: watch::Sender::default(),
+            turns: Turns::new(),
+            slots: AtomicUsize::new(0),
+            clients: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             long_bytes: AtomicUsize::new(0),
         })
@@ -76,23 +88,23 @@ impl Hub {
         let place = history.end();
         let earlier = history.standings.learn(&update, place);
         history.push(Notification::State(StateChange { update, earlier }));
-        self.end.store(history.end(), Ordering::Release);
+        let end = history.end();
         drop(history);
-        self.wake();
+        self.news.send_modify(|news| news.end = end);
     }
 
     /// Passes on that something is wrong outside of any block.
     pub(crate) fn problem(&self, problem: &Problem) {
         let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
         history.push(Notification::Gap(Gap::outside(problem)));
-        self.end.store(history.end(), Ordering::Release);
+        let end = history.end();
         drop(history);
-        self.wake();
+        self.news.send_modify(|news| news.end = end);
     }
 
     /// Returns the place of the next notification.
     pub(crate) fn end(&self) -> u64 {
-        self.end.load(Ordering::Acquire)
+        self.news.borrow().end
     }
 
     pub(crate) fn at(&self, place: u64) -> At {
@@ -110,20 +122,20 @@ impl Hub {
         (history.first, history.notification.iter().cloned().collect())
     }
 
+    /// Returns what changes when there is a further notification.
+    pub(crate) fn news(&self) -> watch::Receiver<News> {
+        self.news.subscribe()
+    }
+
     /// Says that no more notifications will come.
     pub(crate) fn set_ended(&self) {
-        self.has_ended.store(true, Ordering::Release);
-        self.wake();
+        self.news.send_modify(|news| news.is_last = true);
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::Acquire)
-    }
-
-    /// Wakes those who pass notifications on.
-    pub(crate) fn wake(&self) {
-        // Without it they look after a while.
-        self.wakers.iter().for_each(|waker| _ = waker.wake());
+    /// Waits until no more notifications will come.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let mut news = self.news();
+        async move { _ = news.wait_for(|news| news.is_last).await }
     }
 
     pub(crate) fn lose(&self, count: u64) {
@@ -137,7 +149,7 @@ impl Hub {
 
 /// Returns a slot of a client, unless so many are taken.
 pub(crate) fn client_slot(hub: &Arc<Hub>, seats_max: usize) -> Option<ClientSlot> {
-    let taken = hub.clients.fetch_add(1, Ordering::Relaxed);
+    let taken = hub.slots.fetch_add(1, Ordering::Relaxed);
     let client_slot = ClientSlot(hub.clone());
     (taken < seats_max).then_some(client_slot)
 }
@@ -151,7 +163,7 @@ pub(crate) fn room(hub: &Arc<Hub>, bytes: usize) -> Option<LongMessageBudget> {
 
 impl Drop for ClientSlot {
     fn drop(&mut self) {
-        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+        self.0.slots.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -4,12 +4,14 @@
 //! stays open. All clients share one history of notifications, and each subscription has a place in it: a slow client
 //! delays nobody, takes no memory, and gets a report of its losses if it falls too far behind.
 //!
+//! `eventring-door` lets the connections in; the tasks of `tokio` serve them.
+//!
 //! | file | idea |
 //! |---|---|
-//! | `listener`, `handshake` | connections before they become WebSocket clients |
-//! | `worker`, `turns` | a thread that serves some clients; the order of turns |
-//! | `client`, `messages` | one client: requests in, JSON-RPC out |
-//! | `line`, `wire` | the client's connection, which never blocks |
+//! | `visit` | a connection, from its request to its end |
+//! | `client` | one client: requests in, messages out |
+//! | `requests`, `messages` | JSON-RPC |
+//! | `turns` | the order of the clients' turns |
 //! | `hub`, `notification` | the last notifications, which all clients share |
 //! | `params`, `subscription` | a subscription's parameters and messages |
 //! | `render` | headers and logs as Ethereum nodes write them |
@@ -17,37 +19,39 @@
 #![forbid(unsafe_code)]
 
 mod client;
-mod handshake;
 mod hub;
-mod line;
-mod listener;
 mod messages;
 mod notification;
 mod params;
 mod render;
+mod requests;
 mod subscription;
 mod turns;
-mod wire;
-mod worker;
+mod visit;
 
+use eventring_door::Door;
 use eventring_exec::{BlockUpdate, Blocks, NextUpdate};
 use hub::Hub;
-use listener::Listener;
-use mio::net::TcpListener;
-use mio::{Poll, Waker};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::num::NonZero;
-use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use turns::BUSY_OF_ROUND;
 
 /// The longest wait between two looks at whether all is over.
 const TIMEOUT: Duration = Duration::from_millis(20);
 /// The number of threads that serve clients at most.
 const WORKERS_MAX: usize = 4;
+
+/// The number of connections that have not asked yet. If there are more, the oldest one is closed.
+const WAITING_MAX: usize = 512;
+/// The longest time from the end to that of all connections.
+const END_LIMIT: Duration = Duration::from_millis(2500);
 
 /// The bytes that are asked for what waits to be sent to a client, and for what it sends. Linux takes twice as many,
 /// with all that belongs to them. Without these limits the system lets a connection have megabytes.
@@ -82,12 +86,11 @@ impl Gateway {
     /// # Errors
     /// The address is malformed, is in use, or is not one of this host.
     pub fn listen(address: impl ToSocketAddrs) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind(address)?;
+        let listener = TcpListener::bind(address)?;
         // All its connections get the same.
         set_socket_send_buffer_size(&listener, SENT_BYTES)?;
         set_socket_recv_buffer_size(&listener, READ_BYTES)?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener: TcpListener::from_std(listener), origins: Vec::new(), linger: None })
+        Ok(Self { listener, origins: Vec::new(), linger: None })
     }
 
     /// Lets web pages of these origins connect, for example `https://example.org`; `*` stands for all. Without it none
@@ -118,39 +121,39 @@ impl Gateway {
     /// The system has no more file descriptors, or no memory.
     pub fn serve(self, blocks: &mut Blocks, is_over: impl Fn() -> bool) -> io::Result<GatewayStats> {
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX);
-        let polls = (0..workers).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
-        let wakers = polls.iter().map(|poll| Waker::new(poll.registry(), worker::WAKE)).collect::<io::Result<_>>()?;
-        let hub = &Hub::new(wakers);
-        let door_poll = Poll::new()?;
-        let (mut notifications, origins) = (0, &self.origins);
-        let (clients, refused) = std::thread::scope(|scope| {
-            let mut senders = Vec::new();
-            for poll in polls {
-                let (sender, arrivals) = channel();
-                senders.push(sender);
-                scope.spawn(move || worker::run(poll, &arrivals, hub));
-            }
-            let door = Listener::new(self.listener, door_poll, hub, origins, senders);
-            let letting_in = scope.spawn(|| door.run());
-            while !is_over() {
-                match blocks.next_timeout(TIMEOUT) {
-                    NextUpdate::Update(BlockUpdate::Changed(update)) => hub.changed(update),
-                    NextUpdate::Update(BlockUpdate::Problem(problem)) => hub.problem(&problem),
-                    NextUpdate::Update(_) => continue,
-                    NextUpdate::TimedOut => {
-                        let ended = blocks.ended_since().map(|since| Instant::now().saturating_duration_since(since));
-                        if ended.zip(self.linger).is_some_and(|(ended, limit)| ended >= limit) {
-                            break;
-                        }
-                        continue;
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.event_interval(BUSY_OF_ROUND).global_queue_interval(BUSY_OF_ROUND);
+        let runtime = runtime.worker_threads(workers).enable_all().build()?;
+        // Busy clients do not hold up those that come: these have a thread of their own.
+        let entrance = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let door = entrance.block_on(async { Door::open(self.listener, WAITING_MAX) })?;
+        let (hub, origins) = (Hub::new(), Arc::<[String]>::from(self.origins));
+        let (visited, clients) = (hub.clone(), runtime.handle().clone());
+        let visit =
+            move |stream, waiting| visit::visit(stream, waiting, visited.clone(), origins.clone(), clients.clone());
+        let serving = door.serve(hub.ended(), END_LIMIT, visit);
+        let serving = std::thread::spawn(move || entrance.block_on(serving));
+        let mut notifications = 0;
+        while !is_over() {
+            match blocks.next_timeout(TIMEOUT) {
+                NextUpdate::Update(BlockUpdate::Changed(update)) => hub.changed(update),
+                NextUpdate::Update(BlockUpdate::Problem(problem)) => hub.problem(&problem),
+                NextUpdate::Update(_) => continue,
+                NextUpdate::TimedOut => {
+                    let ended = blocks.ended_since().map(|since| Instant::now().saturating_duration_since(since));
+                    if ended.zip(self.linger).is_some_and(|(ended, limit)| ended >= limit) {
+                        break;
                     }
-                    NextUpdate::Ended => break,
+                    continue;
                 }
-                notifications += 1;
+                NextUpdate::Ended => break,
             }
-            hub.set_ended();
-            letting_in.join().unwrap_or_default()
-        });
+            notifications += 1;
+        }
+        hub.set_ended();
+        _ = serving.join();
+        runtime.shutdown_background();
+        let [clients, refused] = [&hub.clients, &hub.refused].map(|count| count.load(Ordering::Relaxed));
         Ok(GatewayStats { clients, refused, notifications, lost: hub.lost() })
     }
 }

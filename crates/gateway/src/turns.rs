@@ -1,52 +1,42 @@
 //! The order of the clients' turns: clients with many requests or news do not delay the others.
 
-use crate::client::Turn;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::future::poll_fn;
+use std::mem::replace;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 
 /// The number of turns of busy clients until all others are looked at again.
-const BUSY_OF_ROUND: usize = 16;
+pub(crate) const BUSY_OF_ROUND: u32 = 16;
 
-/// The busy clients, by their tokens, in the order of their turns. A client is busy that has said something, that takes
-/// what is sent again, or that has much to be told. The others have had all news but the newest ones.
-#[derive(Debug, Default)]
-pub(crate) struct Turns {
-    waiting: VecDeque<usize>,
-    are_waiting: HashSet<usize>,
-}
+/// The turns of busy clients, in the order in which they ask. A client is busy that has said something, that takes what
+/// is sent again, or that has much to be told. The others have had all news but the newest ones.
+#[derive(Debug)]
+pub(crate) struct Turns(Semaphore);
 
 impl Turns {
-    /// Lets a client wait for its turn among the busy ones.
-    pub(crate) fn wait(&mut self, token: usize) {
-        if self.are_waiting.insert(token) {
-            self.waiting.push_back(token);
-        }
+    pub(crate) fn new() -> Self {
+        Self(Semaphore::new(BUSY_OF_ROUND as usize))
     }
 
-    pub(crate) fn is_any_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Gives a turn to each client that is not busy, and to the next ones of the busy clients. Clients that are gone
-    /// are removed.
-    pub(crate) fn round<C>(&mut self, clients: &mut HashMap<usize, C>, mut serve: impl FnMut(&mut C) -> Turn) {
-        clients.retain(|token, client| {
-            if self.are_waiting.contains(token) {
-                return true;
+    /// Goes on with what there is to do for a client, in turns, to its end. Of those that are not quiet, only so many are
+    /// in the runtime's queue for a turn: so many are before a quiet one at most.
+    pub(crate) async fn take<T>(&self, is_quiet: &AtomicBool, client: impl Future<Output = T>) -> T {
+        let mut client = pin!(client);
+        loop {
+            let mut turn = None;
+            if !is_quiet.load(Ordering::Relaxed) {
+                turn = self.0.acquire().await.ok();
+                yield_now().await;
             }
-            let turn = serve(client);
-            if turn == Turn::Busy {
-                self.wait(*token);
+            if let Poll::Ready(output) = poll_fn(|context| Poll::Ready(client.as_mut().poll(context))).await {
+                return output;
             }
-            turn != Turn::Gone
-        });
-        for _ in 0..self.waiting.len().min(BUSY_OF_ROUND) {
-            let Some(token) = self.waiting.pop_front() else { return };
-            self.are_waiting.remove(&token);
-            match clients.get_mut(&token).map(&mut serve) {
-                Some(Turn::Busy) => self.wait(token),
-                Some(Turn::Gone) => _ = clients.remove(&token),
-                Some(Turn::Idle | Turn::Full) | None => {}
-            }
+            drop(turn);
+            let mut is_woken = false;
+            poll_fn(|_| if replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
         }
     }
 }
@@ -54,34 +44,53 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use tokio::sync::watch;
 
-    #[test]
-    fn a_client_that_is_not_busy_waits_for_few_turns_however_many_busy_ones_there_are() {
+    #[tokio::test]
+    async fn a_client_that_is_not_busy_waits_for_few_turns_however_many_busy_ones_there_are() {
         const BUSY: usize = 990;
         const WORK: usize = 40;
-        // How often each must be served until it has everything. The last one asks for nothing.
-        let mut clients: HashMap<usize, usize> = (0..BUSY).map(|token| (token, WORK)).collect();
-        clients.insert(BUSY, 0);
-        let mut turns = Turns::default();
-        (0..BUSY).for_each(|token| turns.wait(token));
-        let (mut rounds, mut served) = (0, 0);
-        while turns.is_any_waiting() {
-            let (mut of_round, mut of_quiet) = (0, 0);
-            turns.round(&mut clients, |work| {
-                of_round += usize::from(*work > 0);
-                of_quiet += usize::from(*work == 0);
-                *work = work.saturating_sub(1);
-                if *work > 0 { Turn::Busy } else { Turn::Idle }
+        const PAUSE: usize = 100;
+        let (turns, served, news) = (Arc::new(Turns::new()), Arc::<AtomicUsize>::default(), watch::Sender::new(0));
+        let (mut told, quiet_turns, quiet_served) = (news.subscribe(), turns.clone(), served.clone());
+        let quiet = tokio::spawn(async move {
+            let mut waits = Vec::new();
+            let work = async {
+                while told.changed().await.is_ok() {
+                    waits.push(quiet_served.load(Ordering::Relaxed) - *told.borrow_and_update());
+                }
+            };
+            quiet_turns.take(&AtomicBool::new(true), work).await;
+            waits
+        });
+        let mut busy = tokio::task::JoinSet::new();
+        for _ in 0..BUSY {
+            let (turns, served, news) = (turns.clone(), served.clone(), news.clone());
+            busy.spawn(async move {
+                let work = async {
+                    for _ in 0..WORK {
+                        let number = served.fetch_add(1, Ordering::Relaxed) + 1;
+                        if number.is_multiple_of(PAUSE) {
+                            _ = news.send(number);
+                        }
+                        yield_now().await;
+                    }
+                };
+                turns.take(&AtomicBool::new(false), work).await;
             });
-            assert!(of_round <= BUSY_OF_ROUND && of_quiet > 0, "{of_round} turns in a round");
-            (rounds, served) = (rounds + 1, served + of_round);
         }
+        drop(news);
+        busy.join_all().await;
         // Each of them had all its turns.
-        assert_eq!((served, rounds), (BUSY * WORK, (BUSY * WORK).div_ceil(BUSY_OF_ROUND)));
-        assert!(clients.values().all(|work| *work == 0));
-        // One that is gone waits for nothing.
-        turns.wait(7);
-        turns.round(&mut clients, |_| Turn::Gone);
-        assert!(clients.is_empty() && !turns.is_any_waiting());
+        assert_eq!(served.load(Ordering::Relaxed), BUSY * WORK);
+        let waits = quiet.await.unwrap();
+        assert_eq!(waits.len(), BUSY * WORK / PAUSE);
+        assert!(
+            waits.iter().all(|turns| *turns <= BUSY_OF_ROUND as usize),
+            "{:?} turns of busy clients",
+            waits.iter().max()
+        );
     }
 }

@@ -7,8 +7,7 @@
 //! - A page whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends its own name as **Host**.
 //! - A fetch from a page of another origin sends that page's **Origin**, and a **Sec-Fetch-Site**.
 
-use super::server::{FORBIDDEN, NOT_FOUND};
-use httparse::{Header, Request};
+use hyper::{HeaderMap, Method, Request, StatusCode};
 
 /// The secret and the address of a server.
 pub(super) struct RequestGuard {
@@ -31,19 +30,18 @@ impl RequestGuard {
     }
 
     /// Checks a request. Returns the path behind the token, or the status of the refusal.
-    pub(super) fn check<'r>(&self, request: &Request<'_, 'r>) -> Result<&'r str, &'static str> {
-        let header = |name| value(request.headers, name);
+    pub(super) fn check<'r, B>(&self, request: &'r Request<B>) -> Result<&'r str, StatusCode> {
+        let header = |name| value(request.headers(), name);
         let is_host = |name: &str| self.hosts.iter().any(|host| host == name);
-        if !header("host").is_some_and(is_host) || !matches!(request.method, Some("GET" | "HEAD")) {
-            return Err(FORBIDDEN);
+        if !header("host").is_some_and(is_host) || ![Method::GET, Method::HEAD].contains(request.method()) {
+            return Err(StatusCode::FORBIDDEN);
         }
         // A request to a proxy has a whole address in place of the path. We are no proxy.
-        let path = request.path.and_then(|path| path.strip_prefix('/')).ok_or(NOT_FOUND)?;
-        let (token, path) = path.split_once('/').ok_or(NOT_FOUND)?;
+        let path = request.uri().path().strip_prefix('/').filter(|_| request.uri().authority().is_none());
+        let (token, path) = path.and_then(|path| path.split_once('/')).ok_or(StatusCode::NOT_FOUND)?;
         if !are_equal(token.as_bytes(), self.token.as_bytes()) {
-            return Err(NOT_FOUND);
+            return Err(StatusCode::NOT_FOUND);
         }
-        let path = path.split('?').next().unwrap_or_default();
         // A page of another origin must not ask.
         let is_origin = |origin: &str| origin.strip_prefix("http://").is_some_and(is_host);
         let is_own = match header("sec-fetch-site") {
@@ -56,15 +54,15 @@ impl RequestGuard {
                 is_visit && (path.is_empty() || site == "none")
             }
         };
-        if is_own && header("origin").is_none_or(is_origin) { Ok(path) } else { Err(FORBIDDEN) }
+        if is_own && header("origin").is_none_or(is_origin) { Ok(path) } else { Err(StatusCode::FORBIDDEN) }
     }
 }
 
 /// Returns the value of a header. The value of one that is there several times is no text, and fits nothing.
-fn value<'h>(headers: &[Header<'h>], name: &str) -> Option<&'h str> {
-    let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
     let value = values.next()?;
-    Some(if values.next().is_none() { str::from_utf8(value).unwrap_or_default() } else { "" })
+    Some(if values.next().is_none() { value.to_str().unwrap_or_default() } else { "" })
 }
 
 /// Compares in a time that does not depend on how many bytes are equal.

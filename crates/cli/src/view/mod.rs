@@ -5,6 +5,7 @@
 //! send its size, and send it again.
 
 mod browser;
+mod content;
 mod guard;
 mod server;
 mod session;
@@ -19,10 +20,11 @@ use crate::text::format::grouped;
 use crate::text::losses::MissingEvents;
 use crate::text::out::stdout;
 use crate::verbs::part::SavedArgs;
+use content::PULSE;
 use eventring_export::{Names, View};
 use schemars::JsonSchema;
 use serde::Serialize;
-use server::{PULSE, ViewServer};
+use server::ViewServer;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;

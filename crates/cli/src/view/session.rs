@@ -2,8 +2,6 @@
 
 use super::trace::ShownTrace;
 use serde_json::Value;
-use std::collections::VecDeque;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,8 +29,6 @@ pub(super) struct Session {
     answers: [u32; 2],
     /// The time at which an answer or a page last began or ended.
     changed_at: Option<Instant>,
-    /// The connections that have not shown the token yet, the oldest first.
-    pub(super) unproven: VecDeque<Arc<TcpStream>>,
 }
 
 impl Session {

@@ -12,7 +12,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tungstenite::{Message, WebSocket};
+use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
 /// The longest wait for something that must happen.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -84,7 +84,8 @@ fn of_socket(line: &str) -> (u64, u64) {
 /// Connects a client that asks for everything and reads nothing.
 fn deaf(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    let (mut client, _) = tungstenite::client(format!("ws://{address}"), stream.try_clone().unwrap()).unwrap();
+    let (mut client, _) =
+        tokio_tungstenite::tungstenite::client(format!("ws://{address}"), stream.try_clone().unwrap()).unwrap();
     for number in 0..4 {
         let params = json!(["monadLogs", { "resume_from": { "number": 1 } }]);
         let request = json!({ "jsonrpc": "2.0", "id": number, "method": "eth_subscribe", "params": params });
@@ -217,7 +218,7 @@ type Client = WebSocket<TcpStream>;
 fn subscribe(address: &str, kind: &str) -> Client {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
-    let (mut client, _) = tungstenite::client(format!("ws://{address}"), stream).unwrap();
+    let (mut client, _) = tokio_tungstenite::tungstenite::client(format!("ws://{address}"), stream).unwrap();
     let params = json!([kind, { "resume_from": { "number": 0 } }]);
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": params });
     client.send(Message::text(request.to_string())).unwrap();

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tungstenite::{Error, Message, WebSocket};
+use tokio_tungstenite::tungstenite::{Error, Message, WebSocket};
 
 eventring_stress::names_lead_nowhere!();
 
@@ -84,7 +84,7 @@ impl Client {
     fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let (socket, _) = tungstenite::client(format!("ws://{address}"), stream).unwrap();
+        let (socket, _) = tokio_tungstenite::tungstenite::client(format!("ws://{address}"), stream).unwrap();
         Self { socket, waiting: Vec::new() }
     }
 

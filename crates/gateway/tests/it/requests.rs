@@ -3,7 +3,7 @@
 use crate::Served;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tungstenite::Message;
+use tokio_tungstenite::tungstenite::Message;
 
 #[test]
 fn what_is_wrong_with_a_subscription_is_said() {
