@@ -15,12 +15,14 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Returns the command `eventring capture RING OPTIONS -- PROGRAM`, where PROGRAM is this test executable, which plays
 /// `part`.
 pub fn watching(test: &str, part: &str, ring: &Path, options: &[&str]) -> Command {
-    let program = play(test, part, ring);
-    let mut command = Command::new(PROGRAM);
-    command.args(["capture", argument(ring), "--json"]).args(options);
-    command.arg("--").arg(program.get_program()).args(program.get_args());
+    of_program(&play(test, part, ring), program!("capture", ring, "--json", options, "--"))
+}
+
+/// Adds to the words of a command those of the program that it starts.
+pub fn of_program(program: &Command, mut command: Command) -> Command {
+    command.arg(program.get_program()).args(program.get_args());
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
+    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER");
     command
 }
 
@@ -36,12 +38,12 @@ pub fn wait_for(file: &Path) -> Value {
     let since = Instant::now();
     loop {
         // A manifest that is being written may be empty.
-        let text = std::fs::read_to_string(manifest_path(file)).unwrap_or_default();
+        let text = fs::read_to_string(manifest_path(file)).unwrap_or_default();
         if let Ok(manifest) = serde_json::from_str(&text) {
             return manifest;
         }
         assert!(since.elapsed() < TIMEOUT, "{} was not written", file.display());
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -51,7 +53,7 @@ pub fn manifest_path(file: &Path) -> PathBuf {
 
 pub fn result(run: &Run) -> Value {
     assert_eq!(run.code, Some(0), "{run:?}");
-    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+    run.said()
 }
 
 pub fn count(result: &Value, what: &str) -> u64 {
@@ -92,7 +94,7 @@ pub fn slow_spans() -> ! {
         let inside = info_span!("slow", n).in_scope(|| {
             let inside = Instant::now();
             info!("a record in a slow span has no duration");
-            std::thread::sleep(sleep);
+            thread::sleep(sleep);
             inside.elapsed()
         });
         certain += u64::from(inside > LIMIT);
@@ -110,7 +112,7 @@ pub fn slow_spans() -> ! {
         }
         slow(n, Duration::ZERO);
         if n % 5 == 0 {
-            info_span!("patient").in_scope(|| std::thread::sleep(SLEEP));
+            info_span!("patient").in_scope(|| thread::sleep(SLEEP));
         }
     }
     say(format!("{certain} {possible}"));

@@ -41,10 +41,10 @@ fn profiling(test: &str, part: &str, file: &Path, options: &[&str]) -> Command {
 fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
     let (directory, [file]) = places(["p.evc"]);
     let profiled = profiled(&finish(profiling(test, part, &file, options)), &file);
-    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["p.evc"], "rings were left");
     crate::ask::schemas::check(&[("profile", profiled.summary.clone())]);
-    if profiled.summary["missing"] != serde_json::json!([]) {
+    if profiled.summary["missing"] != json!([]) {
         eventring_stress::missing(format_args!("root, tracefs and perf_event_open: {}", profiled.summary["missing"]));
         return None;
     }
@@ -53,7 +53,7 @@ fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
 
 fn profiled(ended: &Run, file: &Path) -> Profiled {
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let summary: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    let summary = ended.said();
     let events = run!("watch", file, "--json").json_lines();
     Profiled { summary, events, said: ended.err.clone() }
 }
