@@ -3,7 +3,7 @@
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use crate::control::{
-    directives::check_wish, find::SharedTimeout, server::ServedFileContent, wire::decode_messages,
+    directives::check_override, find::SharedTimeout, server::ServedFileContent, wire::decode_messages,
 };
 pub use crate::now::file::{now_path, remove_dead_tables, tables_group};
 #[cfg(feature = "tracing")]

@@ -295,7 +295,7 @@ mod tests {
         let (edition, old) = latch.read();
         let end = old.end_nanos(20);
         assert_eq!(latch.overrun(edition, end, end + 100), Some(end + 100));
-        assert_eq!(latch.overrun(edition, end, end + 20), Some(end + 128), "an earlier wish gets the end of the step");
+        assert_eq!(latch.overrun(edition, end, end + 20), Some(end + 128), "an earlier time gets the end of the step");
         let next = latch.publish(|lowest| segment(2000, lowest));
         assert_eq!(next.nanos0, end + 128);
         assert_eq!(latch.overrun(edition, end, end + 500), None, "the segment it would run past is gone");

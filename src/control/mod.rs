@@ -11,10 +11,10 @@
 //! | `wire/` | the messages, byte by byte |
 //! | `socket` | sockets that carry messages and descriptors |
 //! | `address` | the addresses of sockets |
-//! | `directives` | the text of wishes |
+//! | `directives` | the text of filter overrides |
 //! | `served` | the files that a server serves |
 //! | `switches` | the parts of a program that take directives |
-//! | `wishes` | the wishes of all clients, and how long they live |
+//! | `filter_overrides` | the filter overrides of all clients, and how long they live |
 //! | `shares` | the shares of users in a server's resources |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
@@ -27,6 +27,7 @@
 mod address;
 pub(crate) mod directives;
 mod error;
+mod filter_overrides;
 pub(crate) mod find;
 mod line;
 mod process;
@@ -38,14 +39,13 @@ mod socket;
 mod state;
 mod switches;
 pub(crate) mod wire;
-mod wishes;
 
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
 pub use process::Process;
 pub use served_file::{FileChange, ServedFile};
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder, environment_error};
-pub use state::{ClientWish, Domain, ProcessState, WishTime};
+pub use state::{ClientOverride, Domain, OverrideTime, ProcessState};
 
 pub(crate) use directives::DOMAIN;
 pub(crate) use served::{Export, export};

@@ -11,12 +11,12 @@ pub(super) struct DomainSwitch {
     values: Mutex<SwitchValues>,
 }
 
-/// The values of a [`DomainSwitch`]. A domain is recorded if the recorder is on, the domain is configured or wished,
+/// The values of a [`DomainSwitch`]. A domain is recorded if the recorder is on, the domain is configured or requested,
 /// and it is not forbidden.
 pub(super) struct SwitchValues {
     is_on: bool,
     configured: u64,
-    wished: u64,
+    requested: u64,
     forbidden: u64,
     /// Functions that are called after each change.
     followers: Vec<Box<dyn Fn() + Send + Sync>>,
@@ -39,7 +39,7 @@ impl DomainSwitch {
     /// Makes the switch of a recorder that is on.
     pub(super) fn new(names: DomainNames, choice: DomainChoice) -> Self {
         let DomainChoice { configured, forbidden } = choice;
-        let values = SwitchValues { is_on: true, configured, wished: 0, forbidden, followers: Vec::new() };
+        let values = SwitchValues { is_on: true, configured, requested: 0, forbidden, followers: Vec::new() };
         Self { names, values: Mutex::new(values) }
     }
 
@@ -56,7 +56,7 @@ impl DomainSwitch {
 
 impl SwitchValues {
     fn enabled(&self) -> u64 {
-        (self.configured | self.wished) & !self.forbidden
+        (self.configured | self.requested) & !self.forbidden
     }
 
     fn recorded(&self) -> u64 {
@@ -114,7 +114,7 @@ impl Recorder {
     }
 
     /// Switches a domain off, for all handles. From then on, `record!` evaluates and records nothing for an event of
-    /// the domain. The domain stays on as long as a client of the process wishes it.
+    /// the domain. The domain stays on as long as a client of the process requests it.
     ///
     /// # Errors
     /// Returns an error if the recorder has no domain of that name.
@@ -124,12 +124,12 @@ impl Recorder {
         Ok(())
     }
 
-    /// Replaces the set of domains that clients wish by `names`. Returns an error without effect if one of the names
+    /// Replaces the set of domains that clients request by `names`. Returns an error without effect if one of the names
     /// is unknown.
-    pub(crate) fn set_wished_domains(&self, names: &[&str]) -> Result<(), UnknownDomain> {
+    pub(crate) fn set_requested_domains(&self, names: &[&str]) -> Result<(), UnknownDomain> {
         let known = &self.core.switch.names;
-        let wished = names.iter().try_fold(0, |wished, name| Ok(wished | known.bits_of(name)?))?;
-        self.core.change_switch(|values| values.wished = wished);
+        let requested = names.iter().try_fold(0, |requested, name| Ok(requested | known.bits_of(name)?))?;
+        self.core.change_switch(|values| values.requested = requested);
         Ok(())
     }
 
@@ -154,8 +154,8 @@ mod tests {
     enum Step {
         Enable(&'static str),
         Disable(&'static str),
-        Wish(Vec<&'static str>),
-        WishUnknown,
+        Request(Vec<&'static str>),
+        RequestUnknown,
         Switch(bool),
     }
 
@@ -164,8 +164,8 @@ mod tests {
         prop_oneof![
             name().prop_map(Step::Enable),
             name().prop_map(Step::Disable),
-            subsequence(NAMES.to_vec(), 0..=NAMES.len()).prop_map(Step::Wish),
-            Just(Step::WishUnknown),
+            subsequence(NAMES.to_vec(), 0..=NAMES.len()).prop_map(Step::Request),
+            Just(Step::RequestUnknown),
             any::<bool>().prop_map(Step::Switch),
         ]
     }
@@ -174,7 +174,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_domain_is_on_if_it_is_configured_or_wished_and_not_forbidden(
+        fn a_domain_is_on_if_it_is_configured_or_requested_and_not_forbidden(
             on in subsequence(NAMES.to_vec(), 0..=NAMES.len()),
             forbidden in subsequence(NAMES.to_vec(), 0..=NAMES.len()),
             steps in prop::collection::vec(step(), 0..20),
@@ -186,7 +186,7 @@ mod tests {
             let builder = Recorder::builder(description).compact(true).shifts(15, 21).prefault(false);
             let recorder = builder.domains(entries.join(",")).build().unwrap();
 
-            let (mut configured, mut wished, mut is_on) = (BTreeSet::from_iter(on), BTreeSet::new(), true);
+            let (mut configured, mut requested, mut is_on) = (BTreeSet::from_iter(on), BTreeSet::new(), true);
             for step in [Step::Switch(true)].into_iter().chain(steps) {
                 match step {
                     Step::Enable(name) => {
@@ -197,13 +197,13 @@ mod tests {
                         recorder.disable_domain(name).unwrap();
                         configured.remove(name);
                     }
-                    Step::Wish(names) => {
-                        recorder.set_wished_domains(&names).unwrap();
-                        wished = BTreeSet::from_iter(names);
+                    Step::Request(names) => {
+                        recorder.set_requested_domains(&names).unwrap();
+                        requested = BTreeSet::from_iter(names);
                     }
-                    Step::WishUnknown => {
+                    Step::RequestUnknown => {
                         // It has no effect, not even for the names that are known.
-                        let error = recorder.set_wished_domains(&["a", "x", "b"]).unwrap_err();
+                        let error = recorder.set_requested_domains(&["a", "x", "b"]).unwrap_err();
                         prop_assert!(error.to_string().ends_with("expected one of: a, b, c, d"));
                     }
                     Step::Switch(on) => {
@@ -212,7 +212,7 @@ mod tests {
                     }
                 }
                 let is_enabled =
-                    |name: &str| (configured.contains(name) || wished.contains(name)) && !forbidden.contains(&name);
+                    |name: &str| (configured.contains(name) || requested.contains(name)) && !forbidden.contains(&name);
                 let states = recorder.domains();
                 for (state, bit) in states.iter().zip([1, 1 << 1, 1 << 4, 1 << 63]) {
                     prop_assert_eq!(state.is_enabled, is_enabled(&state.name));

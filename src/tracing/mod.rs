@@ -58,7 +58,7 @@ pub use tracing_core::Level;
 
 pub use filter::filter::{FilterError, TargetFilter};
 pub use filter::filter_handle::FilterHandle;
-pub use filter::wish::Wish;
+pub use filter::filter_override::FilterOverride;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,

@@ -194,7 +194,7 @@ impl Args {
             (RingState::Saved, _) => Err(Reason::Snapshot),
             (RingState::Ended | RingState::WriterDied, _) if ring.role == ShardRole::Orphan => Ok(Reason::Orphaned),
             (RingState::WriterDied, _) => Ok(Reason::WriterDied),
-            // Writers of other implementations leave their rings without a wish to keep them.
+            // Writers of other implementations leave their rings without a request to keep them.
             (RingState::Ended, _) if self.ended || ring.info.extension.is_none() => Ok(Reason::Ended),
             (RingState::Ended, _) => Err(Reason::Kept),
             _ => Err(Reason::Unknown),

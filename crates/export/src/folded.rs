@@ -9,10 +9,12 @@ use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanOver, SpanParts,
-    replay_capture, write_error,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanOver,
+    SpanParts, replay_capture, write_error,
 };
+use eventring_profile::by_span::{KernelNames, KernelPart, KernelRing, KernelWanted};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Writes the stacks, sorted, with their times or instructions. In span view, the self time of a span is the time in
 /// which it existed and none of its children did. In thread view, it is the time in which the span was the innermost
@@ -48,6 +50,7 @@ pub struct SpanFolder {
     processes: Vec<FoldedProcess>,
     /// What the kernel says; `None` if nobody asks for it, or if it says nothing.
     kernel: Option<KernelSums>,
+    kernel_names: Option<Arc<KernelNames>>,
     /// The processes, as the system numbers them.
     process_ids: Vec<u32>,
 }
@@ -76,8 +79,6 @@ struct Innermost {
     /// The id of the first slice that began after the last loss. Earlier slices do not count, because their exits may
     /// be lost.
     first_counted: u64,
-    /// The thread, as the system numbers it; `None` if that is not known, or if nobody asks.
-    os_thread_id: Option<u32>,
 }
 
 impl ReplayConsumer for SpanFolder {
@@ -85,23 +86,25 @@ impl ReplayConsumer for SpanFolder {
         SpanParts { self_times: self.view == View::Span, remaining: true, ..SpanParts::default() }
     }
 
+    fn follow(&self, parts: &mut ReplayParts) {
+        if let Some(kernel) = &self.kernel {
+            KernelPart::ask(KernelWanted { spans: true, code: kernel.has_code }, parts);
+        }
+    }
+
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let replay = &state.replays[entry.process_index];
         let process = &mut self.processes[entry.process_index];
-        if let Some(kernel) = &mut self.kernel {
-            kernel.entry(entry, state.now_nanos);
+        if let (Some(kernel), Some(part)) = (&mut self.kernel, state.part::<KernelPart>()) {
+            part.said().iter().for_each(|said| kernel.add(said, &mut self.stacks));
         }
-        let (record, catalog) = match &entry.content {
-            EntryContent::Perf { record, catalog, .. } => (record, catalog),
+        let record = match &entry.content {
+            EntryContent::Perf { record, .. } => record,
             // The cause `NeverCommitted` means that the thread never finished recording the lost event. The thread did
             // not leave its spans after that, so their time goes on.
             EntryContent::Gap(Gap { cause, .. }) if *cause != GapCause::NeverCommitted => {
                 let shard = state.tables.rings.losing_shard(entry.ring, *cause);
-                process.forget(shard, replay, |thread| {
-                    if let Some(kernel) = &mut self.kernel {
-                        kernel.enter(thread, state.now_nanos, None);
-                    }
-                });
+                process.forget(shard, replay);
                 return Ok(());
             }
             _ => return Ok(()),
@@ -115,7 +118,7 @@ impl ReplayConsumer for SpanFolder {
                 process.stack_of(&mut self.stacks, entry.process_index, span.id, replay, PARENTS_MAX);
             }
         }
-        if self.view == View::Span && self.kernel.is_none() {
+        if self.view == View::Span {
             return Ok(());
         }
         // The creation of the span may be lost.
@@ -123,16 +126,7 @@ impl ReplayConsumer for SpanFolder {
             process.spans.entry(slice.span).or_default();
         }
         let nanos = record.epoch_nanos();
-        let change = |thread: ThreadKey| {
-            let innermost = process.change(thread, replay, nanos);
-            let Some(kernel) = &mut self.kernel else { return };
-            let Some(os_thread_id) = catalog.thread(thread.thread_id).os_thread_id else { return };
-            process.threads.entry(thread).or_default().os_thread_id = Some(os_thread_id);
-            let stack = innermost
-                .and_then(|span| process.stack_of(&mut self.stacks, entry.process_index, span, replay, PARENTS_MAX));
-            kernel.enter(os_thread_id, nanos, stack);
-        };
-        step.each_changed_thread(change);
+        step.each_changed_thread(|thread| process.change(thread, replay, nanos));
         Ok(())
     }
 
@@ -156,8 +150,9 @@ impl ReplayConsumer for SpanFolder {
             process.count_all(end_nanos[process_index]);
             process.find_stacks(&mut self.stacks, process_index, replay);
         }
-        if let Some(kernel) = &mut self.kernel {
-            kernel.end(state.now_nanos);
+        if let (Some(kernel), Some(part)) = (&mut self.kernel, state.part::<KernelPart>()) {
+            part.said().iter().for_each(|said| kernel.add(said, &mut self.stacks));
+            self.kernel_names = part.names();
         }
         Ok(())
     }
@@ -173,13 +168,13 @@ impl SpanFolder {
     pub fn new(recording: &CaptureRecording<'_>, view: View, names: Names) -> Self {
         let processes = recording.processes().iter().map(|_| FoldedProcess::default()).collect();
         let process_ids = recording.rings().programs().iter().map(|program| program.pid).collect();
-        Self { view, stacks: Stacks::new(names), processes, kernel: None, process_ids }
+        Self { view, stacks: Stacks::new(names), processes, kernel: None, kernel_names: None, process_ids }
     }
 
     /// Also sums what the kernel says, if the recording has it; with `has_code`, by the stacks of the program.
     #[must_use]
     pub fn with_kernel(self, recording: &CaptureRecording<'_>, has_code: bool) -> Self {
-        Self { kernel: KernelSums::new(recording.rings(), has_code), ..self }
+        Self { kernel: KernelRing::are_in(recording.rings()).then(|| KernelSums::new(has_code)), ..self }
     }
 
     /// Returns true if the kernel has its say.
@@ -189,8 +184,8 @@ impl SpanFolder {
 
     /// Returns the stacks. Names that spans of several targets share have their targets.
     pub fn finish(mut self) -> Stacks {
-        if let Some(kernel) = self.kernel {
-            kernel.add_to(&mut self.stacks, &self.process_ids);
+        if let (Some(kernel), Some(names)) = (self.kernel, self.kernel_names) {
+            kernel.add_to(&mut self.stacks, &self.process_ids, &names);
         }
         let shared = SharedNames::of(self.stacks.names_and_targets());
         self.stacks.name_frames(&shared);
@@ -248,24 +243,22 @@ impl FoldedProcess {
 
     /// Adds the time until `nanos` to the span that was the thread's innermost one until now. Then looks up the span
     /// that is the innermost one from now on, and returns it.
-    fn change(&mut self, thread: ThreadKey, replay: &SpanReplay, nanos: u64) -> Option<SpanId> {
+    fn change(&mut self, thread: ThreadKey, replay: &SpanReplay, nanos: u64) {
         let innermost = self.threads.entry(thread).or_default();
         innermost.count(nanos, &mut self.spans);
         let slice = replay.stack(thread).last().filter(|slice| slice.id >= innermost.first_counted);
         innermost.span = slice.map(|slice| slice.span);
         innermost.since_nanos = nanos;
-        innermost.span
     }
 
     /// Stops counting the time of each thread that may have recorded some of the lost events. The thread may have left
     /// its spans meanwhile. `shard` names the perf ring that lost the events; it is `None` if another kind of ring lost
-    /// them. Calls `each` with the threads that are asked for.
-    fn forget(&mut self, shard: Option<(u32, u32)>, replay: &SpanReplay, mut each: impl FnMut(u32)) {
+    /// them.
+    fn forget(&mut self, shard: Option<(u32, u32)>, replay: &SpanReplay) {
         for (thread, innermost) in &mut self.threads {
             if replay.losses().concerns(shard, *thread) {
                 innermost.span = None;
                 innermost.first_counted = replay.slices_begun();
-                innermost.os_thread_id.into_iter().for_each(&mut each);
             }
         }
     }

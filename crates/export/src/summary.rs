@@ -9,8 +9,8 @@ use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
 use eventring_capture::recording::payloads::PayloadLosses;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayState, SpanParts,
-    replay_capture,
+    CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState,
+    SpanParts, replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile, SpanTimes, WallTimes};
 use schemars::JsonSchema;
@@ -268,6 +268,10 @@ const PARENTS_MAX: usize = 64;
 impl ReplayConsumer for SpanCounter {
     fn parts(&self) -> SpanParts {
         SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
+    }
+
+    fn follow(&self, parts: &mut ReplayParts) {
+        self.folder.iter().for_each(|folder| folder.follow(parts));
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

@@ -14,8 +14,8 @@ mod answer;
 mod bytes;
 mod request;
 
-pub(crate) use answer::{Answer, ServedInfo, WishInfo};
-pub(crate) use request::{ClientRequest, WishLife};
+pub(crate) use answer::{Answer, OverrideInfo, ServedInfo};
+pub(crate) use request::{ClientRequest, OverrideLife};
 
 use super::served_file::ServedFile;
 use bytes::{Body, BodyParts};

@@ -4,9 +4,9 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::tracing::filter::directive::LEVELS;
 use crate::tracing::filter::effective::{EffectiveFilter, SpanDirective};
 use crate::tracing::filter::filter::TargetFilter;
+use crate::tracing::filter::filter_override::{FilterOverride, add_live_filter, judging_filters};
 use crate::tracing::filter::span_matches::SpanMatches;
 use crate::tracing::filter::switch::switch;
-use crate::tracing::filter::wish::{Wish, add_live_filter, judging_filters};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 use tracing_core::dispatcher::{Dispatch, WeakDispatch};
@@ -54,7 +54,7 @@ pub(in crate::tracing) trait OpenSpans: Send {
 #[derive(Default)]
 struct Changing {
     next_key: u32,
-    next_wish: u64,
+    next_override: u64,
     /// The subscribers and layers that the filter belongs to.
     sources: Vec<Box<dyn OpenSpans>>,
 }
@@ -118,13 +118,13 @@ impl FilterHandle {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the configured filter, without wishes.
+    /// Returns the configured filter, without filter overrides.
     #[must_use]
     pub fn get(&self) -> TargetFilter {
         self.ask(|filter| filter.configured.clone())
     }
 
-    /// Replaces the configured filter. Wishes stay. Spans that are open stay recorded.
+    /// Replaces the configured filter. Filter overrides stay. Spans that are open stay recorded.
     ///
     /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
     /// for all call sites. `tracing` asks through the calling thread's subscriber. If the program has only a scoped
@@ -143,30 +143,30 @@ impl FilterHandle {
         self.change(|_, effective| effective.configured = filter);
     }
 
-    /// Adds a wish: what `filter` accepts is recorded, too, until the wish is dropped. What was said of [`Self::set`]
-    /// and scoped subscribers also holds here, and for the drop of the wish.
+    /// Adds a filter override: what `filter` accepts is recorded, too, until the filter override is dropped. What was
+    /// said of [`Self::set`] and scoped subscribers also holds here, and for the drop of the filter override.
     ///
     /// If a directive names the value of a field, this function reads the values of the open spans from the recorder's
     /// rings. This takes a few milliseconds.
-    pub fn wish(&self, filter: TargetFilter) -> Wish {
+    pub fn add_override(&self, filter: TargetFilter) -> FilterOverride {
         let mut added = (0, 0);
         switch(|| {
             let mut number = 0;
             let unjudged_spans = self.change(|changing, effective| {
-                changing.next_wish += 1;
-                number = changing.next_wish;
-                effective.wishes.push((number, filter));
+                changing.next_override += 1;
+                number = changing.next_override;
+                effective.overrides.push((number, filter));
             });
             added = (number, unjudged_spans);
             true
         });
         let (number, unjudged_spans) = added;
-        Wish { filter: self.clone(), number, unjudged_spans }
+        FilterOverride { filter: self.clone(), number, unjudged_spans }
     }
 
-    pub(in crate::tracing) fn end_wish(&self, number: u64) {
+    pub(in crate::tracing) fn end_override(&self, number: u64) {
         switch(|| {
-            self.change(|_, effective| effective.wishes.retain(|(other, _)| *other != number));
+            self.change(|_, effective| effective.overrides.retain(|(other, _)| *other != number));
             true
         });
     }
@@ -179,7 +179,7 @@ impl FilterHandle {
         let mut wanted = self.ask(EffectiveFilter::clone);
         change(&mut changing, &mut wanted);
         let old = wanted.span_directives;
-        let filter = EffectiveFilter::new(wanted.configured, wanted.wishes, &old, &mut changing.next_key);
+        let filter = EffectiveFilter::new(wanted.configured, wanted.overrides, &old, &mut changing.next_key);
         shared.store(filter.clone());
         if old.is_empty() && filter.span_directives.is_empty() {
             return 0;
@@ -338,18 +338,18 @@ mod tests {
             assert_eq!(index_of(filter.parse().unwrap()), index, "{filter}");
         }
         let filter = FilterHandle::new(TargetFilter::level(LevelFilter::WARN));
-        let wish = filter.wish(TargetFilter::level(LevelFilter::DEBUG));
+        let filter_override = filter.add_override(TargetFilter::level(LevelFilter::DEBUG));
         assert_eq!(filter.ask(level_index), 4);
-        drop(wish);
+        drop(filter_override);
         assert_eq!(filter.ask(level_index), 2);
         assert!(TargetFilter::all().accepts("any", &Level::TRACE));
     }
 
     #[test]
-    fn the_effective_filter_accepts_what_the_configured_one_and_the_wishes_accept() {
+    fn the_effective_filter_accepts_what_the_configured_one_and_the_overrides_accept() {
         let filter = FilterHandle::new("info,db=warn,db::pool=off".parse().unwrap());
-        let wishes =
-            ["db=debug", "error,net=trace,[query{user=7}]=trace"].map(|wish| filter.wish(wish.parse().unwrap()));
+        let overrides = ["db=debug", "error,net=trace,[query{user=7}]=trace"]
+            .map(|filter_override| filter.add_override(filter_override.parse().unwrap()));
         let accepts = |target: &str| {
             let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
             let by_all = |level: &Level| filter.ask(|filter| filter.union().accepts(target, level));
@@ -361,8 +361,10 @@ mod tests {
         assert_eq!(accepts("net"), Some(Level::TRACE));
         assert_eq!(filter.effective().to_string(), "db::pool=debug,net=trace,db=debug,[query{user=7}]=trace,info");
         assert_eq!(filter.configured(), "db::pool=off,db=warn,info");
-        assert!(crate::tracing::filter::wish::live_filters().iter().any(|live| Arc::ptr_eq(&live.0, &filter.0)));
-        drop(wishes);
+        assert!(
+            crate::tracing::filter::filter_override::live_filters().iter().any(|live| Arc::ptr_eq(&live.0, &filter.0))
+        );
+        drop(overrides);
         assert_eq!(filter.effective().to_string(), filter.configured());
     }
 }

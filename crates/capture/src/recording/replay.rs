@@ -381,6 +381,7 @@ impl RecordingReplay {
         tables: &RecordingTables,
         to: &mut impl ReplayConsumer,
     ) -> io::Result<ReplayCounts> {
+        self.each_part(tables, |part, state| part.end(state));
         to.end(self.state(tables), end_nanos)?;
         let replays = std::mem::take(&mut self.replays);
         let (processes, SpanParts { remaining, .. }) = (replays.len(), self.span_parts);

@@ -10,11 +10,11 @@ use crate::args::rotation::RotationArgs;
 use crate::capture::filter::{FilterArgs, report_filtered};
 use crate::exit::{Exit, Failure};
 use crate::input::advice;
+use crate::input::filter_overrides::Enabled;
 use crate::input::processes::{FollowedPrograms, ProcessArgs};
 use crate::input::program::Program;
 use crate::input::reading::spinner;
 use crate::input::saved::stdout_twice;
-use crate::input::wished::Enabled;
 use crate::interrupt::Interrupt;
 use crate::output::capture_result::Captured;
 use crate::output::{self, capture_result, json_line};
@@ -267,7 +267,7 @@ fn begin(
 /// on, and the inner error is for its end.
 fn enable(args: &Args, rings: &AwaitedRings) -> anyhow::Result<anyhow::Result<Option<Enabled>>> {
     match args.process.enable(rings.names()) {
-        // The program runs already. What it records without the wish is captured.
+        // The program runs already. What it records without the filter override is captured.
         Err(error) if rings.program.is_some() => {
             say!("{WARNING}warning:{WARNING:#} nothing was switched on, the capture goes on: {error}");
             Ok(Err(error))

@@ -73,13 +73,14 @@ impl LeftOut {
     fn add_state(&mut self, state: &ProcessState, has_spans: bool) {
         let in_force = one_line(&state.effective);
         if has_spans && !in_force.is_empty() && !is_everything(&in_force) {
-            let wishes = match state.wishes.len() {
+            let overrides = match state.overrides.len() {
                 0 => String::new(),
-                wishes => format!(" and {}", counted(wishes as u64, "wish", "wishes")),
+                overrides => format!(" and {}", counted(overrides as u64, "filter override", "filter overrides")),
             };
             let configured = one_line(&state.configured);
-            self.sentences
-                .push(format!("what the filter `{in_force}` does not let through (program: `{configured}`{wishes})"));
+            self.sentences.push(format!(
+                "what the filter `{in_force}` does not let through (program: `{configured}`{overrides})"
+            ));
         }
         if has_spans && !in_force.is_empty() && in_force.split(',').all(is_off) {
             self.everything.push(format!(

@@ -3,13 +3,13 @@
 use super::{Target, described};
 use crate::exit::Exit;
 use crate::text::format::counted;
-use eventring::control::{ClientWish, Process};
+use eventring::control::{ClientOverride, Process};
 use eventring_ask::command_line;
 
-/// Take back what `eventring enable` has switched on
+/// Revoke what `eventring enable` has switched on
 ///
-/// All wishes with exactly this directive end: those of this user, or for root those of all users. What the program
-/// itself records stays on.
+/// All filter overrides with exactly this directive end: those of this user, or for root those of all users. What the
+/// program itself records stays on.
 #[derive(clap::Args)]
 pub(crate) struct DisableArgs {
     #[command(flatten)]
@@ -25,20 +25,23 @@ pub(crate) fn run(args: &DisableArgs) -> anyhow::Result<Exit> {
     let mut ended = 0;
     let mut of_others = Vec::new();
     for process in &processes {
-        let before = wishes_of(process, directive)?;
-        let count = process.withdraw(directive)?;
-        let left = wishes_of(process, directive)?;
+        let before = overrides_of(process, directive)?;
+        let count = process.revoke(directive)?;
+        let left = overrides_of(process, directive)?;
         if count > 0 {
-            let clients: Vec<String> = before.iter().filter(|wish| !left.contains(wish)).map(client).collect();
-            let wishes = counted(count, "wish", "wishes");
-            say!("{}: {wishes} for {directive} ended, of {}", described(process), clients.join(", "));
+            let clients: Vec<String> =
+                before.iter().filter(|filter_override| !left.contains(filter_override)).map(client).collect();
+            let overrides = counted(count, "filter override", "filter overrides");
+            say!("{}: {overrides} for {directive} ended, of {}", described(process), clients.join(", "));
         }
         ended += count;
-        of_others.extend(left.iter().map(|wish| format!("{} in {}", client(wish), described(process))));
+        of_others.extend(
+            left.iter().map(|filter_override| format!("{} in {}", client(filter_override), described(process))),
+        );
     }
     if !of_others.is_empty() {
         return Exit::PermissionDenied.fail(format!(
-            "`{directive}` is still wished by {}; only this user and root may take that back",
+            "`{directive}` is still requested by {}; only this user and root may revoke that",
             of_others.join(", ")
         ));
     }
@@ -53,16 +56,16 @@ pub(crate) fn run(args: &DisableArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn wishes_of(process: &Process, directive: &str) -> anyhow::Result<Vec<ClientWish>> {
-    let mut wishes = process.state()?.wishes;
-    wishes.retain(|wish| wish.directive == directive);
-    Ok(wishes)
+fn overrides_of(process: &Process, directive: &str) -> anyhow::Result<Vec<ClientOverride>> {
+    let mut overrides = process.state()?.overrides;
+    overrides.retain(|filter_override| filter_override.directive == directive);
+    Ok(overrides)
 }
 
-/// Returns the client of a wish in words.
-fn client(wish: &ClientWish) -> String {
-    match wish.pid {
-        0 => format!("a process of user {} in another namespace", wish.user),
-        pid => format!("process {pid} of user {}", wish.user),
+/// Returns the client of a filter override in words.
+fn client(filter_override: &ClientOverride) -> String {
+    match filter_override.pid {
+        0 => format!("a process of user {} in another namespace", filter_override.user),
+        pid => format!("process {pid} of user {}", filter_override.user),
     }
 }

@@ -3,10 +3,10 @@
 use super::{Target, described};
 use crate::args::amounts::parse_duration;
 use crate::exit::Exit;
-use crate::input::wished::wish;
+use crate::input::filter_overrides::add_override;
 use crate::interrupt::Interrupt;
 use crate::text::format::duration;
-use eventring::control::{Process, WishTime};
+use eventring::control::{OverrideTime, Process};
 use std::time::Duration;
 
 /// The pause between two looks for Ctrl-C and for the end of the programs.
@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Switch on what a running program records
 ///
 /// The program needs a server: start it with EVENTRING_SERVER=1. What is switched on stays on until Ctrl-C, or as long
-/// as --for says, or with --keep until `eventring disable`. Wishes of several users add up.
+/// as --for says, or with --keep until `eventring disable`. Filter overrides of several users add up.
 #[derive(clap::Args)]
 pub(crate) struct EnableArgs {
     #[command(flatten)]
@@ -36,23 +36,23 @@ pub(crate) fn run(args: &EnableArgs) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let processes = args.target.find()?;
     let time = match args.time {
-        Some(time) => WishTime::For(time),
-        None if args.keep => WishTime::Kept,
-        None => WishTime::Connection,
+        Some(time) => OverrideTime::For(time),
+        None if args.keep => OverrideTime::Kept,
+        None => OverrideTime::Connection,
     };
     for process in &processes {
-        let is_limited = wish(process, &args.directive, time)?;
+        let is_limited = add_override(process, &args.directive, time)?;
         let until = match time {
-            WishTime::For(time) => format!("for {}", duration(time)),
-            WishTime::Kept => "until `eventring disable`".to_owned(),
+            OverrideTime::For(time) => format!("for {}", duration(time)),
+            OverrideTime::Kept => "until `eventring disable`".to_owned(),
             _ => "until Ctrl-C".to_owned(),
         };
         match is_limited {
             false => say!("{} records {} {until}", described(process), args.directive),
-            true => say!("the wish for {} lives {until}", args.directive),
+            true => say!("the filter override for {} lives {until}", args.directive),
         }
     }
-    if time != WishTime::Connection {
+    if time != OverrideTime::Connection {
         return Ok(Exit::Done);
     }
     while !interrupt.came() {

@@ -6,7 +6,7 @@ use crate::output::json_line;
 use crate::text::format::TimeFormat;
 use crate::text::out::stdout;
 use crate::text::paint::DIM;
-use eventring::control::{ClientWish, Domain, Process, ProcessState};
+use eventring::control::{ClientOverride, Domain, Process, ProcessState};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::Write as _;
@@ -51,7 +51,8 @@ pub(crate) struct Levels<'a> {
     configured: &'a str,
     /// What is in force.
     effective: &'a str,
-    wishes: Vec<WishRow<'a>>,
+    #[serde(rename = "wishes")]
+    overrides: Vec<OverrideRow<'a>>,
     domains: Vec<DomainRow<'a>>,
     /// Null if it has none here.
     pid: Option<u32>,
@@ -60,7 +61,7 @@ pub(crate) struct Levels<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct WishRow<'a> {
+struct OverrideRow<'a> {
     /// Null if it is of another namespace.
     pid: Option<u32>,
     user: u32,
@@ -77,11 +78,11 @@ struct DomainRow<'a> {
 
 impl<'a> Levels<'a> {
     fn new(process: &'a Process, state: &'a ProcessState) -> Self {
-        let wish = |wish: &'a ClientWish| WishRow {
-            pid: Some(wish.pid).filter(|pid| *pid != 0),
-            user: wish.user,
-            directive: &wish.directive,
-            until_epoch_nanos: wish.until_epoch_nanos,
+        let row = |filter_override: &'a ClientOverride| OverrideRow {
+            pid: Some(filter_override.pid).filter(|pid| *pid != 0),
+            user: filter_override.user,
+            directive: &filter_override.directive,
+            until_epoch_nanos: filter_override.until_epoch_nanos,
         };
         let domain = |domain: &'a Domain| DomainRow {
             name: &domain.name,
@@ -91,7 +92,7 @@ impl<'a> Levels<'a> {
         Self {
             configured: &state.configured,
             effective: &state.effective,
-            wishes: state.wishes.iter().map(wish).collect(),
+            overrides: state.overrides.iter().map(row).collect(),
             domains: state.domains.iter().map(domain).collect(),
             pid: Some(process.pid()).filter(|pid| *pid != 0),
             user: process.user(),
@@ -105,10 +106,10 @@ fn show(out: &mut impl std::io::Write, state: &ProcessState) -> std::io::Result<
     writeln!(out, "  {DIM}configured{DIM:#}  {}", or_nothing(&state.configured))?;
     writeln!(out, "  {DIM}in force{DIM:#}    {}", or_nothing(&state.effective))?;
     let times = TimeFormat::new(false);
-    for wish in &state.wishes {
-        let until = wish.until_epoch_nanos.map_or_else(String::new, |nanos| format!(" until {}", times.moment(nanos)));
-        let by = if wish.pid == 0 { "another namespace".to_owned() } else { format!("process {}", wish.pid) };
-        writeln!(out, "  {DIM}wish{DIM:#}        {} by {by}{until}", wish.directive)?;
+    for ClientOverride { pid, directive, until_epoch_nanos, .. } in &state.overrides {
+        let until = until_epoch_nanos.map_or_else(String::new, |nanos| format!(" until {}", times.moment(nanos)));
+        let by = if *pid == 0 { "another namespace".to_owned() } else { format!("process {pid}") };
+        writeln!(out, "  {DIM}override{DIM:#}    {directive} by {by}{until}")?;
     }
     for domain in &state.domains {
         let word = match (domain.is_enabled, domain.is_forbidden) {

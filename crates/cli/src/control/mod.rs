@@ -6,7 +6,7 @@ pub(super) mod levels;
 mod replay;
 pub(super) mod serve;
 
-use crate::input::wished::described;
+use crate::input::filter_overrides::described;
 use eventring::control::Process;
 
 /// The process whose recording is steered.

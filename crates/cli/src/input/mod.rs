@@ -12,6 +12,8 @@ pub(crate) mod directories;
 )]
 pub(crate) mod family;
 pub(crate) mod fields;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod filter_overrides;
 pub(crate) mod history;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod holder;
@@ -33,8 +35,6 @@ pub(crate) mod servers;
 pub(crate) mod state;
 pub(crate) mod survey;
 pub(crate) mod unknown_names;
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub(crate) mod wished;
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 pub(crate) use crate::other_systems::{open_files, processes};

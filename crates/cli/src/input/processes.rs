@@ -1,9 +1,9 @@
 //! Processes on the command line: `pid:N`, the path of a socket and `--process` mean all rings of a program.
 
 use crate::exit::{Exit, Failure};
+use crate::input::filter_overrides::{Enabled, enable_in_programs_of};
 use crate::input::open_files;
 use crate::input::patterns::{self, FollowedPatterns};
-use crate::input::wished::{Enabled, enable_in_programs_of};
 use crate::interrupt::Interrupt;
 use eventring::control::{ControlError, ControlErrorKind, Process, ServedFile, ServerAddress};
 use eventring::files::RingDirectories;
@@ -116,7 +116,7 @@ impl ProcessArgs {
     /// Checks the directive of `--enable`, as far as it can be checked without the program.
     pub(crate) fn check_directive(&self) -> Result<(), Failure> {
         let Some(directive) = &self.enable else { return Ok(()) };
-        crate::input::wished::check_directives(directive)
+        crate::input::filter_overrides::check_directives(directive)
     }
 
     /// Returns an error if `--enable` is used for something that no program records.

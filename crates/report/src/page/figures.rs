@@ -1,13 +1,14 @@
 //! The figures that a page shows. A capture is read once for all of them.
 
 use super::activity::Activity;
-use super::blocks::BlockFigures;
+use super::block_figures::BlockFigures;
 use super::durations::{Durations, PercentileCurve};
 use super::flame::FlameSide;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile};
 use eventring_export::folded::{self, SpanFolder};
@@ -161,6 +162,10 @@ impl ReplayConsumer for FigurePass {
 
     fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
         self.blocks.seqnos(entry);
+    }
+
+    fn follow(&self, parts: &mut ReplayParts) {
+        self.stacks.follow(parts);
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

@@ -4,7 +4,7 @@ use super::end::end;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::filter::wish::judging_filters;
+use crate::tracing::filter::filter_override::judging_filters;
 use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
 use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;

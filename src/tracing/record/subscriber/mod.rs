@@ -94,7 +94,7 @@ impl RecorderSubscriber {
         self.with_filter(TargetFilter::level(level))
     }
 
-    /// Returns a handle that changes the filter while the program runs, and takes wishes.
+    /// Returns a handle that changes the filter while the program runs, and takes filter overrides.
     #[must_use]
     pub fn filter_handle(&self) -> FilterHandle {
         self.filter.clone()

@@ -25,7 +25,7 @@ mod kind {
     pub const END: u16 = 0x8003;
     pub const IMPORTED: u16 = 0x8004;
     pub const STATE_ANSWER: u16 = 0x8006;
-    pub const WISH: u16 = 0x8007;
+    pub const OVERRIDE: u16 = 0x8007;
     pub const ADDED: u16 = 0x8009;
 }
 
@@ -197,11 +197,11 @@ fn answers_without_an_end_are_given_up() {
     let server = Hostile::serve("endless", |client, kind, number| {
         let id = AtomicU64::new(0);
         let name = "x".repeat(10_000);
-        let wish = [&[0; 16][..], &text(&name)].concat();
+        let filter_override = [&[0; 16][..], &text(&name)].concat();
         match kind {
             kind::STATE => {
                 client.answer(kind::STATE_ANSWER, number, &[&text(""), &text("")]);
-                while client.answer(kind::WISH, number, &[&wish]) {}
+                while client.answer(kind::OVERRIDE, number, &[&filter_override]) {}
             }
             _ => while client.answer(kind::FILE, number, &[&file(id.fetch_add(1, Ordering::Relaxed), &name, "")]) {},
         }

@@ -206,7 +206,7 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     assert_eq!(watch.json_line()["ext"][1], 7);
     watch.interrupt();
     watch.end().ends(0);
-    // Without the wish to wait, such a file is an error.
+    // Without the request to wait, such a file is an error.
     File::create(&place_of_ring).unwrap();
     run!("watch", &place_of_ring).fails(4, "is empty");
 }
