@@ -9,8 +9,6 @@ pub const SLOW_SPANS: u64 = 20;
 pub const LIMIT: Duration = Duration::from_millis(20);
 const SLEEP: Duration = Duration::from_millis(30);
 pub const SLOW: &str = "span=slow dur>20ms";
-/// The longest wait for something that must happen.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the command `eventring capture RING OPTIONS -- PROGRAM`, where PROGRAM is this test executable, which plays
 /// `part`.
@@ -34,17 +32,16 @@ pub fn watch_before(ring: &Path, options: &[&str]) -> Live {
 }
 
 /// Waits until a file is complete: its manifest is written last.
+#[track_caller]
 pub fn wait_for(file: &Path) -> Value {
-    let since = Instant::now();
-    loop {
-        // A manifest that is being written may be empty.
-        let text = fs::read_to_string(manifest_path(file)).unwrap_or_default();
-        if let Ok(manifest) = serde_json::from_str(&text) {
-            return manifest;
-        }
-        assert!(since.elapsed() < TIMEOUT, "{} was not written", file.display());
-        thread::sleep(Duration::from_millis(5));
-    }
+    // A manifest that is being written may be empty.
+    let read = || serde_json::from_str(&fs::read_to_string(manifest_path(file)).unwrap_or_default()).ok();
+    let mut manifest = None;
+    wait_while(|| {
+        manifest = read();
+        manifest.is_none()
+    });
+    manifest.unwrap()
 }
 
 pub fn manifest_path(file: &Path) -> PathBuf {

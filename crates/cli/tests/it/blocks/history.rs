@@ -113,9 +113,7 @@ fn a_reader_that_is_killed_again_and_again_goes_on_from_the_archive_and_misses_n
     let (_dir, [ring, archive]) = places(["node", "archive"]);
     let recorder = node(&ring);
     let archiver = live!("exec", "archive", &ring, "-o", &archive, "--follow", "--json");
-    while !archive.is_dir() {
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| !archive.is_dir());
     let mut made = Made::default();
     for number in 1..=blocks {
         // A proposal that is abandoned, now and then.

@@ -48,10 +48,10 @@ fn named(spans: &[(&str, usize)]) -> Vec<(String, usize)> {
 /// Waits until a file has events that were recorded after this time.
 fn wait_for_events_after(file: &Path, nanos: u64) {
     let has = || CaptureFile::open(file).is_ok_and(|capture| (0..2).any(|it| capture.last_nanos_of(it) > Some(nanos)));
-    while !has() {
+    wait_while(|| {
         info_span!(parent: None, "tick").in_scope(|| ());
-        thread::sleep(Duration::from_millis(10));
-    }
+        !has()
+    });
 }
 
 #[test]

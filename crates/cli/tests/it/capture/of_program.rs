@@ -418,14 +418,11 @@ fn a_second_instance_of_the_service_is_captured_by_the_name_that_both_have() {
     let mut first = Command::new(&service);
     first.args(["--requests", "10000000", "--ring", "shop"]).env("EVENTRING_DIR", &rings);
     let mut first = first.stdout(Stdio::null()).spawn().unwrap();
-    while !rings.join("shop").exists() {
-        assert_eq!(first.try_wait().unwrap(), None);
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_while(|| !rings.join("shop").exists());
     let second = ["capture", "shop", "-o", "shop.evc", "--", argument(&service), "--requests", "20", "--ring", "shop"];
     let captured = finish(in_directory(&directory, &second));
     kill(&mut first);
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    captured.ends(0);
     let summary = finish(in_directory(&directory, &["summary", "shop.evc", "--json"])).json();
     let requests = summary["spans"].list().iter().find(|span| span["name"] == "request").unwrap();
     assert_eq!(requests["count"], 20, "{summary:#}");

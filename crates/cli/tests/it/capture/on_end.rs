@@ -14,11 +14,11 @@ fn recorder(ring: &Path) -> PerfRecorder {
 /// Starts a watch, and returns when a trigger has given the file `first`: then the watch has begun.
 fn begun(recorder: &PerfRecorder, ring: &Path, first: &Path, options: &[&str]) -> Live {
     let live = live!("capture", ring, "--json", "--on", "event=TRIGGER", "--after", "0", options);
-    while !manifest_path(first).exists() {
+    wait_while(|| {
         // What was recorded before the watch began does not fire.
         recorder.trigger("begin");
-        thread::sleep(Duration::from_millis(10));
-    }
+        !manifest_path(first).exists()
+    });
     wait_for(first);
     live
 }

@@ -107,10 +107,8 @@ impl Shop {
     /// Waits until `is_so`, and asserts that this happens soon.
     fn becomes_soon(&mut self, what: &str, is_so: impl Fn(&eventring::control::ProcessState) -> bool) {
         let (process, start) = (self.connect(), Instant::now());
-        while !is_so(&process.state().unwrap()) {
-            assert!(start.elapsed() < SOON, "{what}");
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_while(|| !is_so(&process.state().unwrap()));
+        assert!(start.elapsed() < SOON, "{what}");
     }
 
     /// Runs a verb of the program `eventring` on this program.

@@ -5,19 +5,14 @@ use crate::http;
 use crate::orders::{ended_orders, order, orders_in};
 use std::sync::atomic::AtomicUsize;
 
-/// The time for which a test waits.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
 fn anonymous(name: &str) -> Recorder {
     Recorder::builder(ContentDescription::new(300, name)).anonymous().shifts(16, 27).prefault(false).build().unwrap()
 }
 
-fn await_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < TIMEOUT, "{what}");
-        thread::sleep(Duration::from_millis(10));
-    }
+/// Waits until the collector has been asked so often.
+#[track_caller]
+fn await_requests(collector: &http::Collector, count: usize) {
+    wait_while(|| collector.requests() < count);
 }
 
 /// Plays a program that makes another ring when it is asked to.
@@ -48,14 +43,14 @@ fn rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_la
     let mut first = served(&a);
     let forward = live!("forward", "--process", &a, "--process", &b, "--wait", "--to", &collector.address(), "--json");
     // What is there is sent before the other program is.
-    await_until("the first ring is sent", || collector.requests() >= 1);
+    await_requests(&collector, 1);
     writeln!(first.child.stdin.as_ref().unwrap()).unwrap();
-    await_until("the second ring is sent", || collector.requests() >= 2);
+    await_requests(&collector, 2);
     let mut second = served(&b);
-    await_until("the ring of the other program is sent", || collector.requests() >= 3);
+    await_requests(&collector, 3);
     assert!(first.end().success());
     writeln!(second.child.stdin.as_ref().unwrap()).unwrap();
-    await_until("the last ring is sent", || collector.requests() >= 4);
+    await_requests(&collector, 4);
     assert!(second.end().success());
     let ended = forward.end();
     assert_eq!((ended.code, &ended.said()["log_records"]), (Some(0), &json!(4)), "{ended:?}");
@@ -69,7 +64,7 @@ fn a_ring_is_forwarded_while_another_is_awaited_also_when_it_has_ended() {
     let (a, b) = (path("a"), path("b"));
     let forward = live!("forward", &a, &b, "--wait", "--to", &collector.address(), "--json");
     ended_orders(&a, 1);
-    await_until("the first ring is sent", || collector.requests() >= 1);
+    await_requests(&collector, 1);
     // Longer than it takes to notice the end of all rings.
     thread::sleep(Duration::from_millis(1500));
     ended_orders(&b, 1);
@@ -93,7 +88,7 @@ fn what_was_recorded_until_the_user_ends_it_is_sent() {
     });
     order(&orders, EVENTS);
     let forward = live!("forward", &path, "--to", &collector.address(), "--json");
-    await_until("the first request has come", || collector.requests() >= 1);
+    await_requests(&collector, 1);
     forward.interrupt();
     let ended = forward.end();
     assert_eq!((ended.code, &ended.said()["log_records"]), (Some(0), &json!(EVENTS)), "{ended:?}");
@@ -109,7 +104,7 @@ fn what_cannot_be_sent_when_the_user_has_ended_it_is_counted() {
     order(&orders, EVENTS);
     let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
     let forward = live!("forward", &path, "--to", &collector.address(), "--timeout", "1", "--json");
-    await_until("the first request has come", || collector.requests() >= 1);
+    await_requests(&collector, 1);
     forward.interrupt();
     let ended = forward.end();
     assert_eq!((ended.code, &ended.said()["unsent"]), (Some(1), &json!(EVENTS)), "{ended:?}");

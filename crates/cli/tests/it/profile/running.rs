@@ -3,22 +3,16 @@
 use super::roles::play;
 use crate::fixtures::*;
 use crate::program::program_in;
+use crate::triggers::of_program;
 
 pub const FAMILY: &str =
     test_name!("without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_removed");
 
 /// Profiles a part without naming its ring. The rings of the profile lie in `rings`.
 fn profiled(test: &str, part: &str, place: &Path, rings: &Path, file: &Path) -> Run {
-    let played = child::play(test, part, place);
-    let mut command = Command::new(PROGRAM);
-    command.args(["profile", "-o", argument(file), "--sched", "--"]);
-    command.arg(played.get_program()).args(played.get_args());
-    command.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command
-        .env_remove("EVENTRING_KEEP")
-        .env_remove("EVENTRING_FILTER")
-        .env("NO_COLOR", "1")
-        .env("EVENTRING_DIR", rings);
+    let profile = program!("profile", "-o", file, "--sched", "--");
+    let mut command = of_program(&child::play(test, part, place), profile);
+    command.env("EVENTRING_DIR", rings);
     finish(command)
 }
 
@@ -50,8 +44,8 @@ fn a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie() {
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert_eq!(fs::read_dir(rings.path()).unwrap().count(), 1, "rings were left: {ended:?}");
     let without = rings.path().join("none.evc");
-    let words = ["profile", "-o", argument(&without), "--sched", "--", "true"];
-    finish(program_in(rings.path(), &words)).warns("no ring of the program was found; if it has one, name it");
+    run_in!(rings.path(), "profile", "-o", &without, "--sched", "--", "true")
+        .warns("no ring of the program was found; if it has one, name it");
 }
 
 const HALF_MADE: &str = test_name!("a_shard_that_is_being_made_is_no_ring_of_its_own");
@@ -65,13 +59,11 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
     let mut talk = Talk::told(HALF_MADE, "half made", &place(&directory, "shards"), "ready");
     let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
-    let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
-    let ended = finish(program_in(directory.path(), &words));
+    let ended = run_in!(directory.path(), "profile", &process, "-o", &file, "--sched", "-d", "500ms");
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     // The recorder has two or more, and the profile one.
-    let names = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let of_recorder =
-        names.filter(|name| name.starts_with("shards") && !name.contains('~') && !name.ends_with(".now")).count();
+    let is_shard = |name: &&String| name.starts_with("shards") && !name.contains('~') && !name.ends_with(".now");
+    let of_recorder = names_in(directory.path()).iter().filter(is_shard).count();
     assert!(of_recorder >= 2 && ended.err.contains(&format!(" from {} rings ", of_recorder + 1)), "{ended:?}");
     assert!(talk.end().success());
 }
@@ -82,12 +74,8 @@ fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
     let mut talk = Talk::start(HALF_MADE, "half made", &ring);
     talk.hear();
     let shard = ring.with_extension("1");
-    let events = |names: &[&Path]| {
-        let names = names.iter().map(|name| argument(name));
-        let options = ["capture", "-f", "-d", "200ms", "-o", argument(&file), "--json"];
-        let captured = run(&options.into_iter().chain(names).collect::<Vec<_>>());
-        captured.json()["events"].as_u64().unwrap_or_else(|| panic!("{captured:?}"))
-    };
+    let events =
+        |names: &[&Path]| run!("capture", "-f", "-d", "200ms", "-o", &file, "--json", names).json()["events"].number();
     let once = events(&[&ring]);
     assert!(once > 0);
     assert_eq!([events(&[&ring, &shard]), events(&[&shard, &ring])], [once; 2]);
@@ -101,8 +89,7 @@ fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
     let mut talk = Talk::told(test, "waits", &place(&directory, "waits"), "ready");
     let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
-    let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
-    let ended = finish(program_in(directory.path(), &words));
+    let ended = run_in!(directory.path(), "profile", &process, "-o", &file, "--sched", "-d", "500ms");
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert!(ended.err.contains("(the time was over)"), "{ended:?}");
     assert!(talk.end().success());
@@ -133,16 +120,12 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let process = format!("pid:{}", sleeper.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched"];
-    let mut profile = Live::of(program_in(directory.path(), &words));
-    while !fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
-        assert_eq!(profile.child.try_wait().unwrap(), None);
-        thread::sleep(Duration::from_millis(10));
-    }
-    let id = Pid::from_raw(profile.child.id() as i32).unwrap();
-    kill_process(id, Signal::HUP).unwrap();
+    let profile = Live::of(program_in(directory.path(), &words));
+    wait_while(|| !fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+    signal(&profile.child, Signal::HUP);
     let ended = profile.end();
     kill(&mut sleeper);
-    assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
+    ended.ends(0).warns("(interrupted)");
     run!("watch", &file, "--json").ends(0);
 }
 
@@ -150,9 +133,8 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
 fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     let (directory, [file]) = places(["p.evc"]);
     let profile = |options: &[&str]| {
-        let begin = ["profile", "-f", "-o", argument(&file), "--json"];
-        let words = [&begin[..], options, &["--", "sh", "-c", "sleep 0.05; sleep 0.05"]].concat();
-        finish(program_in(directory.path(), &words))
+        let program = ["--", "sh", "-c", "sleep 0.05; sleep 0.05"];
+        run_in!(directory.path(), "profile", "-f", "-o", &file, "--json", options, program)
     };
     let said = profile(&["--syscalls"]).json();
     if said["missing"] != json!([]) {

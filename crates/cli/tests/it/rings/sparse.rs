@@ -175,10 +175,7 @@ fn a_copy_with_holes_is_read_as_its_original() {
     assert!(Command::new("cp").arg("--sparse=always").args([&ring, &copy]).status().unwrap().success());
     let blocks = fs::metadata(&copy).unwrap().blocks();
     assert!(blocks * 512 < fs::metadata(&copy).unwrap().len() / 2, "it has holes");
-    let events = |ring: &Path| {
-        let lines = run!("watch", ring, "--json", "--quiet", "--from", "oldest").ends(0);
-        lines.out
-    };
+    let events = |ring: &Path| run!("watch", ring, "--json", "--quiet", "--from", "oldest").ends(0).out;
     let of_original = events(&ring);
     assert_eq!(of_original.lines().count(), 5000);
     assert!(events(&copy) == of_original);

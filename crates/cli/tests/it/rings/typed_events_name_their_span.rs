@@ -123,10 +123,7 @@ fn check_watch(place: &Path, orders: &BTreeMap<u64, u64>) {
 fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
     let capture = beside(place, "evc");
     let rings = [place.to_owned(), beside(place, "shop"), beside(place, "stock")];
-    let mut arguments = vec!["capture"];
-    arguments.extend(rings.iter().map(|ring| argument(ring)));
-    arguments.extend(["-o", argument(&capture), "--now"]);
-    run(&arguments).ends(0);
+    run!("capture", &rings, "-o", &capture, "--now").ends(0);
 
     let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let orders = lines.iter().filter(|line| line["type"] == "span" && line["name"] == "order");

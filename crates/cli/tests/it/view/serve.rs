@@ -309,9 +309,7 @@ fn the_browser_is_led_by_a_private_file_that_goes_at_the_end() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let told: Value = serde_json::from_str(&line).unwrap();
-    while !seen.exists() {
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_while(|| !seen.exists());
     let seen = fs::read_to_string(seen).unwrap();
     let (mode, rest) = seen.split_once('\n').unwrap();
     let (path, html) = rest.split_once('\n').unwrap();
