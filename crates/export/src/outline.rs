@@ -4,11 +4,11 @@
 //! The pass keeps at most one bit for each span slice or span, and the exceptions.
 
 use super::bits::BitSet;
-use super::exec_states::{ExecStates, StatePass};
-use super::flows::{FlowFinder, Flows};
-use super::joins::Joins;
 use super::losses::{Loss, LossCollector};
 use super::{ExportSummary, View};
+use crate::exec::states::{ExecStates, StatePass};
+use crate::slices::flows::{FlowFinder, Flows};
+use crate::slices::joins::Joins;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{
     CallSite, Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, TakenSlice, Thread, ThreadKey,
@@ -195,7 +195,8 @@ impl OutlinePass {
             finished
         };
         let mut processes: Vec<ProcessOutline> = self.processes.into_iter().map(finished).collect();
-        self.joins.finish(&mut processes, flows);
+        let mut of_processes: Vec<_> = processes.iter_mut().map(|process| &mut process.flows).collect();
+        self.joins.finish(&mut of_processes, flows);
         let losses = self.losses.finish(recording, counts.first_nanos, counts.last_nanos);
         let (mut kernel, states) = (self.kernel, self.states.finish());
         if let Some(kernel) = &mut kernel {
@@ -302,7 +303,7 @@ impl ProcessPass {
         self.end(span);
         if let (true, Some(parent)) = (view.has_spans(), span.parent) {
             // A parent that is not in the replay any more was closed before.
-            let parent = replay.get(parent).map(SpanInterval::of);
+            let parent = replay.get(parent).map(SpanInterval::from_span);
             self.nest(span, parent);
         }
     }
@@ -319,7 +320,7 @@ impl ProcessPass {
     }
 
     fn nest(&mut self, span: &Span, parent: Option<SpanInterval>) {
-        if !parent.is_some_and(|parent| SpanInterval::of(span).lies_in(&parent)) {
+        if !parent.is_some_and(|parent| SpanInterval::from_span(span).lies_in(&parent)) {
             self.outline.outside_parent.insert(span.number);
         }
     }
@@ -336,7 +337,8 @@ impl ProcessPass {
 
     /// Takes the spans that have no close, and those that were closed last.
     fn end_spans(&mut self, spans: &[Span], view: View) {
-        let by_id: IdMap<SpanId, SpanInterval> = spans.iter().map(|span| (span.id, SpanInterval::of(span))).collect();
+        let by_id: IdMap<SpanId, SpanInterval> =
+            spans.iter().map(|span| (span.id, SpanInterval::from_span(span))).collect();
         for span in spans {
             self.end(span);
             if span.is_open() {
@@ -371,7 +373,7 @@ struct SpanInterval {
 }
 
 impl SpanInterval {
-    fn of(span: &Span) -> Self {
+    fn from_span(span: &Span) -> Self {
         let start_nanos = span.start_epoch_nanos();
         let closed = span.closed.as_ref().map(|closed| closed.epoch_nanos);
         let end_nanos = closed.or(span.is_end_lost.then_some(span.last_seen_epoch_nanos));

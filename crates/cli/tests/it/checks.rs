@@ -42,7 +42,7 @@ fn victim(part: &str) {
         }
         "anonymous" => {
             eventring::tracing::init("spans:22MiB");
-            let ring = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().shifts(15, 21);
+            let ring = Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().shifts(15, 21);
             let ring = ring.prefault(false).build().unwrap();
             order(&ring);
             info!("one");
@@ -398,7 +398,7 @@ fn who_waits_for_a_ring_tells_why_its_program_could_not_make_it() {
     for verb in [&["watch", "spans", "--reopen"][..], &["capture", "spans", "--wait", "-o", "other.evc"]] {
         let mut command = program(verb);
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
-        let mut other = Live::of(command);
+        let mut other = Live::from_command(command);
         let told = other.notice("waiting for the ring");
         assert!(told.contains(WAITS) && told.contains(WHY), "{verb:?}: {told}");
         other.kill();

@@ -39,7 +39,7 @@ fn a_slow_client_among_a_hundred_changes_nobodys_latency() {
     };
     let Some(mut script) = script("gateway_latency.py") else { return };
     let (_dir, [ring]) = places(["node"]);
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
     let start = |()| live!("exec", "gateway", &ring, "--listen", "127.0.0.1:0", "--json");
     let mut gateways = [(); 2].map(start);

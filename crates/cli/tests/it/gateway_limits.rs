@@ -94,7 +94,7 @@ fn a_thousand_clients_that_read_nothing_take_the_memory_of_the_table_and_are_gon
     const CLIENTS: usize = 990;
     open_many_files();
     let (_dir, [ring]) = places(["node"]);
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
     let mut made = Made::default();
     for number in 1..=100 {

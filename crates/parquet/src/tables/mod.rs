@@ -23,7 +23,7 @@ use eventring::tracing::{Catalog, PerfContent, RawRecord, SpanStep};
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
 };
-use eventring_export::ring_blocks::RingBlocks;
+use eventring_export::exec::ring_blocks::RingBlocks;
 use eventring_export::rows::{LogRow, LossRow, RingRow, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
 use std::io;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
 
     fn record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
         let nanos = record.epoch_nanos();
-        let bytes = if let Some(kind) = SampleKind::of(record.event) {
+        let bytes = if let Some(kind) = SampleKind::from_event(record.event) {
             let decoded = record.decode(catalog);
             let row = SampleRow::new(process, record, &decoded.thread, &decoded.content).in_table();
             let table = match &mut self.samples[kind as usize] {

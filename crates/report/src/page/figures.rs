@@ -11,7 +11,8 @@ use eventring_capture::recording::{
     replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::folded::{self, SpanFolder};
+use eventring_export::formats::folded;
+use eventring_export::formats::folded::SpanFolder;
 use eventring_export::outline::{Outline, OutlinePass};
 use eventring_export::stacks::Stacks;
 use eventring_export::summary::{SpanCounter, Summary, is_error};
@@ -126,7 +127,7 @@ impl<'c> CaptureFigures<'c> {
 
     /// Returns the names of spans that several targets share.
     pub(super) fn shared_names(&self) -> SharedNames {
-        SharedNames::of(self.summary.spans.iter().map(|span| (span.name.as_str(), span.target.as_str())))
+        SharedNames::from_names(self.summary.spans.iter().map(|span| (span.name.as_str(), span.target.as_str())))
     }
 
     /// Says what the time of a frame of the flame graph is.

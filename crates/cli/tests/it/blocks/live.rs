@@ -4,7 +4,7 @@ use crate::fixtures::*;
 use eventring_stress::chain::Made;
 
 pub fn node(path: &Path) -> Recorder {
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     Recorder::builder(content).config(path).shifts(15, 24).compact(true).keep(true).prefault(false).build().unwrap()
 }
 
@@ -60,7 +60,7 @@ fn a_block_that_was_cut_off_is_told_once_more_when_it_is_executed_again() {
     assert_eq!(numbers(&[follow.json_line(), of_finals.json_line()]), [(3, true), (3, true)]);
     // Another node takes the name, with other events.
     drop(recorder);
-    let other = ContentDescription::of::<eventring_stress::market::Market>();
+    let other = ContentDescription::from_event_type::<eventring_stress::market::Market>();
     let _other = Recorder::builder(other).config(argument(&ring)).shifts(15, 24).compact(true).build().unwrap();
     follow.end().fails(8, "has no execution events");
     of_finals.interrupt();

@@ -205,7 +205,7 @@ fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
     // A watch follows it to the end of the program.
     let mut watch = program!("watch", &process, "--from", "oldest");
     watch.env("EVENTRING_DIR", directory.path());
-    let watch = Live::of(watch);
+    let watch = Live::from_command(watch);
     thread::sleep(Duration::from_millis(300));
     assert!(talk.end().success());
     watch.end().ends(0).shows("first").shows("second");
