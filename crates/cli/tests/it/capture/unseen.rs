@@ -45,7 +45,7 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
         (&export, ["--where", "span=query or event=nobody"], "event", "span=query or event=*unseen.rs*"),
         (&summary, ["--where", "span=query or target=nobody"], "target", "span=query or target=shop::*"),
     ] {
-        run!(verb, &options).ends(0).warns(&unseen(what));
+        run!(verb, &options).ends(0).warns(unseen(what));
         let asked = run!(verb, options[0], seen);
         assert!(asked.code == Some(0) && !asked.err.contains("was seen"), "{seen}: {asked:?}");
     }

@@ -178,7 +178,7 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
     assert_eq!(list.code, Some(0), "{list:?}");
     assert_eq!(list.err.matches("does not answer").count(), 3, "{list:?}");
     run_in!(directory.path(), "levels", "SHOP").warns("does not answer").ends(1);
-    run_in!(directory.path(), "levels", &format!("pid:{pid}")).warns(&format!("process {pid} does not answer"));
+    run_in!(directory.path(), "levels", &format!("pid:{pid}")).warns(format!("process {pid} does not answer"));
     signal(Signal::CONT);
     let list = run_in!(directory.path(), "list");
     assert_eq!(list.out.matches("0 clients").count(), 3, "{list:?}");

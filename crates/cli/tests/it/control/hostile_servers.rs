@@ -419,7 +419,7 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
     let process = Process::connect(&ServerAddress::new(&own.address)).unwrap();
     assert_eq!((process.pid(), process.user()), (std::process::id(), rustix::process::geteuid().as_raw()));
     run_in(directory.path(), &["levels", &own.address])
-        .shows(&format!("honest (process {})", std::process::id()))
+        .shows(format!("honest (process {})", std::process::id()))
         .quiet();
     // A socket with another id in its name does not make its process that one.
     let path = program::place(&directory, "1-00000000.sock");

@@ -1,20 +1,19 @@
 //! Each fuzz target runs again on every stored input: the seeds, and the inputs that the fuzzer has found since.
 
-use crate::fixtures::*;
 use crate::hostile::bytes as hostile;
 
 #[test]
 fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     // These tests are also compiled in the crate `tests/mutants`. From there, the fuzz targets are found at
     // `../fuzz`.
     let seeds = [package.join("../../tests/fuzz/seeds"), package.join("../fuzz/seeds")];
     let seeds = seeds.iter().find(|seeds| seeds.is_dir()).unwrap();
     for (name, target) in hostile::TARGETS {
         let mut count = 0;
-        for entry in fs::read_dir(seeds.join(name)).unwrap() {
+        for entry in std::fs::read_dir(seeds.join(name)).unwrap() {
             let path = entry.unwrap().path();
-            let input = fs::read(&path).unwrap();
+            let input = std::fs::read(&path).unwrap();
             println!("{}", path.display());
             target(&input);
             // The first half of the input is one more hostile input: one that is cut off in the middle.
@@ -29,9 +28,9 @@ fn inputs_that_were_kept_are_an_error_or_a_counted_loss() {
 #[cfg(not(eventring_mutants))]
 #[test]
 fn the_other_versions_among_the_kept_inputs_are_compatible() {
-    let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/schema_text");
+    let texts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/schema_text");
     for (name, note) in [("older-version", ""), ("newer-version", "ok")] {
-        let input = fs::read(texts.join(name)).unwrap();
+        let input = std::fs::read(texts.join(name)).unwrap();
         let end = input.iter().position(|byte| *byte == 0).unwrap();
         let model = eventring::schema::SchemaModel::parse(std::str::from_utf8(&input[..end]).unwrap()).unwrap();
         let read = hostile::versions::read_as_another_version(&model, &input[end + 1..]);
@@ -43,7 +42,7 @@ fn the_other_versions_among_the_kept_inputs_are_compatible() {
 #[cfg(not(eventring_mutants))]
 #[test]
 fn the_whole_captures_among_the_kept_inputs_have_the_present_version() {
-    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/capture");
+    let captures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/capture");
     for name in ["both", "quick0", "typed0"] {
         let capture = eventring_capture::CaptureFile::open(&captures.join(name)).unwrap();
         assert!(!capture.rings().is_empty(), "{name}");

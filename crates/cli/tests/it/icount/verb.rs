@@ -67,7 +67,7 @@ fn the_capture_shows_the_counts_in_every_format() {
     let log: Vec<&Value> = lines.iter().filter(|line| line["type"] == "event").collect();
     assert!(log.len() == 2 && log.iter().all(|line| line["instructions"].as_u64() > Some(each)), "{log:?}");
     run!("export", &file, "--format", "chrome", "-o", "-")
-        .shows(&format!("\"instructions\":{each},\"self_instructions\":{each}"));
+        .shows(format!("\"instructions\":{each},\"self_instructions\":{each}"));
     let folded = run!("export", &file, "--format", "folded", "--weight", "instructions").out;
     assert!(folded.lines().any(|line| line == format!("instruction_clock;work;sort {}", 2 * each)), "{folded}");
     let summary = run!("summary", &file, "--json").json();

@@ -251,7 +251,7 @@ fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
     assert_eq!(watched.code, Some(16));
     let events = run!("info", "--json", &path).json()["events"].take();
     assert_eq!((&events["count"], &events["expired_payloads"]), (&json!(5), &json!(gone)));
-    run!("info", &path).shows(&format!(", {gone} without payload, which was overwritten\n"));
+    run!("info", &path).shows(format!(", {gone} without payload, which was overwritten\n"));
 }
 
 #[test]

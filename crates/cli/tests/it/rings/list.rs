@@ -189,7 +189,7 @@ fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
     assert_eq!(listed["removed_from"], argument(&place(&directory, "shop")));
     run_in!(directory.path(), "list").shows("(file removed, 2 shards)").warns("enable-linger");
     // The error for the name says how the ring can be read.
-    run_in!(directory.path(), "info", "shop").fails(3, &format!("name {ring} to read it"));
+    run_in!(directory.path(), "info", "shop").fails(3, format!("name {ring} to read it"));
     for name in [&process, &ring] {
         let file = place(&directory, "saved.evc");
         run_in!(directory.path(), "capture", name, "--now", "-o", &file).ends(0);
@@ -200,7 +200,7 @@ fn a_ring_whose_file_was_removed_is_listed_and_read_through_its_program() {
             run_in!(directory.path(), verb).ends(0);
         }
         // It has two shards.
-        run_in!(directory.path(), "snapshot", name).fails(2, &format!("`eventring capture {name} --now -o "));
+        run_in!(directory.path(), "snapshot", name).fails(2, format!("`eventring capture {name} --now -o "));
     }
     // A watch follows it to the end of the program.
     let mut watch = program!("watch", &process, "--from", "oldest");

@@ -21,7 +21,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 pub const LAYERED: &str = "layered";
 
 pub fn recording(shifts: (u32, u32)) {
-    let recorder = spans_in(&handed_over()).shifts(shifts.0, shifts.1).build().unwrap();
+    let recorder = spans_in(handed_over()).shifts(shifts.0, shifts.1).build().unwrap();
     if part().is_some_and(|part| part.ends_with(LAYERED)) {
         let layers = tracing_subscriber::registry().with(RecorderLayer::new(recorder));
         return subscriber::set_global_default(layers).unwrap();

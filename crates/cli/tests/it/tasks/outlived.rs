@@ -42,7 +42,7 @@ fn plays_what_outlives_the_ring() {
 
 /// A snapshot holds one ring.
 fn plays_on_one_ring() {
-    let ring = spans_in(&handed_over()).shifts(SHIFTS.0, SHIFTS.1).shards(1);
+    let ring = spans_in(handed_over()).shifts(SHIFTS.0, SHIFTS.1).shards(1);
     subscriber::set_global_default(RecorderSubscriber::new(ring.prefault(false).build().unwrap())).unwrap();
     outlives();
 }

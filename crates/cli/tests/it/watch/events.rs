@@ -38,7 +38,7 @@ fn people_get_columns_and_a_summary() {
 
 #[test]
 fn full_lines_hold_every_byte() {
-    run!("watch", program::KEPT, "--full", "--quiet", "--type", "TXN_HEADER_START", "--count", "1").shows(&format!(
+    run!("watch", program::KEPT, "--full", "--quiet", "--type", "TXN_HEADER_START", "--count", "1").shows(format!(
         " data=0x{} blob_hashes=[0x{}]\n",
         "da".repeat(37),
         "b1".repeat(32)

@@ -162,7 +162,7 @@ fn a_skipped_seqno_is_shown_and_is_not_a_loss() {
     assert_eq!(lines[2]["gap"], json!({ "first_seqno": capacity + 1, "count": 1, "cause": "given_up" }));
     assert_eq!(lines[3]["seqno"], capacity + 2);
     assert!(watched.err.starts_with("── 3 events shown, none lost, 1 number without an event, "), "{watched:?}");
-    run!("watch", &path, "--from", &from).shows(&format!("── the number {} stands for no event ──\n", capacity + 1));
+    run!("watch", &path, "--from", &from).shows(format!("── the number {} stands for no event ──\n", capacity + 1));
 }
 
 #[test]

@@ -3,22 +3,14 @@
 //!
 //! No input may make these functions panic, hang, or use more memory than the limit of the test or the fuzzer.
 
-use crate::fixtures::*;
 pub mod script;
 pub mod versions;
 
-use eventring::reader::Cursor;
-use eventring::reader::EventBatch;
-use eventring::reader::Next;
-use eventring::reader::PayloadRead;
-use eventring::reader::RingSet;
-use eventring::reader::Seek;
-use eventring::reader::SnapshotOptions;
+use eventring::reader::{Cursor, EventBatch, Next, PayloadRead, Reader, RingSet, Seek, SnapshotOptions};
 use eventring::schema::SchemaModel;
 use eventring::tracing::{Catalog, TargetFilter, decode_record};
 #[cfg(not(eventring_mutants))]
-use eventring_capture::BlockTest;
-use eventring_capture::NameKey;
+use eventring_capture::{BlockTest, CaptureFile, NameKey};
 use std::fmt::Write as _;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -59,7 +51,7 @@ fn memory_file(bytes: &[u8]) -> OwnedFd {
     assert!(fd >= 0);
     // SAFETY: `memfd_create` has just returned this descriptor, and nothing else owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let file = File::from(fd);
+    let file = std::fs::File::from(fd);
     std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).unwrap();
     file.into()
 }
@@ -68,7 +60,7 @@ fn memory_file(bytes: &[u8]) -> OwnedFd {
 /// beginning of its content.
 pub fn ring_open(data: &[u8]) {
     let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
-    let file = File::from(memory_file(bytes));
+    let file = std::fs::File::from(memory_file(bytes));
     file.set_len(u64::from(u32::from_le_bytes(*length) >> 4)).unwrap();
     if let Ok(reader) = Reader::options().open_fd(&file) {
         exercise(&reader, 50);
@@ -278,16 +270,16 @@ pub fn received(data: &[u8]) {
     use eventring_capture::received::receive_message;
     let Some((length, bytes)) = data.split_first_chunk::<4>() else { return };
     let (file, message) = bytes.split_at((u32::from_le_bytes(*length) as usize).min(bytes.len()));
-    let thread = thread::current().id();
+    let thread = std::thread::current().id();
     let path = std::env::temp_dir().join(format!("eventring-received-{}-{thread:?}", std::process::id()));
-    fs::write(&path, file).unwrap();
+    std::fs::write(&path, file).unwrap();
     if receive_message(&path, message).is_ok() {
         let capture = CaptureFile::open(&path).unwrap();
         assert!(!capture.is_truncated());
         assert!(!file.is_empty() || capture.problems().is_empty(), "{:?}", capture.problems());
         assert!(receive_message(&path, message).is_ok());
     }
-    fs::remove_file(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
 }
 
 /// Calls every function that a program may call on an open ring.

@@ -1,11 +1,8 @@
 //! A schema of a reader, for texts that claim to be another version of it. Everything here has a default, so many
 //! texts are compatible.
 
-use crate::fixtures::*;
 use eventring::internal::Resolution;
-use eventring::schema::EventPayload;
-use eventring::schema::PayloadField;
-use eventring::schema::SchemaModel;
+use eventring::schema::{EventPayload, EventType, PayloadField, SchemaModel, Utf8};
 
 #[derive(PayloadField, Default)]
 #[repr(u8)]
