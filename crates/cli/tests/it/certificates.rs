@@ -23,7 +23,7 @@ impl Certificates {
             }
         }
         let names = "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n";
-        std::fs::write(dir.join("names"), names).unwrap();
+        fs::write(dir.join("names"), names).unwrap();
         for name in ["broker", "client"] {
             openssl(&format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}")).unwrap();
             let ca = "-CA ours.pem -CAkey ours.key -CAcreateserial -extfile names";

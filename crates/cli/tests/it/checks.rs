@@ -1,28 +1,23 @@
 //! `eventring check`: each case in which nothing is recorded has its sentence, and the exit code says whether something
 //! is.
 
-use crate::program::{Run, argument, finish, program};
+use crate::fixtures::*;
 use crate::shop::{Order, Shop};
-use eventring::record;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child::{Talk, part, place, play, say, wait_for_parent};
-use eventring_stress::{test_name, users};
-use serde_json::Value;
+use crate::triggers::of_program;
+use eventring_stress::child::place;
+use eventring_stress::users;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 const TEST: &str = test_name!("each_case_in_which_nothing_is_recorded_has_its_sentence");
 
 fn shop(name: &str) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::from_event_type::<Shop>()).config(name).shifts(15, 21);
+    let builder = typed_in::<Shop>(name).shifts(15, 21);
     builder.prefault(false).numbered(true).build().unwrap()
 }
 
 fn spans(name: &str) -> PerfRecorder {
-    PerfRecorder::builder().config(name).shifts(15, 21).shards(2).prefault(false).build().unwrap()
+    spans_in(name).shifts(15, 21).shards(2).build().unwrap()
 }
 
 fn order(ring: &Recorder) {
@@ -39,18 +34,18 @@ fn victim(part: &str) {
             order(&ring);
             kept.push(Box::new(ring));
             eventring::tracing::init("spans:22MiB");
-            tracing::info!("one");
+            info!("one");
         }
         "init" => {
             kept.push(Box::new(eventring::tracing::init("spans:22MiB")));
-            tracing::info!("one");
+            info!("one");
         }
         "anonymous" => {
             eventring::tracing::init("spans:22MiB");
             let ring = Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().shifts(15, 21);
             let ring = ring.prefault(false).build().unwrap();
             order(&ring);
-            tracing::info!("one");
+            info!("one");
             kept.push(Box::new(ring));
         }
         "typed" | "typed2" => {
@@ -61,20 +56,18 @@ fn victim(part: &str) {
             kept.push(Box::new(ring));
         }
         "domains" => {
-            let builder =
-                Recorder::builder(ContentDescription::from_event_type::<Shop>()).config("shop").shifts(15, 21);
-            let ring = builder.prefault(false).domains("none").build().unwrap();
+            let ring = typed_in::<Shop>("shop").shifts(15, 21).domains("none").build().unwrap();
             order(&ring);
             kept.push(Box::new(ring));
         }
         "no subscriber" => kept.push(Box::new(spans("spans"))),
         "scoped" => {
-            tracing::subscriber::set_global_default(RecorderSubscriber::new(spans("spans"))).unwrap();
-            let _other = tracing::subscriber::set_default(tracing_subscriber::registry());
-            tracing::info!("it goes to the other subscriber");
+            subscriber::set_global_default(RecorderSubscriber::new(spans("spans"))).unwrap();
+            let _other = subscriber::set_default(tracing_subscriber::registry());
+            info!("it goes to the other subscriber");
         }
         "other subscriber" => {
-            tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
+            subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
             kept.push(Box::new(eventring::tracing::init("spans")));
         }
         "from environment" => kept.push(Box::new(eventring::tracing::try_init_from_env().unwrap())),
@@ -92,7 +85,7 @@ fn victim(part: &str) {
                 // It ends with its parent, and does not keep the pipes of the tests open.
                 // SAFETY: the call has no preconditions.
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                std::thread::sleep(std::time::Duration::from_secs(600));
+                thread::sleep(Duration::from_secs(600));
                 // SAFETY: it ends the child at once.
                 unsafe { libc::_exit(0) };
             }
@@ -118,7 +111,7 @@ fn victim(part: &str) {
 /// A program that plays a part, with the directory of its rings.
 struct Case {
     talk: Talk,
-    directory: tempfile::TempDir,
+    directory: TempDir,
     told: String,
 }
 
@@ -127,7 +120,7 @@ impl Case {
         Self::start_in(tempfile::tempdir_in("/dev/shm").unwrap(), part, variables)
     }
 
-    fn start_in(directory: tempfile::TempDir, part: &str, variables: &[(&str, &str)]) -> Self {
+    fn start_in(directory: TempDir, part: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = play(TEST, part, directory.path());
         for name in ["EVENTRING_FILTER", "EVENTRING_PERF", "EVENTRING_KEEP", "EVENTRING_DOMAINS", "EVENTRING_SERVER"] {
             command.env_remove(name);
@@ -150,7 +143,7 @@ impl Case {
 }
 
 fn check_in(directory: &Path, arguments: &[&str]) -> Run {
-    let mut command = program(&["check"]);
+    let mut command = program!("check");
     command.args(arguments).env("EVENTRING_DIR", directory).env_remove("EVENTRING_FILTER");
     finish(command)
 }
@@ -158,9 +151,9 @@ fn check_in(directory: &Path, arguments: &[&str]) -> Run {
 /// Checks that an answer says that nothing is recorded, with these words.
 fn nothing(run: &Run, words: &str) -> Value {
     assert!(run.code.is_some_and(|code| code != 0), "{run:?}");
-    let answer: Value = serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"));
+    let answer = run.said();
     assert_eq!(answer["recording"], false, "{answer:#}");
-    let problems: Vec<&str> = answer["problems"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    let problems: Vec<&str> = answer["problems"].list().iter().map(|it| it.text()).collect();
     assert!(problems.iter().any(|problem| problem.contains(words)), "expected `{words}`: {answer:#}");
     answer
 }
@@ -171,21 +164,17 @@ fn a_program_that_records_is_said_to_record_and_what_it_leaves_out() {
         Case::start_in(tempfile::tempdir_in("/dev/shm").unwrap(), "records", &[("EVENTRING_FILTER", "warn,it=info")]);
     for name in ["shop", "spans", &format!("pid:{}", case.talk.child.id())] {
         let answer = case.check(name).json();
-        assert_eq!(
-            (&answer["recording"], &answer["problems"]),
-            (&true.into(), &Value::Array(Vec::new())),
-            "{answer:#}"
-        );
+        assert_eq!((&answer["recording"], &answer["problems"]), (&true.into(), &json!([])), "{answer:#}");
         for time in ["since", "last_event"] {
-            let time: jiff::Timestamp = answer[time].as_str().unwrap().parse().unwrap();
+            let time: jiff::Timestamp = answer[time].text().parse().unwrap();
             assert!(time.duration_until(jiff::Timestamp::now()).as_secs() < 600, "{answer:#}");
         }
         assert!(answer["past_seconds"].as_f64().unwrap() > 0.0 && answer["left_out"].is_array(), "{answer:#}");
-        let rings = answer["rings"].as_array().unwrap();
+        let rings = answer["rings"].list();
         assert_eq!(rings.len(), if name.starts_with("pid") { 2 } else { 1 }, "{answer:#}");
         assert!(rings.iter().all(|ring| ring["pid"] == case.talk.child.id()), "{answer:#}");
         if name != "shop" {
-            assert!(answer["left_out"][0].as_str().unwrap().contains("EVENTRING_FILTER=warn,it=info"), "{answer:#}");
+            assert!(answer["left_out"][0].text().contains("EVENTRING_FILTER=warn,it=info"), "{answer:#}");
         }
     }
     let text = check_in(case.directory.path(), &["shop"]);
@@ -195,19 +184,15 @@ fn a_program_that_records_is_said_to_record_and_what_it_leaves_out() {
         assert!(text.out.contains(label), "{text:?}");
     }
     // A reader is seen.
-    let watch = crate::program::Live::start(&["watch", argument(&case.directory.path().join("shop"))]);
+    let watch = live!("watch", &case.directory.path().join("shop"));
     let is_seen = |_: &u32| {
         let answer = case.check("shop").json();
-        answer["readers"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|it| it.as_str().unwrap().contains(&watch.child.id().to_string()))
+        answer["readers"].list().iter().any(|it| it.text().contains(&watch.child.id().to_string()))
     };
     assert!((0..100).any(|number| is_seen(&number)), "{:?}", case.check("shop"));
     watch.interrupt();
     watch.end();
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    thread::sleep(Duration::from_millis(20));
     let late = check_in(case.directory.path(), &["shop", "--json", "--within", "10ms"]);
     nothing(&late, "more than --within allows");
 }
@@ -223,10 +208,10 @@ fn a_filter_is_said_to_leave_out_something_unless_it_lets_everything_through() {
     ] {
         let case = Case::start("records", &[("EVENTRING_FILTER", filter), ("EVENTRING_SERVER", server)]);
         let answer = case.check("spans").json();
-        let left_out = answer["left_out"].as_array().unwrap();
+        let left_out = answer["left_out"].list();
         match words {
             None => assert!(left_out.is_empty(), "{filter} {server}: {answer:#}"),
-            Some(words) => assert!(left_out[0].as_str().unwrap().contains(words), "{filter} {server}: {answer:#}"),
+            Some(words) => assert!(left_out[0].text().contains(words), "{filter} {server}: {answer:#}"),
         }
     }
 }
@@ -240,7 +225,7 @@ fn each_case_in_which_nothing_is_recorded_has_its_sentence() {
     off.nothing("spans", "EVENTRING_FILTER=off leaves out every span and log record");
     let warn = Case::start("init", &[("EVENTRING_FILTER", "warn")]);
     let answer = warn.nothing("pid", "the program has made no span or log record that its filter lets through");
-    assert!(answer["left_out"][0].as_str().unwrap().contains("EVENTRING_FILTER=warn"), "{answer:#}");
+    assert!(answer["left_out"][0].text().contains("EVENTRING_FILTER=warn"), "{answer:#}");
     let served = Case::start("init", &[("EVENTRING_FILTER", "off"), ("EVENTRING_SERVER", "1")]);
     served.nothing("pid", "the filter in force is `off`, which leaves out every span and log record");
     let answer =
@@ -271,12 +256,10 @@ fn each_case_in_which_nothing_is_recorded_has_its_sentence() {
     nothing(&dead.check("nothing"), "a ring is removed when its program exits normally");
     nothing(&dead.check("shop:16:27"), "give the name alone");
     let never = nothing(&dead.check("pid:4000000000"), "there is no process 4000000000 now");
-    assert!(!never["problems"][0].as_str().unwrap().contains("ended"), "{never:#}");
+    assert!(!never["problems"][0].text().contains("ended"), "{never:#}");
     nothing(&dead.check("no*"), "no ring fits");
     let snapshot = dead.directory.path().join("shop.zst");
-    let mut command = program(&["snapshot", "shop", "-o", argument(&snapshot)]);
-    command.env("EVENTRING_DIR", dead.directory.path());
-    assert_eq!(finish(command).code, Some(0));
+    run_in!(dead.directory.path(), "snapshot", "shop", "-o", &snapshot).ends(0);
     nothing(&dead.check(argument(&snapshot)), "is a snapshot: nobody writes to it");
     let mut stranger = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
     let answer = dead.check(&format!("pid:{}", stranger.id()));
@@ -292,19 +275,19 @@ fn each_case_in_which_nothing_is_recorded_has_its_sentence() {
 fn a_ring_of_a_later_instance_has_another_name_and_a_removed_one_has_none() {
     let first = Case::start("typed", &[]);
     let path = first.directory.path().join("shop");
-    std::fs::rename(&path, first.directory.path().join("shop~2")).unwrap();
+    fs::rename(&path, first.directory.path().join("shop~2")).unwrap();
     first.nothing("shop", "another process or user had the name when the program began: its ring is called shop~2");
-    std::fs::remove_file(first.directory.path().join("shop~2")).unwrap();
+    fs::remove_file(first.directory.path().join("shop~2")).unwrap();
     let removed = first.check(&format!("pid:{}", first.talk.child.id())).json();
     assert_eq!(removed["recording"], true);
-    assert!(removed["problems"][0].as_str().unwrap().contains("was removed while its program runs"), "{removed:#}");
+    assert!(removed["problems"][0].text().contains("was removed while its program runs"), "{removed:#}");
 }
 
 #[test]
 fn rings_that_never_had_a_file_are_no_problem() {
     let case = Case::start("anonymous", &[]);
     let answer = case.check(&format!("pid:{}", case.talk.child.id())).json();
-    assert_eq!((&answer["recording"], &answer["problems"]), (&true.into(), &serde_json::json!([])), "{answer:#}");
+    assert_eq!((&answer["recording"], &answer["problems"]), (&true.into(), &json!([])), "{answer:#}");
 }
 
 #[test]
@@ -312,13 +295,10 @@ fn a_program_that_has_replaced_itself_records_no_more() {
     let mut case = Case::start("exec", &[]);
     let mut answer = case.check("shop");
     // The new program may not have begun yet.
-    for _ in 0..500 {
-        if answer.code != Some(0) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+    wait_while(|| {
         answer = case.check("shop");
-    }
+        answer.code == Some(0)
+    });
     nothing(&answer, "has replaced itself by `exec`");
     case.talk.child.kill().unwrap();
 }
@@ -330,12 +310,12 @@ fn a_directory_of_another_user_is_named() {
     }
     let case = Case::start("typed", &[]);
     let closed = case.directory.path().join("closed");
-    std::fs::create_dir(&closed).unwrap();
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
-    std::fs::set_permissions(case.directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(case.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // The user may not be allowed to go to the program's own directory.
     let copy = case.directory.path().join("eventring");
-    std::fs::copy(crate::program::PROGRAM, &copy).unwrap();
+    fs::copy(crate::program::PROGRAM, &copy).unwrap();
     let by_user = |directory: &Path, name: &str| {
         let mut command = Command::new(&copy);
         command.args(["check", name, "--json"]).env("EVENTRING_DIR", directory).current_dir("/").uid(65534).gid(65534);
@@ -345,50 +325,46 @@ fn a_directory_of_another_user_is_named() {
     assert!(answer["directory"]["allowed"] == false, "{answer:#}");
     nothing(&by_user(case.directory.path(), &format!("pid:{}", case.talk.child.id())), "this user may not look into");
     // A ring that is there and cannot be read is not said to be absent.
-    std::fs::set_permissions(case.directory.path().join("shop"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    let unread = by_user(case.directory.path(), "shop");
-    assert!(unread.code == Some(11) && unread.out.contains("permission denied"), "{unread:?}");
+    fs::set_permissions(case.directory.path().join("shop"), fs::Permissions::from_mode(0o600)).unwrap();
+    by_user(case.directory.path(), "shop").ends(11).shows("permission denied");
     let mut list = Command::new(&copy);
     list.args(["list", argument(case.directory.path())]).current_dir("/").uid(65534).gid(65534);
-    let list = finish(list);
-    assert!(list.code == Some(11) && list.err.contains("as far as this user may look"), "{list:?}");
+    finish(list).fails(11, "as far as this user may look");
 }
 
 /// Returns true if a recorder makes a ring in this ring directory.
 fn records_in(directory: &Path) -> bool {
-    let mut command = program(&["exec", "replay", crate::program::KEPT, "--ring", "recorded"]);
-    command.env("EVENTRING_DIR", directory);
-    finish(command).code == Some(0)
+    run_in!(directory, "exec", "replay", KEPT, "--ring", "recorded").code == Some(0)
 }
 
 #[test]
 fn a_directory_in_which_no_ring_would_be_made_is_not_right() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let place = |name: &str| directory.path().join(name);
-    std::fs::create_dir(place("open")).unwrap();
-    std::fs::set_permissions(place("open"), std::fs::Permissions::from_mode(0o777)).unwrap();
-    std::fs::write(place("file"), "").unwrap();
+    fs::create_dir(place("open")).unwrap();
+    fs::set_permissions(place("open"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::write(place("file"), "").unwrap();
     std::os::unix::fs::symlink(directory.path(), place("link")).unwrap();
     for (name, words) in
         [("open", "everybody may replace files in it"), ("file", "not a directory"), ("link", "it is a link")]
     {
-        let answer: Value = serde_json::from_str(&check_in(&place(name), &["shop", "--json"]).out).unwrap();
-        let told = answer["directory"]["text"].as_str().unwrap();
+        let answer = check_in(&place(name), &["shop", "--json"]).said();
+        let told = answer["directory"]["text"].text();
         assert!(answer["directory"]["allowed"] == false && told.contains(words), "{name}: {answer:#}");
         assert!(!records_in(&place(name)), "{name}");
     }
     // These are right: only their owner may replace files, or each owner his own.
-    std::fs::set_permissions(place("open"), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::set_permissions(place("open"), fs::Permissions::from_mode(0o1777)).unwrap();
     for name in ["open", "later/one"] {
-        let answer: Value = serde_json::from_str(&check_in(&place(name), &["shop", "--json"]).out).unwrap();
+        let answer = check_in(&place(name), &["shop", "--json"]).said();
         assert_eq!(answer["directory"]["allowed"], true, "{name}: {answer:#}");
         assert!(records_in(&place(name)), "{name}");
     }
     if users::can_be_played() {
         // Nobody but root can make this one.
-        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let copy = place("eventring");
-        std::fs::copy(crate::program::PROGRAM, &copy).unwrap();
+        fs::copy(crate::program::PROGRAM, &copy).unwrap();
         let mut command = Command::new(&copy);
         command.args(["check", "shop", "--json"]).env("EVENTRING_DIR", place("nobodys")).current_dir("/").uid(65534);
         let answer = nothing(&finish(command), "make it and give it to this user");
@@ -398,11 +374,8 @@ fn a_directory_in_which_no_ring_would_be_made_is_not_right() {
 
 /// Returns the command `eventring ARGUMENTS -- PROGRAM` for a program that can make no ring called `spans`.
 fn waiting(directory: &Path, arguments: &[&str]) -> Command {
-    let program_in_vain = play(TEST, "other subscriber", directory);
-    let mut command = program(arguments);
-    command.arg("--").arg(program_in_vain.get_program()).args(program_in_vain.get_args());
-    command.envs(program_in_vain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env("EVENTRING_DIR", directory).env_remove("EVENTRING_KEEP");
+    let mut command = of_program(&play(TEST, "other subscriber", directory), program!(arguments, "--"));
+    command.env("EVENTRING_DIR", directory);
     command
 }
 
@@ -417,7 +390,7 @@ fn who_waits_for_a_ring_tells_why_its_program_could_not_make_it() {
     let mut command = waiting(directory.path(), &capture);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = lines.map(Result::unwrap);
     let told = lines.find(|line| line.contains("waiting for the ring")).unwrap();
     assert!(told.contains(WAITS) && told.contains(WHY) && told.contains("a global subscriber already"), "{told}");
@@ -425,19 +398,13 @@ fn who_waits_for_a_ring_tells_why_its_program_could_not_make_it() {
     for verb in [&["watch", "spans", "--reopen"][..], &["capture", "spans", "--wait", "-o", "other.evc"]] {
         let mut command = program(verb);
         command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut other = command.spawn().unwrap();
-        let mut said = std::io::BufReader::new(other.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let told = said.find(|line| line.contains("waiting for the ring")).unwrap();
+        let mut other = Live::from_command(command);
+        let told = other.notice("waiting for the ring");
         assert!(told.contains(WAITS) && told.contains(WHY), "{verb:?}: {told}");
-        other.kill().unwrap();
-        other.wait().unwrap();
+        other.kill();
     }
-    for verb in [&["watch", "spans"][..], &["info", "spans"], &["summary", "spans"]] {
-        let mut command = program(verb);
-        command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
-        let refused = finish(command);
-        assert!(refused.code == Some(3) && refused.err.contains(WHY), "{verb:?}: {refused:?}");
+    for verb in ["watch", "info", "summary"] {
+        run_in!(directory.path(), verb, "spans").fails(3, WHY);
     }
     // The program ends, and the capture says it again.
     drop(child.stdin.take());

@@ -138,10 +138,10 @@ fn record_spans(recorder: &PerfRecorder, dispatch: &Dispatch) {
         after.follows_from(&request);
         after.in_scope(|| {});
     };
-    tracing::dispatcher::with_default(dispatch, record);
-    std::thread::scope(|scope| {
-        let on_worker = || tracing::dispatcher::with_default(dispatch, record);
-        let worker = std::thread::Builder::new().name("wörker \"1\"".into());
+    dispatcher::with_default(dispatch, record);
+    thread::scope(|scope| {
+        let on_worker = || dispatcher::with_default(dispatch, record);
+        let worker = thread::Builder::new().name("wörker \"1\"".into());
         worker.spawn_scoped(scope, on_worker).unwrap();
     });
 }

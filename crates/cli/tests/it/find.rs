@@ -20,20 +20,19 @@ fn id(file: u64, number: u64) -> String {
 /// Records requests with ids, of which each hundredth fails, and captures them.
 fn capture(directory: &TempDir, file: u64, spans: u64) -> PathBuf {
     let ring = place(directory, &format!("shop{file}"));
-    let recorder = spans_in(&ring).shifts(15, 21).shards(1).tables_shift(16);
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.keep(true).build().unwrap()));
-    tracing::dispatcher::with_default(&dispatch, || {
+    let recorder = spans_in(&ring).shifts(15, 21).shards(1).tables_shift(16).keep(true).build().unwrap();
+    in_recorder(recorder.clone(), || {
         for number in 0..spans {
             let request_id = id(file, number);
-            tracing::info_span!("request", request_id, file).in_scope(|| {
+            info_span!("request", request_id, file).in_scope(|| {
                 if number % 100 == 50 {
-                    tracing::error!(number, "failed");
+                    error!(number, "failed");
                 }
             });
         }
     });
     let in_directory = place(directory, "captures").join(format!("day{}", file % 2));
-    std::fs::create_dir_all(&in_directory).unwrap();
+    fs::create_dir_all(&in_directory).unwrap();
     let path = in_directory.join(format!("{file}.evc"));
     run!("capture", &ring, "--now", "-o", &path).ends(0);
     path
@@ -56,9 +55,7 @@ fn find(arguments: &[&str]) -> (Option<i32>, Vec<Value>, Value) {
 }
 
 fn refused(arguments: &[&str], code: i32, what: &str) {
-    let run: Run = run!("find", arguments);
-    assert_eq!((run.code, run.out.as_str()), (Some(code), ""), "{run:?}");
-    assert!(run.err.contains(what), "{run:?}");
+    run!("find", arguments).fails(code, what).shows_nothing();
 }
 
 #[test]
@@ -73,7 +70,7 @@ fn a_value_is_found_in_the_one_block_that_has_it() {
     assert_eq!((end["files"].as_u64(), end["cut"].as_bool()), (Some(FILES), Some(false)));
     // A block that does not have it may be read in vain.
     assert!(end["blocks"].as_u64() >= Some(FILES) && end["blocks_read"].as_u64() <= Some(2), "{end}");
-    assert_eq!(end["gaps"], serde_json::json!([]));
+    assert_eq!(end["gaps"], json!([]));
     let (_, scanned, end) = find(&[&wanted, &all, "--scan"]);
     assert_eq!((scanned, &end["blocks_read"]), (hits, &end["blocks"]));
 }
@@ -88,15 +85,14 @@ fn hits_come_in_the_order_of_time_from_files_and_directories() {
     std::os::unix::fs::symlink(&files[1], Path::new(&all).join("again.evc")).unwrap();
     let (_, again, _) = find(&["level>=ERROR", &all, &format!("{all}/../captures"), argument(&files[2])]);
     assert_eq!(again.len(), hits.len());
-    std::fs::remove_file(Path::new(&all).join("again.evc")).unwrap();
+    fs::remove_file(Path::new(&all).join("again.evc")).unwrap();
     let (_, some, end) = find(&["level>=ERROR", &all, "--limit", "9"]);
     assert_eq!((&some[..], end["cut"].as_bool()), (&hits[..9], Some(true)));
     // From one file into the next.
     let after = end["next"].text();
     let (_, more, _) = find(&["level>=ERROR", &all, "--limit", "30", "--after", after]);
     assert_eq!(more, hits[9..39]);
-    let shown = run!("find", "level>=ERROR", &all, "--limit", "2");
-    assert!(shown.err.contains("── 2 hits (there may be more)"), "{shown:?}");
+    run!("find", "level>=ERROR", &all, "--limit", "2").warns("── 2 hits (there may be more)");
     let (from, to) = (hits[3]["ts_ns"].to_string(), hits[20]["ts_ns"].to_string());
     assert_eq!(find(&["level>=ERROR", &all, "--from", &from, "--to", &to]).1, hits[3..=20]);
     let (code, of_file, end) = find(&["span=request field.file=4", &all]);
@@ -117,7 +113,7 @@ fn nothing_found_and_mistakes_have_exit_codes() {
     refused(&["a=1", "/nowhere/at/all"], 3, "cannot read /nowhere/at/all");
     refused(&["a=1", argument(&place(&directory, "shop0"))], 4, "is no capture");
     let empty = place(&directory, "empty");
-    std::fs::create_dir(&empty).unwrap();
+    fs::create_dir(&empty).unwrap();
     refused(&["a=1", argument(&empty)], 3, "there is no capture in");
     refused(&["level>=ERROR", &all, "--from", "2000", "--to", "1000"], 2, "ends before it begins");
 }
@@ -126,7 +122,7 @@ fn nothing_found_and_mistakes_have_exit_codes() {
 fn what_is_damaged_or_missing_could_hide_a_hit() {
     let (_directory, all, files) = captures();
     let wanted = format!("request_id={}", id(3, 123));
-    let bytes = std::fs::read(&files[3]).unwrap();
+    let bytes = fs::read(&files[3]).unwrap();
     let magic = |bytes: &[u8]| bytes == b"EVRVALUE";
     let end = bytes.windows(8).position(magic).unwrap();
     let causes =
@@ -134,17 +130,17 @@ fn what_is_damaged_or_missing_could_hide_a_hit() {
     // The events of the block: what it says of its values is whole, so it is read.
     let mut damaged = bytes.clone();
     damaged[end / 2] ^= 1;
-    std::fs::write(&files[3], &damaged).unwrap();
+    fs::write(&files[3], &damaged).unwrap();
     let (code, hits, found) = find(&[&wanted, &all]);
     assert_eq!((code, hits.len(), causes(&found)), (Some(7), 0, vec!["damaged".to_owned()]));
     // What the block says of its values.
     let mut damaged = bytes.clone();
     damaged[end - 30] ^= 1;
-    std::fs::write(&files[3], &damaged).unwrap();
+    fs::write(&files[3], &damaged).unwrap();
     let (code, hits, found) = find(&[&wanted, &all]);
     assert_eq!((code, hits.len(), causes(&found)), (Some(7), 0, vec!["damaged".to_owned()]));
     // The end of the file: the block is whole.
-    std::fs::write(&files[3], &bytes[..bytes.len() - 1]).unwrap();
+    fs::write(&files[3], &bytes[..bytes.len() - 1]).unwrap();
     let (code, hits, found) = find(&[&wanted, &all]);
     assert_eq!((code, hits.len(), causes(&found)), (Some(0), 1, vec!["truncated".to_owned()]));
     assert!(found["gaps"][0]["from_ns"].is_u64() && found["gaps"][0]["to_ns"].is_null(), "{found}");
@@ -156,7 +152,7 @@ fn what_is_damaged_or_missing_could_hide_a_hit() {
 fn a_block_whose_values_are_forged_hides_a_hit_and_the_answer_says_that_it_was_not_checked() {
     let (_directory, all, files) = captures();
     let wanted = format!("request_id={}", id(3, 123));
-    let mut bytes = std::fs::read(&files[3]).unwrap();
+    let mut bytes = fs::read(&files[3]).unwrap();
     // The column of values ends with the sizes of its head and of itself, and before the head there is a page.
     let end = bytes.windows(8).position(|bytes| bytes == b"EVRVALUE").unwrap() + 8;
     let size = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
@@ -164,9 +160,8 @@ fn a_block_whose_values_are_forged_hides_a_hit_and_the_answer_says_that_it_was_n
     bytes[page.start + 16..page.end].iter_mut().for_each(|byte| *byte ^= 0x55);
     let checksum = twox_hash::XxHash3_64::oneshot(&bytes[page.start + 8..page.end]);
     bytes[page.start..page.start + 8].copy_from_slice(&checksum.to_le_bytes());
-    std::fs::write(&files[3], bytes).unwrap();
-    let found = run!("find", &wanted, &all);
-    assert_eq!((found.code, found.out.as_str()), (Some(19), ""), "{found:?}");
+    fs::write(&files[3], bytes).unwrap();
+    let found = run!("find", &wanted, &all).ends(19).shows_nothing();
     let not_checked = "that the other blocks have none is what they say, and was not checked (--scan reads them)";
     assert!(found.err.contains(not_checked) && !found.err.contains("whole"), "{found:?}");
     // What was read is damaged: the checksum of the block does not fit any more.
@@ -192,16 +187,13 @@ fn losses_of_blocks_that_are_not_read_are_named_with_their_times() {
     assert_eq!((&scanned["gaps"], scanned["blocks_read"].as_u64()), (&end["gaps"], scanned["blocks"].as_u64()));
     // Outside of the window, nothing could be hidden.
     let after = end["gaps"][0]["to_ns"].number() + 1;
-    assert_eq!(
-        find(&["request_id=nobody", argument(&file), "--from", &after.to_string()]).2["gaps"],
-        serde_json::json!([])
-    );
+    assert_eq!(find(&["request_id=nobody", argument(&file), "--from", &after.to_string()]).2["gaps"], json!([]));
     assert!(Path::new(&file).exists());
 }
 
 /// A file into which runs of zeros are not written.
 struct SparseFile {
-    file: std::fs::File,
+    file: File,
     at: u64,
 }
 
@@ -227,7 +219,7 @@ const ZEROS: usize = 1 << 20;
 
 /// Makes a capture of blocks of a MiB, each with orders and requests of its own.
 fn make_large(path: &Path, blocks: u64) {
-    let file = std::fs::File::options().create_new(true).read(true).write(true).open(path).unwrap();
+    let file = File::options().create_new(true).read(true).write(true).open(path).unwrap();
     let sparse = SparseFile { file: file.try_clone().unwrap(), at: 0 };
     let mut made = CaptureFixture::written(file, Box::new(sparse));
     let mut catalog = Catalog::new();
@@ -273,7 +265,7 @@ fn of_many_large_blocks_those_are_read_that_have_the_value() {
     let kept = std::env::var_os("EVENTRING_FIND_FILE").map(PathBuf::from);
     let path = kept.unwrap_or_else(|| place(&directory, "large.evc"));
     make_large(&path, blocks);
-    assert!(std::fs::metadata(&path).unwrap().len() > 2 * blocks * ZEROS as u64);
+    assert!(fs::metadata(&path).unwrap().len() > 2 * blocks * ZEROS as u64);
     let span = 1 + blocks / 2 * 50;
     let order = span.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
     for wanted in [format!("request_id={}", id(7, span)), format!("id={order}")] {

@@ -1,8 +1,8 @@
 //! What most tests of the program need: runs of it, programs that record, what they have recorded, and the usual names.
 
 pub(crate) use crate::program::{
-    self, Expect as _, KEPT, Live, PROGRAM, Run, argument, directory, exec_ring, exported, finish, names_in, number,
-    place, places, program, run, signal,
+    self, Expect as _, KEPT, Live, PROGRAM, Run, argument, directory, exec_ring, exported, finish, in_recorder,
+    names_in, number, place, places, program, run, signal,
 };
 pub(crate) use eventring::reader::Reader;
 pub(crate) use eventring::recorder::{ContentDescription, Recorder};
@@ -26,6 +26,7 @@ pub(crate) use std::path::{Path, PathBuf};
 pub(crate) use std::process::{Child, Command, Stdio};
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use std::thread;
 pub(crate) use std::time::{Duration, Instant};
 pub(crate) use tempfile::TempDir;
-pub(crate) use tracing::{Dispatch, Instrument as _, error, info, info_span, warn};
+pub(crate) use tracing::{Dispatch, Instrument as _, dispatcher, error, info, info_span, subscriber, warn};

@@ -1,13 +1,10 @@
 //! A slow client among a hundred of `eventring exec gateway`, by another program's library.
 
 use crate::consumers::script;
-use crate::program::{Live, argument, directory, place};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventPayload as _;
-use eventring::schema::exec::{BlockEnd, ExecEvent};
+use crate::fixtures::*;
+use eventring::schema::exec::BlockEnd;
 use eventring_stress::chain::Made;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// The time between two blocks.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -24,7 +21,7 @@ fn execute(recorder: &Recorder, is_over: &AtomicBool) {
         let end = BlockEnd { gas_used: now.as_nanos() as u64, ..BlockEnd::default() };
         *payload = end.with_bytes(<[u8]>::to_vec);
         recorded = made.record(recorded, recorder);
-        std::thread::sleep(PAUSE);
+        thread::sleep(PAUSE);
     }
 }
 
@@ -41,15 +38,14 @@ fn a_slow_client_among_a_hundred_changes_nobodys_latency() {
         return eventring_stress::skipped("EVENTRING_LATENCY_ROUNDS is not set: this test takes a minute or more");
     };
     let Some(mut script) = script("gateway_latency.py") else { return };
-    let dir = directory();
-    let ring = place(&dir, "node");
+    let (_dir, [ring]) = places(["node"]);
     let content = ContentDescription::from_event_type::<ExecEvent>();
     let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
-    let start = |()| Live::start(&["exec", "gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"]);
+    let start = |()| live!("exec", "gateway", &ring, "--listen", "127.0.0.1:0", "--json");
     let mut gateways = [(); 2].map(start);
-    let addresses = gateways.each_mut().map(|gateway| gateway.json_line()["listening"].as_str().unwrap().to_owned());
+    let addresses = gateways.each_mut().map(|gateway| gateway.json_line()["listening"].text().to_owned());
     let is_over = AtomicBool::new(false);
-    let output = std::thread::scope(|scope| {
+    let output = thread::scope(|scope| {
         scope.spawn(|| execute(&recorder, &is_over));
         let output = script.args([&rounds, "2"]).args(&addresses).output();
         is_over.store(true, Ordering::Relaxed);
@@ -71,7 +67,7 @@ fn a_slow_client_among_a_hundred_changes_nobodys_latency() {
     });
     for gateway in gateways {
         gateway.interrupt();
-        assert_eq!(gateway.end().code, Some(0));
+        gateway.end().ends(0);
     }
     assert!(ratios.iter().all(|ratio| *ratio <= 1.1), "{ratios:?}");
 }

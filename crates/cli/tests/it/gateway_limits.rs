@@ -1,17 +1,10 @@
 //! The limits and options of `eventring exec gateway`.
 
-use crate::program::{Live, argument, directory, exec_ring, place};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventPayload as _;
-use eventring::schema::EventType as _;
-use eventring::schema::exec::{Address, ExecEvent, TxnLog};
+use crate::fixtures::*;
+use eventring::schema::exec::Address;
+use eventring::schema::exec::TxnLog;
 use eventring_stress::chain::Made;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use serde_json::{Value, json};
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::path::Path;
-use std::time::{Duration, Instant};
 use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
 /// The longest wait for something that must happen.
@@ -20,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 fn gateway(ring: &Path, options: &[&str]) -> (Live, String) {
     let mut gateway =
         Live::start(&[&["exec", "gateway", argument(ring), "--listen", "127.0.0.1:0", "--json"], options].concat());
-    let address = gateway.json_line()["listening"].as_str().unwrap().to_owned();
+    let address = gateway.json_line()["listening"].text().to_owned();
     (gateway, address)
 }
 
@@ -56,7 +49,7 @@ fn memory_of_connections(address: &str) -> Option<Vec<(u64, u64)>> {
     let port = address.rsplit(':').next().unwrap();
     let (until, mut last) = (Instant::now() + Duration::from_secs(5), Vec::new());
     loop {
-        let mut ss = std::process::Command::new("ss");
+        let mut ss = Command::new("ss");
         let Ok(output) = ss.args(["-H", "-t", "-n", "-m", "-O", "state", "established", "sport", "=", port]).output()
         else {
             eventring_stress::missing("`ss` of iproute2, which shows what sockets take");
@@ -67,7 +60,7 @@ fn memory_of_connections(address: &str) -> Option<Vec<(u64, u64)>> {
             return Some(now);
         }
         last = now;
-        std::thread::sleep(Duration::from_secs(1));
+        thread::sleep(Duration::from_secs(1));
     }
 }
 
@@ -101,8 +94,7 @@ fn a_thousand_clients_that_read_nothing_take_the_memory_of_the_table_and_are_gon
     const READ_MAX: u64 = 64 << 10;
     const CLIENTS: usize = 990;
     open_many_files();
-    let dir = directory();
-    let ring = place(&dir, "node");
+    let (_dir, [ring]) = places(["node"]);
     let content = ContentDescription::from_event_type::<ExecEvent>();
     let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
     let mut made = Made::default();
@@ -151,8 +143,7 @@ fn a_thousand_clients_that_read_nothing_take_the_memory_of_the_table_and_are_gon
 fn the_thousand_and_first_client_is_refused_until_another_one_leaves() {
     // This process has the other ends of all connections.
     open_many_files();
-    let dir = directory();
-    let ring = place(&dir, "node");
+    let (_dir, [ring]) = places(["node"]);
     let _recorder = exec_ring(&ring);
     let (mut gateway, address) = gateway(&ring, &[]);
     let mut clients: Vec<(TcpStream, u16)> = (0..1000).map(|_| ask(&address, "")).collect();
@@ -167,7 +158,7 @@ fn the_thousand_and_first_client_is_refused_until_another_one_leaves() {
     while ask(&address, "").1 == 503 {
         tries += 1;
         assert!(Instant::now() < until);
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
     gateway.interrupt();
     let stats = gateway.json_line();
@@ -176,8 +167,7 @@ fn the_thousand_and_first_client_is_refused_until_another_one_leaves() {
 
 #[test]
 fn pages_connect_only_from_origins_that_are_allowed() {
-    let dir = directory();
-    let ring = place(&dir, "node");
+    let (_dir, [ring]) = places(["node"]);
     let _recorder = exec_ring(&ring);
     let origins = ["Origin: https://example.org\r\n", "Origin: https://example.com\r\n", ""];
     for (options, expected) in [
@@ -196,8 +186,7 @@ fn pages_connect_only_from_origins_that_are_allowed() {
 
 #[test]
 fn a_gateway_ends_some_time_after_the_ring_if_it_is_told_to() {
-    let dir = directory();
-    let ring = place(&dir, "node");
+    let (_dir, [ring]) = places(["node"]);
     let recorder = exec_ring(&ring);
     let (mut ends, _) = gateway(&ring, &["--linger", "1s"]);
     let (mut stays, address) = gateway(&ring, &[]);
@@ -205,9 +194,9 @@ fn a_gateway_ends_some_time_after_the_ring_if_it_is_told_to() {
     let ended = Instant::now();
     assert_eq!(ends.json_line()["clients"], 0);
     assert!(ended.elapsed() >= Duration::from_millis(900), "{:?}", ended.elapsed());
-    assert_eq!(ends.end().code, Some(0));
+    ends.end().ends(0);
     // The control: without the option it waits for the node's next ring.
-    std::thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500));
     assert_eq!((stays.child.try_wait().unwrap(), ask(&address, "").1), (None, 101));
     stays.interrupt();
     assert_eq!(stays.json_line()["clients"], 1);
@@ -244,10 +233,8 @@ fn result(client: &mut Client) -> Value {
 fn a_message_for_which_there_is_no_room_is_told_as_lost_and_the_next_one_comes() {
     /// The bytes of the log's data, of which a message has two characters each: more than the 256 MiB for all clients.
     const DATA: usize = (128 << 20) + 1;
-    let dir = directory();
-    let ring = place(&dir, "node");
-    let builder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).config(argument(&ring));
-    let recorder = builder.shifts(17, 29).compact(true).prefault(false).build().unwrap();
+    let (_dir, [ring]) = places(["node"]);
+    let recorder = typed_in::<ExecEvent>(&ring).shifts(17, 29).compact(true).build().unwrap();
     let (mut gateway, address) = gateway(&ring, &["--from-oldest"]);
     let mut made = Made::default();
     made.block(1, 1, 1);

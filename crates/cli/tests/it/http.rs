@@ -67,7 +67,7 @@ impl Collector {
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::<Mutex<Vec<_>>>::default();
         let kept = requests.clone();
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             for stream in listener.incoming() {
                 let Some(mut stream) = wrap(stream.unwrap()) else { continue };
                 let request = read_whole_request(&mut stream);

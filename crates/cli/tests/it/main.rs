@@ -28,6 +28,7 @@ mod hostile;
 mod http;
 mod icount;
 mod oracle;
+mod orders;
 mod otlp;
 mod output;
 mod pages;

@@ -37,8 +37,7 @@ fn an_independent_reader_finds_the_same_values_in_random_programs_and_captures()
         // Typed events that outlive all that their spans recorded show these as perhaps open: no page says so.
         let rings: &[&str] = if seed % 50 == 25 { &[spans] } else { &[spans, orders] };
         run!("capture", "-o", file, rings, rotation).ends(0);
-        let mut files: Vec<PathBuf> =
-            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<PathBuf> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         files
             .retain(|path| argument(path).contains(&format!("/capture-{seed}.")) && !argument(path).ends_with(".ends"));
         files.sort();

@@ -2,6 +2,7 @@
 
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
+use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_stress::child;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -43,10 +44,44 @@ impl Run {
         self
     }
 
+    /// Returns the run, which must have said this on stderr.
+    #[track_caller]
+    pub fn warns(self, said: impl AsRef<str>) -> Self {
+        assert!(self.err.contains(said.as_ref()), "not `{}`: {self:?}", said.as_ref());
+        self
+    }
+
+    /// Returns the run, which must have shown this on stdout.
+    #[track_caller]
+    pub fn shows(self, shown: impl AsRef<str>) -> Self {
+        assert!(self.out.contains(shown.as_ref()), "not `{}`: {self:?}", shown.as_ref());
+        self
+    }
+
+    /// Returns the run, which must have said nothing on stderr.
+    #[track_caller]
+    pub fn quiet(self) -> Self {
+        assert_eq!(self.err, "", "{self:?}");
+        self
+    }
+
+    /// Returns the run, which must have shown nothing on stdout.
+    #[track_caller]
+    pub fn shows_nothing(self) -> Self {
+        assert_eq!(self.out, "", "{self:?}");
+        self
+    }
+
+    /// Returns the JSON on stdout, however the run has ended.
+    #[track_caller]
+    pub fn said(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
     /// Returns the JSON on stdout. Panics unless the run has succeeded.
     pub fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+        self.said()
     }
 
     /// Returns the lines of JSON on stdout.
@@ -80,6 +115,11 @@ pub fn program(arguments: &[&str]) -> Command {
     // the output.
     command.env("NO_COLOR", "1").env("TZ", "UTC").env_remove("CLICOLOR_FORCE");
     command
+}
+
+/// Does the work with a subscriber that records into this recorder.
+pub fn in_recorder<T>(recorder: PerfRecorder, work: impl FnOnce() -> T) -> T {
+    tracing::subscriber::with_default(RecorderSubscriber::new(recorder), work)
 }
 
 /// Makes the command whose rings lie in this directory, if nothing says where.

@@ -8,8 +8,7 @@ pub const REQUESTS: u64 = 12;
 
 /// Returns the queries of a document of this project by their headings.
 pub fn queries(document: &str) -> Map<String, Value> {
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document)).unwrap();
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document)).unwrap();
     let mut queries = Map::new();
     let (mut heading, mut query) = (String::new(), None::<String>);
     for line in text.lines() {
@@ -41,7 +40,7 @@ fn record() {
             None
         });
         if number == 7 {
-            std::thread::sleep(Duration::from_millis(200));
+            thread::sleep(Duration::from_millis(200));
             request.in_scope(|| info_span!("answer").in_scope(|| error!("too late")));
         }
         if number == REQUESTS {
@@ -53,11 +52,11 @@ fn record() {
 /// Records the requests in a ring with this path, on a thread `worker`. The ring exists until the recorder is dropped.
 pub fn record_requests(ring: &str) -> PerfRecorder {
     let recorder = spans_in(ring).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
-        std::thread::scope(|scope| {
-            let dispatch = tracing::dispatcher::get_default(Clone::clone);
-            let body = move || tracing::dispatcher::with_default(&dispatch, record);
-            std::thread::Builder::new().name("worker".into()).spawn_scoped(scope, body).unwrap();
+    in_recorder(recorder.clone(), || {
+        thread::scope(|scope| {
+            let dispatch = dispatcher::get_default(Clone::clone);
+            let body = move || dispatcher::with_default(&dispatch, record);
+            thread::Builder::new().name("worker".into()).spawn_scoped(scope, body).unwrap();
         });
     });
     recorder

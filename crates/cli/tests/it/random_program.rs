@@ -52,13 +52,13 @@ pub fn record(spans: &Path, orders: &Path, trees: u64, seed: u64) {
     // One thread after the other: an event of a span on another thread has the same time otherwise.
     for thread in 0..3 {
         let (mut seeded, recorder, dispatch) = (Random(seed * 7 + thread + 1), &recorder, &dispatch);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let work = move || {
-                tracing::dispatcher::with_default(dispatch, || {
+                dispatcher::with_default(dispatch, || {
                     (0..trees).for_each(|_| record_spans(&mut seeded, recorder, 0));
                 });
             };
-            std::thread::Builder::new().name(format!("w{thread}")).spawn_scoped(scope, work).unwrap();
+            thread::Builder::new().name(format!("w{thread}")).spawn_scoped(scope, work).unwrap();
         });
     }
 }

@@ -102,11 +102,9 @@ impl Scene {
         assert_ne!(ring.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0);
         let [spans, capture, budgets] = ["spans", "capture", "budgets"].map(|name| place(&directory, name));
         let perf = spans_in(&spans).shifts(15, 21).build().unwrap();
-        let subscriber = RecorderSubscriber::new(perf.clone());
-        tracing::subscriber::with_default(subscriber, || tracing::info_span!("x").in_scope(|| ()));
-        run(&["capture", argument(&spans), "--now", "-o", argument(&capture)]).ends(0);
-        let budget = ["budget", "update", argument(&budgets), argument(&capture), "--measure", "count"];
-        run(&budget).ends(0);
+        in_recorder(perf.clone(), || info_span!("x").in_scope(|| ()));
+        run!("capture", &spans, "--now", "-o", &capture).ends(0);
+        run!("budget", "update", &budgets, &capture, "--measure", "count").ends(0);
         Self { directory, _ring: ring }
     }
 
@@ -133,7 +131,7 @@ impl Scene {
                     kill(&mut child);
                     return None;
                 }
-                None => std::thread::sleep(Duration::from_millis(5)),
+                None => thread::sleep(Duration::from_millis(5)),
             }
         };
         let mut said = String::new();
@@ -163,7 +161,7 @@ fn give_to_stranger(at: &Path) {
 fn each(lines: &[&'static str], check: impl Fn(&'static str, usize) -> Option<String> + Sync) -> Vec<String> {
     const THREADS: usize = 4;
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 loop {

@@ -105,7 +105,7 @@ impl Terminal {
                 return shown;
             }
             assert!(Instant::now() < until, "no {what}:\n{shown}");
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -132,7 +132,7 @@ impl Terminal {
         let until = Instant::now() + time;
         while Instant::now() < until {
             self.take();
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         self.shown()
     }
@@ -160,7 +160,7 @@ impl Terminal {
                 return status;
             }
             assert!(Instant::now() < until, "the program goes on:\n{shown}");
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -173,7 +173,7 @@ impl Terminal {
             if status.is_some() || Instant::now() > until {
                 return status;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
     }
 

@@ -9,18 +9,18 @@ pub const SLOW_SPANS: u64 = 20;
 pub const LIMIT: Duration = Duration::from_millis(20);
 const SLEEP: Duration = Duration::from_millis(30);
 pub const SLOW: &str = "span=slow dur>20ms";
-/// The longest wait for something that must happen.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the command `eventring capture RING OPTIONS -- PROGRAM`, where PROGRAM is this test executable, which plays
 /// `part`.
 pub fn watching(test: &str, part: &str, ring: &Path, options: &[&str]) -> Command {
-    let program = play(test, part, ring);
-    let mut command = Command::new(PROGRAM);
-    command.args(["capture", argument(ring), "--json"]).args(options);
-    command.arg("--").arg(program.get_program()).args(program.get_args());
+    of_program(&play(test, part, ring), program!("capture", ring, "--json", options, "--"))
+}
+
+/// Adds to the words of a command those of the program that it starts.
+pub fn of_program(program: &Command, mut command: Command) -> Command {
+    command.arg(program.get_program()).args(program.get_args());
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
+    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER");
     command
 }
 
@@ -32,17 +32,16 @@ pub fn watch_before(ring: &Path, options: &[&str]) -> Live {
 }
 
 /// Waits until a file is complete: its manifest is written last.
+#[track_caller]
 pub fn wait_for(file: &Path) -> Value {
-    let since = Instant::now();
-    loop {
-        // A manifest that is being written may be empty.
-        let text = std::fs::read_to_string(manifest_path(file)).unwrap_or_default();
-        if let Ok(manifest) = serde_json::from_str(&text) {
-            return manifest;
-        }
-        assert!(since.elapsed() < TIMEOUT, "{} was not written", file.display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    // A manifest that is being written may be empty.
+    let read = || serde_json::from_str(&fs::read_to_string(manifest_path(file)).unwrap_or_default()).ok();
+    let mut manifest = None;
+    wait_while(|| {
+        manifest = read();
+        manifest.is_none()
+    });
+    manifest.unwrap()
 }
 
 pub fn manifest_path(file: &Path) -> PathBuf {
@@ -51,7 +50,7 @@ pub fn manifest_path(file: &Path) -> PathBuf {
 
 pub fn result(run: &Run) -> Value {
     assert_eq!(run.code, Some(0), "{run:?}");
-    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+    run.said()
 }
 
 pub fn count(result: &Value, what: &str) -> u64 {
@@ -92,7 +91,7 @@ pub fn slow_spans() -> ! {
         let inside = info_span!("slow", n).in_scope(|| {
             let inside = Instant::now();
             info!("a record in a slow span has no duration");
-            std::thread::sleep(sleep);
+            thread::sleep(sleep);
             inside.elapsed()
         });
         certain += u64::from(inside > LIMIT);
@@ -110,7 +109,7 @@ pub fn slow_spans() -> ! {
         }
         slow(n, Duration::ZERO);
         if n % 5 == 0 {
-            info_span!("patient").in_scope(|| std::thread::sleep(SLEEP));
+            info_span!("patient").in_scope(|| thread::sleep(SLEEP));
         }
     }
     say(format!("{certain} {possible}"));

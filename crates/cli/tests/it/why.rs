@@ -50,7 +50,7 @@ impl Scheduler {
             next_name: name(next),
         };
         self.says(Sched::SwitchedOut, now(), &out);
-        std::thread::sleep(long);
+        thread::sleep(long);
         let back = now();
         if let Some(waker) = waker {
             let woken = Woken {
@@ -117,7 +117,7 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
     };
     scheduler.says(Sched::Session, now(), &session);
     scheduler.says(Sched::SwitchedIn, now(), &SwitchedIn { thread_id: thread, cpu: 0 });
-    let pauses = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+    let pauses = in_recorder(recorder.clone(), || {
         let mut usual: Vec<Duration> = (0..120)
             .map(|number| {
                 let begin = Instant::now();
@@ -134,8 +134,8 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
 
     // On a busy machine further spans may be as slow, so each is asked for by its id.
     let lines = exported(&capture);
-    let ask = |file: &std::path::Path, fault: &str| {
-        let is_it = |line: &&serde_json::Value| line["name"] == "request" && line["fields"]["fault"] == fault;
+    let ask = |file: &Path, fault: &str| {
+        let is_it = |line: &&Value| line["name"] == "request" && line["fields"]["fault"] == fault;
         let id = lines.iter().find(is_it).unwrap_or_else(|| panic!("{fault}"))["id"].to_string();
         let answer = run!("why", file, "--id", id.trim_matches('"'), "--json").json();
         assert_eq!(answer["spans"].list().len(), 1);
@@ -175,10 +175,9 @@ fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in
     assert_eq!(difference[0]["what"], "field.shard=7", "{difference:#?}");
     // A busy machine makes further spans slow, of other shards.
     assert!(difference[0]["slow"].as_f64() > Some(30.0) && difference[0]["normal"] == 0.0, "{difference:#?}");
-    assert_eq!(answer["missing"], serde_json::json!([]));
+    assert_eq!(answer["missing"], json!([]));
     // Without a name, the same spans are the worst.
-    let people = run!("why", &capture);
-    assert!(people.out.contains(" of the slow ones, 0 % of the others"), "{people:?}");
+    run!("why", &capture).shows(" of the slow ones, 0 % of the others");
 
     // Without the scheduler, what spans alone can say is said, and the rest is named.
     let alone = place(&dir, "alone.evc");

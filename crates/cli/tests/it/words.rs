@@ -60,6 +60,15 @@ macro_rules! run {
     };
 }
 
+/// Runs the program with these words to its end. The rings lie in the given directory, if nothing says where.
+macro_rules! run_in {
+    ($rings:expr, $($word:expr),* $(,)?) => {{
+        let mut command = program!($($word),*);
+        command.env("EVENTRING_DIR", $rings);
+        $crate::program::finish(command)
+    }};
+}
+
 /// Starts the program with these words.
 macro_rules! live {
     ($($word:expr),* $(,)?) => {

@@ -33,14 +33,14 @@ fn a_task_that_lives_long_beside_short_ones_is_not_hung_and_tasks_of_other_place
     let (ring, _recorder) = recorded(&dir, "shop", || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let waits = spawn_named("connection 1", tokio::time::sleep(std::time::Duration::from_secs(3600)));
+            let waits = spawn_named("connection 1", tokio::time::sleep(Duration::from_secs(3600)));
             for number in 0..40 {
                 spawn_named(&format!("job {number}"), tokio::task::yield_now()).await.unwrap();
             }
-            let time = std::time::Duration::from_millis(700);
+            let time = Duration::from_millis(700);
             spawn_named("cleaner", tokio::time::sleep(time)).await.unwrap();
             let asked = run!("ask", &place(&dir, "shop"), "--json").json();
-            assert_eq!(asked["flags"], serde_json::json!([]), "{asked:#}");
+            assert_eq!(asked["flags"], json!([]), "{asked:#}");
             let names: Vec<&str> = asked["names"].list().iter().map(|name| name["name"].text()).collect();
             let of_jobs = names.iter().filter(|name| name.starts_with("task job #, spawned at ")).count();
             assert!(of_jobs == 1 && names.len() == 3, "{names:?}");

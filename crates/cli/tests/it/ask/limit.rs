@@ -30,7 +30,7 @@ fn the_pages_of_a_list_are_the_list_and_stay_within_their_budget() {
                 after = Some(next.to_owned());
             }
             // Ages go on.
-            let ids = |list: &[serde_json::Value]| -> Vec<String> {
+            let ids = |list: &[Value]| -> Vec<String> {
                 list.iter().map(|one| format!("{}{}", one["id"], one["name"])).collect()
             };
             assert_eq!(ids(&seen), ids(&whole), "{verb}");
@@ -68,8 +68,7 @@ fn pages_are_the_lines(words: &[&str], whole: &[Value]) {
         }
         assert!(pages > 2 && seen == whole, "{words:?} {bound:?}: {pages} pages, {} of {}", seen.len(), whole.len());
     }
-    let unknown = run!(words, "--json", "--after", "no/such:id");
-    assert!(unknown.code == Some(2) && unknown.out.is_empty() && unknown.err.contains("has this id"), "{unknown:?}");
+    run!(words, "--json", "--after", "no/such:id").ends(2).shows_nothing().warns("has this id");
     let nothing = run!(words, "--json", "--limit", "0").json_lines();
     assert!(nothing.len() == 1 && nothing[0]["next"] == "", "{nothing:?}");
 }
@@ -78,7 +77,7 @@ fn pages_are_the_lines(words: &[&str], whole: &[Value]) {
 fn the_pages_of_lines_are_the_lines_and_stay_within_their_budget() {
     let dir = directory();
     let (ring, _recorder) = recorded(&dir, "shop", || {
-        (0..12).for_each(|number| tracing::info!(number, "counted"));
+        (0..12).for_each(|number| info!(number, "counted"));
     });
     let capture = place(&dir, "shop.evc");
     run!("capture", &ring, "--now", "-o", &capture).ends(0);

@@ -6,7 +6,7 @@ use crate::fixtures::*;
 
 /// Records spans of these names.
 macro_rules! spans {
-    ($($name:literal)*) => { $(tracing::info_span!($name).in_scope(|| std::hint::black_box(()));)* };
+    ($($name:literal)*) => { $(info_span!($name).in_scope(|| std::hint::black_box(()));)* };
 }
 
 #[test]
@@ -94,21 +94,21 @@ fn no_answer_has_a_byte_of_a_file_that_is_no_recording() {
     // Beside what is no recording, what begins like one, and like a snapshot and a core file.
     let beginnings = [&b""[..], b"RING", b"EVRCAPT1", b"EVCAP_01", b"\x28\xb5\x2f\xfd", b"\x7fELF\x02\x01\x01"];
     for beginning in beginnings {
-        std::fs::write(&secret, [beginning, &b"QZXW-SECRET\n".repeat(500)].concat()).unwrap();
+        fs::write(&secret, [beginning, &b"QZXW-SECRET\n".repeat(500)].concat()).unwrap();
         let mut server = program!("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut input = server.stdin.take().unwrap();
         let with_files = ["ask", "summary", "open", "why", "tasks", "info", "exec_blocks", "diff", "check", "find"]
             .map(|verb| {
                 let files = vec![argument(&secret); if verb == "diff" { 2 } else { 1 }];
-                let mut arguments = serde_json::json!({ "files": files });
+                let mut arguments = json!({ "files": files });
                 if verb == "find" {
                     arguments["expression"] = "a=1".into();
                 }
                 (verb, arguments)
             });
         for (verb, arguments) in &with_files {
-            let params = serde_json::json!({ "name": verb, "arguments": arguments });
-            let call = serde_json::json!({ "jsonrpc": "2.0", "id": verb, "method": "tools/call", "params": params });
+            let params = json!({ "name": verb, "arguments": arguments });
+            let call = json!({ "jsonrpc": "2.0", "id": verb, "method": "tools/call", "params": params });
             writeln!(input, "{call}").unwrap();
         }
         drop(input);
@@ -130,12 +130,12 @@ fn a_ping_is_answered_during_a_call_and_a_call_that_is_not_wanted_any_more_ends(
     let (mut input, mut output) = (server.stdin.take().unwrap(), BufReader::new(server.stdout.take().unwrap()));
     // A thousand files take long.
     let files: Vec<String> = (0..1000).map(|number| format!("{}.{number}", argument(&capture))).collect();
-    files.iter().for_each(|file| std::fs::copy(&capture, file).map(drop).unwrap());
+    files.iter().for_each(|file| fs::copy(&capture, file).map(drop).unwrap());
     let call = |id: u32| {
-        let params = serde_json::json!({ "name": "find", "arguments": { "files": files, "expression": "number=-1" } });
-        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+        let params = json!({ "name": "find", "arguments": { "files": files, "expression": "number=-1" } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     writeln!(input, "{}", call(1)).unwrap();
     writeln!(input, r#"{{"jsonrpc":"2.0","id":2,"method":"ping"}}"#).unwrap();
     let mut next = || {
@@ -144,9 +144,9 @@ fn a_ping_is_answered_during_a_call_and_a_call_that_is_not_wanted_any_more_ends(
         serde_json::from_str::<Value>(&line).unwrap()
     };
     let first = next();
-    assert_eq!((&first["id"], &first["result"]), (&2.into(), &serde_json::json!({})));
+    assert_eq!((&first["id"], &first["result"]), (&2.into(), &json!({})));
     // It is not asked for before it is under way.
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(100));
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     writeln!(input, "{cancel}").unwrap();
     let second = next();

@@ -35,13 +35,13 @@ fn usual(seeded: &mut Random, requests: u64) {
 }
 
 /// Runs what records into a new ring of this directory. Returns the path of the ring, and the recorder, which keeps it.
-fn recorded(dir: &tempfile::TempDir, name: &str, record: impl FnOnce()) -> (PathBuf, PerfRecorder) {
+fn recorded(dir: &TempDir, name: &str, record: impl FnOnce()) -> (PathBuf, PerfRecorder) {
     let ring = place(dir, name);
     let recorder = spans_in(&ring).shifts(16, 22).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), record);
+    in_recorder(recorder.clone(), record);
     (ring, recorder)
 }
 
 fn sleep(millis: u64) {
-    std::thread::sleep(Duration::from_millis(millis));
+    thread::sleep(Duration::from_millis(millis));
 }

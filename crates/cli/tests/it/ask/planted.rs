@@ -64,7 +64,7 @@ fn the_commands_of_an_answer_work_whatever_the_name_of_the_file_is() {
     let dir = directory();
     let (ring, _recorder) = recorded(&dir, "shop", || {
         usual(&mut Random(5), 50);
-        (0..30).for_each(|_| tracing::error!("refused"));
+        (0..30).for_each(|_| error!("refused"));
     });
     for name in ["-x.evc", "it's `a` $HOME.evc", "two\nlines \\ \u{1b}[31m.evc", "~x.evc", "=x.evc"] {
         let ask = |words: &[&str]| {
@@ -73,7 +73,7 @@ fn the_commands_of_an_answer_work_whatever_the_name_of_the_file_is() {
             crate::program::finish(command)
         };
         let output = format!("--output={name}");
-        assert_eq!(ask(&["capture", argument(&ring), "--now", &output]).code, Some(0));
+        ask(&["capture", argument(&ring), "--now", &output]).ends(0);
         let answer = ask(&["ask", "--json", "--", name]).json();
         let next = answer["flags"][0]["next"].text();
         let done = Command::new("bash")
@@ -82,8 +82,7 @@ fn the_commands_of_an_answer_work_whatever_the_name_of_the_file_is() {
             .output()
             .unwrap();
         assert!(done.status.success() && !done.stdout.is_empty(), "{next}: {done:?}");
-        let people = ask(&["ask", "--utc", "--", name]);
-        assert!(people.out.contains(next), "{people:?}");
+        let people = ask(&["ask", "--utc", "--", name]).shows(next);
         // `# Recording`, an empty line, and how long it is from when on.
         let begins = people.out.lines().nth(2).unwrap().split(" from ").nth(1).unwrap();
         assert!(begins.starts_with("20") && begins.contains(" UTC on: "), "{begins}");
@@ -98,16 +97,14 @@ fn a_damaged_capture_is_flagged_and_a_budget_that_is_too_small_is_refused() {
     let (ring, _recorder) = recorded(&dir, "shop", || usual(&mut seeded, 5000));
     let capture = place(&dir, "it's a capture.evc");
     run!("capture", &ring, "--now", "-o", &capture).ends(0);
-    let bytes = std::fs::read(&capture).unwrap();
-    std::fs::write(&capture, &bytes[..bytes.len() / 2]).unwrap();
-    let asked = run!("ask", &capture, "--json").ends(6);
-    let answer: Value = serde_json::from_str(&asked.out).unwrap();
+    let bytes = fs::read(&capture).unwrap();
+    fs::write(&capture, &bytes[..bytes.len() / 2]).unwrap();
+    let answer = run!("ask", &capture, "--json").ends(6).said();
     assert_eq!(answer["flags"][0]["flag"], "damaged");
     let people = run!("ask", &capture, "--budget", "1024");
     assert!(people.out.len() <= 1024 && people.out.contains("**damaged** the capture"), "{people:?}");
     run!("ask", &capture, "--budget", "1023").ends(2);
     // Cut before its first block, it has no span to say something of.
-    std::fs::write(&capture, &bytes[..3000]).unwrap();
-    let why = run!("why", &capture);
-    assert!(why.code == Some(6) && why.err.contains("no span has ended") && why.err.contains("truncated"), "{why:?}");
+    fs::write(&capture, &bytes[..3000]).unwrap();
+    run!("why", &capture).fails(6, "no span has ended").warns("truncated");
 }

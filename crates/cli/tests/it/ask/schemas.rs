@@ -16,7 +16,7 @@ pub fn check(answers: &[(&str, Value)]) {
         writeln!(lines, "{}", json!([verb, schema, answer])).unwrap();
     }
     let file = place(&dir, "answers");
-    std::fs::write(&file, lines).unwrap();
+    fs::write(&file, lines).unwrap();
     if script("json_schemas.py").is_none() {
         return;
     }
@@ -35,7 +35,7 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
         usual(&mut Random(3), 50);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async { eventring_tokio::spawn_named("job", tokio::task::yield_now()).await.unwrap() });
-        std::mem::forget(tracing::info_span!("open", number = 7));
+        std::mem::forget(info_span!("open", number = 7));
     });
     let (ring, path) = (argument(&ring), |name: &str| argument(&place(&dir, name)).to_owned());
     let [capture, page, exported, budgets, archive, snapshot, second] =
@@ -87,7 +87,7 @@ fn the_answers_of_verbs_fit_their_schemas_and_wrong_ones_do_not() {
         ask(words);
     }
     let nothing = run!("check", "/nowhere/ring", "--json").ends(3);
-    answers.push(("check".to_owned(), serde_json::from_str(&nothing.out).unwrap()));
+    answers.push(("check".to_owned(), nothing.said()));
     let answers: Vec<(&str, Value)> = answers.iter().map(|(verb, answer)| (verb.as_str(), answer.clone())).collect();
     check(&answers);
 }

@@ -51,8 +51,8 @@ impl Broker {
 
     /// Removes everything that the broker has stored. It must not run.
     pub fn forget_all(&self) {
-        std::fs::remove_dir_all(&self.directory).unwrap();
-        std::fs::create_dir(&self.directory).unwrap();
+        fs::remove_dir_all(&self.directory).unwrap();
+        fs::create_dir(&self.directory).unwrap();
     }
 
     /// Starts it again, with the streams that it had.

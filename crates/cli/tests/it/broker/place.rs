@@ -2,10 +2,11 @@
 
 use super::Broker;
 use crate::fixtures::*;
+use crate::orders::ended_orders;
 
 /// A directory, and a broker that stores its streams there.
 pub struct Place {
-    pub dir: tempfile::TempDir,
+    pub dir: TempDir,
     pub broker: Broker,
 }
 
@@ -19,6 +20,20 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         let broker = super::is_installed().then(|| Broker::start_with(&dir.path().join("js"), more))?;
         Some(Self { dir, broker })
+    }
+
+    /// Starts a broker with this configuration.
+    pub fn configured(config: &str) -> Option<Self> {
+        let (_dir, [path]) = places(["nats.conf"]);
+        fs::write(&path, config).unwrap();
+        Self::with(&["-c", argument(&path)])
+    }
+
+    /// Makes a ring of so many orders that has ended. Returns its path.
+    pub fn orders(&self, name: &str, count: u64) -> String {
+        let ring = self.path(name);
+        ended_orders(&ring, count);
+        ring
     }
 
     pub fn path(&self, name: &str) -> String {
@@ -44,6 +59,13 @@ impl Place {
         run!("forward", rings, "--to", &address, "--stream", "S", "--host", host, "--json")
     }
 
+    /// Receives so many events, of which so many are lost.
+    pub fn receives(&self, file: &str, more: &[&str], events: u64, lost: u64) -> Value {
+        let received = self.receive(&self.path(file), more).json();
+        assert_eq!((received["events"].number(), received["lost"].number()), (events, lost), "{received}");
+        received
+    }
+
     pub fn receive(&self, file: &str, more: &[&str]) -> Run {
         let from = ["receive", &self.broker.address(), "--stream", "S", "-o", file, "--json"].map(str::to_owned);
         let from: Vec<&str> = from.iter().map(String::as_str).collect();
@@ -66,7 +88,7 @@ fn without_ends(line: &str) -> String {
     if !line.starts_with(r#"{"type":"end""#) {
         return line.to_owned();
     }
-    let mut end: serde_json::Value = serde_json::from_str(line).unwrap();
+    let mut end: Value = serde_json::from_str(line).unwrap();
     for process in end["processes"].as_array_mut().unwrap() {
         process.as_object_mut().unwrap().retain(|name, _| name == "process");
     }

@@ -8,18 +8,18 @@ use eventring_capture::{NextRing, RollingCapture, RollingOptions};
 const TEXT: &str = "a text for which a cell of the tables has no room";
 
 /// Records spans that open and close, on this thread and on another one, until both have gone round their rings.
-fn flood(dispatch: &tracing::Dispatch) {
+fn flood(dispatch: &Dispatch) {
     let floods = || (0..40_000_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
-    std::thread::scope(|scope| {
-        scope.spawn(|| tracing::dispatcher::with_default(dispatch, floods));
+    thread::scope(|scope| {
+        scope.spawn(|| dispatcher::with_default(dispatch, floods));
     });
     floods();
 }
 
-fn on_recorder(ring: &Path, test: impl FnOnce(&tracing::Dispatch)) {
+fn on_recorder(ring: &Path, test: impl FnOnce(&Dispatch)) {
     let recorder = spans_in(ring).shifts(15, 21).shards(2).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
-    tracing::dispatcher::with_default(&dispatch, || test(&dispatch));
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
+    dispatcher::with_default(&dispatch, || test(&dispatch));
 }
 
 /// Returns name and threads of the spans that are open for certain, and how many may have closed.
@@ -48,10 +48,10 @@ fn named(spans: &[(&str, usize)]) -> Vec<(String, usize)> {
 /// Waits until a file has events that were recorded after this time.
 fn wait_for_events_after(file: &Path, nanos: u64) {
     let has = || CaptureFile::open(file).is_ok_and(|capture| (0..2).any(|it| capture.last_nanos_of(it) > Some(nanos)));
-    while !has() {
+    wait_while(|| {
         info_span!(parent: None, "tick").in_scope(|| ());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        !has()
+    });
 }
 
 #[test]
@@ -93,17 +93,17 @@ fn what_losses_after_the_begin_may_have_ended_is_only_open_perhaps_until_the_nex
         flood(dispatch);
         let mut capture = live!("capture", &ring, "-o", &file);
         wait_for_events_after(&file, 0);
-        let pid = rustix::process::Pid::from_child(&capture.child);
-        let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
-        signal(rustix::process::Signal::STOP);
+        let pid = Pid::from_child(&capture.child);
+        let signal = |signal| kill_process(pid, signal).unwrap();
+        signal(Signal::STOP);
         flood(dispatch);
-        signal(rustix::process::Signal::CONT);
+        signal(Signal::CONT);
         wait_for_events_after(&file, now_nanos());
         let cut = place(&directory, "cut.evc");
-        std::fs::copy(&file, &cut).unwrap();
+        fs::copy(&file, &cut).unwrap();
         assert_eq!(open(&cut, &[]).0, vec![]);
         assert!(open(&cut, &[]).2["spans"].to_string().contains("\"idle\""));
-        signal(rustix::process::Signal::INT);
+        signal(Signal::INT);
         capture.child.wait().unwrap();
         let last = CaptureFile::open(&file).unwrap();
         let at = (0..2).filter_map(|ring| last.last_nanos_of(ring)).max().unwrap().to_string();
@@ -119,8 +119,8 @@ fn a_span_whose_begin_a_quiet_shard_still_has_is_open_for_certain_whatever_a_bus
     let (_directory, [ring, file]) = places(["r", "t.evc"]);
     on_recorder(&ring, |dispatch| {
         let busy = info_span!("busy");
-        let begin = || tracing::dispatcher::with_default(dispatch, || info_span!(parent: None, "quiet"));
-        let quiet = std::thread::scope(|scope| scope.spawn(begin).join().unwrap());
+        let begin = || dispatcher::with_default(dispatch, || info_span!(parent: None, "quiet"));
+        let quiet = thread::scope(|scope| scope.spawn(begin).join().unwrap());
         let later = info_span!("later");
         (0..80_000_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
         let mut capture = live!("capture", &ring, "-o", &file);
@@ -144,10 +144,10 @@ fn a_file_that_is_cut_from_a_rolling_capture_names_what_was_open_in_its_time() {
         let next_ring = move || rings.pop().map_or(NextRing::NoMore, NextRing::Ring);
         let rolling = RollingCapture::begin(next_ring, &RollingOptions::new().keep(Duration::from_secs(8))).unwrap();
         // Some looks are before the time.
-        std::thread::sleep(Duration::from_millis(1500));
+        thread::sleep(Duration::from_millis(1500));
         drop(ended);
         let from = now_nanos();
-        info_span!("within").in_scope(|| std::thread::sleep(Duration::from_millis(2500)));
+        info_span!("within").in_scope(|| thread::sleep(Duration::from_millis(2500)));
         let later = info_span!("later");
         rolling.cut(from..=now_nanos(), &file, false).unwrap();
         drop((idle, later));

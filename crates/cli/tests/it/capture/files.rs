@@ -4,7 +4,7 @@
 use crate::fixtures::*;
 use eventring::schema::perf::PerfExt;
 
-struct Place(tempfile::TempDir);
+struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
@@ -134,7 +134,7 @@ fn skipped_seqnos_are_counted_apart_from_losses() {
     assert_eq!(number(&captured["events"]) + number(&captured["lost"]) + 1, handed_out);
     assert_eq!(
         (&captured["lost_by_cause"]["never_committed"], &captured["lost_by_cause"]["given_up"]),
-        (&0.into(), &serde_json::Value::Null)
+        (&0.into(), &Value::Null)
     );
     let lines = run!("export", &place.path("t.evc"), "--format", "jsonl").json_lines();
     let lost: u64 = lines.iter().filter(|line| line["type"] == "loss").map(|line| number(&line["count"])).sum();
@@ -149,7 +149,7 @@ fn rotated_files_can_each_be_read_and_hold_everything_together() {
     let output = place.path("t.evc");
     let mut live = live!("capture", &place.path("perf"), "-o", &output, "--rotate-every", "200ms", "--json");
     for round in 1..=8 {
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
         record_spans(&recorder, round * 100, 100);
     }
     drop(recorder);
@@ -173,12 +173,10 @@ fn rotated_files_can_each_be_read_and_hold_everything_together() {
 fn an_interrupted_capture_of_a_live_ring_is_whole() {
     let place = Place::new();
     let recorder = place.perf(50);
-    let mut live = live!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--json");
-    wait_while(|| std::fs::metadata(place.path("t.evc")).is_err());
-    let pid = live.child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let captured = live.json_line();
-    assert_eq!(live.child.wait().unwrap().code(), Some(0));
+    let live = live!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--json");
+    wait_while(|| fs::metadata(place.path("t.evc")).is_err());
+    live.interrupt();
+    let captured = live.end().json();
     assert_eq!((&captured["reason"], &captured["events"]), (&"interrupted".into(), &200.into()));
     drop(recorder);
 }
@@ -186,41 +184,42 @@ fn an_interrupted_capture_of_a_live_ring_is_whole() {
 #[test]
 fn every_bad_input_has_its_line_and_its_code() {
     let place = Place::new();
+    let at = |name: &str| place.path(name);
     drop(place.perf(500));
     let exec = place.ring("exec", ContentDescription::from_event_type::<ExecEvent>());
     exec.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
     drop(exec);
     drop(place.ring("older", ContentDescription::new(3, "PERF").schema_hash([7; 32])));
-    let capture = place.path("t.evc");
-    run!("capture", &place.path("perf"), "-o", &capture).ends(0);
-    let bytes = std::fs::read(&capture).unwrap();
-    std::fs::write(place.path("cut.evc"), &bytes[..bytes.len() - 100]).unwrap();
-    std::fs::write(place.path("text"), "no ring").unwrap();
+    let capture = at("t.evc");
+    run!("capture", at("perf"), "-o", &capture).ends(0);
+    let bytes = fs::read(&capture).unwrap();
+    fs::write(at("cut.evc"), &bytes[..bytes.len() - 100]).unwrap();
+    fs::write(at("text"), "no ring").unwrap();
     let mut full = program!("export", &capture, "--format", "jsonl");
-    full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    full.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     let lines: Vec<String> = [
-        run!("diff", &place.path("exec"), &place.path("perf")),
-        run!("export", &place.path("exec"), "--format", "folded"),
-        run!("capture", &place.path("older"), "-o", &place.path("o.evc")),
-        run!("summary", &place.path("nothing")),
-        run!("summary", &place.path("text")),
-        run!("capture", &place.path("nothing"), "-o", &place.path("o.evc")),
-        run!("capture", &place.path("perf"), "-o", &place.path("o.evc"), "--keep", "2"),
-        run!("capture", &place.path("perf"), "-o", &place.path("o.evc"), "--", &place.path("perf")),
-        run!("capture", &place.path("perf"), "-o", &capture),
-        run!("capture", &place.path("perf"), "-o", &place.path("no/such/folder.evc")),
-        run!("export", &capture, "-o", &place.path("no/such/folder.json")),
-        run!("capture", &place.path("perf"), "-o", "/dev/full", "--force"),
+        run!("diff", at("exec"), at("perf")),
+        run!("export", at("exec"), "--format", "folded"),
+        run!("capture", at("older"), "-o", at("o.evc")),
+        run!("summary", at("nothing")),
+        run!("summary", at("text")),
+        run!("capture", at("nothing"), "-o", at("o.evc")),
+        run!("capture", at("perf"), "-o", at("o.evc"), "--keep", "2"),
+        run!("capture", at("perf"), "-o", at("o.evc"), "--", at("perf")),
+        run!("capture", at("perf"), "-o", &capture),
+        run!("capture", at("perf"), "-o", at("no/such/folder.evc")),
+        run!("export", &capture, "-o", at("no/such/folder.json")),
+        run!("capture", at("perf"), "-o", "/dev/full", "--force"),
         finish(full),
-        run!("summary", &place.path("cut.evc"), "--json"),
+        run!("summary", at("cut.evc"), "--json"),
     ]
     .iter()
     .map(|run| shown(&place, run))
     .collect();
     insta::assert_snapshot!(lines.join("\n"));
     // The capture file was cut off in the middle. The summary still counts the spans before the cut.
-    let cut = run!("summary", &place.path("cut.evc"), "--json");
-    let summary: serde_json::Value = serde_json::from_str(&cut.out).unwrap();
+    let cut = run!("summary", at("cut.evc"), "--json");
+    let summary = cut.said();
     assert_eq!((cut.code, &summary["spans"][0]["count"]), (Some(6), &500.into()));
 }
 
@@ -230,13 +229,12 @@ fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
     drop(place.perf(500));
     let (capture, cut) = (place.path("t.evc"), place.path("cut.evc"));
     run!("capture", &place.path("perf"), "-o", &capture).ends(0);
-    let bytes = std::fs::read(&capture).unwrap();
-    std::fs::write(&cut, &bytes[..100]).unwrap();
+    let bytes = fs::read(&capture).unwrap();
+    fs::write(&cut, &bytes[..100]).unwrap();
     let folded = ["export", &cut, "--format", "folded"];
     for verb in [&["summary", &cut][..], &["summary", &cut, "--json"], &["export", &cut, "--format", "chrome"], &folded]
     {
-        let run = run(verb);
-        assert_eq!(run.code, Some(6), "{verb:?} {run:?}");
+        let run = run(verb).ends(6);
         let error = format!("error: {cut}: truncated: ");
         assert!(run.err.lines().any(|line| line.starts_with(&error)), "{verb:?} {run:?}");
     }
@@ -246,17 +244,16 @@ fn a_capture_that_is_cut_off_before_its_rings_is_truncated_for_every_verb() {
 fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
     let place = Place::new();
     let recorder = spans_in(place.path("shop")).shifts(15, 21).tables_shift(16).keep(true);
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.prefault(false).build().unwrap()));
-    tracing::dispatcher::with_default(&dispatch, || drop(tracing::info_span!("query").entered()));
+    in_recorder(recorder.build().unwrap(), || drop(info_span!("query").entered()));
     let capture = place.path("t.evc");
     run!("capture", &place.path("shop"), "--now", "-o", &capture).ends(0);
     run!("summary", &capture, "--span", "query").ends(0);
-    let mut bytes = std::fs::read(&capture).unwrap();
+    let mut bytes = fs::read(&capture).unwrap();
     // A block of the kind 3 holds the tables of call sites.
     let blocks = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB"));
     let tables = blocks.into_iter().find(|at| bytes[at + 4] == 3).unwrap();
     bytes[tables + 120 + 3] ^= 0x55;
-    std::fs::write(&capture, &bytes).unwrap();
+    fs::write(&capture, &bytes).unwrap();
     for options in [&[][..], &["--span", "query"]] {
         for verb in ["summary", "watch"] {
             run!(verb, &capture, options).fails(7, "is damaged");
@@ -266,11 +263,11 @@ fn damage_is_reported_before_a_span_that_is_not_found_because_of_it() {
 
 /// Damages the content of the first block of events in a file.
 fn damage_events(path: &str) {
-    let mut bytes = std::fs::read(path).unwrap();
+    let mut bytes = fs::read(path).unwrap();
     let blocks = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"EVRB"));
     let events = blocks.into_iter().find(|at| bytes[at + 4] == 2).unwrap();
     bytes[events + 1000..][..16].fill(b'X');
-    std::fs::write(path, &bytes).unwrap();
+    fs::write(path, &bytes).unwrap();
 }
 
 #[test]
@@ -279,7 +276,7 @@ fn events_in_a_damaged_block_are_lost_for_every_verb() {
     let _recorder = place.perf_of_many_files();
     let (whole, damaged) = (place.path("whole.evc"), place.path("damaged.evc"));
     let captured = run!("capture", &place.path("perf"), "-o", &whole, "--now", "--json").json();
-    std::fs::copy(&whole, &damaged).unwrap();
+    fs::copy(&whole, &damaged).unwrap();
     damage_events(&damaged);
     assert_eq!(run!("summary", &whole, "--json").json()["lost"], 0);
 
@@ -293,17 +290,12 @@ fn events_in_a_damaged_block_are_lost_for_every_verb() {
     assert_eq!(shown + lost, captured["events"].number());
     assert_eq!(watched.code, Some(7), "{:?}", watched.err);
 
-    let text = run!("watch", &damaged, "--full");
-    assert!(text.out.contains("in a damaged part of the file"), "{}", &text.out[..500.min(text.out.len())]);
+    run!("watch", &damaged, "--full").shows("in a damaged part of the file");
     for verb in [&["summary", "--json"][..], &["export", "--json", "-o", &place.path("t.trace")]] {
-        let run = run!(&verb[..1], &damaged, &verb[1..]);
-        assert_eq!(run.code, Some(7), "{verb:?} {run:?}");
-        let counted: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        let counted = run!(&verb[..1], &damaged, &verb[1..]).ends(7).said();
         assert_eq!(counted["lost"], lost, "{verb:?}");
     }
-    let page = run!("report", &damaged, "-o", "-");
-    assert!(page.code == Some(7) && page.out.contains("is damaged: its checksum is "), "{page:?}");
-    assert!(page.out.contains(" damaged.</p>"), "{page:?}");
+    run!("report", &damaged, "-o", "-").ends(7).shows("is damaged: its checksum is ").shows(" damaged.</p>");
     for sides in [[&whole, &damaged], [&damaged, &whole]] {
         run!("diff", sides[0], sides[1], "--strict").fails(7, "lost");
     }
@@ -323,21 +315,16 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     let whole = capture("whole.evc", &[]);
     let mut parts = capture("parts.evc", &["--rotate-size", "6k"]);
     assert!(parts.len() >= 3, "{parts:?}");
-    let summary = |files: &[String]| {
-        let mut arguments = vec!["summary", "--json"];
-        arguments.extend(files.iter().map(String::as_str));
-        run(&arguments)
-    };
+    let summary = |files: &[String]| run!("summary", "--json", files);
     // The files of a rotated capture may be named in any order.
     parts.reverse();
     let expected = summary(&whole).json();
     assert_eq!(expected["spans"][0]["count"], 10_001);
     assert_eq!(summary(&parts).json(), expected);
     let lines = |files: &[String]| {
-        let mut arguments = vec!["export", "--format", "jsonl"];
-        arguments.extend(files.iter().map(String::as_str));
-        let of_spans = |line: &serde_json::Value| line["type"] == "span" || line["type"] == "end";
-        let mut lines = run(&arguments).json_lines().into_iter().filter(of_spans).collect::<Vec<_>>();
+        let of_spans = |line: &Value| line["type"] == "span" || line["type"] == "end";
+        let lines = run!("export", "--format", "jsonl", files).json_lines();
+        let mut lines = lines.into_iter().filter(of_spans).collect::<Vec<_>>();
         // The two captures have looked at different times.
         let end = lines.last_mut().unwrap()["processes"][0].take();
         assert_eq!(end["state"], "live", "{end}");
@@ -345,8 +332,7 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
     };
     assert!(lines(&parts) == lines(&whole));
 
-    let first = run!("summary", parts.last().unwrap());
-    assert!(first.out.contains(" open, or closed after the end of this file"), "{}", first.out);
+    run!("summary", parts.last().unwrap()).shows(" open, or closed after the end of this file");
     let last = parts.remove(0);
     let refused = [
         summary(&[parts[0].clone(), parts[0].clone()]),
@@ -354,11 +340,7 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
         summary(&[parts[0].clone(), whole[0].clone()]),
         summary(&[parts[0].clone(), place.path("perf")]),
     ];
-    let mut lines = Vec::new();
-    for run in &refused {
-        assert_eq!(run.code, Some(2), "{run:?}");
-        lines.push(run.err.replace(&place.path(""), "DIR/"));
-    }
+    let lines = refused.map(|run| run.ends(2).err.replace(&place.path(""), "DIR/"));
     let number = |part: &str| part.rsplit('.').nth(1).unwrap().parse::<u32>().unwrap();
     let second_last = number(&parts[0]);
     assert!(lines[0].contains(&format!("it is file {second_last} of its capture, and so is DIR/")), "{lines:?}");
@@ -409,8 +391,7 @@ fn events_removed_by_keep_are_reported_and_are_not_losses() {
     assert!(printed.err.contains(&format!(" more were in {removed_files} files that were removed\n")), "{printed:?}");
     let files: Vec<&str> = captured["files"].list().iter().map(|file| file.text()).collect();
     let summary = [&["summary", "--strict"], &files[..]].concat();
-    let table = run(&summary).ends(0);
-    assert!(table.out.contains(" more were captured in files that were removed\n"), "{}", table.out);
+    let table = run(&summary).ends(0).shows(" more were captured in files that were removed\n");
     let before = format!("what is in the files before number {} of this capture is not counted\n", removed_files + 1);
     assert!(table.out.contains(&before), "{}", table.out);
     assert!(table.out.contains("1 whose beginning is in an earlier file"), "{}", table.out);
@@ -446,7 +427,7 @@ fn a_full_stdout_is_named() {
     let no_rings = [&["--help"][..], &["--version"], &["capture", "--help"], &["completions", "bash"]];
     for arguments in of_rings.iter().map(|of_ring| &of_ring[..]).chain(no_rings) {
         let mut full = program(arguments);
-        full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        full.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
         let run = finish(full);
         let error = "error: cannot write to stdout: No space left on device (os error 28)\n";
         assert!(run.code == Some(12) && run.err.ends_with(error), "{arguments:?} {run:?}");
@@ -457,12 +438,12 @@ fn a_full_stdout_is_named() {
 fn full_tables_are_reported_by_capture_summary_and_export() {
     let place = Place::new();
     let recorder = spans_in(place.path("small")).tables_shift(13).shifts(15, 21).shards(1).build().unwrap();
-    let dispatch = tracing::Dispatch::new(eventring::tracing::RecorderSubscriber::new(recorder));
+    let dispatch = Dispatch::new(eventring::tracing::RecorderSubscriber::new(recorder));
     for n in 0..300 {
-        let log = || tracing::dispatcher::with_default(&dispatch, || tracing::info!(n));
-        std::thread::scope(|scope| {
+        let log = || dispatcher::with_default(&dispatch, || info!(n));
+        thread::scope(|scope| {
             let name = format!("a thread with a long name {n}");
-            std::thread::Builder::new().name(name).spawn_scoped(scope, log).unwrap().join().unwrap();
+            thread::Builder::new().name(name).spawn_scoped(scope, log).unwrap().join().unwrap();
         });
     }
     let capture = place.path("small.evc");

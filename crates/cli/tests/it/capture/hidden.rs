@@ -24,14 +24,14 @@ fn each_selection(dir: &Path, file: &str, strict: &[&str], check: impl Fn(&[&str
 fn damage_losses_and_filters_are_said_where_nothing_is_selected() {
     let dir = tempfile::tempdir().unwrap();
     let whole = every_kind::capture_everything(dir.path());
-    let bytes = std::fs::read(&whole).unwrap();
+    let bytes = fs::read(&whole).unwrap();
     each_selection(dir.path(), &whole, &["--strict"], |words, seen| {
         assert!(seen.code == Some(2) && !seen.err.contains("damaged"), "{words:?}: {seen:?}");
     });
     // The events of a block, and the end of the file. Damage that is found as the file is opened was said before, too.
     let is_found_later = |bytes: &Vec<u8>| {
         let file = dir.path().join("some.evc");
-        std::fs::write(&file, bytes).unwrap();
+        fs::write(&file, bytes).unwrap();
         CaptureFile::open(&file).is_ok_and(|capture| capture.problems().is_empty())
             && run!("summary", &file).code == Some(7)
     };
@@ -43,9 +43,8 @@ fn damage_losses_and_filters_are_said_where_nothing_is_selected() {
     let damaged = (1..10).map(damaged_at).find(is_found_later).unwrap();
     for (name, bytes, code) in [("bad.evc", &damaged[..], 7), ("cut.evc", &bytes[..bytes.len() - 1], 6)] {
         let file = dir.path().join(name);
-        std::fs::write(&file, bytes).unwrap();
-        let alone = run!("summary", &file);
-        assert_eq!(alone.code, Some(code), "{alone:?}");
+        fs::write(&file, bytes).unwrap();
+        let alone = run!("summary", &file).ends(code);
         let problem = alone.err.lines().find(|line| line.starts_with("error: ")).unwrap();
         each_selection(dir.path(), argument(&file), &["--strict"], |words, seen| {
             assert!(seen.code == Some(code) && seen.err.contains(problem), "{words:?}: {seen:?}");
@@ -68,8 +67,7 @@ fn losses_are_said_where_nothing_is_selected_and_are_an_error_if_that_is_strict(
     for (verb, strict, code) in
         [("summary", &["--strict"][..], 16), ("summary", &[], 2), ("watch", &["--strict"], 16), ("watch", &[], 2)]
     {
-        let seen = run!(verb, &file, "--where", "event=PART", strict);
-        assert!(seen.code == Some(code) && seen.err.contains("nothing of the capture is so"), "{seen:?}");
+        let seen = run!(verb, &file, "--where", "event=PART", strict).fails(code, "nothing of the capture is so");
         let is_said = seen.err.contains(" had been overwritten before") && seen.err.contains(" lost their payload");
         assert!(is_said, "{seen:?}");
     }
@@ -101,8 +99,8 @@ fn what_a_filter_or_sample_left_out_could_hide_a_hit_and_is_counted() {
         // After its end the file leaves out nothing.
         assert!(find(&["--from", "+100h"]).err.contains("no gap could hide a hit"));
         // In half of the file nobody has counted.
-        let bytes = std::fs::read(&file).unwrap();
-        std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
         let gaps = find(&["--json"]).json_lines().pop().unwrap()["gaps"].clone();
         let is_uncounted = |gap: &Value| gap["cause"] == "filtered" && gap["events"].is_null();
         assert!(gaps.list().iter().any(is_uncounted), "{gaps}");

@@ -4,11 +4,11 @@ use crate::broker::forged;
 use crate::fixtures::*;
 
 /// Records spans into a ring of this name, and captures it.
-fn capture(directory: &tempfile::TempDir, name: &str, spans: u64) -> String {
+fn capture(directory: &TempDir, name: &str, spans: u64) -> String {
     let ring = place(directory, name);
     let builder = spans_in(&ring).shifts(15, 21).tables_shift(16).keep(true);
-    tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
-        (0..spans).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
+    in_recorder(builder.build().unwrap(), || {
+        (0..spans).for_each(|number| info_span!("work", number).in_scope(|| ()));
     });
     let path = argument(&place(directory, &format!("{name}.evc"))).to_owned();
     run!("capture", &ring, "--now", "-o", &path).ends(0);
@@ -50,8 +50,8 @@ fn files_of_a_rotated_capture_may_be_among_other_captures() {
     let directory = directory();
     let (a, ring) = (capture(&directory, "a", 3), place(&directory, "many"));
     let builder = spans_in(&ring).shifts(17, 27).tables_shift(16).keep(true);
-    tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
-        (0..20_000_u64).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
+    in_recorder(builder.build().unwrap(), || {
+        (0..20_000_u64).for_each(|number| info_span!("work", number).in_scope(|| ()));
     });
     let row = argument(&place(&directory, "row.evc")).to_owned();
     let made = run!("capture", &ring, "--now", "-o", &row, "--rotate-size", "20k", "--json").json();
@@ -67,10 +67,9 @@ fn files_of_a_rotated_capture_may_be_among_other_captures() {
 fn problems_name_the_capture_that_has_them() {
     let directory = directory();
     let (a, b) = (capture(&directory, "a", 3), capture(&directory, "b", 5));
-    let bytes = std::fs::read(&b).unwrap();
-    std::fs::write(&b, &bytes[..bytes.len() - 1]).unwrap();
-    let shown = run!("summary", &a, &b);
-    assert!(shown.out.contains(" 8 "), "{shown:?}");
+    let bytes = fs::read(&b).unwrap();
+    fs::write(&b, &bytes[..bytes.len() - 1]).unwrap();
+    let shown = run!("summary", &a, &b).shows(" 8 ");
     assert!(shown.err.contains(&format!(" {b}: truncated: ")) && !shown.err.contains(&a), "{shown:?}");
 }
 
@@ -79,8 +78,8 @@ fn rings_of_another_version_are_left_out_by_name_and_the_others_are_read() {
     let directory = directory();
     let (good, other) = (capture(&directory, "a", 3), capture(&directory, "b", 5));
     let of_other_version = |ring: &mut Vec<u8>| ring[16..48].fill(9);
-    let forged = forged::batch(&std::fs::read(&other).unwrap(), "h", of_other_version, |_| ());
-    std::fs::write(&other, forged).unwrap();
+    let forged = forged::batch(&fs::read(&other).unwrap(), "h", of_other_version, |_| ());
+    fs::write(&other, forged).unwrap();
     // The same as rings: they have no spans of this version, or those of the capture.
     let (ring, of_version) = (place(&directory, "a"), place(&directory, "of-version"));
     let builder = Recorder::builder(ContentDescription::new(3, "PERF").schema_hash([9; 32])).config(&of_version);

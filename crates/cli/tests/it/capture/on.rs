@@ -18,7 +18,7 @@ fn each_slow_span_gets_a_file_with_the_time_around_it_and_no_other_span_does() {
     assert!(truth.contains(&count(&result, "fired")) && others == (0, 0, 0), "{truth:?}: {result:#}");
     let files = result["files"].list();
     assert_eq!(files.len() as u64, count(&result, "fired"));
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for (index, file) in files.iter().enumerate() {
         let (path, manifest) = checked(file);
         assert_eq!(path, program::place(&directory, &format!("slow-{}-slow.evc", index + 1)));
@@ -41,29 +41,6 @@ fn each_slow_span_gets_a_file_with_the_time_around_it_and_no_other_span_does() {
     let (result, truth) = (self::result(&ended), said(&ended));
     assert_eq!((count(&result, "fired"), result["files"].list().len()), (1, 1), "{result:#}");
     assert!(truth.contains(&(1 + count(&result, "debounced"))), "{truth:?}: {result:#}");
-}
-
-#[test]
-fn the_death_of_a_program_gives_a_file_with_the_spans_that_were_open() {
-    let test = plays!({
-        let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
-        (0..100).for_each(|n| info_span!("short", n).in_scope(|| info!("done")));
-        let work = info_span!("work").entered();
-        info_span!("step").in_scope(|| info!("done"));
-        say(work.id().unwrap().into_u64());
-        wait_for_parent();
-    });
-    let (_directory, [ring, file, names]) = places(["ring", "1-death.evc", "{n}-{span}.evc"]);
-    let live = watch_before(&ring, &["--on", "death", "--after", "100ms", "-o", argument(&names)]);
-    let mut talk = Talk::start(test, "killed", &ring);
-    let id: u64 = talk.hear().parse().unwrap();
-    talk.kill();
-    let result = result(&live.end());
-    assert_eq!((count(&result, "fired"), result["files"].list().len()), (1, 1), "{result:#}");
-    let (path, manifest) = checked(&result["files"][0]);
-    assert_eq!((&path, &manifest["reason"]), (&file, &"death".into()));
-    assert_eq!(manifest["program"]["pid"], talk.child.id());
-    assert_eq!(open_spans(&file), [(id, "work".to_owned())]);
 }
 
 #[test]
@@ -114,7 +91,7 @@ fn a_span_that_hangs_fires_once_while_it_is_open() {
     // The span is still open. It does not fire again.
     assert_eq!(manifest["span"]["id"], id.to_string());
     assert_eq!(open_spans(&file), [(id, "hung".to_owned())]);
-    std::thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500));
     assert!(talk.end().success());
     let result = result(&live.end());
     assert_eq!((count(&result, "fired"), result["files"].list().len()), (1, 1), "{result:#}");
@@ -158,8 +135,8 @@ fn a_limit_suppresses_files_and_a_command_gets_those_that_are_written() {
     let place = |name: &str| program::place(&directory, name);
     let (ring, names, copy) = (place("ring"), place("{n}-{span}.evc"), place("copy.evc"));
     // The first two names are taken: one by a file, one by a manifest.
-    std::fs::write(place("1-slow.evc"), "old").unwrap();
-    std::fs::write(place("2-slow.evc.json"), "old").unwrap();
+    fs::write(place("1-slow.evc"), "old").unwrap();
+    fs::write(place("2-slow.evc.json"), "old").unwrap();
     let command = format!("cp {{file}} {}", copy.display());
     let options = ["--on", SLOW, "--debounce", "0", "--max", "1/1h", "--exec", &command, "--after", "50ms"];
     let ended = finish(watching(test, "slow", &ring, &[&options[..], &["-o", argument(&names)]].concat()));
@@ -168,9 +145,9 @@ fn a_limit_suppresses_files_and_a_command_gets_those_that_are_written() {
     assert!(truth.contains(&(1 + count(&result, "suppressed"))), "{truth:?}: {result:#}");
     let (path, _) = checked(&result["files"][0]);
     assert_eq!((result["files"].list().len(), &path), (1, &place("3-slow.evc")));
-    assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(&path).unwrap());
-    assert_eq!(std::fs::read_to_string(place("1-slow.evc")).unwrap(), "old");
-    assert_eq!(std::fs::read_to_string(place("2-slow.evc.json")).unwrap(), "old");
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(&path).unwrap());
+    assert_eq!(fs::read_to_string(place("1-slow.evc")).unwrap(), "old");
+    assert_eq!(fs::read_to_string(place("2-slow.evc.json")).unwrap(), "old");
     assert!(!place("2-slow.evc").exists() && !place("1-slow.evc.json").exists());
 }
 
@@ -178,8 +155,7 @@ fn a_limit_suppresses_files_and_a_command_gets_those_that_are_written() {
 fn a_wrong_condition_is_refused_with_its_place() {
     let mut refused = String::new();
     for condition in ["span=slow dur>20", "span=slow durr>20ms", "level>=LOUD", "(span=a or death", "open<2s"] {
-        let run = run!("capture", "no-such-ring", "--on", condition);
-        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
+        let run = run!("capture", "no-such-ring", "--on", condition).ends(2).shows_nothing();
         refused.push_str(&format!("--on '{condition}'\n{}\n", run.err));
     }
     insta::assert_snapshot!("wrong_condition", refused);

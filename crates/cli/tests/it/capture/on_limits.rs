@@ -7,7 +7,7 @@ use crate::triggers::{SLOW, checked, count, result, said, slow_spans, wait_for, 
 use eventring::tracing::try_init;
 
 /// Returns what a watch of slow spans says, and which numbers of slow spans the program says are possible.
-fn watch_slow(test: &str, options: &[&str]) -> (tempfile::TempDir, Value, std::ops::RangeInclusive<u64>) {
+fn watch_slow(test: &str, options: &[&str]) -> (TempDir, Value, std::ops::RangeInclusive<u64>) {
     let (directory, [ring, names]) = places(["ring", "{n}-{span}.evc"]);
     let all = [&["--on", SLOW, "--debounce", "0", "--after", "50ms", "-o", argument(&names)], options].concat();
     let ended = finish(watching(test, "slow", &ring, &all));
@@ -17,7 +17,7 @@ fn watch_slow(test: &str, options: &[&str]) -> (tempfile::TempDir, Value, std::o
 
 /// Returns the number of captures in a directory.
 fn captures(directory: &Path) -> usize {
-    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|it| it == "evc")).count()
 }
 
@@ -71,7 +71,7 @@ fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
     command.args(["--on", "death", "--json", "-o", argument(&names)]);
     let ended = finish(command);
     assert!(ended.code.is_some_and(|code| code != 0) && ended.err.contains("File too large"), "{ended:?}");
-    let result: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    let result = ended.said();
     assert!(result["problems"].to_string().contains("File too large"), "{result:#}");
     assert_eq!(count(&result, "fired"), 1);
     for file in result["files"].list() {
@@ -82,10 +82,8 @@ fn a_watch_without_room_for_the_events_says_what_its_files_lack() {
 
 /// Returns the number of files in a directory that a process has open, with or without a name.
 fn open_files(process: u32, directory: &Path) -> usize {
-    let open = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
-    open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
-        .filter(|path| path.starts_with(directory))
-        .count()
+    let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).filter(|path| path.starts_with(directory)).count()
 }
 
 #[test]
@@ -106,16 +104,15 @@ fn the_events_lie_in_the_spool_directory_and_nothing_stays_there() {
         signal(&live.child, Signal::USR1);
         assert_eq!(wait_for(&place(&directory, "1-signal.evc"))["reason"], "signal");
         assert_eq!(open_files(live.child.id(), spool.path()) > 0, has_spool);
-        assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(spool.path()).unwrap().count(), 0);
         assert!(talk.end().success());
         let result = result(&live.end());
         let (_, manifest) = checked(&result["files"][0]);
         assert!(count(&manifest, "events") >= 4000, "{manifest:#}");
-        assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(spool.path()).unwrap().count(), 0);
     }
 }
 
-/// Returns the time in nanoseconds since the epoch.
 /// Makes spans until the function says that it is enough, or the parent has closed stdin.
 fn until(name: &str, mut make: impl FnMut(), mut is_enough: impl FnMut() -> bool) {
     say(format!("{name} {}", now_nanos()));
@@ -125,9 +122,9 @@ fn until(name: &str, mut make: impl FnMut(), mut is_enough: impl FnMut() -> bool
 }
 
 fn parent_is_gone() -> impl FnMut() -> bool {
-    let gone = std::sync::Arc::new(std::sync::OnceLock::new());
+    let gone = Arc::new(std::sync::OnceLock::new());
     let to_set = gone.clone();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         let _ = to_set.set(());
     });
@@ -144,7 +141,7 @@ fn time(words: &str) -> u64 {
 fn beats() {
     let _recording = try_init(format!("{}:17:23", child::place().display())).unwrap();
     let begin = Instant::now();
-    let pause = || std::thread::sleep(Duration::from_millis(1));
+    let pause = || thread::sleep(Duration::from_millis(1));
     let steady = || info_span!("steady").in_scope(|| ());
     let first = || {
         info_span!("beat").in_scope(|| ());
@@ -154,7 +151,7 @@ fn beats() {
     };
     until("first", first, || begin.elapsed() > Duration::from_secs(2));
     let second = || {
-        info_span!("query").in_scope(|| std::thread::sleep(Duration::from_millis(120)));
+        info_span!("query").in_scope(|| thread::sleep(Duration::from_millis(120)));
         (0..20).for_each(|_| steady());
     };
     until("second", second, parent_is_gone());
@@ -169,7 +166,7 @@ fn fires_in_the_second_part(test: &str, condition: &str, control: &str) {
     let begun = [time(&talk.hear()), time(&talk.hear())];
     let manifest = wait_for(&place(&directory, "1-rate.evc"));
     // It holds on, and does not fire again.
-    std::thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500));
     assert!(talk.end().success());
     let result = result(&live.end());
     let reasons: Vec<_> = result["files"].list().iter().map(|file| file["reason"].as_str()).collect();
@@ -198,7 +195,7 @@ fn each_span_that_was_open_between_two_looks_fires_as_open() {
     let ended = finish(watching(test, "slow", &ring, &options));
     let (result, truth) = (result(&ended), said(&ended));
     assert!(truth.contains(&count(&result, "fired")), "{truth:?}: {result:#}");
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for file in result["files"].list() {
         let (_, manifest) = checked(file);
         assert!(seen.insert(manifest["span"]["id"].text().to_owned()), "{manifest:#}");

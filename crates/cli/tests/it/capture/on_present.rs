@@ -55,13 +55,13 @@ fn plays_flood() {
             // It waits since the first wake.
             for _ in 0..16 {
                 waker.lock().unwrap().as_ref().map(Waker::wake_by_ref).unwrap();
-                std::thread::sleep(Duration::from_millis(50));
+                thread::sleep(Duration::from_millis(50));
             }
         });
         blocker.await.unwrap();
         starved.await.unwrap();
     });
-    std::thread::sleep(Duration::from_millis(700));
+    thread::sleep(Duration::from_millis(700));
     say(0);
     wait_for_parent();
     drop(stays);
@@ -119,7 +119,7 @@ fn a_span_whose_begin_was_overwritten_long_ago_fires_once_for_each_age() {
     let live =
         live!("capture", &ring, "--json", "--on", one, "--on", two, "--debounce", "0", "--after", "0s", "-o", &names);
     wait_for(&place(&directory, "3-old.evc"));
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     assert!(talk.end().success());
     let result = result(&live.end());
     let expected = [((one, "old".to_owned()), 1), ((two, "old".to_owned()), 2)];

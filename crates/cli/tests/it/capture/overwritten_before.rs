@@ -45,7 +45,7 @@ impl Recorded {
 
     /// Returns the files of the captures.
     fn files(&self) -> Vec<String> {
-        let mut names: Vec<String> = std::fs::read_dir(self.directory.path())
+        let mut names: Vec<String> = fs::read_dir(self.directory.path())
             .unwrap()
             .map(|entry| entry.unwrap().path().to_str().unwrap().to_owned())
             .filter(|name| name.ends_with(".evc"))
@@ -71,9 +71,7 @@ fn about(verb: &[&str], files: &[String], options: &[&str]) -> (Option<i32>, Str
 fn what_was_overwritten_before_a_capture_is_no_loss_of_it_in_any_verb() {
     let recorded = Recorded::new();
     recorded.record(MORE_THAN_A_LAP);
-    let captured = recorded.capture(&["--strict"]);
-    assert_eq!(captured.code, Some(0), "{captured:?}");
-    assert!(captured.err.contains("had been overwritten before the capture began"), "{captured:?}");
+    recorded.capture(&["--strict"]).ends(0).warns("had been overwritten before the capture began");
     let files = recorded.files();
     let (lost, before) = counts(&run!("summary", &files[0], "--json").json());
     assert!(lost > 0 && lost == before, "{lost} {before}");
@@ -90,7 +88,7 @@ fn what_was_overwritten_before_a_capture_is_no_loss_of_it_in_any_verb() {
     assert_eq!(counts(lines.last().unwrap()), (lost, lost));
     let page = run!("report", &files[0], "-o", &out, "--force", "--json").json();
     assert_eq!(counts(&page["captures"][0]), (lost, lost));
-    let page = std::fs::read_to_string(&out).unwrap();
+    let page = fs::read_to_string(&out).unwrap();
     assert!(page.contains("<b>0</b><span>events lost</span>"), "{page}");
     assert!(page.contains(&format!("<b>{}</b><span>overwritten before</span>", grouped(before))), "{page}");
     // A ring is read as it is now: the capture begins and ends now.
@@ -102,10 +100,9 @@ fn what_was_overwritten_before_a_capture_is_no_loss_of_it_in_any_verb() {
 fn what_was_overwritten_between_two_captures_of_a_row_is_lost_and_said_beside_the_past() {
     let recorded = Recorded::new();
     recorded.record(MORE_THAN_A_LAP);
-    assert_eq!(recorded.capture(&[]).code, Some(0));
+    recorded.capture(&[]).ends(0);
     recorded.record(MORE_THAN_A_LAP);
-    let captured = recorded.capture(&["--strict"]);
-    assert_eq!(captured.code, Some(16), "{captured:?}");
+    recorded.capture(&["--strict"]).ends(16);
     let files = recorded.files();
     let names: Vec<&str> = files.iter().map(String::as_str).collect();
     let (all, before) = counts(&run!("summary", "--json", &names).json());
@@ -128,10 +125,10 @@ fn what_an_awaited_ring_had_overwritten_when_it_was_found_is_lost() {
     let mut live = live!("capture", &ring, "-o", &file, "--wait", "--duration", "30s", "--strict", "--json");
     live.notice("waiting for");
     // The capture finds it when it has gone round already.
-    std::fs::rename(recorded.path("perf"), &ring).unwrap();
+    fs::rename(recorded.path("perf"), &ring).unwrap();
     drop(recorded.recorder);
     let captured = live.end().ends(16);
-    let (lost, before) = counts(&serde_json::from_str(&captured.out).unwrap());
+    let (lost, before) = counts(&captured.said());
     assert!(lost > 0 && before == 0, "{captured:?}");
 }
 

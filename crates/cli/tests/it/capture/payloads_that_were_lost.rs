@@ -6,9 +6,9 @@ use crate::fixtures::*;
 use crate::shop::{Order, Shop};
 use eventring::recordv;
 
-pub(super) const SPANS: u64 = 4000;
+pub(super) const SPANS: u64 = 1000;
 /// The size of each payload in bytes. The payload buffer holds far fewer such payloads than the ring has descriptors.
-pub(super) const TEXT_BYTES: usize = 2000;
+pub(super) const TEXT_BYTES: usize = 8000;
 
 pub(super) struct Recorded {
     pub(super) directory: TempDir,
@@ -22,10 +22,10 @@ pub(super) fn recorded(text_bytes: usize) -> Recorded {
     let (directory, [spans, orders]) = places(["shop", "shop-orders"]);
     let text = "x".repeat(text_bytes);
     let perf = spans_in(&spans).shifts(15, 21).tables_shift(16).shards(1).keep(true).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(perf), || {
+    in_recorder(perf, || {
         for number in 0..SPANS {
-            drop(tracing::info_span!("request", number, text).entered());
-            drop(tracing::info_span!("bare").entered());
+            drop(info_span!("request", number, text).entered());
+            drop(info_span!("bare").entered());
         }
     });
     let ring = typed_in::<Shop>(&orders).compact(true).shifts(15, 21).keep(true).build().unwrap();
@@ -107,13 +107,13 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     assert!(expired > SPANS / 2);
     let to = place(&recorded.directory, "export");
 
-    assert_eq!(export(&file, &to, "jsonl", "thread", &[]).code, Some(0));
-    let lines = std::fs::read_to_string(&to).unwrap();
+    export(&file, &to, "jsonl", "thread", &[]).ends(0);
+    let lines = fs::read_to_string(&to).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let spans = |name: &'static str| lines.iter().filter(move |line| line["type"] == "span" && line["name"] == name);
     let (lost, whole): (Vec<&Value>, Vec<&Value>) = spans("request").partition(|span| span["fields_lost"] == true);
     assert_eq!((lost.len() as u64, whole.len() as u64), (expired, SPANS - expired));
-    assert!(lost.iter().all(|span| span["fields"] == serde_json::json!({})));
+    assert!(lost.iter().all(|span| span["fields"] == json!({})));
     assert!(whole.iter().all(|span| span["fields"]["number"].is_u64()));
     // These spans never had fields.
     assert!(spans("bare").count() as u64 == SPANS && spans("bare").all(|span| span.get("fields_lost").is_none()));
@@ -130,8 +130,8 @@ fn a_span_whose_fields_were_lost_does_not_look_like_one_without_fields() {
     assert_eq!(of_ring, expired + descriptions.count() as u64, "{end}");
 
     for view in ["thread", "span"] {
-        assert_eq!(export(&file, &to, "chrome", view, &[]).code, Some(0));
-        let trace: Value = serde_json::from_slice(&std::fs::read(&to).unwrap()).unwrap();
+        export(&file, &to, "chrome", view, &[]).ends(0);
+        let trace: Value = serde_json::from_slice(&fs::read(&to).unwrap()).unwrap();
         let slices = trace["traceEvents"].list().iter().filter(|event| event["ph"] == "X");
         let marked = slices.clone().filter(|slice| slice["args"]["fields_lost"] == true);
         assert_eq!((slices.clone().count() as u64, marked.count() as u64), (2 * SPANS, expired), "{view}");
@@ -149,5 +149,5 @@ fn without_lost_payloads_nothing_is_reported() {
     for run in [run!("summary", &file, "--strict"), export(&file, &to, "chrome", "thread", &["--strict"])] {
         assert!(run.code == Some(0) && !run.err.contains("payload"), "{run:?}");
     }
-    assert!(!std::fs::read_to_string(&to).unwrap().contains("fields_lost"));
+    assert!(!fs::read_to_string(&to).unwrap().contains("fields_lost"));
 }

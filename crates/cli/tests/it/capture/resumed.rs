@@ -1,16 +1,21 @@
 //! Days without an operator: files begin anew, the oldest go, and a capture that was killed goes on.
 
 use crate::fixtures::*;
+use crate::orders::{ended_orders, order, orders_in};
 use eventring_capture::CapturedContent;
 
-fn recorder(path: &Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
-    builder.shifts(15, 21).prefault(false).keep(true).build().unwrap()
+/// Makes a directory with these paths, and an empty directory `out`.
+fn with_output<const N: usize>(names: [&str; N]) -> (TempDir, [PathBuf; N], PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("out");
+    fs::create_dir(&to).unwrap();
+    let paths = names.map(|name| dir.path().join(name));
+    (dir, paths, to)
 }
 
 /// Returns the captures in a directory, the oldest first.
 fn files(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|it| it == "evc")).collect();
     files.sort();
     files
@@ -37,30 +42,27 @@ fn account(files: &[PathBuf]) -> (u64, u64) {
 
 #[test]
 fn a_capture_that_was_killed_goes_on_after_its_newest_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
-    let orders = recorder(&ring);
-    std::fs::create_dir(&to).unwrap();
+    let (_dir, [ring], to) = with_output(["orders"]);
+    let orders = orders_in(&ring);
     let output = to.join("orders.evc");
-    let arguments = ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap(), "--rotate-every", "300ms"];
-    let arguments = [&arguments[..], &["--resume"]].concat();
-    let mut child = program(&arguments).spawn().unwrap();
+    let begin = || program!("capture", &ring, "-o", &output, "--rotate-every", "300ms", "--resume").spawn().unwrap();
+    let mut child = begin();
     let (mut recorded, mut known) = (0, 0);
     for round in 0..5 {
         // Each capture has begun a file and gone on to a second one, however long a busy machine takes for it.
         while files(&to).len() < known + 2 {
             assert!(child.try_wait().unwrap().is_none(), "the capture has ended");
             // The ring holds what is recorded in half a minute.
-            (0..10_u64).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+            order(&orders, 10);
             recorded += 10;
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         if round < 4 {
             kill(&mut child);
             known = files(&to).len();
             orders.record(7, [0; 4], b"while nobody captures");
             recorded += 1;
-            child = program(&arguments).spawn().unwrap();
+            child = begin();
         }
     }
     drop(orders);
@@ -81,24 +83,18 @@ fn events_in(files: &[PathBuf]) -> usize {
 
 /// Records this many events into a new ring.
 fn record(ring: &Path, count: u64) {
-    let _ = std::fs::remove_file(ring);
-    let recorder = recorder(ring);
-    (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
+    let _ = fs::remove_file(ring);
+    ended_orders(ring, count);
 }
 
 /// Captures rings into the row `a.evc` of this directory, after what it has.
 fn resumed(to: &Path, rings: &[&Path], more: &[&str]) -> Run {
-    let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
-    let output = to.join("a.evc");
-    let options = ["-o", output.to_str().unwrap(), "--resume", "--json"];
-    run!("capture", &rings, &options, more)
+    run!("capture", rings, "-o", to.join("a.evc"), "--resume", "--json", more)
 }
 
 #[test]
 fn nothing_is_written_twice_if_the_newest_file_lacks_a_ring() {
-    let dir = tempfile::tempdir().unwrap();
-    let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
-    std::fs::create_dir(&to).unwrap();
+    let (_dir, [first, second], to) = with_output(["a", "b"]);
     record(&first, 10);
     record(&second, 20);
     resumed(&to, &[&first, &second], &[]).json();
@@ -113,9 +109,7 @@ fn nothing_is_written_twice_if_the_newest_file_lacks_a_ring() {
 #[test]
 fn nothing_is_written_twice_if_the_captures_of_a_ring_are_gone() {
     for more in [["--rotate-every", "1h", "--keep", "1"], ["--rotate-every", "1h", "--keep-size", "1"]] {
-        let dir = tempfile::tempdir().unwrap();
-        let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
-        std::fs::create_dir(&to).unwrap();
+        let (_dir, [first, second], to) = with_output(["a", "b"]);
         record(&first, 10);
         record(&second, 20);
         assert_eq!(resumed(&to, &[&first, &second], &more).json()["events"], 30);
@@ -127,8 +121,8 @@ fn nothing_is_written_twice_if_the_captures_of_a_ring_are_gone() {
         let again = resumed(&to, &[&first, &second], &more).json();
         assert_eq!(again["events"], 0, "{more:?}: {again}");
         // Without that file, the ring is written again: that is what the test looks at.
-        std::fs::remove_file(to.join("a.ends")).unwrap();
-        files(&to).iter().for_each(|file| std::fs::remove_file(file).unwrap());
+        fs::remove_file(to.join("a.ends")).unwrap();
+        files(&to).iter().for_each(|file| fs::remove_file(file).unwrap());
         let again = resumed(&to, &[&first, &second], &more).json();
         assert_eq!(again["events"], 27, "{more:?}: {again}");
     }
@@ -136,16 +130,12 @@ fn nothing_is_written_twice_if_the_captures_of_a_ring_are_gone() {
 
 #[test]
 fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
-    let dir = tempfile::tempdir().unwrap();
-    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
-    std::fs::create_dir(&to).unwrap();
+    let (_dir, [ring], to) = with_output(["orders"]);
     let output = to.join("orders.evc");
-    let words = ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap(), "--wait", "--reopen", "--json"];
-    let child = program(&words).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let words = ["capture", argument(&ring), "-o", argument(&output), "--wait", "--reopen", "--json"];
+    let live = live!(words);
     for program in 1..=3_u64 {
-        let orders = recorder(&ring);
-        (0..program * 100).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
-        drop(orders);
+        ended_orders(&ring, program * 100);
         let has_come = |program: u64| {
             let events: u64 = files(&to)
                 .iter()
@@ -155,10 +145,8 @@ fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
         };
         wait_while(|| !has_come(program));
     }
-    signal(&child, Signal::INT);
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    live.interrupt();
+    let summary = live.end().json();
     let rings = summary["rings"].list();
     let events: Vec<u64> = rings.iter().map(|ring| ring["events"].number()).collect();
     assert_eq!(events, [100, 200, 300], "{summary}");
@@ -170,66 +158,52 @@ fn the_next_programs_under_the_same_name_are_captured_until_ctrl_c() {
 
 #[test]
 fn what_lies_under_the_name_of_a_next_ring_is_said_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
-    std::fs::create_dir(&to).unwrap();
+    let (_dir, [first, second], to) = with_output(["a", "b"]);
     for others_live in [false, true] {
-        drop(recorder(&first));
-        let other = others_live.then(|| recorder(&second));
-        let rings: Vec<&Path> =
-            [Some(first.as_path()), others_live.then_some(second.as_path())].into_iter().flatten().collect();
-        let rings: Vec<&str> = rings.iter().map(|ring| ring.to_str().unwrap()).collect();
+        drop(orders_in(&first));
+        let other = others_live.then(|| orders_in(&second));
+        let rings = [&first, &second];
         let output = to.join(format!("{others_live}.evc"));
-        let mut child = program!("capture", &rings, "-o", output.to_str().unwrap(), "--reopen");
-        let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(300));
-        std::fs::remove_file(&first).unwrap();
-        std::fs::write(&first, [b"no ring".as_slice(), &[0; 8192]].concat()).unwrap();
-        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-        let mut error = || lines.by_ref().map(Result::unwrap).find(|line| line.contains("error:")).unwrap();
-        let said = error();
+        let mut live = live!("capture", &rings[..1 + usize::from(others_live)], "-o", &output, "--reopen");
+        thread::sleep(Duration::from_millis(300));
+        fs::remove_file(&first).unwrap();
+        fs::write(&first, [b"no ring".as_slice(), &[0; 8192]].concat()).unwrap();
+        let said = live.notice("error:");
         assert!(said.contains("/a:") && said.contains("go on") == others_live, "{said}");
         if others_live {
-            assert!(child.try_wait().unwrap().is_none());
+            assert!(live.child.try_wait().unwrap().is_none());
             drop(other);
-            signal(&child, Signal::INT);
-            assert!(error().contains("/a:"));
+            live.interrupt();
+            assert!(live.notice("error:").contains("/a:"));
         }
-        assert_ne!(child.wait().unwrap().code(), Some(0));
-        std::fs::remove_file(&first).unwrap();
+        assert_ne!(live.end().code, Some(0));
+        fs::remove_file(&first).unwrap();
     }
 }
 
 #[test]
 fn the_oldest_files_go_when_there_is_too_much() {
-    let dir = tempfile::tempdir().unwrap();
-    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
-    std::fs::create_dir(&to).unwrap();
-    let orders = recorder(&ring);
+    let (_dir, [ring], to) = with_output(["orders"]);
+    let orders = orders_in(&ring);
     let output = to.join("orders.evc");
     // Each file has a quarter of the limit, because `--rotate-size` is larger.
-    let options = ["-o", output.to_str().unwrap(), "--rotate-size", "1M", "--keep-size", "100k", "--compression", "0"];
-    let child = program!("capture", ring.to_str().unwrap(), "--json", &options)
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let options = ["--rotate-size", "1M", "--keep-size", "100k", "--compression", "0"];
+    let live = live!("capture", &ring, "--json", "-o", &output, options);
     for number in 0..10_000_u64 {
         orders.record(7, [number; 4], &[number as u8; 50]);
         if number % 200 == 0 {
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
     drop(orders);
-    std::fs::write(to.join("orders-mine.txt"), "not a capture").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
+    fs::write(to.join("orders-mine.txt"), "not a capture").unwrap();
+    let summary = live.end().json();
     let left = files(&to);
-    let bytes: u64 = left.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
+    let bytes: u64 = left.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
     assert!((60 << 10..=125 << 10).contains(&bytes), "{bytes} bytes in {left:?}");
     let (events, lost) = account(&left);
     assert!(events > 0 && events < 10_000 && lost == 0, "{events} events, {lost} lost");
     assert!(to.join("orders-mine.txt").exists());
-    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["events"], &summary["bytes"]), (&events.into(), &bytes.into()), "{summary}");
     assert_eq!(summary["removed"], 10_000 - events, "{summary}");
     assert!(summary["removed_files"].number() >= 5, "{summary}");
@@ -241,22 +215,18 @@ fn files_of_earlier_rings_that_are_removed_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let (ring, output) = (dir.path().join("orders"), dir.path().join("row.evc"));
     let options = ["--wait", "--reopen", "--rotate-every", "1h", "--keep", "2", "--json"];
-    let child = program!("capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap(), &options)
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let live = live!("capture", &ring, "-o", &output, &options);
     for part in 1..=4 {
         record(&ring, 100);
         let file = dir.path().join(format!("row.{part:04}.evc"));
         wait_while(|| CaptureFile::open(&file).ok().is_none_or(|capture| capture.end().is_none()));
     }
-    signal(&child, Signal::INT);
-    let output = child.wait_with_output().unwrap();
-    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    live.interrupt();
+    let summary = live.end().said();
     let counts = ["events", "removed", "removed_files"].map(|name| summary[name].number());
     assert_eq!(counts, [200, 200, 2], "{summary}");
     let left = files(dir.path());
-    let bytes: u64 = left.iter().map(|file| std::fs::metadata(file).unwrap().len()).sum();
+    let bytes: u64 = left.iter().map(|file| fs::metadata(file).unwrap().len()).sum();
     assert_eq!((&summary["bytes"], left.len()), (&bytes.into(), 2), "{summary}");
     let stated: Vec<PathBuf> = serde_json::from_value(summary["files"].clone()).unwrap();
     assert_eq!(stated, left);
@@ -264,9 +234,7 @@ fn files_of_earlier_rings_that_are_removed_are_counted() {
 
 #[test]
 fn what_stands_in_the_file_of_ends_is_not_written_again_and_a_damaged_one_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let [first, second, to] = ["a", "b", "out"].map(|name| dir.path().join(name));
-    std::fs::create_dir(&to).unwrap();
+    let (_dir, [first, second], to) = with_output(["a", "b"]);
     record(&first, 10);
     record(&second, 20);
     let capture = |rings: &[&Path]| resumed(&to, rings, &["--rotate-every", "1h", "--keep", "9"]);
@@ -274,36 +242,29 @@ fn what_stands_in_the_file_of_ends_is_not_written_again_and_a_damaged_one_is_ref
     assert_eq!(capture(&[&first, &second]).json()["events"], 10);
     assert_eq!(capture(&[&second, &first]).json()["events"], 0);
     // Somebody has taken the files away.
-    files(&to).iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    files(&to).iter().for_each(|file| fs::remove_file(file).unwrap());
     assert_eq!(capture(&[&first, &second]).json()["events"], 0);
     let ends = to.join("a.ends");
-    let bytes = std::fs::read(&ends).unwrap();
+    let bytes = fs::read(&ends).unwrap();
     for cut in [bytes.len() / 2, 3] {
-        std::fs::write(&ends, &bytes[..cut]).unwrap();
-        let refused = capture(&[&first]);
-        assert_eq!(refused.code, Some(7), "{refused:?}");
-        assert!(refused.err.contains("a.ends: the file of ends is damaged"), "{refused:?}");
+        fs::write(&ends, &bytes[..cut]).unwrap();
+        capture(&[&first]).fails(7, "a.ends: the file of ends is damaged");
     }
 }
 
 #[test]
 fn two_captures_do_not_write_the_same_row() {
-    let dir = tempfile::tempdir().unwrap();
-    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
-    std::fs::create_dir(&to).unwrap();
-    let orders = recorder(&ring);
+    let (_dir, [ring], to) = with_output(["orders"]);
+    let orders = orders_in(&ring);
     orders.record(7, [0; 4], b"an order");
     let output = to.join("orders.evc");
-    let words =
-        ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap(), "--rotate-every", "50ms", "--resume"];
+    let words = ["capture", argument(&ring), "-o", argument(&output), "--rotate-every", "50ms", "--resume"];
     let mut first = program(&words).spawn().unwrap();
-    let begin = std::time::Instant::now();
     for count in [1, 3] {
-        while files(&to).len() < count {
-            assert!(begin.elapsed() < Duration::from_secs(60));
-            orders.record(7, [0; 4], b"an order");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_while(|| {
+            order(&orders, 1);
+            files(&to).len() < count
+        });
         let second = run(&words);
         assert!(second.code != Some(0) && second.err.contains("another process writes it"), "{second:?}");
     }
@@ -314,23 +275,18 @@ fn two_captures_do_not_write_the_same_row() {
 
 #[test]
 fn what_is_too_old_goes_while_nothing_is_recorded() {
-    let dir = tempfile::tempdir().unwrap();
-    let (ring, to) = (dir.path().join("orders"), dir.path().join("out"));
-    std::fs::create_dir(&to).unwrap();
-    let orders = recorder(&ring);
+    let (_dir, [ring], to) = with_output(["orders"]);
+    let orders = orders_in(&ring);
     let output = to.join("orders.evc");
-    let words = ["capture", ring.to_str().unwrap(), "-o", output.to_str().unwrap()];
     // Each event fills a file, and an idle capture begins no other.
-    let mut child = program!(&words, "--rotate-size", "1", "--keep-age", "3s").spawn().unwrap();
-    let wait = |until: &dyn Fn(&[PathBuf]) -> bool| {
-        wait_while(|| !until(&files(&to)));
-    };
+    let mut child =
+        program!("capture", &ring, "-o", &output, "--rotate-size", "1", "--keep-age", "3s").spawn().unwrap();
     for count in 1..=4 {
         orders.record(7, [0; 4], b"an order");
-        wait(&|files| files.len() >= count);
+        wait_while(|| files(&to).len() < count);
     }
     // The newest whole file stays, beside the present one.
-    wait(&|files| files.len() == 2);
+    wait_while(|| files(&to).len() != 2);
     drop(orders);
     assert!(child.wait().unwrap().success());
 }

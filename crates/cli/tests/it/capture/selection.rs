@@ -15,26 +15,26 @@ enum Inside {
 fn record(perf: &Path, exec: &Path) -> [Recorder; 1] {
     let typed = typed_in::<ExecEvent>(exec).compact(true).shifts(15, 21).keep(true).build().unwrap();
     let recorder = spans_in(perf).shifts(15, 21).tables_shift(16).keep(true).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
     for (number, name) in ["first", "second", "third"].into_iter().enumerate() {
         let (dispatch, typed) = (dispatch.clone(), typed.clone());
         let request = move || {
-            tracing::dispatcher::with_default(&dispatch, || {
-                let _request = tracing::info_span!("request", number).entered();
+            dispatcher::with_default(&dispatch, || {
+                let _request = info_span!("request", number).entered();
                 typed.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
-                let _query = tracing::info_span!("query", number).entered();
+                let _query = info_span!("query", number).entered();
                 sleep(Duration::from_millis(if number == 1 { 150 } else { 1 }));
-                tracing::info!("found");
+                info!("found");
             });
         };
-        std::thread::Builder::new().name(name.to_owned()).spawn(request).unwrap().join().unwrap();
+        thread::Builder::new().name(name.to_owned()).spawn(request).unwrap().join().unwrap();
         sleep(Duration::from_millis(5));
     }
     [typed]
 }
 
 /// Makes a capture, and returns the directory in which it lies with its path.
-fn capture() -> (tempfile::TempDir, String) {
+fn capture() -> (TempDir, String) {
     let (directory, [perf, exec]) = places(["shop", "shop-exec"]);
     let recorders = record(&perf, &exec);
     let path = argument(&place(&directory, "shop.evc")).to_owned();
@@ -99,15 +99,15 @@ fn a_capture_of_spans_of_a_name_takes_what_an_export_of_them_shows() {
     let (all, taken) = (argument(&all), argument(&taken));
     let recorder = spans_in(&perf).keep(true).build().unwrap();
     let typed = typed_in::<Inside>(&exec).keep(true).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
-    tracing::dispatcher::with_default(&dispatch, || {
-        let step = || assert_ne!(eventring::record!(&typed => Inside::Step), 0);
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
+    dispatcher::with_default(&dispatch, || {
+        let step = || assert_ne!(record!(&typed => Inside::Step), 0);
         step();
         for number in 0..3 {
-            tracing::info_span!("request", number).in_scope(|| {
+            info_span!("request", number).in_scope(|| {
                 step();
-                tracing::info_span!(target: "db", "query", number).in_scope(step);
-                tracing::info_span!(target: "cache", "query", number).in_scope(step);
+                info_span!(target: "db", "query", number).in_scope(step);
+                info_span!(target: "cache", "query", number).in_scope(step);
             });
         }
     });
@@ -134,19 +134,13 @@ fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes(
     let (_directory, [perf, exec, taken]) = places(["shop", "shop-typed", "t.evc"]);
     let recorder = spans_in(&perf).shards(1).shifts(16, 22).build().unwrap();
     let typed = typed_in::<Inside>(&exec).compact(true).shifts(17, 22).build().unwrap();
-    let capture = program!("capture", &exec, &perf, "--where", "span=request", "--strict", "--json", "-o")
-        .arg(&taken)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    while !taken.exists() {
-        sleep(Duration::from_millis(1));
-    }
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    tracing::dispatcher::with_default(&dispatch, || {
-        let step = || assert_ne!(eventring::record!(&typed => Inside::Step), 0);
+    let capture = live!("capture", &exec, &perf, "--where", "span=request", "--strict", "--json", "-o", &taken);
+    wait_while(|| !taken.exists());
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    dispatcher::with_default(&dispatch, || {
+        let step = || assert_ne!(record!(&typed => Inside::Step), 0);
         for number in 0..REQUESTS {
-            tracing::info_span!("request").in_scope(step);
+            info_span!("request").in_scope(step);
             step();
             if number % 25 == 0 {
                 sleep(Duration::from_millis(1));
@@ -154,9 +148,7 @@ fn a_capture_beside_a_program_takes_each_typed_event_in_the_spans_that_it_takes(
         }
     });
     drop((dispatch, recorder, typed));
-    let ended = capture.wait_with_output().unwrap();
-    assert!(ended.status.success(), "{ended:?}");
-    let summary: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let summary = capture.end().json();
     let events = |ring: &str| {
         let rings = summary["rings"].list();
         rings.iter().find(|it| it["name"] == ring).unwrap()["events"].number()
@@ -197,8 +189,8 @@ fn times_are_selected_in_each_of_their_forms() {
     let later = lines(&capture, &["--from", &middle.to_string(), "--to", &end.to_string()]);
     assert_eq!(names(&later), ["query", "request"]);
     assert!(of_type(&later, "span").iter().all(|span| span["start_ns"].is_null() && span["duration_ns"].is_null()));
-    let shown = run!("summary", &capture, "--from", &middle.to_string(), "--to", &end.to_string());
-    assert!(shown.out.contains("+ 1 whose beginning is not selected"), "{shown:?}");
+    run!("summary", &capture, "--from", &middle.to_string(), "--to", &end.to_string())
+        .shows("+ 1 whose beginning is not selected");
 }
 
 #[test]
@@ -219,11 +211,7 @@ fn what_is_not_there_is_refused_and_what_is_there_is_named() {
     // The rings describe the call sites of other tests in this process, too.
     alone!();
     let (_directory, capture) = capture();
-    let refused = |options: &[&str]| -> Run {
-        let run = run!("summary", &capture, options);
-        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
-        run
-    };
+    let refused = |options: &[&str]| -> Run { run!("summary", &capture, options).ends(2).shows_nothing() };
     assert!(refused(&["--span", "none"]).err.contains("has no span none: there are query, request\n"));
     assert!(refused(&["--thread", "none"]).err.contains("has no thread none: there are first, second, third\n"));
     assert!(refused(&["--ring", "none"]).err.contains("has no ring none: there are shop, shop-exec\n"));
@@ -263,9 +251,9 @@ fn a_span_has_all_that_is_in_it_if_its_creation_was_overwritten_before_the_captu
     let directory = directory();
     let (ring, path) = (place(&directory, "shop"), argument(&place(&directory, "shop.evc")).to_owned());
     let recorder = spans_in(&ring).shifts(15, 21).keep(true).build().unwrap();
-    tracing::dispatcher::with_default(&tracing::Dispatch::new(RecorderSubscriber::new(recorder)), || {
-        let _parent = tracing::info_span!("parent").entered();
-        (0..10_000).for_each(|_| tracing::info_span!("child").in_scope(|| ()));
+    in_recorder(recorder, || {
+        let _parent = info_span!("parent").entered();
+        (0..10_000).for_each(|_| info_span!("child").in_scope(|| ()));
     });
     run!("capture", &ring, "--now", "-o", &path).ends(0);
     let children = |options: &[&str]| {

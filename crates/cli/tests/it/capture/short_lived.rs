@@ -5,8 +5,8 @@ use crate::fixtures::*;
 use std::sync::mpsc::channel;
 
 fn log(recorder: &PerfRecorder, events: u64) {
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
-        (0..events).for_each(|n| tracing::info!(n, "something"));
+    in_recorder(recorder.clone(), || {
+        (0..events).for_each(|n| info!(n, "something"));
     });
 }
 
@@ -17,12 +17,12 @@ fn program() -> ! {
     // Nothing drops the recorder.
     let recorder: &'static PerfRecorder = Box::leak(Box::new(builder.build().unwrap()));
     let (logged, has_logged) = channel::<()>();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         log(recorder, 5);
         drop(logged);
         // The recorder would record the end of this thread as one more event. So the thread never ends.
         loop {
-            std::thread::park();
+            thread::park();
         }
     });
     let _ = has_logged.recv();
@@ -32,7 +32,7 @@ fn program() -> ! {
     for _ in 0..3 {
         let (logged, has_logged) = channel::<()>();
         let (may_go, permission) = channel::<()>();
-        threads.push(std::thread::spawn(move || {
+        threads.push(thread::spawn(move || {
             log(recorder, 100);
             drop(logged);
             let _ = permission.recv();
@@ -79,10 +79,10 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
     let arguments = ["capture", argument(&place), "-o", argument(&file), "--json", "--strict"];
     // The capture writes its first bytes when it has opened the ring. So a file of more than 500 bytes shows that the
     // ring is open.
-    let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
+    let is_there = || wait_until(|| fs::metadata(&file).is_ok_and(|file| file.len() > 500));
     let (handed_out, ended) = look_at(test, &place, &arguments, is_there, true);
     assert_eq!(ended.code, Some(16), "{ended:?}");
-    let captured: Value = serde_json::from_str(&ended.out).unwrap();
+    let captured = ended.said();
     let missed: u64 = handed_out[1..].iter().sum();
     assert!(missed > 300);
     assert_eq!((number(&captured["events"]), number(&captured["lost"])), (handed_out[0], missed), "{captured}");
@@ -92,7 +92,7 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
         assert_eq!((number(&ring["lost"]), number(&ring["last_seqno"])), (*handed_out, *handed_out));
     }
     let summary = run!("summary", &file, "--json", "--strict").ends(16);
-    assert_eq!(number(&serde_json::from_str::<Value>(&summary.out).unwrap()["lost"]), missed);
+    assert_eq!(number(&summary.said()["lost"]), missed);
     let lines = exported(&file);
     let losses = lines.iter().filter(|line| line["type"] == "loss");
     let losses: Vec<u64> =
@@ -107,7 +107,7 @@ fn events_that_a_late_watch_misses_are_counted_exactly() {
     let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
     // In this time the watch opens shard 0. Then it is stopped, so it misses the shards that the program makes
     // afterwards.
-    let is_there = || std::thread::sleep(Duration::from_millis(300));
+    let is_there = || thread::sleep(Duration::from_millis(300));
     let (handed_out, ended) = look_at(test, &place, &out, is_there, true);
     let missed: u64 = handed_out[1..].iter().sum();
     assert_eq!(ended.code, Some(16), "{}", ended.err);
@@ -125,7 +125,7 @@ fn a_capture_that_looks_on_accounts_for_everything_whatever_it_was_in_time_for()
     for _ in 0..5 {
         let (_directory, [place, file]) = places(["ring", "t.evc"]);
         let arguments = ["capture", argument(&place), "-o", argument(&file), "--json"];
-        let is_there = || wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 500));
+        let is_there = || wait_until(|| fs::metadata(&file).is_ok_and(|file| file.len() > 500));
         let (handed_out, ended) = look_at(test, &place, &arguments, is_there, false);
         let captured = ended.json();
         let accounted = number(&captured["events"]) + number(&captured["lost"]) + number(&captured["given_up"]);

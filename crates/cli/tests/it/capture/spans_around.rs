@@ -11,7 +11,7 @@ const FAILED: [&str; 2] = ["job failed", "step failed"];
 
 /// Records a request that ends before its job, and a job of which a step outlives it. Another job has no request.
 fn record_jobs() {
-    let pause = || std::thread::sleep(Duration::from_millis(60));
+    let pause = || thread::sleep(Duration::from_millis(60));
     let request = info_span!("request").entered();
     let job = info_span!("job");
     drop(request);
@@ -58,7 +58,7 @@ fn a_job_that_fails_after_its_request_has_ended_is_found_by_the_request() {
 fn a_watch_of_a_ring_finds_such_a_job_and_find_does_not_because_it_asks_each_event_alone() {
     let (directory, [ring]) = places(["jobs"]);
     let recorder = spans_in(&ring).keep(true).build().unwrap();
-    tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), record_jobs);
+    in_recorder(recorder, record_jobs);
     assert_eq!(texts(&ring, &["--where", OF_REQUEST]), FAILED);
     let file = place(&directory, "jobs.evc");
     run!("capture", &ring, "--now", "-o", &file).ends(0);

@@ -44,7 +44,7 @@ fn a_trigger_is_recorded_in_its_span_whatever_the_filter_says() {
     ];
     for (index, dispatch) in dispatches.into_iter().enumerate() {
         let recorder = recorder(&directory.path().join(index.to_string()));
-        let lines = tracing::dispatcher::with_default(&dispatch(recorder.clone()), || {
+        let lines = dispatcher::with_default(&dispatch(recorder.clone()), || {
             let before = line!() + 1;
             recorder.trigger("before");
             let _request = tracing::error_span!("request").entered();
@@ -67,8 +67,8 @@ fn a_trigger_is_recorded_in_its_span_whatever_the_filter_says() {
     // A filter that lets nothing pass does not hold the trigger back.
     let recorder = recorder(&directory.path().join("filtered"));
     let subscriber = RecorderSubscriber::new(recorder.clone()).with_filter("off".parse().unwrap());
-    tracing::subscriber::with_default(subscriber, || {
-        tracing::error!("off");
+    subscriber::with_default(subscriber, || {
+        error!("off");
         recorder.trigger("on");
     });
     let records = reference::records(&mut PerfReader::from_shards(recorder.open_readers().unwrap()));
@@ -91,21 +91,21 @@ fn panics_and_calls_are_triggers_that_a_watcher_sees() {
         let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16);
         try_init_with(builder, TargetFilter::all()).unwrap();
         let worker = || {
-            let _job = tracing::info_span!("job").entered();
+            let _job = info_span!("job").entered();
             panic!("no more {}", "paper");
         };
-        let joined = std::thread::Builder::new().name("printer".into()).spawn(worker).unwrap().join();
+        let joined = thread::Builder::new().name("printer".into()).spawn(worker).unwrap().join();
         assert!(joined.is_err());
         // A panic while a value is formatted comes from inside the recorder.
         let value = Panics;
-        let caught = std::panic::catch_unwind(|| tracing::info!(value = ?value, "formatted"));
+        let caught = std::panic::catch_unwind(|| info!(value = ?value, "formatted"));
         assert!(caught.is_err());
         // The hook takes any payload.
         assert!(std::panic::catch_unwind(|| std::panic::panic_any(7)).is_err());
         // The destructor of a thread-local runs when the thread ends.
-        let ending = std::thread::spawn(|| AT_END.with(|_| ()));
+        let ending = thread::spawn(|| AT_END.with(|_| ()));
         let _ = ending.join();
-        tracing::info_span!("call").in_scope(|| trigger("by hand"));
+        info_span!("call").in_scope(|| trigger("by hand"));
         say(CALLS.load(Ordering::Relaxed));
         wait_for_parent();
     });

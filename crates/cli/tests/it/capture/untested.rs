@@ -35,9 +35,7 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
             assert_eq!(number(&exported.json()["lost_payloads"]), lost, "{exported:?}");
             let begin = if from == ring { &["--from", "oldest"][..] } else { &[] };
             let watched = [&["watch", from, "--where", condition, "--strict", "--json"], begin].concat();
-            let watched = run(&watched);
-            assert!(watched.code == Some(16), "{from} {}", watched.err);
-            assert!(watched.err.contains(&format!("{} without payload", grouped(untested))), "{from}: {}", watched.err);
+            let watched = run(&watched).fails(16, format!("{} without payload", grouped(untested)));
             assert!(watched.json_lines().iter().all(|line| line["expired"] != true), "{from}");
         }
         // Neither does the opposite hold.

@@ -1,10 +1,8 @@
 //! The script of docs/BUDGETS.md, which continuous integration runs, does what the page says: with the program's own
 //! numbers it passes, and with less it fails. It needs QEMU and eventring's plugin for it.
 
-use crate::program::{PROGRAM, Run, directory, finish, place, program, run};
+use crate::fixtures::*;
 use crate::qemu;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/instruction_budgets.sh");
 const WORKFLOW: &str = include_str!("../../../../../docs/ci/instruction-budgets.yml");
@@ -33,16 +31,13 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
     let Some(plugin) = qemu::plugin() else { return };
     let example = example();
     let example = example.to_str().unwrap();
-    let mut counting = program(&["icount", "-o", &base, "--", example]);
+    let mut counting = program!("icount", "-o", &base, "--", example);
     counting.env("EVENTRING_QEMU_PLUGIN", plugin);
-    let counted = finish(counting);
-    assert_eq!(counted.code, Some(0), "{counted:?}");
-    assert_eq!(run(&["budget", "update", &budgets, &base]).code, Some(0));
-    let text = std::fs::read_to_string(&budgets).unwrap();
+    finish(counting).ends(0);
+    run!("budget", "update", &budgets, &base).ends(0);
+    let text = fs::read_to_string(&budgets).unwrap();
     assert!(text.contains("\ntolerance = 0\n"), "{text}");
-    let passed = script(&[&budgets, &output, &base, "--", example]);
-    assert_eq!(passed.code, Some(0), "{passed:?}");
-    assert!(passed.out.contains("instructions/call A") && passed.out.contains("order"), "{passed:?}");
+    script(&[&budgets, &output, &base, "--", example]).ends(0).shows("instructions/call A").shows("order");
     for kept in ["head.evc", "diff.txt", "icount.txt", "bencher.json"] {
         assert!(Path::new(&output).join(kept).metadata().unwrap().len() > 0, "{kept}");
     }
@@ -50,7 +45,7 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
     // A turn more in the inner loop is found, and so is a budget that is a thousandth too small.
     let dearer = script(&[&budgets, &output, &base, "--", example, "101"]);
     assert!(dearer.code == Some(18) && dearer.out.matches("exceeded").count() >= 2, "{dearer:?}");
-    let text = std::fs::read_to_string(&budgets).unwrap();
+    let text = fs::read_to_string(&budgets).unwrap();
     let lowered: Vec<String> = text
         .lines()
         .map(|line| match line.strip_prefix("instructions = ").and_then(|number| number.parse::<u64>().ok()) {
@@ -58,9 +53,8 @@ fn the_script_passes_with_the_numbers_of_the_program_and_fails_with_less() {
             None => line.to_owned(),
         })
         .collect();
-    std::fs::write(&budgets, lowered.join("\n")).unwrap();
-    let failed = script(&[&budgets, &output, "--", example]);
-    assert_eq!(failed.code, Some(18), "{failed:?}");
+    fs::write(&budgets, lowered.join("\n")).unwrap();
+    let failed = script(&[&budgets, &output, "--", example]).ends(18);
     assert!(
         failed.out.matches("exceeded").count() == 2 && failed.err.contains("eventring budget update"),
         "{failed:?}"
@@ -80,11 +74,9 @@ fn the_script_says_which_file_is_missing() {
     let directory = directory();
     let path = |name: &str| place(&directory, name).to_str().unwrap().to_owned();
     let (base, budgets, output) = (path("base.evc"), path("budgets.toml"), path("counted"));
-    let refused = script(&[&budgets, &output, "--", "program"]);
-    assert!(refused.code == Some(3) && refused.err.contains("eventring budget update"), "{refused:?}");
-    std::fs::write(&budgets, "").unwrap();
-    let refused = script(&[&budgets, &output, &base, "--", "program"]);
-    assert!(refused.code == Some(3) && refused.err.contains("there is no capture"), "{refused:?}");
+    script(&[&budgets, &output, "--", "program"]).fails(3, "eventring budget update");
+    fs::write(&budgets, "").unwrap();
+    script(&[&budgets, &output, &base, "--", "program"]).fails(3, "there is no capture");
 }
 
 #[test]

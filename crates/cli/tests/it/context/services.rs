@@ -56,11 +56,11 @@ impl Callee {
 /// The service that begins each trace.
 pub(super) fn front(place: &Path, requests: usize) {
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder(&place.join("front"), requests)));
-    let ports = std::fs::read_to_string(place.join("ports")).unwrap();
+    let ports = fs::read_to_string(place.join("ports")).unwrap();
     let (middle, back) = ports.split_once(' ').unwrap();
     child::say("ready");
     child::wait_for_parent();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let dispatch = &dispatch;
             let serve = move || {
@@ -71,7 +71,7 @@ pub(super) fn front(place: &Path, requests: usize) {
                     info_span!("check").in_scope(|| back.call());
                 }
             };
-            scope.spawn(move || tracing::dispatcher::with_default(dispatch, serve));
+            scope.spawn(move || dispatcher::with_default(dispatch, serve));
         }
     });
 }
@@ -82,10 +82,10 @@ pub(super) fn back(place: &Path, requests: usize) {
     let dispatch = Dispatch::new(tracing_subscriber::registry().with(layer));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     child::say(listener.local_addr().unwrap().port());
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for stream in listener.incoming() {
             let dispatch = dispatch.clone();
-            std::thread::spawn(move || tracing::dispatcher::with_default(&dispatch, || serve(stream.unwrap())));
+            thread::spawn(move || dispatcher::with_default(&dispatch, || serve(stream.unwrap())));
         }
     });
     child::wait_for_parent();
@@ -98,7 +98,7 @@ fn serve(stream: TcpStream) {
         let request = info_span!("request");
         let caller = context::extract(|name| headers.get(name)).expect("a caller");
         assert!(caller.attach(&request));
-        request.in_scope(|| info_span!("work").in_scope(std::thread::yield_now));
+        request.in_scope(|| info_span!("work").in_scope(thread::yield_now));
         drop(request);
         stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
     }

@@ -31,10 +31,10 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
     let test = plays!(program());
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    std::fs::write(at("file"), "precious").unwrap();
+    fs::write(at("file"), "precious").unwrap();
     symlink(at("file"), at("link")).unwrap();
     symlink(at("nowhere"), at("dangling")).unwrap();
-    std::fs::create_dir(at("directory")).unwrap();
+    fs::create_dir(at("directory")).unwrap();
     let dead = UnixListener::bind(at("dead")).unwrap();
     drop(dead);
     symlink(at("dead"), at("link_to_a_socket")).unwrap();
@@ -44,13 +44,12 @@ fn a_server_leaves_everything_at_its_address_that_is_no_socket_and_the_program_c
         assert!(said.contains("that is no socket; name another path"), "{said}");
         assert!(talk.end().success());
     }
-    assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "precious");
-    assert_eq!(std::fs::read_link(at("link")).unwrap(), at("file"));
+    assert_eq!(fs::read_to_string(at("file")).unwrap(), "precious");
+    assert_eq!(fs::read_link(at("link")).unwrap(), at("file"));
     assert!(at("dangling").is_symlink() && at("directory").is_dir() && at("link_to_a_socket").is_symlink());
-    assert!(std::fs::symlink_metadata(at("dead")).unwrap().file_type().is_socket());
+    assert!(fs::symlink_metadata(at("dead")).unwrap().file_type().is_socket());
     // A served recording is refused in the same way, with the exit code of files that exist.
-    let run = program::run(&["serve", program::KEPT, "--socket", at("file").to_str().unwrap()]);
-    assert_eq!(run.code, Some(14), "{run:?}");
+    run!("serve", program::KEPT, "--socket", at("file").to_str().unwrap()).ends(14);
     // A server that has a place says nothing.
     let (mut talk, said) = start(test, at("free").to_str().unwrap(), directory.path());
     assert_eq!(said, "served");
@@ -71,16 +70,16 @@ fn a_socket_that_somebody_else_has_put_in_the_place_stays() {
     assert!(talk.end().success());
     assert!(socket.exists());
     drop(theirs);
-    std::fs::remove_file(&socket).unwrap();
+    fs::remove_file(&socket).unwrap();
     // Somebody else comes while the server lives.
     let (mut talk, said) = start(test, socket.to_str().unwrap(), directory.path());
     assert_eq!(said, "served");
-    std::fs::remove_file(&socket).unwrap();
+    fs::remove_file(&socket).unwrap();
     let _theirs = UnixListener::bind(&socket).unwrap();
     assert!(talk.end().success());
     assert!(socket.exists());
     let server = Server::builder().address(ServerAddress::Path(place(&directory, "other"))).start().unwrap();
-    std::fs::rename(&socket, place(&directory, "other")).unwrap();
+    fs::rename(&socket, place(&directory, "other")).unwrap();
     drop(server);
     assert!(place(&directory, "other").exists());
 }
@@ -93,14 +92,14 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
     }
     let directory = tempfile::tempdir().unwrap();
     let rings = place(&directory, "rings");
-    std::fs::create_dir(&rings).unwrap();
+    fs::create_dir(&rings).unwrap();
     let socket = rings.join("1-00000000.sock");
     let _server = Server::builder().address(ServerAddress::Path(socket.clone())).allow_import(4711).start().unwrap();
-    let set_mode = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     set_mode(directory.path(), 0o755);
     set_mode(&rings, 0o750);
     let path = socket.to_str().unwrap().to_owned();
-    let found = std::thread::spawn(move || {
+    let found = thread::spawn(move || {
         users::become_user(4711, 4711)
             .then(|| [Process::connect(&ServerAddress::new(&path)).map(|_| ()), Process::find(&path).map(|_| ())])
     });
@@ -115,19 +114,15 @@ fn another_user_who_cannot_reach_the_socket_is_told_so() {
     }
     // The program is copied, because the user may not be able to go to the place where it was built.
     let copy = place(&directory, "eventring");
-    std::fs::copy(program::PROGRAM, &copy).unwrap();
+    fs::copy(program::PROGRAM, &copy).unwrap();
     set_mode(&copy, 0o755);
     let as_user = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(&copy);
+        let mut command = Command::new(&copy);
         command.args(arguments).env("EVENTRING_DIR", &rings).env("NO_COLOR", "1").uid(4711).gid(4711);
         program::finish(command)
     };
-    let levels = as_user(&["levels", "my-app"]);
-    assert_eq!(levels.code, Some(11), "{levels:?}");
-    assert!(levels.err.contains("permission denied") && levels.err.contains("@NAME"), "{levels:?}");
-    let list = as_user(&["list"]);
-    assert_eq!(list.code, Some(11), "{list:?}");
-    assert!(list.err.contains("as far as this user may look"), "{list:?}");
+    as_user(&["levels", "my-app"]).fails(11, "permission denied").warns("@NAME");
+    as_user(&["list"]).fails(11, "as far as this user may look");
 }
 
 #[test]
@@ -141,24 +136,20 @@ fn names_of_processes_and_of_their_rings_mean_what_messages_say() {
     let (talk, said) = start(test, "1", directory.path());
     assert_eq!(said, "served");
     let pid = talk.child.id();
-    let run = |arguments: &[&str]| {
-        let mut command = program::program(arguments);
-        command.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
-        program::finish(command)
-    };
     let path = place(&directory, "orders");
     for name in ["SHOP", "orders", path.to_str().unwrap(), &format!("pid:{pid}"), &format!("pid:{pid}/SHOP")] {
-        let levels = run(&["levels", name, "--json"]);
+        let levels = run_in!(directory.path(), "levels", name, "--json");
         assert_eq!(levels.json()["pid"], pid, "{name}");
     }
-    let levels = run(&["levels", "pid:"]);
-    assert!(levels.err.contains("has no number of a process after `pid:`"), "{levels:?}");
-    let own = run(&["levels", &format!("pid:{}", std::process::id())]);
-    assert!(own.err.contains("has no server in the ring directories"), "{own:?}");
-    let info = run(&["info", &format!("pid:{pid}")]).fails(13, "several such rings");
+    run_in!(directory.path(), "levels", "pid:").warns("has no number of a process after `pid:`");
+    run_in!(directory.path(), "levels", &format!("pid:{}", std::process::id()))
+        .warns("has no server in the ring directories");
+    let info = run_in!(directory.path(), "info", &format!("pid:{pid}")).fails(13, "several such rings");
     assert!(!info.err.contains("a ring is removed when"), "{info:?}");
-    let snapshot = run(&["snapshot", &format!("pid:{pid}/SHOP")]);
-    assert!(snapshot.code == Some(0) && place(&directory, "SHOP.snapshot.zst").exists(), "{snapshot:?}");
+    let mut snapshot = program!("snapshot", &format!("pid:{pid}/SHOP"));
+    snapshot.env("EVENTRING_DIR", directory.path()).current_dir(directory.path());
+    finish(snapshot).ends(0);
+    assert!(place(&directory, "SHOP.snapshot.zst").exists());
 }
 
 #[test]
@@ -169,35 +160,27 @@ fn a_stopped_process_does_not_answer_and_delays_the_list_only_shortly() {
     let signal = |signal| {
         for (talk, said) in &programs {
             assert_eq!(said, "served");
-            rustix::process::kill_process(rustix::process::Pid::from_child(&talk.child), signal).unwrap();
+            kill_process(Pid::from_child(&talk.child), signal).unwrap();
         }
     };
-    signal(rustix::process::Signal::STOP);
+    signal(Signal::STOP);
     // A process is stopped when each of its threads is.
-    let is_stopped =
-        |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("stat")).unwrap().contains(") T ");
+    let is_stopped = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).unwrap().contains(") T ");
     for (talk, _) in &programs {
-        let tasks = || std::fs::read_dir(format!("/proc/{}/task", talk.child.id())).unwrap().map(Result::unwrap);
+        let tasks = || fs::read_dir(format!("/proc/{}/task", talk.child.id())).unwrap().map(Result::unwrap);
         wait_while(|| !tasks().all(is_stopped));
     }
     let pid = programs[0].0.child.id();
-    let run = |arguments: &[&str]| {
-        let mut command = program::program(arguments);
-        command.env("EVENTRING_DIR", directory.path());
-        program::finish(command)
-    };
     let begin = Instant::now();
-    let list = run(&["list"]);
+    let list = run_in!(directory.path(), "list");
     // Each server has 300 milliseconds. Without this limit it takes 15 seconds.
     assert!(begin.elapsed() < Duration::from_secs(12), "{:?}", begin.elapsed());
     assert_eq!(list.code, Some(0), "{list:?}");
     assert_eq!(list.err.matches("does not answer").count(), 3, "{list:?}");
-    let levels = run(&["levels", "SHOP"]);
-    assert!(levels.err.contains("does not answer") && levels.code == Some(1), "{levels:?}");
-    let levels = run(&["levels", &format!("pid:{pid}")]);
-    assert!(levels.err.contains(&format!("process {pid} does not answer")), "{levels:?}");
-    signal(rustix::process::Signal::CONT);
-    let list = run(&["list"]);
+    run_in!(directory.path(), "levels", "SHOP").warns("does not answer").ends(1);
+    run_in!(directory.path(), "levels", &format!("pid:{pid}")).warns(format!("process {pid} does not answer"));
+    signal(Signal::CONT);
+    let list = run_in!(directory.path(), "list");
     assert_eq!(list.out.matches("0 clients").count(), 3, "{list:?}");
 }
 
@@ -210,11 +193,11 @@ fn a_socket_is_made_only_where_a_ring_would_be_made() {
     assert_eq!(said_in(&rings), "served");
     assert_eq!(rings.metadata().unwrap().permissions().mode() & 0o777, 0o750);
     for (mode, says) in [(0o777, "everybody may replace files in it"), (0o770, "its group may replace files in it")] {
-        std::fs::set_permissions(&rings, PermissionsExt::from_mode(mode)).unwrap();
+        fs::set_permissions(&rings, PermissionsExt::from_mode(mode)).unwrap();
         let said = said_in(&rings);
         assert!(said.starts_with("PermissionDenied") && said.contains(says), "{said}");
     }
-    std::fs::set_permissions(&rings, PermissionsExt::from_mode(0o1777)).unwrap();
+    fs::set_permissions(&rings, PermissionsExt::from_mode(0o1777)).unwrap();
     assert_eq!(said_in(&rings), "served");
     let link = base.path().join("link");
     std::os::unix::fs::symlink(&rings, &link).unwrap();
@@ -253,8 +236,7 @@ fn many_servers_that_do_not_answer_are_told_and_delay_no_command_for_long() {
     };
     let list = run(&["list"]);
     assert_eq!(list.err.matches("does not answer").count(), 300, "{list:?}");
-    let watch = run(&["watch", "--process", "nothere"]);
-    assert!(watch.err.contains("does not answer") && watch.code == Some(1), "{watch:?}");
+    let watch = run(&["watch", "--process", "nothere"]).warns("does not answer").ends(1);
     let named = watch.err.matches(".sock").count();
     assert!(named == 21 && watch.err.contains("and 279 more"), "{named}: {watch:?}");
     run(&["clean", "--dry-run"]).ends(0);
@@ -269,8 +251,7 @@ fn a_capture_waits_for_the_first_answer_of_a_server_no_longer_than_its_duration(
     let socket = socket.to_str().unwrap();
     for options in [&["-d", "100ms"][..], &["-d", "100ms", "--on", "event=TRIGGER"], &["-d", "100ms", "--wait"]] {
         let begin = Instant::now();
-        let capture = program::run(&[&["capture", socket, "-o", "/dev/null"][..], options].concat());
-        assert!(capture.code == Some(1) && capture.err.contains("does not answer"), "{capture:?}");
+        program::run(&[&["capture", socket, "-o", "/dev/null"][..], options].concat()).fails(1, "does not answer");
         assert!(begin.elapsed() < Duration::from_secs(3), "{options:?}: {:?}", begin.elapsed());
     }
 }
@@ -294,12 +275,12 @@ fn a_server_of_a_stranger_that_answers_badly_or_not_at_all_is_called_that() {
     };
     let serve = || users::become_user(4711, 4711).then(|| lies.iter().map(|(lie, _)| serve(lie)).collect::<Vec<_>>());
     let is_root = rustix::process::geteuid().is_root();
-    let listeners = std::thread::scope(|scope| scope.spawn(|| if is_root { serve() } else { None }).join().unwrap());
+    let listeners = thread::scope(|scope| scope.spawn(|| if is_root { serve() } else { None }).join().unwrap());
     let Some(listeners) = listeners else {
         return eventring_stress::missing("only root can play another user");
     };
     for ((lie, answer), listener) in lies.iter().zip(&listeners) {
-        let error = std::thread::scope(|scope| {
+        let error = thread::scope(|scope| {
             scope.spawn(|| {
                 let client = rustix::net::accept(listener).unwrap();
                 rustix::net::recv(&client, &mut [0; 1000][..], rustix::net::RecvFlags::empty()).unwrap();

@@ -88,8 +88,8 @@ impl Client {
 /// each request: its kind and its number.
 struct Hostile {
     address: String,
-    stop: std::sync::Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Hostile {
@@ -108,12 +108,12 @@ impl Hostile {
         let listener = listener.unwrap();
         rustix::net::bind(&listener, address).unwrap();
         rustix::net::listen(&listener, 16).unwrap();
-        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
+        let thread = thread::spawn(move || {
             let wait = Timespec::try_from(Duration::from_millis(20)).unwrap();
             let lie = &lie;
-            std::thread::scope(|scope| {
+            thread::scope(|scope| {
                 while !stopped.load(Ordering::Relaxed) {
                     let mut polled = [PollFd::new(&listener, PollFlags::IN)];
                     if poll(&mut polled, Some(&wait)).is_ok_and(|ready| ready > 0) {
@@ -152,7 +152,7 @@ impl Drop for Hostile {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.thread.take().unwrap().join();
-        assert!(ended.is_ok() || std::thread::panicking());
+        assert!(ended.is_ok() || thread::panicking());
     }
 }
 
@@ -166,7 +166,7 @@ fn run_in(directory: &Path, arguments: &[&str]) -> Run {
     let start = Instant::now();
     let streams = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let read = |mut stream: Box<dyn std::io::Read + Send>| {
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             let mut text = String::new();
             stream.read_to_string(&mut text).unwrap();
             text
@@ -181,7 +181,7 @@ fn run_in(directory: &Path, arguments: &[&str]) -> Run {
             child.kill().unwrap();
             panic!("{arguments:?} does not end");
         }
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     };
     Run { command: String::new(), code, out: out.join().unwrap(), err: err.join().unwrap() }
 }
@@ -259,11 +259,11 @@ fn no_name_of_a_server_leads_to_a_file_or_to_another_ring() {
     alone!();
     let (directory, [outside]) = places(["outside"]);
     let mine = program::exec_ring(&outside);
-    drop(std::fs::create_dir(program::place(&directory, "in")));
+    drop(fs::create_dir(program::place(&directory, "in")));
     let ring = Recorder::builder(ContentDescription::new(300, "LIES")).anonymous().shifts(16, 27).prefault(false);
     let ring = ring.build().unwrap();
     ring.record(2, [0; 4], b"payload");
-    let reader = std::sync::Arc::new(Reader::options().open_fd(ring_descriptor(&ring)).unwrap());
+    let reader = Arc::new(Reader::options().open_fd(ring_descriptor(&ring)).unwrap());
     let path = outside.to_str().unwrap().to_owned();
     let server = Hostile::serve("names", move |client, kind, number| match kind {
         kind::LIST | kind::FOLLOW => client.list(
@@ -283,21 +283,18 @@ fn no_name_of_a_server_leads_to_a_file_or_to_another_ring() {
         _ => client.state(number),
     });
     let place = program::place(&directory, "in");
-    let capture = run_in(&place, &["capture", &server.address, "-d", "1s", "-o", "all.evc"]);
-    assert_eq!(capture.code, Some(0), "{capture:?}");
+    run_in(&place, &["capture", &server.address, "-d", "1s", "-o", "all.evc"]).ends(0);
     let captured = CaptureFile::open(&place.join("all.evc")).unwrap();
     let rings = captured.rings().iter().map(|ring| (ring.content_type, ring.content_name.as_str()));
     // They are all the same ring.
     assert_eq!(rings.collect::<Vec<_>>(), [(300, "LIES")]);
     let info = run_in(&place, &["info", &format!("{}/.._outside", server.address), "--json"]);
     assert_eq!(info.json()["content_type"]["code"], 300, "{info:?}");
-    let snapshot = run_in(&place, &["snapshot", &format!("{}/_etc_passwd", server.address)]);
-    assert_eq!(snapshot.code, Some(0), "{snapshot:?}");
-    let capture = run_in(&place, &["capture", &server.address, "-d", "1s"]);
-    assert_eq!(capture.code, Some(0), "{capture:?}");
+    run_in(&place, &["snapshot", &format!("{}/_etc_passwd", server.address)]).ends(0);
+    run_in(&place, &["capture", &server.address, "-d", "1s"]).ends(0);
     let watch = run_in(&place, &["info", &server.address]);
     assert!(watch.err.contains("several such rings") && !watch.err.contains('\u{1b}'), "{watch:?}");
-    let mut made: Vec<String> = std::fs::read_dir(&place).unwrap().map(|entry| name_of(&entry.unwrap())).collect();
+    let mut made: Vec<String> = fs::read_dir(&place).unwrap().map(|entry| name_of(&entry.unwrap())).collect();
     made.sort();
     assert_eq!(made, [".._outside.evc", "_etc_passwd.snapshot.zst", "all.evc"]);
     drop(mine);
@@ -310,7 +307,7 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     let ring = Recorder::builder(ContentDescription::new(300, "LIES")).anonymous().compact(true).shifts(15, 21);
     let ring = ring.build().unwrap();
     let reader = Reader::options().open_fd(ring_descriptor(&ring)).unwrap();
-    let (last_id, is_slow) = (AtomicU64::new(0), std::sync::Arc::new(AtomicBool::new(true)));
+    let (last_id, is_slow) = (AtomicU64::new(0), Arc::new(AtomicBool::new(true)));
     let slow = is_slow.clone();
     let path = program::place(&directory, "7-00000000.sock");
     let address = SocketAddrUnix::new(&path).unwrap();
@@ -323,7 +320,7 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
             }
             kind::IMPORT => {
                 if slow.load(Ordering::Relaxed) {
-                    std::thread::sleep(Duration::from_secs(1));
+                    thread::sleep(Duration::from_secs(1));
                 }
                 let descriptor = reader.open_read_only().unwrap();
                 client.send(&message(kind::IMPORTED, number, &[&[0; 16]]), &[descriptor.as_fd()])
@@ -353,7 +350,7 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     }
 }
 
-fn name_of(entry: &std::fs::DirEntry) -> String {
+fn name_of(entry: &fs::DirEntry) -> String {
     entry.file_name().into_string().unwrap()
 }
 
@@ -374,8 +371,8 @@ fn descriptors_that_are_no_rings_are_errors_and_none_stays_open() {
     rustix::fs::ftruncate(&huge, 1 << 50).unwrap();
     let (reading, writing) = std::io::pipe().unwrap();
     let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
-    let folder = OwnedFd::from(std::fs::File::open(directory.path()).unwrap());
-    let endless = OwnedFd::from(std::fs::File::open("/dev/zero").unwrap());
+    let folder = OwnedFd::from(File::open(directory.path()).unwrap());
+    let endless = OwnedFd::from(File::open("/dev/zero").unwrap());
     let path_only = rustix::fs::open("/etc/passwd", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
     let bad: Vec<OwnedFd> =
         vec![huge, reading.into(), writing.into(), one.into(), other.into(), folder, endless, path_only];
@@ -402,7 +399,7 @@ fn descriptors_that_are_no_rings_are_errors_and_none_stays_open() {
     }
     let process = Process::connect(&ServerAddress::new(&server.address)).unwrap();
     let file = process.files().unwrap().remove(0);
-    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let open = || fs::read_dir("/proc/self/fd").unwrap().count();
     let before = open();
     for _ in 0..100 {
         drop(process.import(&file).unwrap());
@@ -421,9 +418,9 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
     let own = Hostile::serve("own", honest);
     let process = Process::connect(&ServerAddress::new(&own.address)).unwrap();
     assert_eq!((process.pid(), process.user()), (std::process::id(), rustix::process::geteuid().as_raw()));
-    let levels = run_in(directory.path(), &["levels", &own.address]);
-    assert!(levels.out.contains(&format!("honest (process {})", std::process::id())), "{levels:?}");
-    assert!(levels.err.is_empty(), "{levels:?}");
+    run_in(directory.path(), &["levels", &own.address])
+        .shows(format!("honest (process {})", std::process::id()))
+        .quiet();
     // A socket with another id in its name does not make its process that one.
     let path = program::place(&directory, "1-00000000.sock");
     let _planted = Hostile::with_address(path.to_str().unwrap().into(), &SocketAddrUnix::new(&path).unwrap(), honest);
@@ -431,14 +428,12 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
     if !users::can_be_played() {
         return;
     }
-    let strangers =
-        std::thread::spawn(move || users::become_user(4711, 4711).then(|| Hostile::serve("stranger", honest)));
+    let strangers = thread::spawn(move || users::become_user(4711, 4711).then(|| Hostile::serve("stranger", honest)));
     let Some(strangers) = strangers.join().unwrap() else {
         return eventring_stress::missing("this system does not let root become another user");
     };
     let said = format!("is served by process {} of user 4711", std::process::id());
-    let levels = run_in(directory.path(), &["levels", &strangers.address]);
-    assert!(levels.code == Some(0) && levels.err.contains(&said), "{levels:?}");
+    run_in(directory.path(), &["levels", &strangers.address]).ends(0).warns(&said);
     let levels = run_in(directory.path(), &["levels", &strangers.address, "--json"]);
     assert_eq!(levels.json()["user"], 4711);
     assert_ends_with(&run_in(directory.path(), &["capture", &strangers.address, "-d", "1s"]), &said);
@@ -450,7 +445,7 @@ fn nothing_is_asked_of_the_file_systems_to_which_a_stranger_leads() {
     let elsewhere = |client: &Client, kind: u16, number: u32| match kind {
         kind::LIST | kind::FOLLOW => client.list(number, &[file(1, "LIES", "/proc/version")]),
         kind::IMPORT => {
-            let descriptor = std::fs::File::open("/proc/version").unwrap();
+            let descriptor = File::open("/proc/version").unwrap();
             client.send(&message(kind::IMPORTED, number, &[&[0; 16]]), &[descriptor.as_fd()])
         }
         _ => client.state(number),
@@ -464,7 +459,7 @@ fn nothing_is_asked_of_the_file_systems_to_which_a_stranger_leads() {
     // The user's own programs may serve rings of any file system.
     assert!(!refused(&Hostile::serve("own-elsewhere", elsewhere).address));
     let become_stranger = move || users::become_user(4711, 4711).then(|| Hostile::serve("elsewhere", elsewhere));
-    match std::thread::spawn(become_stranger).join().unwrap() {
+    match thread::spawn(become_stranger).join().unwrap() {
         Some(strangers) => assert!(refused(&strangers.address)),
         None => eventring_stress::missing("only root can play another user"),
     }

@@ -12,7 +12,7 @@ fn program() {
     let first = anonymous(300, "FIRST");
     first.record(2, [0; 4], b"1");
     child::say("begun");
-    std::thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500));
     let later = [anonymous(301, "LATER"), anonymous(300, "FIRST")];
     for ring in &later {
         ring.record(2, [0; 4], b"2");
@@ -40,11 +40,11 @@ fn a_capture_of_a_program_takes_the_rings_that_it_makes_later() {
         let capture = |more: &[&str]| live!("capture", address, "-o", &saved, more);
         // The capture waits for the program, or begins when its first ring is there.
         let waiting = waits.then(|| capture(&["--wait"]));
-        std::thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
         let mut program = served(test, address, directory.path());
         let capture = waiting.unwrap_or_else(|| capture(&[]));
         assert_eq!(program.hear(), "recorded");
-        std::thread::sleep(Duration::from_millis(500));
+        thread::sleep(Duration::from_millis(500));
         assert!(program.end().success());
         let captured = capture.end().ends(0);
         let run = run!("export", &saved, "-t", "jsonl", "-o", "-");
@@ -61,7 +61,7 @@ fn a_watch_waits_for_a_program_that_is_not_there_yet() {
     let mut watch = live!("watch", &name, "--reopen", "--from", "oldest", "--count", "1", "--json", "--quiet");
     let mut by_option =
         live!("watch", "--process", &name, "--reopen", "--from", "oldest", "--count", "1", "--json", "--quiet");
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     assert!(watch.child.try_wait().unwrap().is_none() && by_option.child.try_wait().unwrap().is_none());
     let _program = served(test, &name, directory.path());
     assert_eq!(watch.json_line()["seqno"], 1);

@@ -32,15 +32,15 @@ fn shop_with(domains: &str) {
     let market = Recorder::builder(ContentDescription::from_event_type::<Market>()).anonymous().shifts(16, 27);
     let market = market.prefault(false).domains(domains).build().unwrap();
     let subscriber = RecorderSubscriber::new(spans).with_filter("info".parse().unwrap());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = subscriber::set_default(subscriber);
     let (end, ended) = std::sync::mpsc::channel::<()>();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         child::wait_for_parent();
         drop(end);
     });
     child::say("begun");
     while ended.recv_timeout(Duration::from_millis(1)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-        tracing::info!(target: "shop", "info");
+        info!(target: "shop", "info");
         tracing::debug!(target: "shop", "debug");
         tracing::debug!(target: "other", "debug");
         record!(market => Market::Trade);
@@ -53,7 +53,7 @@ struct Shop {
     talk: Talk,
     socket: PathBuf,
     rings: RingSet,
-    _directory: tempfile::TempDir,
+    _directory: TempDir,
 }
 
 /// The events that came in some milliseconds: log records, orders and trades.
@@ -107,10 +107,8 @@ impl Shop {
     /// Waits until `is_so`, and asserts that this happens soon.
     fn becomes_soon(&mut self, what: &str, is_so: impl Fn(&eventring::control::ProcessState) -> bool) {
         let (process, start) = (self.connect(), Instant::now());
-        while !is_so(&process.state().unwrap()) {
-            assert!(start.elapsed() < SOON, "{what}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_while(|| !is_so(&process.state().unwrap()));
+        assert!(start.elapsed() < SOON, "{what}");
     }
 
     /// Runs a verb of the program `eventring` on this program.
@@ -130,7 +128,7 @@ fn two_clients_get_the_union_of_their_overrides_and_a_killed_one_takes_its_overr
     let one_more = shop.came();
     assert!(one_more.log_records > one_more.trades * 3 / 2, "{one_more:?}");
     let mut command = eventring_program(&["enable", shop.socket.to_str().unwrap(), "other=debug,domain:orderbook"]);
-    let mut second = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut second = command.stderr(Stdio::null()).spawn().unwrap();
     let start = Instant::now();
     while first.state().unwrap().overrides.len() < 2 {
         assert!(start.elapsed() < Duration::from_secs(60), "the client does not begin");
@@ -157,8 +155,7 @@ fn two_clients_get_the_union_of_their_overrides_and_a_killed_one_takes_its_overr
 fn overrides_with_a_time_end_by_themselves_and_kept_ones_are_revoked() {
     let test = plays!(shop());
     let mut shop = Shop::open(test);
-    let enabled = shop.run("enable", &["shop=debug", "--for", "400ms"]);
-    assert_eq!(enabled.code, Some(0), "{enabled:?}");
+    shop.run("enable", &["shop=debug", "--for", "400ms"]).ends(0);
     let levels = shop.run("levels", &["--json"]).json();
     crate::ask::schemas::check(&[("levels", levels.clone())]);
     assert_eq!(levels["configured"], "info");
@@ -166,24 +163,21 @@ fn overrides_with_a_time_end_by_themselves_and_kept_ones_are_revoked() {
     assert!(levels["wishes"][0]["until_epoch_nanos"].number() > 1 << 60, "{levels}");
     assert_eq!(
         levels["domains"],
-        serde_json::json!([
+        json!([
             { "name": "orderbook", "enabled": false, "forbidden": false },
             { "name": "trades", "enabled": true, "forbidden": false },
         ])
     );
-    std::thread::sleep(Duration::from_millis(400));
+    thread::sleep(Duration::from_millis(400));
     shop.becomes_soon("a filter override with a time goes on", |state| state.overrides.is_empty());
-    assert_eq!(shop.run("enable", &["domain:orderbook", "--keep"]).code, Some(0));
+    shop.run("enable", &["domain:orderbook", "--keep"]).ends(0);
     assert!(shop.came().orders > 1);
-    let disabled = shop.run("disable", &["domain:orderbook"]);
-    assert_eq!(disabled.code, Some(0));
-    assert!(disabled.err.contains("1 filter override for domain:orderbook ended, of process"), "{disabled:?}");
+    shop.run("disable", &["domain:orderbook"])
+        .ends(0)
+        .warns("1 filter override for domain:orderbook ended, of process");
     assert_eq!(shop.came().orders, 0);
-    let again = shop.run("disable", &["domain:orderbook"]);
-    assert_eq!(again.code, Some(3), "{again:?}");
-    let at_once = shop.run("enable", &["shop=debug", "--for", "0s"]);
-    assert_eq!(at_once.code, Some(2), "{at_once:?}");
-    assert!(at_once.err.contains("expected a time greater than 0"), "{at_once:?}");
+    let again = shop.run("disable", &["domain:orderbook"]).ends(3);
+    shop.run("enable", &["shop=debug", "--for", "0s"]).fails(2, "expected a time greater than 0");
     assert!(again.err.contains("nobody has switched on `domain:orderbook`"), "{again:?}");
 }
 
@@ -219,18 +213,16 @@ fn a_wrong_directive_is_refused_with_what_is_expected() {
 fn an_override_for_a_domain_that_the_configuration_forbids_says_so() {
     let test = plays!(shop_with("trades,!orderbook"));
     let mut shop = Shop::open(test);
-    let enabled = shop.run("enable", &["domain:orderbook", "--keep"]);
-    assert_eq!(enabled.code, Some(0), "{enabled:?}");
-    assert!(
-        enabled.err.contains("forbids the domain orderbook") && enabled.err.contains("it stays off"),
-        "{enabled:?}"
-    );
+    let enabled = shop
+        .run("enable", &["domain:orderbook", "--keep"])
+        .ends(0)
+        .warns("forbids the domain orderbook")
+        .warns("it stays off");
     assert!(!enabled.err.contains("records domain:orderbook"), "{enabled:?}");
     assert_eq!(shop.came().orders, 0);
-    let levels = shop.run("levels", &[]);
-    assert!(levels.out.contains("orderbook off, forbidden"), "{levels:?}");
+    shop.run("levels", &[]).shows("orderbook off, forbidden");
     let levels = shop.run("levels", &["--json"]).json();
-    assert_eq!(levels["domains"][0], serde_json::json!({ "name": "orderbook", "enabled": false, "forbidden": true }));
+    assert_eq!(levels["domains"][0], json!({ "name": "orderbook", "enabled": false, "forbidden": true }));
 }
 
 #[test]
@@ -248,15 +240,14 @@ fn an_override_of_another_user_is_not_revoked_and_its_user_is_named() {
     let ours = Process::connect(server.address()).unwrap();
     ours.add_override("domain:orderbook", OverrideTime::Kept).unwrap();
     let copy = place(&directory, "eventring");
-    std::fs::copy(program::PROGRAM, &copy).unwrap();
+    fs::copy(program::PROGRAM, &copy).unwrap();
     for place in [directory.path(), &copy] {
-        std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
-    let mut command = std::process::Command::new(&copy);
+    let mut command = Command::new(&copy);
     command.args(["disable", &format!("@{address}"), "domain:orderbook"]);
     std::os::unix::process::CommandExt::uid(&mut command, 4711);
-    let refused = program::finish(command);
-    assert_eq!(refused.code, Some(11), "{refused:?}");
+    let refused = program::finish(command).ends(11);
     let whose = format!("process {} of user 0", std::process::id());
     assert!(refused.err.contains(&whose), "{refused:?}");
     assert_eq!(ours.state().unwrap().overrides.len(), 1);
@@ -265,10 +256,10 @@ fn an_override_of_another_user_is_not_revoked_and_its_user_is_named() {
 #[test]
 fn a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothing_was_switched_on() {
     let test = plays!({
-        std::fs::write(child::place().with_extension("started"), "").unwrap();
+        fs::write(child::place().with_extension("started"), "").unwrap();
         let ring = program::exec_ring(&child::place());
         ring.record(2, [0; 4], b"first");
-        std::thread::sleep(Duration::from_millis(300));
+        thread::sleep(Duration::from_millis(300));
         ring.record(2, [0; 4], b"last");
     });
     let (_directory, [ring, saved]) = places(["ring", "saved.evc"]);
@@ -281,8 +272,7 @@ fn a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothin
     };
     // A wrong directive is noticed before the program starts.
     for wrong in ["shop=loud", "off", "Domain:x"] {
-        let run = capture(wrong);
-        assert_eq!(run.code, Some(2), "{run:?}");
+        let run = capture(wrong).ends(2);
         assert!(!ring.with_extension("started").exists() && !saved.exists(), "{run:?}");
     }
     let run = capture("shop=debug");
@@ -290,6 +280,6 @@ fn a_capture_whose_program_has_no_server_goes_on_and_says_at_the_end_that_nothin
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.err.contains("nothing was switched on, the capture goes on"), "{run:?}");
     assert!(run.err.contains("nothing was switched on (--enable)"), "{run:?}");
-    let run = program::run(&["export", program::argument(&saved), "-t", "jsonl", "-o", "-"]);
+    let run = run!("export", &saved, "-t", "jsonl", "-o", "-");
     assert_eq!(run.json_lines().iter().filter(|line| line["type"] == "typed_event").count(), 2, "{run:?}");
 }

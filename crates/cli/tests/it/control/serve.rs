@@ -19,7 +19,7 @@ impl Drop for Serving {
 
 fn serve(file: &Path, socket: &Path, more: &[&str]) -> Serving {
     let mut command = program!("serve", file, "--socket", socket);
-    Serving(command.args(more).stderr(std::process::Stdio::null()).spawn().unwrap())
+    Serving(command.args(more).stderr(Stdio::null()).spawn().unwrap())
 }
 
 fn open(name: &Path) -> Reader {
@@ -31,7 +31,7 @@ fn open(name: &Path) -> Reader {
             Err(error) => panic!("{error}"),
         }
         assert!(start.elapsed() < Duration::from_secs(60), "nobody serves {}", name.display());
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -46,7 +46,7 @@ fn events(reader: &Reader, count: usize) -> Vec<(Descriptor, Vec<u8>)> {
             Next::Gap(gap) => panic!("{gap:?}"),
             Next::NotReady => {
                 assert!(start.elapsed() < Duration::from_secs(60), "{} of {count} events came", events.len());
-                std::thread::sleep(Duration::from_millis(1));
+                thread::sleep(Duration::from_millis(1));
             }
         }
     }
@@ -80,7 +80,7 @@ fn a_replayed_recording_is_read_live_by_two_readers_and_is_equal_again() {
         let count = original.info().last_seqno as usize;
         let originals = events(&original, count);
         let _serving = serve(file, &socket, &["--speed", "30x"]);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let read = || events(&open(&socket), count);
             for reader in [scope.spawn(read), scope.spawn(read)] {
                 assert!(content(&reader.join().unwrap()) == content(&originals), "{}", file.display());
@@ -111,10 +111,10 @@ fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_th
     alone!();
     let (_directory, [ring, capture, socket]) = places(["bazaar", "bazaar.evc", "sock"]);
     let recorder = spans_in(&ring).shifts(15, 21).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+    in_recorder(recorder.clone(), || {
         for _ in 0..20 {
-            let _span = tracing::info_span!(target: "souk", "haggling").entered();
-            std::thread::sleep(Duration::from_millis(1));
+            let _span = info_span!(target: "souk", "haggling").entered();
+            thread::sleep(Duration::from_millis(1));
         }
     });
     run!("capture", &ring, "-o", &capture, "--now").ends(0);
@@ -126,14 +126,12 @@ fn a_replayed_capture_of_spans_has_their_names_and_its_rings_have_theirs_from_th
     assert!(said.contains("is served at"), "{said}");
     let named = format!("{}/bazaar", argument(&socket));
     for (ring, from) in [(argument(&socket), "oldest"), (&named, "oldest"), (&named, "newest")] {
-        let run = run!("watch", ring, "--from", from, "--full", "--count", "4", "--quiet");
-        assert!(run.code == Some(0) && run.out.contains("haggling"), "{from} {run:?}");
+        run!("watch", ring, "--from", from, "--full", "--count", "4", "--quiet").ends(0).shows("haggling");
     }
     serving.interrupt();
-    assert_eq!(serving.end().code, Some(0));
+    serving.end().ends(0);
     // The export of what is served has the names, too.
     let _serving = serve(&capture, &socket, &[]);
     wait_while(|| !socket.exists());
-    let run = run!("export", &named, "-t", "jsonl", "-o", "-");
-    assert!(run.code == Some(0) && run.out.contains("haggling"), "{run:?}");
+    run!("export", &named, "-t", "jsonl", "-o", "-").ends(0).shows("haggling");
 }

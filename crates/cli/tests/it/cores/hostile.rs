@@ -62,7 +62,7 @@ fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_m
     let mut taken = 0;
     for number in 0..MUTANTS {
         fs::copy(&core, &mutant).unwrap();
-        let file = fs::File::options().write(true).open(&mutant).unwrap();
+        let file = File::options().write(true).open(&mutant).unwrap();
         for _ in 0..=numbers.below(4) {
             let at = match numbers.below(4) {
                 0 => numbers.below(64),
@@ -92,7 +92,7 @@ fn a_core_file_with_changed_bytes_is_answered_without_a_panic_and_with_bounded_m
     eprintln!("{taken} of {MUTANTS} changed core files had rings, in {:?}", begin.elapsed());
     assert!(taken > 0 && taken < MUTANTS, "{taken}");
     let mut command = program!("core", &core, "-o", &capture, "--force", "--json");
-    command.stdout(std::process::Stdio::null());
+    command.stdout(Stdio::null());
     let (is_good, memory_kib) = crate::program::memory_of(command);
     assert!(is_good && memory_kib < 200 << 10, "{memory_kib} KiB");
 }

@@ -11,12 +11,12 @@ const PAGES: u64 = 20;
 #[test]
 fn rings_on_huge_pages_are_in_a_core_file_with_a_name_and_without_if_the_recorder_asks_for_it() {
     // Only the thread that mounts sees the mount, and the programs that it starts.
-    std::thread::spawn(|| {
+    thread::spawn(|| {
         for (memory, events) in [("huge", 40), ("huge-unlinked", 1_700), ("huge-left-out", 3)] {
             // Not in /dev/shm, which is another one while there are huge pages.
             let directory = tempfile::tempdir().unwrap();
             let mount = place(&directory, "huge");
-            std::fs::create_dir(&mount).unwrap();
+            fs::create_dir(&mount).unwrap();
             let _pages = match HugePages::with_pages(PAGES, &mount) {
                 Ok(pages) => pages,
                 Err(error) => return missing(format_args!("cannot set up huge pages: {error}")),

@@ -40,16 +40,16 @@ fn victim(memory: &str, end: &str, events: u64) {
         _ => (spans.config(rings.join("spans")), orders.config(rings.join("orders"))),
     };
     let (spans, orders) = (spans.all_shards_at_build(true).build().unwrap(), orders.build().unwrap());
-    tracing::subscriber::set_global_default(RecorderSubscriber::new(spans)).unwrap();
+    subscriber::set_global_default(RecorderSubscriber::new(spans)).unwrap();
     if memory.ends_with("unlinked") {
         for name in ["spans", "spans.1", "orders"] {
-            std::fs::remove_file(rings.join(name)).unwrap();
+            fs::remove_file(rings.join(name)).unwrap();
         }
     }
-    let crash = tracing::info_span!("crash", events).entered();
+    let crash = info_span!("crash", events).entered();
     for id in 0..events {
         record!(orders => Shop::OrderPlaced, &Order { id });
-        tracing::info_span!("order", id).in_scope(|| tracing::info!(id, "placed"));
+        info_span!("order", id).in_scope(|| info!(id, "placed"));
     }
     say(events);
     match end {
@@ -59,7 +59,7 @@ fn victim(memory: &str, end: &str, events: u64) {
         _ => {
             wait_for_parent();
             // The parent closes the pipe after it has sent the signal, which may be on its way.
-            std::thread::sleep(std::time::Duration::from_secs(10));
+            thread::sleep(Duration::from_secs(10));
         }
     }
     drop(crash);
@@ -68,7 +68,7 @@ fn victim(memory: &str, end: &str, events: u64) {
 /// Starts the program in a directory, and waits until it has crashed. Returns the core file and what it has told, or
 /// `None` if this system writes no core files into the working directory.
 pub fn crash(directory: &Path, memory: &str, end: &str, events: u64) -> Option<(PathBuf, u64)> {
-    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.starts_with('|') || pattern.contains('/') {
         skipped(format_args!("core files do not go into the working directory, but to {}", pattern.trim()));
         return None;
@@ -90,7 +90,7 @@ pub fn crash(directory: &Path, memory: &str, end: &str, events: u64) -> Option<(
     }
     let status = talk.child.wait().unwrap();
     assert_eq!((status.signal(), status.core_dumped()), (Some(number), true), "{memory} {end}");
-    let files = std::fs::read_dir(directory).unwrap().flatten().map(|file| file.path());
+    let files = fs::read_dir(directory).unwrap().flatten().map(|file| file.path());
     let is_core = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("core");
     Some((files.into_iter().find(is_core).expect("the system has said that it wrote a core file"), told))
 }
@@ -160,19 +160,13 @@ fn the_answer_names_the_crash_and_the_open_spans_and_rings_that_are_not_there() 
     );
     let again = run!("core", &core, "-o", &capture);
     assert!(again.code == Some(14) && again.err.lines().count() == 1, "{again:?}");
-    let onto_itself = run!("core", &core, "-o", &core, "--force");
-    assert!(
-        onto_itself.code == Some(14)
-            && onto_itself.err.contains("it is a file that is read, which is not written over"),
-        "{onto_itself:?}"
-    );
+    run!("core", &core, "-o", &core, "--force").fails(14, "it is a file that is read, which is not written over");
     // A file that is cut says what it has lost: a part of a ring, whole rings, all rings.
-    let bytes = std::fs::read(&core).unwrap();
+    let bytes = fs::read(&core).unwrap();
     let cut_at = |length: usize| {
         let cut = place(&directory, "cut");
-        std::fs::write(&cut, &bytes[..length]).unwrap();
-        let answer = run!("core", &cut, "-o", &capture, "--force");
-        assert!(answer.code == Some(6) && answer.err.contains("the core file is cut: "), "{length}: {answer:?}");
+        fs::write(&cut, &bytes[..length]).unwrap();
+        let answer = run!("core", &cut, "-o", &capture, "--force").fails(6, "the core file is cut: ");
         answer.err
     };
     let last = cut_at(bytes.len() - 8192);
@@ -192,13 +186,13 @@ fn events_whose_payload_was_cut_off_a_core_file_are_lost_and_not_invented() {
     let directory = directory();
     let Some((core, _)) = crash(directory.path(), "memfd", "segv", EVENTS) else { return };
     let (cut, capture) = (place(&directory, "cut"), place(&directory, "core.evc"));
-    let bytes = std::fs::read(&core).unwrap();
+    let bytes = fs::read(&core).unwrap();
     let rings = (0..bytes.len()).step_by(4096).filter(|at| bytes[*at..].starts_with(b"RING01"));
     let (mut with, mut without) = (0, 0);
     for ring in rings {
         // Two pages of payloads are left: the header and the descriptors before them take 2 MiB each.
         let Some(left) = bytes.get(..ring + (4 << 20) + 2 * 4096 + 100) else { continue };
-        std::fs::write(&cut, left).unwrap();
+        fs::write(&cut, left).unwrap();
         let answer = run!("core", &cut, "-o", &capture, "--force").ends(6);
         let lines = run!("watch", &capture, "--json").json_lines();
         let orders: Vec<&Value> = lines.iter().filter(|line| line["name"] == "ORDER_PLACED").collect();

@@ -3,18 +3,15 @@
 
 use crate::consumers;
 use crate::consumers::durations;
-use crate::program::{number, run};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::Path;
+use crate::fixtures::*;
+use eventring::schema::perf::CallSiteKind;
+use eventring::schema::perf::CallSiteLevel;
+use eventring::schema::perf::CallSiteView;
+use eventring::schema::perf::PerfExt;
+use eventring::schema::perf::ValueType;
+use eventring::tracing::RecorderLayer;
 use std::sync::mpsc;
-use std::time::Duration;
-use tracing::{Dispatch, Span, info_span};
+use tracing::Span;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 const WORKERS: u64 = 4;
@@ -46,7 +43,7 @@ fn record(perf: &Recorder, exec: &Recorder) {
     call_site(perf, 2, CallSiteKind::Span, "step", &[]);
     call_site(perf, 3, CallSiteKind::Event, "said", &["message"]);
     call_site(perf, 4, CallSiteKind::Counter, "open", &[]);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for worker in 0..WORKERS {
             scope.spawn(move || {
                 for number in 0..TASKS_EACH {
@@ -90,7 +87,7 @@ fn record(perf: &Recorder, exec: &Recorder) {
 }
 
 fn ring<E: eventring::EventType>(path: &Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::from_event_type::<E>()).config(path).shifts(16, 27);
+    let builder = typed_in::<E>(path).shifts(16, 27);
     builder.prefault(false).keep(true).build().unwrap()
 }
 
@@ -106,17 +103,14 @@ fn counts_and_durations_are_the_same_in_every_format() {
     record(&perf, &exec);
     drop((perf, exec));
 
-    let captured =
-        run(&["capture", text(&path("shop")), text(&path("shop-exec")), "-o", text(&path("t.evc")), "--json"]);
+    let captured = run!("capture", text(&path("shop")), text(&path("shop-exec")), "-o", text(&path("t.evc")), "--json");
     let captured = captured.json();
     let tasks = WORKERS * TASKS_EACH;
     assert_eq!(captured["reason"], "writers_ended");
     assert_eq!(captured["lost"], 0);
     assert_eq!(captured["events"], 4 + tasks * 13);
 
-    let lines = run(&["export", text(&path("t.evc")), "--format", "jsonl"]);
-    assert_eq!(lines.code, Some(0), "{}", lines.err);
-    let lines = lines.json_lines();
+    let lines = run!("export", text(&path("t.evc")), "--format", "jsonl").ends(0).json_lines();
     let count = |what: &str| lines.iter().filter(|line| line["type"] == what).count() as u64;
     assert_eq!(
         (count("span"), count("event"), count("typed_event"), count("counter")),
@@ -125,20 +119,19 @@ fn counts_and_durations_are_the_same_in_every_format() {
     let mut walls: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut slices_of: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for span in lines.iter().filter(|line| line["type"] == "span") {
-        let id = span["id"].as_u64().unwrap();
-        walls.insert(id, vec![span["duration_ns"].as_u64().unwrap()]);
-        let slices = span["slices"].as_array().unwrap().iter();
-        let mut nanos: Vec<u64> =
-            slices.map(|slice| slice["end_ns"].as_u64().unwrap() - slice["start_ns"].as_u64().unwrap()).collect();
+        let id = span["id"].number();
+        walls.insert(id, vec![span["duration_ns"].number()]);
+        let slices = span["slices"].list().iter();
+        let mut nanos: Vec<u64> = slices.map(|slice| slice["end_ns"].number() - slice["start_ns"].number()).collect();
         nanos.sort_unstable();
         slices_of.insert(id, nanos);
     }
     assert_eq!(slices_of.values().map(Vec::len).sum::<usize>() as u64, 3 * tasks);
 
-    let summary = run(&["summary", text(&path("t.evc")), "--json"]).json();
+    let summary = run!("summary", text(&path("t.evc")), "--json").json();
     let of = |name: &str, what: &str| {
-        let spans = summary["spans"].as_array().unwrap();
-        spans.iter().find(|span| span["name"] == name).unwrap()[what].as_u64().unwrap()
+        let spans = summary["spans"].list();
+        spans.iter().find(|span| span["name"] == name).unwrap()[what].number()
     };
     let total = |times: &BTreeMap<u64, Vec<u64>>, odd| -> u64 {
         times.iter().filter(|(id, _)| *id % 2 == odd).flat_map(|(_, nanos)| nanos).sum()
@@ -155,21 +148,20 @@ fn counts_and_durations_are_the_same_in_every_format() {
         assert!(of("task", what).abs_diff(exact) <= exact / 100 + 1, "{what}: {} is not {exact}", of("task", what));
     }
 
-    let folded = run(&["export", text(&path("t.evc")), "--format", "folded", "--view", "span"]);
+    let folded = run!("export", text(&path("t.evc")), "--format", "folded", "--view", "span");
     let selves: u64 = folded.out.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(selves, of("task", "self_ns") + of("step", "self_ns"));
 
-    let otlp = run(&["export", text(&path("t.evc")), "--format", "otlp-json", "-o", "-"]);
-    assert_eq!(otlp.code, Some(0), "{}", otlp.err);
+    let otlp = run!("export", text(&path("t.evc")), "--format", "otlp-json", "-o", "-").ends(0);
     let (mut of_otlp, mut events, mut typed) = (BTreeMap::new(), 0, 0);
     for request in otlp.json_lines() {
-        let scopes = request["resourceSpans"].as_array().unwrap().iter();
-        let scopes = scopes.flat_map(|of_process| of_process["scopeSpans"].as_array().unwrap());
-        for span in scopes.flat_map(|scope| scope["spans"].as_array().unwrap()) {
-            let nanos = |what: &str| span[what].as_str().unwrap().parse::<u64>().unwrap();
-            let id = u64::from_str_radix(span["spanId"].as_str().unwrap(), 16).unwrap();
+        let scopes = request["resourceSpans"].list().iter();
+        let scopes = scopes.flat_map(|of_process| of_process["scopeSpans"].list());
+        for span in scopes.flat_map(|scope| scope["spans"].list()) {
+            let nanos = |what: &str| span[what].text().parse::<u64>().unwrap();
+            let id = u64::from_str_radix(span["spanId"].text(), 16).unwrap();
             of_otlp.insert(id, vec![nanos("endTimeUnixNano") - nanos("startTimeUnixNano")]);
-            for event in span["events"].as_array().unwrap() {
+            for event in span["events"].list() {
                 match event["name"].as_str() {
                     Some("hi") => events += 1,
                     other => typed += u64::from(other == Some("TXN_END")),
@@ -187,15 +179,15 @@ fn counts_and_durations_are_the_same_in_every_format() {
             assert_eq!((&counts["spans"], &counts["slices"]), (&(2 * tasks).into(), &(3 * tasks).into()));
             let Some(trace) = consumers::read(script, &file) else { continue };
             assert_eq!(&durations(&trace), expected, "{format} {view}");
-            assert_eq!(trace["open"].as_array().unwrap().len(), 0);
+            assert_eq!(trace["open"].list().len(), 0);
             assert_eq!(trace["counters"], tasks);
-            let instants = trace["instants"].as_array().unwrap();
+            let instants = trace["instants"].list();
             assert_eq!(instants.len() as u64, 2 * tasks);
             let of_exec = instants.iter().filter(|instant| instant["name"] == "TXN_END");
             assert_eq!(of_exec.clone().count() as u64, tasks);
             if format == "perfetto" {
                 for instant in of_exec {
-                    let inside = instant["inside"].as_array().unwrap();
+                    let inside = instant["inside"].list();
                     assert_eq!(inside.last(), Some(&instant["args"]["span_id"]), "{instant}");
                 }
             }
@@ -208,24 +200,24 @@ fn counts_and_durations_are_the_same_in_every_format() {
 fn record_moved(dispatch: &Dispatch) {
     let (to_other, from_first) = mpsc::channel::<Span>();
     let (to_first, from_other) = mpsc::channel();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(move || {
-            let _default = tracing::dispatcher::set_default(dispatch);
+            let _default = dispatcher::set_default(dispatch);
             let moved = from_first.recv().unwrap();
             moved.with_subscriber(|(id, dispatch)| dispatch.exit(id));
-            std::thread::sleep(Duration::from_millis(2));
+            thread::sleep(Duration::from_millis(2));
             drop(moved);
             to_first.send(()).unwrap();
         });
         scope.spawn(move || {
-            let _default = tracing::dispatcher::set_default(dispatch);
+            let _default = dispatcher::set_default(dispatch);
             let moved = info_span!("moved");
             moved.with_subscriber(|(id, dispatch)| dispatch.enter(id));
-            info_span!("inside").in_scope(|| std::thread::sleep(Duration::from_millis(1)));
+            info_span!("inside").in_scope(|| thread::sleep(Duration::from_millis(1)));
             to_other.send(moved).unwrap();
             from_other.recv().unwrap();
-            std::thread::sleep(Duration::from_millis(6));
-            info_span!(parent: None, "normal").in_scope(|| std::thread::sleep(Duration::from_millis(1)));
+            thread::sleep(Duration::from_millis(6));
+            info_span!(parent: None, "normal").in_scope(|| thread::sleep(Duration::from_millis(1)));
         });
     });
 }
@@ -243,29 +235,28 @@ fn a_span_that_moved_to_another_thread_has_the_same_times_in_every_format() {
     let path = |name: &str| dir.path().join(name);
     for kind in ["subscriber", "layer"] {
         let (ring, capture) = (path(kind), path(&format!("{kind}.evc")));
-        let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).keep(true).build().unwrap();
+        let recorder = spans_in(&ring).shifts(15, 21).keep(true).build().unwrap();
         let dispatch = match kind {
             "subscriber" => Dispatch::new(RecorderSubscriber::new(recorder.clone())),
             _ => Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone()))),
         };
         record_moved(&dispatch);
         drop((dispatch, recorder));
-        assert_eq!(run(&["capture", text(&ring), "-o", text(&capture), "--json"]).json()["lost"], 0);
+        assert_eq!(run!("capture", text(&ring), "-o", text(&capture), "--json").json()["lost"], 0);
         let export = |format: &str, view: &str| {
             let file = path(&format!("{kind}.{view}.{format}"));
             let export = ["export", text(&capture), "--format", format, "--view", view, "-o", text(&file), "--force"];
-            let run = run(&export);
-            assert_eq!(run.code, Some(0), "{run:?}");
+            run(&export).ends(0);
             file
         };
 
-        let lines: Vec<Value> = run(&["export", text(&capture), "--format", "jsonl"]).json_lines();
+        let lines: Vec<Value> = run!("export", text(&capture), "--format", "jsonl").json_lines();
         let spans: Vec<Value> = lines.into_iter().filter(|line| line["type"] == "span").collect();
         let mut busy = BTreeMap::new();
         for (name, is_moved) in [("moved", true), ("inside", false), ("normal", false)] {
             let span = named(&spans, "name", name);
             assert_eq!((&span["open"], &span["may_have_losses"]), (&false.into(), &false.into()), "{kind} {span:#}");
-            let [slice] = span["slices"].as_array().unwrap().as_slice() else { panic!("{kind} {span:#}") };
+            let [slice] = span["slices"].list().as_slice() else { panic!("{kind} {span:#}") };
             assert_eq!(slice["exit_missing"], if is_moved { true.into() } else { Value::Null }, "{kind} {span:#}");
             assert_eq!(slice["end_ns"] == span["end_ns"], is_moved, "{kind} {span:#}");
             busy.insert(name, number(&slice["end_ns"]) - number(&slice["start_ns"]));
@@ -273,19 +264,19 @@ fn a_span_that_moved_to_another_thread_has_the_same_times_in_every_format() {
             assert!(busy[name] <= number(&span["duration_ns"]), "{kind} {name}");
         }
 
-        let summary = run(&["summary", text(&capture), "--json"]).json();
-        let otlp = run(&["export", text(&capture), "--format", "otlp-json", "-o", "-"]).json_lines();
+        let summary = run!("summary", text(&capture), "--json").json();
+        let otlp = run!("export", text(&capture), "--format", "otlp-json", "-o", "-").json_lines();
         let otlp: Vec<Value> = otlp
             .iter()
-            .flat_map(|request| request["resourceSpans"].as_array().unwrap())
-            .flat_map(|of_process| of_process["scopeSpans"].as_array().unwrap())
-            .flat_map(|scope| scope["spans"].as_array().unwrap().clone())
+            .flat_map(|request| request["resourceSpans"].list())
+            .flat_map(|of_process| of_process["scopeSpans"].list())
+            .flat_map(|scope| scope["spans"].list().clone())
             .collect();
-        let chrome: Value = serde_json::from_slice(&std::fs::read(export("chrome", "thread")).unwrap()).unwrap();
-        let chrome: Vec<Value> = chrome["traceEvents"].as_array().unwrap().clone();
+        let chrome: Value = serde_json::from_slice(&fs::read(export("chrome", "thread")).unwrap()).unwrap();
+        let chrome: Vec<Value> = chrome["traceEvents"].list().clone();
         let slices: Vec<Value> = chrome.into_iter().filter(|event| event["ph"] == "X" || event["ph"] == "B").collect();
         let folded = |view: &str, name: &str| {
-            let lines = std::fs::read_to_string(export("folded", view)).unwrap();
+            let lines = fs::read_to_string(export("folded", view)).unwrap();
             let of_name = lines.lines().filter_map(|line| line.rsplit_once(' '));
             let of_name =
                 of_name.filter(|(stack, _)| stack.ends_with(name)).map(|(_, nanos)| nanos.parse::<u64>().unwrap());
@@ -294,11 +285,11 @@ fn a_span_that_moved_to_another_thread_has_the_same_times_in_every_format() {
         let perfetto = consumers::read("perfetto_slices.py", &export("perfetto", "thread")).map(|it| durations(&it));
         for (name, busy) in &busy {
             let span = named(&spans, "name", name);
-            let counted = named(summary["spans"].as_array().unwrap(), "name", name);
+            let counted = named(summary["spans"].list(), "name", name);
             let totals = [&counted["busy_ns"], &counted["total_ns"], &counted["count"]].map(number);
             assert_eq!(totals, [*busy, number(&span["duration_ns"]), 1], "{kind} {name}");
             let of_otlp = named(&otlp, "name", name);
-            let attributes = of_otlp["attributes"].as_array().unwrap();
+            let attributes = of_otlp["attributes"].list();
             let of_busy = &named(attributes, "key", "eventring.busy_ns")["value"]["intValue"];
             assert_eq!(of_busy, &busy.to_string(), "{kind} {of_otlp}");
             let is_marked = attributes.iter().any(|attribute| attribute["key"] == "eventring.exit_missing");
@@ -314,7 +305,7 @@ fn a_span_that_moved_to_another_thread_has_the_same_times_in_every_format() {
         }
         assert_eq!(folded("thread", "moved"), busy["moved"] - busy["inside"], "{kind}");
         assert_eq!(folded("thread", "normal"), busy["normal"], "{kind}");
-        let opened = run(&["open", text(&ring), "--json"]).json();
-        assert_eq!(opened["spans"].as_array().unwrap().len(), 0, "{kind} {opened:#}");
+        let opened = run!("open", text(&ring), "--json").json();
+        assert_eq!(opened["spans"].list().len(), 0, "{kind} {opened:#}");
     }
 }

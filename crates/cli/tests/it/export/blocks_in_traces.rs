@@ -2,11 +2,7 @@
 //! inside of them. The trace_processor of Perfetto reads both formats of traces.
 
 use crate::consumers;
-use crate::program::{KEPT, argument, directory, place, run};
-use eventring_stress::real_data;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use crate::fixtures::*;
 
 /// A recording of thirty real blocks; two invented ones if it is not there.
 fn recording() -> PathBuf {
@@ -24,7 +20,7 @@ fn number(value: &Value) -> u64 {
 fn recorded(lines: &[Value]) -> [BTreeMap<Key, (u64, u64)>; 3] {
     let mut of: BTreeMap<Key, BTreeMap<&str, u64>> = BTreeMap::new();
     for line in lines.iter().filter(|line| line["block_seqno"].as_u64().is_some_and(|seqno| seqno > 0)) {
-        let (name, nanos) = (line["name"].as_str().unwrap(), number(&line["time_ns"]));
+        let (name, nanos) = (line["name"].text(), number(&line["time_ns"]));
         let is_of_block = name.starts_with("BLOCK_");
         let txn = line["txn_index"].as_u64().filter(|_| !is_of_block);
         let times = of.entry((number(&line["block_number"]), txn)).or_default();
@@ -79,31 +75,30 @@ fn questions(args: &str) -> Value {
 
 fn ask(trace: &Path, args: &str) -> Option<Value> {
     let asked = trace.with_extension("questions");
-    std::fs::write(&asked, questions(args).to_string()).unwrap();
+    fs::write(&asked, questions(args).to_string()).unwrap();
     consumers::read_files("trace_processor.py", &[trace, &asked])
 }
 
 fn counts(rows: &Value) -> BTreeMap<&str, u64> {
-    rows.as_array().unwrap().iter().map(|row| (row["name"].as_str().unwrap(), number(&row["count"]))).collect()
+    rows.list().iter().map(|row| (row["name"].text(), number(&row["count"]))).collect()
 }
 
 #[test]
 fn trace_processor_finds_blocks_and_transactions_with_their_times_logs_and_call_frames_in_both_formats() {
     let recording = recording();
     let dir = directory();
-    let lines = run(&["export", argument(&recording), "--format", "jsonl"]).json_lines();
+    let lines = run!("export", &recording, "--format", "jsonl").json_lines();
     let lines: Vec<Value> = lines.into_iter().filter(|line| line["type"] == "typed_event").collect();
     let [blocks, evm, txns] = recorded(&lines);
     let of_type = |name: &str| lines.iter().filter(|line| line["name"] == name).count() as u64;
     let zero = lines.iter().map(|line| number(&line["time_ns"])).min().unwrap();
     for (format, args, zero) in [("perfetto", "debug", 0), ("chrome", "args", zero)] {
         let trace = place(&dir, format);
-        let summary =
-            run(&["export", argument(&recording), "--format", format, "-o", argument(&trace), "--json"]).json();
+        let summary = run!("export", &recording, "--format", format, "-o", &trace, "--json").json();
         assert_eq!(summary["typed_events"], lines.len(), "{summary}");
         let Some(answers) = ask(&trace, args) else { return };
         let drawn = |what: &str, depth: u64| -> BTreeMap<Key, (u64, u64)> {
-            let rows = answers[what].as_array().unwrap();
+            let rows = answers[what].list();
             let slices = rows.iter().map(|row| {
                 assert_eq!(row["depth"], depth, "{format}: {row}");
                 let txn = Some(&row["txn"]).filter(|txn| !txn.is_null()).map(number);
@@ -145,7 +140,7 @@ fn trace_processor_finds_blocks_and_transactions_with_their_times_logs_and_call_
 fn a_part_of_a_recording_has_all_its_events_in_slices_or_as_instants() {
     let recording = recording();
     let dir = directory();
-    let lines = run(&["export", argument(&recording), "--format", "jsonl"]).json_lines();
+    let lines = run!("export", &recording, "--format", "jsonl").json_lines();
     let mut times: Vec<u64> = lines.iter().filter_map(|line| line["time_ns"].as_u64()).collect();
     times.sort_unstable();
     // From the middle of a block to the middle of another one.
@@ -154,15 +149,15 @@ fn a_part_of_a_recording_has_all_its_events_in_slices_or_as_instants() {
     let part = ["--from", &from, "--to", &to];
     let arguments = ["export", argument(&recording), "--format", "chrome", "-o", argument(&trace), "--json"];
     let summary = run(&[&arguments[..], &part].concat()).json();
-    let trace: Value = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
-    let events = trace["traceEvents"].as_array().unwrap();
+    let trace: Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].list();
     let named = |name: &str| -> Vec<&Value> {
         let of_name = |event: &&Value| event["ph"] == "M" && event["args"]["name"] == name;
         events.iter().filter(of_name).map(|event| &event["tid"]).collect()
     };
     let tracks = [named("blocks"), named("transactions")].concat();
     let slices = |name: &str| -> Vec<&Value> {
-        let is_one = |event: &&Value| event["ph"] == "X" && event["name"].as_str().unwrap().starts_with(name);
+        let is_one = |event: &&Value| event["ph"] == "X" && event["name"].text().starts_with(name);
         events.iter().filter(is_one).map(|event| &event["args"]).collect()
     };
     let (blocks, txns) = (slices("block "), slices("txn "));

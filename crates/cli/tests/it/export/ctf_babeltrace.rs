@@ -4,12 +4,7 @@
 use crate::babeltrace;
 use crate::babeltrace::{Ctf, CtfEvent, CtfTrace};
 use crate::every_kind;
-use crate::program;
-use crate::program::run;
-use eventring_stress::real_data;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::Path;
+use crate::fixtures::*;
 
 /// Returns a field's name as docs/CLI.md says. `taken` are the names of the fields before.
 fn identifier(name: &str, taken: &[String]) -> String {
@@ -101,7 +96,7 @@ fn assert_same_spans(lines: &Lines<'_>, trace: &CtfTrace) {
     }
     assert_eq!(by_span.keys().filter(|(name, _)| *name == "span_new").count(), lines["span"].len());
     for span in &lines["span"] {
-        let of = |name: &'static str| by_span.get(&(name, span["id"].as_u64().unwrap())).map_or(&[][..], Vec::as_slice);
+        let of = |name: &'static str| by_span.get(&(name, span["id"].number())).map_or(&[][..], Vec::as_slice);
         let [new] = of("span_new") else { panic!("{span}") };
         assert_eq!((json!(new.nanos), id(new, "parent_id")), (span["start_ns"].clone(), span["parent"].clone()));
         let closes: Vec<u64> = of("span_close").iter().map(|event| event.nanos).collect();
@@ -145,7 +140,7 @@ fn assert_same_typed(lines: &[&Value], trace: &CtfTrace, ring: &str, words: &[&s
     let lines: Vec<&&Value> = lines.iter().filter(|line| line["ring"] == ring).collect();
     assert_eq!(found.len(), lines.len());
     for line in lines {
-        let event = found[&line["seqno"].as_u64().unwrap()];
+        let event = found[&line["seqno"].number()];
         assert_eq!((&line["time_ns"], &line["name"]), (&json!(event.nanos), &json!(event.name)));
         assert_eq!((&line["code"], &line["span"]), (&json!(event.context["code"].number()), &id(event, "span_id")));
         for word in words {
@@ -173,8 +168,8 @@ fn assert_same_typed(lines: &[&Value], trace: &CtfTrace, ring: &str, words: &[&s
 
 /// Exports a capture as lines and as a trace, and has babeltrace2 read the trace. Returns `None` if it is missing.
 fn exported(capture: &str, trace: &Path) -> Option<(Vec<Value>, CtfTrace)> {
-    let lines = run(&["export", capture, "--format", "jsonl"]).json_lines();
-    let counts = run(&["export", capture, "--format", "ctf", "-o", trace.to_str().unwrap(), "--json"]).json();
+    let lines = run!("export", capture, "--format", "jsonl").json_lines();
+    let counts = run!("export", capture, "--format", "ctf", "-o", trace.to_str().unwrap(), "--json").json();
     assert_eq!(counts["problems"], json!([]));
     let trace = babeltrace::read(trace)?;
     assert!(trace.is_read, "{}", trace.errors);
@@ -227,11 +222,11 @@ fn babeltrace_counts_what_was_lost() {
         return;
     };
     let lines = by_type(&lines);
-    let lost: u64 = lines["loss"].iter().map(|line| line["count"].as_u64().unwrap()).sum();
+    let lost: u64 = lines["loss"].iter().map(|line| line["count"].number()).sum();
     assert!(lost >= 700 && lines["typed_event"].len() as u64 == (1 << 15) + 700 - lost);
     // Nobody has discarded what was overwritten before the capture began.
     let before = lines["loss"].iter().filter(|line| line["cause"] == "overwritten_before");
-    let before: u64 = before.map(|line| line["count"].as_u64().unwrap()).sum();
+    let before: u64 = before.map(|line| line["count"].number()).sum();
     let discarded = Some(lost - before).filter(|discarded| *discarded > 0);
     assert_eq!(trace.discarded, discarded.map(|discarded| ("stream_0".to_owned(), discarded)).into_iter().collect());
     let expired = trace.events.iter().filter(|event| event.fields.contains_key("payload_problem")).count();

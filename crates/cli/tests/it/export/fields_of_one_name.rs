@@ -1,9 +1,6 @@
 //! Fields that have the same name in the program's source: every output has the values of all.
 
-use crate::program::{directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::{Value, json};
-use tracing::{info, info_span};
+use crate::fixtures::*;
 
 /// Returns all objects that have a member `size` at any depth.
 fn with_size<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
@@ -19,17 +16,16 @@ fn with_size<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
 
 #[test]
 fn fields_of_one_name_are_both_in_every_output() {
-    let directory = directory();
-    let ring = place(&directory, "twice");
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).keep(true).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
+    let (directory, [ring]) = places(["twice"]);
+    let recorder = spans_in(&ring).shifts(15, 21).keep(true).build().unwrap();
+    in_recorder(recorder, || {
         let span = info_span!("upload", size = 1, size = 2);
         let _entered = span.entered();
         info!(message = "raw", size = 3, size = 4, "text");
     });
     let file = place(&directory, "twice.evc");
     let [ring, file] = [ring.to_str().unwrap(), file.to_str().unwrap()];
-    assert_eq!(run(&["capture", ring, "-o", file, "--now"]).code, Some(0));
+    run!("capture", ring, "-o", file, "--now").ends(0);
     let (of_span, of_event) = (json!([1, 2]), json!([3, 4]));
     let sizes = |what: &str, lines: &[Value]| {
         let mut found = Vec::new();
@@ -46,11 +42,10 @@ fn fields_of_one_name_are_both_in_every_output() {
         let is_it = |fields: &&Value| fields["message"] == "text" && fields["message#2"] == "raw";
         assert_eq!(fields.filter(is_it).count(), 1, "{lines:?}");
     }
-    sizes("chrome", &[run(&["export", file, "--format", "chrome", "-o", "-"]).json()]);
-    let text = run(&["watch", ring]).out;
+    sizes("chrome", &[run!("export", file, "--format", "chrome", "-o", "-").json()]);
+    let text = run!("watch", ring).out;
     assert!(text.contains("size=1 size#2=2") && text.contains("text message#2=\"raw\" size=3 size#2=4"), "{text}");
-    let otlp = run(&["export", file, "--format", "otlp-json", "-o", "-"]).out;
-    assert!(otlp.contains(r#"{"key":"size#2","value":{"intValue":"2"}}"#), "{otlp}");
+    run!("export", file, "--format", "otlp-json", "-o", "-").shows(r#"{"key":"size#2","value":{"intValue":"2"}}"#);
     // Conditions take the names that the outputs show.
     let count = |arguments: &[&str]| run(arguments).out.matches("\"size#2\":").count();
     for (condition, of_ring) in [("field.size#2=2", 1), ("field.message#2=raw", 1), ("not field.size#2=1", 2)] {
@@ -61,6 +56,6 @@ fn fields_of_one_name_are_both_in_every_output() {
     assert_eq!((count(&["find", "size#2=4", file, "--json"]), count(&["find", "size#2=3", file, "--json"])), (1, 0));
     // A capture and a ring that were made from what a reader knows have the same names.
     let again = place(&directory, "again");
-    assert_eq!(run(&["snapshot", ring, "-o", again.to_str().unwrap()]).code, Some(0));
-    sizes("snapshot", &run(&["watch", again.to_str().unwrap(), "--json"]).json_lines());
+    run!("snapshot", ring, "-o", again.to_str().unwrap()).ends(0);
+    sizes("snapshot", &run!("watch", again.to_str().unwrap(), "--json").json_lines());
 }

@@ -1,8 +1,7 @@
 //! Spans that end while recording is switched off. No reader and no export shows them as still open.
 
-use crate::program;
+use crate::fixtures::*;
 use eventring_stress::switched_off::{both_kinds, builder, run};
-use tracing::info_span;
 
 #[test]
 fn no_export_and_no_summary_has_them_open() {
@@ -12,13 +11,13 @@ fn no_export_and_no_summary_has_them_open() {
     let directory = program::directory();
     let make = |name: &str| builder().config(program::place(&directory, name)).build().unwrap();
     for (name, (recorder, dispatch)) in ["subscriber", "layer"].into_iter().zip(both_kinds(make)) {
-        let really_open = tracing::dispatcher::with_default(&dispatch, || {
+        let really_open = dispatcher::with_default(&dispatch, || {
             run(&recorder, name == "layer");
             info_span!("really_open").entered()
         });
         let file = program::place(&directory, &format!("{name}.evc"));
         let path = recorder.path().unwrap().to_owned();
-        program::run(&["capture", program::argument(&path), "-o", program::argument(&file), "--now", "--json"]).json();
+        run!("capture", &path, "-o", &file, "--now", "--json").json();
         let capture = CaptureFile::open(&file).unwrap();
         for summary in summarize(&capture).unwrap().spans {
             assert_eq!(summary.open > 0, summary.name.ends_with("really_open"), "{summary:?}");
@@ -37,6 +36,6 @@ fn no_export_and_no_summary_has_them_open() {
                 }
             }
         }
-        tracing::dispatcher::with_default(&dispatch, || drop(really_open));
+        dispatcher::with_default(&dispatch, || drop(really_open));
     }
 }

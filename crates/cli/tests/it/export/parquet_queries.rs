@@ -1,14 +1,9 @@
 //! The queries of docs/QUERIES.md find in Parquet files what was recorded.
 
 use crate::consumers;
-use crate::program::{program, run};
+use crate::fixtures::*;
 use crate::queries;
 use crate::queries::REQUESTS;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::{Value, json};
-use std::path::Path;
-use std::time::Duration;
-use tracing::info_span;
 
 /// The heading of the query that reads the tables of many captures.
 const OF_MANY_CAPTURES: &str = "Each span once, from the tables of many captures";
@@ -18,37 +13,37 @@ fn a_span_that_is_in_the_tables_of_many_captures_is_found_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, capture, files, asked) = (path("shop"), path("t.evc"), path("files"), path("asked"));
-    let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).build().unwrap();
     let row = path("row.evc");
-    let mut rotated = program(&["capture", &ring, "-o", &row, "--rotate-every", "40ms"]).spawn().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+    let mut rotated = program!("capture", &ring, "-o", &row, "--rotate-every", "40ms").spawn().unwrap();
+    in_recorder(recorder.clone(), || {
         let all = info_span!("all").entered();
         for number in 0..10_u64 {
             let long = info_span!("long", number);
-            std::thread::sleep(Duration::from_millis(70));
+            thread::sleep(Duration::from_millis(70));
             (0..20).for_each(|_| info_span!("short").in_scope(|| ()));
             drop(long);
         }
         drop(all);
     });
-    run(&["capture", &ring, "-o", &capture, "--now", "--json"]).json();
+    run!("capture", &ring, "-o", &capture, "--now", "--json").json();
     drop(recorder);
     assert!(rotated.wait().unwrap().success());
-    std::fs::create_dir(&files).unwrap();
-    for entry in std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
+    fs::create_dir(&files).unwrap();
+    for entry in fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
         if entry.starts_with("row.") {
-            run(&["export", &path(&entry), "--format", "parquet", "-o", &format!("{files}/{entry}"), "--json"]).json();
+            run!("export", &path(&entry), "--format", "parquet", "-o", &format!("{files}/{entry}"), "--json").json();
         }
     }
     let query = queries::queries("QUERIES.md").remove(OF_MANY_CAPTURES).unwrap();
     let naive = "select count(*) as n from read_parquet('*/spans.parquet', union_by_name = true)";
-    std::fs::write(&asked, json!({"once": query, "naive": naive}).to_string()).unwrap();
+    fs::write(&asked, json!({"once": query, "naive": naive}).to_string()).unwrap();
     let answers = consumers::read_files("parquet_queries.py", &[Path::new(&files), Path::new(&asked)]);
     let Some(answers) = answers else { return };
     let recorded = |span: &Value| ["id", "name", "start_ns", "duration_ns"].map(|name| span[name].clone());
-    let lines = run(&["export", &capture, "--format", "jsonl"]).json_lines();
+    let lines = run!("export", &capture, "--format", "jsonl").json_lines();
     let mut spans: Vec<_> = lines.iter().filter(|line| line["type"] == "span").map(recorded).collect();
-    let once = answers["once"].as_array().unwrap();
+    let once = answers["once"].list();
     let mut found: Vec<_> = once.iter().map(recorded).collect();
     spans.sort_by_key(|span| span[0].as_u64());
     found.sort_by_key(|span| span[0].as_u64());
@@ -56,7 +51,7 @@ fn a_span_that_is_in_the_tables_of_many_captures_is_found_once() {
     // The span around all begins in the first capture, ends in the last, and is open in those between.
     // The span around all is open in each capture, and begins and ends in two of them.
     assert!(once[0]["name"] == "all" && once[0]["captures"].as_u64() > Some(2), "{}", once[0]);
-    assert!(answers["naive"][0]["n"].as_u64().unwrap() > 211, "{}", answers["naive"]);
+    assert!(answers["naive"][0]["n"].number() > 211, "{}", answers["naive"]);
 }
 
 #[test]
@@ -65,14 +60,14 @@ fn each_query_of_the_document_finds_what_was_recorded() {
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, capture, files, asked) = (path("shop"), path("t.evc"), path("files"), path("asked"));
     let _recorder = queries::record_requests(&ring);
-    run(&["capture", &ring, "-o", &capture, "--now", "--json"]).json();
-    run(&["export", &capture, "--format", "parquet", "-o", &files, "--json"]).json();
-    let lines = run(&["export", &capture, "--format", "jsonl"]).json_lines();
+    run!("capture", &ring, "-o", &capture, "--now", "--json").json();
+    run!("export", &capture, "--format", "parquet", "-o", &files, "--json").json();
+    let lines = run!("export", &capture, "--format", "jsonl").json_lines();
     let spans: Vec<&Value> = lines.iter().filter(|line| line["type"] == "span").collect();
     let mut queries = queries::queries("QUERIES.md");
     assert_eq!(queries.len(), 12);
     assert!(queries.remove(OF_MANY_CAPTURES).is_some());
-    std::fs::write(&asked, Value::from(queries).to_string()).unwrap();
+    fs::write(&asked, Value::from(queries).to_string()).unwrap();
     let answers = consumers::read_files("parquet_queries.py", &[Path::new(&files), Path::new(&asked)]);
     let Some(answers) = answers else { return };
     check(&answers, &spans);
@@ -97,7 +92,7 @@ fn check(answers: &Value, spans: &[&Value]) {
     assert_eq!(percentiles[0]["name"], "request");
     for name in ["request", "query", "sqlite", "answer"] {
         let row = percentiles.iter().find(|row| row["name"] == name).unwrap();
-        assert_eq!(row["spans"].as_u64().unwrap(), closed(name).count() as u64, "{row}");
+        assert_eq!(row["spans"].number(), closed(name).count() as u64, "{row}");
         let order = ["p50_us", "p99_us", "max_us"].map(|column| row[column].as_f64().unwrap());
         assert!(order.is_sorted() && order[0] > 0.0, "{row}");
     }
@@ -112,7 +107,7 @@ fn check(answers: &Value, spans: &[&Value]) {
     assert!((of_request["self_ms"].as_f64().unwrap() - self_nanos / 1e6).abs() < 0.001, "{of_request}: {self_nanos}");
 
     let by_second = rows("Latency by second");
-    let in_seconds: u64 = by_second.iter().map(|row| row["spans"].as_u64().unwrap()).sum();
+    let in_seconds: u64 = by_second.iter().map(|row| row["spans"].number()).sum();
     assert_eq!((in_seconds, &by_second[0]["second"]), (named("request").count() as u64, &json!(0)));
 
     let by_value = rows("Which value of a field is slow");

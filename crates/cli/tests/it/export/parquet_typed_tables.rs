@@ -1,10 +1,6 @@
 //! The tables of typed events have names that depend on the schemas, and not on which event comes first.
 
-use crate::program::run;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::{EventPayload, EventType};
-use std::collections::BTreeMap;
-use std::path::Path;
+use crate::fixtures::*;
 
 /// The program before an upgrade.
 mod before {
@@ -55,10 +51,10 @@ fn columns(names: &[&str], dir: &Path) -> BTreeMap<String, Vec<String>> {
     let files = dir.join("files");
     let more = ["--format", "parquet", "-o", files.to_str().unwrap(), "--force", "--json"];
     run(&[&["export"], names, &more].concat()).json();
-    let entries = std::fs::read_dir(&files).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(&files).unwrap().map(|entry| entry.unwrap().path());
     let tables = entries.filter_map(|path| {
         let name = path.file_stem()?.to_str()?.strip_prefix("events-")?.to_owned();
-        let file = std::fs::File::open(&path).unwrap();
+        let file = File::open(&path).unwrap();
         let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
         Some((name, reader.schema().fields().iter().map(|field| field.name().clone()).collect()))
     });

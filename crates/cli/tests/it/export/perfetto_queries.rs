@@ -1,14 +1,9 @@
 //! The queries of docs/PERFETTO.md find in a trace what was recorded.
 
 use crate::consumers;
-use crate::program::run;
+use crate::fixtures::*;
 use crate::queries;
 use crate::queries::REQUESTS;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use serde_json::{Value, json};
-use std::path::Path;
 
 /// The number of typed events. Their ring has 2^15 slots, so the first of them are lost.
 const TYPED_EVENTS: u64 = (1 << 15) + 70;
@@ -19,20 +14,16 @@ fn each_query_of_the_document_finds_what_was_recorded_in_a_trace_of_threads_and_
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, typed, capture, trace, asked) = (path("shop"), path("typed"), path("t.evc"), path("trace"), path("q"));
     let _recorder = queries::record_requests(&ring);
-    let exec = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
-        .config(&typed)
-        .compact(true)
-        .shifts(15, 21);
-    let exec = exec.prefault(false).build().unwrap();
+    let exec = typed_in::<ExecEvent>(&typed).compact(true).shifts(15, 21).build().unwrap();
     (0..TYPED_EVENTS).for_each(|txn| _ = exec.record(ExecEvent::TxnEnd.code(), [0, txn, 0, 0], &[]));
-    let captured = run(&["capture", &ring, &typed, "-o", &capture, "--now", "--json"]).json();
-    let spans = run(&["export", &capture, "--format", "jsonl"]).json_lines();
+    let captured = run!("capture", &ring, &typed, "-o", &capture, "--now", "--json").json();
+    let spans = run!("export", &capture, "--format", "jsonl").json_lines();
     let spans: Vec<&Value> = spans.iter().filter(|line| line["type"] == "span").collect();
     let queries = queries::queries("PERFETTO.md");
     assert_eq!(queries.len(), 11);
-    std::fs::write(&asked, Value::from(queries).to_string()).unwrap();
+    fs::write(&asked, Value::from(queries).to_string()).unwrap();
     for view in ["thread", "both"] {
-        run(&["export", &capture, "-o", &trace, "--force", "--view", view, "--json"]).json();
+        run!("export", &capture, "-o", &trace, "--force", "--view", view, "--json").json();
         let answers = consumers::read_files("trace_processor.py", &[Path::new(&trace), Path::new(&asked)]);
         let Some(answers) = answers else { return };
         check(&answers, &spans, &captured);
@@ -58,14 +49,13 @@ fn check(answers: &Value, spans: &[&Value], captured: &Value) {
     for name in ["request", "query", "sqlite", "answer"] {
         let row = percentiles.iter().find(|row| row["name"] == name).unwrap();
         let closed = spans.iter().filter(|span| span["name"] == name && span["open"] != true);
-        assert_eq!(row["count"].as_u64().unwrap(), closed.count() as u64, "{row}");
+        assert_eq!(row["count"].number(), closed.count() as u64, "{row}");
         let order = ["p50_us", "p99_us", "max_us"].map(|column| row[column].as_f64().unwrap());
         assert!(order.is_sorted() && order[0] > 0.0, "{row}");
     }
     let total_ms = |name: &str| {
-        let slices =
-            spans.iter().filter(|span| span["name"] == name).flat_map(|span| span["slices"].as_array().unwrap());
-        let nanos = slices.map(|slice| slice["end_ns"].as_u64().unwrap() - slice["start_ns"].as_u64().unwrap());
+        let slices = spans.iter().filter(|span| span["name"] == name).flat_map(|span| span["slices"].list());
+        let nanos = slices.map(|slice| slice["end_ns"].number() - slice["start_ns"].number());
         nanos.sum::<u64>() as f64 / 1e6
     };
     let expected = [
@@ -84,8 +74,7 @@ fn check(answers: &Value, spans: &[&Value], captured: &Value) {
     assert_eq!((&gap["thread_name"], &gap["next_span"]), (&json!("worker"), &json!("request")));
     assert!(gap["gap_ms"].as_f64().unwrap() >= 30.0, "{gap}");
     assert_eq!(column("How busy each thread is", "thread_name"), ["worker"]);
-    let requests: u64 =
-        rows("Requests in each tenth of a second").iter().map(|row| row["requests"].as_u64().unwrap()).sum();
+    let requests: u64 = rows("Requests in each tenth of a second").iter().map(|row| row["requests"].number()).sum();
     assert_eq!(requests, REQUESTS + 1);
     let lost = rows("What was lost, and when");
     assert_eq!((lost.len(), &lost[0]["events"], &lost[0]["first_seqno"]), (1, &captured["lost"], &json!(1)));

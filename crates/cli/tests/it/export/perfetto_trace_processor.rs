@@ -3,16 +3,10 @@
 
 use crate::consumers;
 use crate::consumers::trace::Trace;
-use crate::program::run;
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{Counter, PerfRecorder, RecorderSubscriber};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::{Duration, Instant};
-use tracing::{Dispatch, Span, field, info, info_span, warn};
+use crate::fixtures::*;
+use eventring::tracing::Counter;
+use tracing::Span;
+use tracing::field;
 
 /// The number of typed events. Its ring has 2^15 slots, so the first of them are lost.
 const TYPED_EVENTS: u64 = (1 << 15) + 700;
@@ -27,9 +21,9 @@ fn moment() {
 
 /// Runs something on a new thread, which records, too. Returns its result.
 fn on_thread<T: Send>(name: &str, dispatch: &Dispatch, run: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let body = || tracing::dispatcher::with_default(dispatch, run);
-        std::thread::Builder::new().name(name.into()).spawn_scoped(scope, body).unwrap().join().unwrap()
+    thread::scope(|scope| {
+        let body = || dispatcher::with_default(dispatch, run);
+        thread::Builder::new().name(name.into()).spawn_scoped(scope, body).unwrap().join().unwrap()
     })
 }
 
@@ -98,22 +92,18 @@ fn trace_processor_finds_what_was_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, typed, capture, trace) = (path("shop"), path("typed"), path("t.evc"), path("trace"));
-    let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    let exec = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
-        .config(&typed)
-        .compact(true)
-        .shifts(15, 21);
-    let exec = exec.prefault(false).build().unwrap();
+    let exec = typed_in::<ExecEvent>(&typed).compact(true).shifts(15, 21).build().unwrap();
     let open = on_thread("main-thread", &dispatch, || record(&recorder, &dispatch));
     (0..TYPED_EVENTS).for_each(|txn| _ = exec.record(ExecEvent::TxnEnd.code(), [0, txn, 0, 0], &[]));
-    let captured = run(&["capture", &ring, &typed, "-o", &capture, "--now", "--json"]).json();
+    let captured = run!("capture", &ring, &typed, "-o", &capture, "--now", "--json").json();
     drop(open);
-    let lost = captured["lost"].as_u64().unwrap();
+    let lost = captured["lost"].number();
     assert!(lost >= 700, "{captured}");
 
-    let lines = run(&["export", &capture, "--format", "jsonl"]).json_lines();
-    run(&["export", &capture, "-o", &trace, "--json"]).json();
+    let lines = run!("export", &capture, "--format", "jsonl").json_lines();
+    run!("export", &capture, "-o", &trace, "--json").json();
     let Some(answers) = consumers::read("trace_processor.py", Path::new(&trace)) else { return };
     let found = Trace { answers: &answers, lines: &lines };
     let all = found.slices();
@@ -121,8 +111,8 @@ fn trace_processor_finds_what_was_recorded() {
     assert!(found.check_slices() > 20);
     found.check_args();
 
-    let name = |id: &Value| all.iter().find(|slice| slice["id"] == *id).unwrap()["name"].as_str().unwrap();
-    let flows = answers["flows"].as_array().unwrap().iter();
+    let name = |id: &Value| all.iter().find(|slice| slice["id"] == *id).unwrap()["name"].text();
+    let flows = answers["flows"].list().iter();
     let mut flows: Vec<_> = flows.map(|flow| (name(&flow["begin"]), name(&flow["end"]))).collect();
     flows.sort_unstable();
     assert_eq!(flows, [("job", "after"), ("request", "after"), ("request", "child")]);
@@ -135,5 +125,5 @@ fn trace_processor_finds_what_was_recorded() {
     assert_eq!(found.check_losses(), lost);
     let losses: Vec<_> = all.iter().filter(|slice| !slice["args"]["debug.first_seqno"].is_null()).collect();
     assert_eq!(losses.len(), 1);
-    assert_eq!(answers["processes"].as_array().unwrap().len(), 1, "{}", answers["processes"]);
+    assert_eq!(answers["processes"].list().len(), 1, "{}", answers["processes"]);
 }

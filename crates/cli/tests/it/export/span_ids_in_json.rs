@@ -1,13 +1,10 @@
 //! Numbers in JSON: span ids are never rounded, even by programs that read all numbers as doubles, such as JavaScript
 //! and jq. NaN and the infinities have the forms that docs/CLI.md describes.
 
-use crate::program;
-use eventring::tracing::{PerfRecorder, RecorderLayer, RecorderSubscriber};
-use eventring_capture::CaptureFile;
+use crate::fixtures::*;
+use eventring::tracing::RecorderLayer;
 use eventring_export::{Format, View, export};
-use serde_json::Value;
 use std::collections::HashSet;
-use tracing::{Dispatch, info_span};
 use tracing_subscriber::prelude::*;
 
 const SPANS: usize = 5_500;
@@ -51,24 +48,23 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
     let directory = program::directory();
     let [by_subscriber, by_layer] = ["subscriber", "layer"].map(|name| {
         let ring = program::place(&directory, name);
-        let builder = PerfRecorder::builder().config(&ring).shifts(17, 22).tables_shift(16);
-        let recorder = builder.prefault(false).keep(true).build().unwrap();
+        let recorder = spans_in(&ring).shifts(17, 22).tables_shift(16).keep(true).build().unwrap();
         let dispatch = if name == "layer" {
             Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone())))
         } else {
             Dispatch::new(RecorderSubscriber::new(recorder.clone()))
         };
-        tracing::dispatcher::with_default(&dispatch, || {
+        dispatcher::with_default(&dispatch, || {
             for _ in 0..SPANS / 2 {
                 let outer = info_span!("outer").entered();
                 let inner = info_span!("inner");
                 inner.follows_from(&outer);
-                inner.in_scope(|| tracing::info!("hello"));
+                inner.in_scope(|| info!("hello"));
             }
         });
         drop((dispatch, recorder));
         let file = program::place(&directory, &format!("{name}.evc"));
-        program::run(&["capture", program::argument(&ring), "-o", program::argument(&file), "--now", "--json"]).json();
+        run!("capture", &ring, "-o", &file, "--now", "--json").json();
         let capture = CaptureFile::open(&file).unwrap();
         let exported = |format, view| {
             let mut out = Vec::new();
@@ -83,7 +79,7 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
             let chrome = serde_json::from_str(&exported(Format::Chrome, view)).unwrap();
             check("chrome", &[chrome], &["span_id", "parent_id", "parent", "id", "span"]);
         }
-        let watched = program::run(&["watch", program::argument(&ring), "--from", "oldest", "--json"]);
+        let watched = run!("watch", &ring, "--from", "oldest", "--json");
         let watched = lines(&watched.out);
         check("watch", &watched, &["span", "span_id", "parent", "follows"]);
         let mut first_words = HashSet::new();
@@ -106,21 +102,19 @@ fn a_double_holds_every_span_id_of_every_export_and_of_watch() {
 fn nan_and_infinities_have_the_forms_that_cli_md_describes() {
     let directory = program::directory();
     let ring = program::place(&directory, "ring");
-    let builder = PerfRecorder::builder().config(&ring).shifts(15, 21).tables_shift(16).shards(1);
-    let recorder = builder.prefault(false).keep(true).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
+    let recorder = spans_in(&ring).shifts(15, 21).tables_shift(16).shards(1).keep(true).build().unwrap();
+    in_recorder(recorder, || {
         drop(info_span!("floats", nan = f64::NAN, inf = f64::INFINITY, less = f64::NEG_INFINITY, half = 0.5));
     });
-    let ring = program::argument(&ring);
-    let watched = program::run(&["watch", ring, "--type", "SPAN_NEW", "--json"]).json_lines();
-    let expected = serde_json::json!({ "nan": null, "inf": null, "less": null, "half": 0.5 });
+    let watched = run!("watch", ring, "--type", "SPAN_NEW", "--json").json_lines();
+    let expected = json!({ "nan": null, "inf": null, "less": null, "half": 0.5 });
     assert_eq!(watched[0]["payload"]["fields"], expected, "{watched:?}");
-    let expected = serde_json::json!({ "nan": "NaN", "inf": "inf", "less": "-inf", "half": 0.5 });
-    let lines = program::run(&["export", ring, "--format", "jsonl", "-o", "-"]).json_lines();
+    let expected = json!({ "nan": "NaN", "inf": "inf", "less": "-inf", "half": 0.5 });
+    let lines = run!("export", ring, "--format", "jsonl", "-o", "-").json_lines();
     let span = lines.iter().find(|line| line["type"] == "span").unwrap();
     assert_eq!(span["fields"], expected, "{span}");
-    let trace = program::run(&["export", ring, "--format", "chrome", "--view", "span", "-o", "-"]).json();
-    let slices = trace["traceEvents"].as_array().unwrap();
+    let trace = run!("export", ring, "--format", "chrome", "--view", "span", "-o", "-").json();
+    let slices = trace["traceEvents"].list();
     let args = slices.iter().map(|slice| &slice["args"]).find(|args| args["half"] == 0.5).unwrap();
     assert!(["nan", "inf", "less"].iter().all(|name| args[*name] == expected[*name]), "{args}");
 }

@@ -1,17 +1,9 @@
 //! 10,000 tasks on tokio's threads, or as many as `EVENTRING_TOKIO_TASKS` says. The span view of the export has each
 //! task once, with its true time. The thread view has each time slice that a thread spent in a task.
 
-use crate::program;
+use crate::fixtures::*;
 use crate::program::now_nanos;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_capture::CaptureFile;
 use eventring_export::{Format, View, export, summarize};
-use eventring_stress::alone;
-use serde_json::Value;
-use std::collections::HashMap;
-use std::path::Path;
-use std::time::Duration;
-use tracing::{Instrument as _, info_span};
 
 const TASKS_AT_ONCE: u64 = 1_000;
 
@@ -72,14 +64,14 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
     let tasks = tasks();
     let dir = tempfile::tempdir().unwrap();
     let ring = dir.path().join("tasks");
-    let recorder = PerfRecorder::builder().config(&ring).shifts(21, 26).prefault(false).keep(true).build().unwrap();
-    let times = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
-        tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
+    let recorder = spans_in(&ring).shifts(21, 26).keep(true).build().unwrap();
+    let times = in_recorder(recorder.clone(), || {
+        subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
         run_tasks()
     });
     let file = dir.path().join("t.evc");
     let text = |path: &Path| path.to_str().unwrap().to_owned();
-    let captured = program::run(&["capture", &text(&ring), "-o", &text(&file), "--now", "--json"]).json();
+    let captured = run!("capture", &text(&ring), "-o", &text(&file), "--now", "--json").json();
     assert_eq!(captured["lost"], 0, "{captured}");
 
     let capture = CaptureFile::open(&file).unwrap();
@@ -90,13 +82,13 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
     assert_eq!(spans.len() as u64, tasks);
     let mut walls: HashMap<u64, (u64, u64)> = HashMap::new();
     for span in &spans {
-        let number = span["args"]["number"].as_u64().unwrap();
+        let number = span["args"]["number"].number();
         let (before, after) = times[&number];
         let duration = nanos(&span["dur"]);
         // A task sleeps for 5 ms within its span if its number is 7 modulo 1000.
         assert!(number % 1000 != 7 || duration >= 5_000_000, "{span}");
         assert!(duration <= after - before + CLOCK_NANOS, "{span} {before} {after}");
-        let id = span["args"]["span_id"].as_u64().unwrap();
+        let id = span["args"]["span_id"].number();
         assert!(walls.insert(id, (nanos(&span["ts"]), duration)).is_none(), "{span} is there twice");
     }
     assert_eq!(walls.values().map(|(_, duration)| duration).sum::<u64>(), summary.spans[0].total_nanos);
@@ -107,12 +99,12 @@ fn every_task_is_there_once_with_its_true_time_and_every_slice_of_a_thread() {
     let mut by_thread: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
     for slice in &of_threads {
         let (start, duration) = (nanos(&slice["ts"]), nanos(&slice["dur"]));
-        let id = slice["args"]["span_id"].as_u64().unwrap();
+        let id = slice["args"]["span_id"].number();
         let (created, wall) = walls[&id];
         assert!(start >= created && start + duration <= created + wall, "{slice}");
         *of_span.entry(id).or_default() += 1;
         busy += duration;
-        by_thread.entry(slice["tid"].as_u64().unwrap()).or_default().push((start, start + duration));
+        by_thread.entry(slice["tid"].number()).or_default().push((start, start + duration));
     }
     assert_eq!(busy, summary.spans[0].busy_nanos);
     // Each poll of a task enters its span, and each enter gives a slice. Each task is polled at least twice, before

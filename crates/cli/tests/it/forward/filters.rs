@@ -94,7 +94,7 @@ fn captured(dir: &Path, rings: &[&str], filter: &[&str]) -> Vec<String> {
     let to = tempfile::tempdir_in(dir).unwrap();
     let output = to.path().join("all.evc");
     run!("capture", rings, "-o", output.to_str().unwrap(), filter).ends(0);
-    let files = std::fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut lines: Vec<String> = files.flat_map(|file| lines(file.to_str().unwrap())).collect();
     lines.retain(|line| !line.contains(r#""type":"end""#));
     // The number of a process depends on the order of the rings.
@@ -147,15 +147,14 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     let refused = capture(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
     let expected = "--type PARTS: there is no event of that name; there are EVERYTHING, NOTHING, ONLY_ARRAY, PART";
     assert!(refused.code == Some(2) && refused.err.contains(expected), "{refused:?}");
-    let refused = capture(&[&shop], &["--type", "PART"]);
-    assert!(refused.code == Some(2) && refused.err.contains("there are no typed events here"), "{refused:?}");
+    capture(&[&shop], &["--type", "PART"]).fails(2, "there are no typed events here");
     assert!(!Path::new(&to).exists());
-    assert_eq!(capture(&[&shop, &sink], &["--type", "PART", "--type", "77"]).code, Some(0));
+    capture(&[&shop, &sink], &["--type", "PART", "--type", "77"]).ends(0);
     // The type may be one of a ring that is not there yet.
     let mut waiting = program!("capture", &sink, &later, "-o", &to, "-f", "--wait", "--type", "LATER");
     let mut waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
-    let mut err = std::io::BufReader::new(waiting.stderr.take().unwrap());
+    let mut err = BufReader::new(waiting.stderr.take().unwrap());
     std::io::BufRead::read_line(&mut err, &mut said).unwrap();
     assert!(said.contains("warning: --type LATER: there is no event of that name; there are"), "{said}");
     kill(&mut waiting);
@@ -202,8 +201,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     ] {
         let expected = contents(&all, &["--where", condition]);
         let capture = ["capture", "-o", &taken, "-f", "--json", "--where", condition];
-        let made = run!(&capture, &rings).ends(0);
-        let made = made.json();
+        let made = run!(&capture, &rings).ends(0).json();
         let sum = |key: &str| made["rings"].list().iter().map(|ring| ring[key].number()).sum::<u64>();
         assert!(sum("events") < sum("last_seqno"), "{condition}: {made:#}");
         assert_eq!(contents(&taken, &[]), expected, "{condition}");
@@ -224,7 +222,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
     for options in [["--span", "request"], ["--type", "PART"], ["--rotate-size", "16k"]] {
         let condition = ["--where", "span=request or span=sqlite or event=PART"];
         run!("capture", "-o", &row, "-f", &condition, &options, &rings).ends(0);
-        let files = std::fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        let files = fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().path());
         let is_of_row = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with("row.");
         let files: Vec<PathBuf> = files.filter(is_of_row).collect();
         let mut found = (BTreeSet::new(), Vec::new());
@@ -232,7 +230,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
             let (spans, happened) = contents(file.to_str().unwrap(), &[]);
             found.0.extend(spans);
             found.1.extend(happened);
-            std::fs::remove_file(file).unwrap();
+            fs::remove_file(file).unwrap();
         }
         found.1.sort();
         let alone = captured_contents(&place, &rings, &options);
@@ -246,8 +244,7 @@ fn what_fulfils_a_condition_is_taken_while_it_is_recorded_as_an_export_selects_i
         assert_eq!(found, both, "{options:?}");
     }
     let refused = |condition: &str| {
-        let refused = run!("capture", "-o", &taken, "-f", "--where", condition, &rings);
-        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let refused = run!("capture", "-o", &taken, "-f", "--where", condition, &rings).ends(2);
         refused.err
     };
     assert!(
@@ -283,15 +280,15 @@ enum Inside {
 fn record_jobs(spans: &str, typed: &str) {
     let perf = spans_in(spans).keep(true).build().unwrap();
     let events = typed_in::<Inside>(typed).keep(true).build().unwrap();
-    let step = || _ = eventring::record!(&events => Inside::Step);
-    dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(perf)), || {
+    let step = || _ = record!(&events => Inside::Step);
+    in_recorder(perf, || {
         step();
         for number in 0..20_u64 {
             let job = info_span!("job", number).entered();
             step();
             info_span!(target: "inner", "part", number).in_scope(|| {
                 step();
-                tracing::info!(target: "inner", "said");
+                info!(target: "inner", "said");
                 info_span!("leaf").in_scope(step);
             });
             // A span that outlives the one in which it was created.
@@ -299,7 +296,7 @@ fn record_jobs(spans: &str, typed: &str) {
             drop(job);
             later.in_scope(|| {
                 step();
-                tracing::info!("after the job");
+                info!("after the job");
             });
         }
     });
@@ -362,7 +359,7 @@ fn typed_events_are_forwarded_with_the_spans_in_which_they_were_recorded() {
     // The forwarder is there before the rings are, and goes on with the next program of the same name.
     let filter = ["--where", "span=job"];
     let rings = [&spans, &typed];
-    rings.into_iter().for_each(|ring| std::fs::remove_file(ring).unwrap());
+    rings.into_iter().for_each(|ring| fs::remove_file(ring).unwrap());
     let forwarder = live!("forward", &typed, &spans, "--wait", "--reopen", "--json", &to("e")[..], &filter);
     for program in 1..3 {
         record_jobs(&spans, &typed);
@@ -388,7 +385,7 @@ fn record_trees(recorder: &PerfRecorder, is_over: &AtomicBool) {
         info_span!(parent: &root, "long inner")
     };
     let long_trees: Vec<Span> = dispatcher::with_default(&dispatch, || (0..40).map(inside_long_tree).collect());
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..3_usize {
             let (dispatch, long_trees) = (&dispatch, &long_trees);
             scope.spawn(move || {
@@ -398,7 +395,7 @@ fn record_trees(recorder: &PerfRecorder, is_over: &AtomicBool) {
                         info_span!("root").in_scope(|| info_span!("inner").in_scope(|| {}));
                         drop(step);
                         if number % 20 == 0 {
-                            std::thread::sleep(Duration::from_millis(5));
+                            thread::sleep(Duration::from_millis(5));
                         }
                         if is_over.load(Relaxed) {
                             return;
@@ -418,11 +415,11 @@ fn a_sample_has_whole_trees_after_its_forwarder_was_killed() {
     let address = place.broker.address();
     let words = ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--sample", "1/4"];
     let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let recording = scope.spawn(|| record_trees(&recorder, &is_over));
         for _ in 0..6 {
             let mut forwarder = program(&words).stdout(Stdio::null()).spawn().unwrap();
-            std::thread::sleep(Duration::from_millis(400));
+            thread::sleep(Duration::from_millis(400));
             kill(&mut forwarder);
         }
         is_over.store(true, Relaxed);

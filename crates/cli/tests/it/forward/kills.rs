@@ -84,7 +84,7 @@ fn record(path: &Path, seed: u64) -> u64 {
     let builder = Recorder::builder(ContentDescription::new(300, "KILLS")).config(path).compact(true);
     let shifts = if seed.is_multiple_of(LARGE) { (17, 24) } else { (15, 21) };
     let recorder = builder.shifts(shifts.0, shifts.1).prefault(false).keep(true).build().unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let recorder = &recorder;
             let mut random = Random(seed + 77 * thread + 1);
@@ -93,7 +93,7 @@ fn record(path: &Path, seed: u64) -> u64 {
                     let payload = [thread.to_le_bytes(), number.to_le_bytes()].concat();
                     recorder.record((number % 5 + 2) as u16, [number, thread, 0, 7], &payload);
                     if number % 500 == 499 {
-                        std::thread::sleep(random.millis(15));
+                        thread::sleep(random.millis(15));
                     }
                 }
             });
@@ -111,14 +111,14 @@ fn disturb(
     kills: &AtomicU64,
 ) {
     while !is_over.load(Relaxed) {
-        std::thread::sleep(Duration::from_millis(20) + random.millis(120));
+        thread::sleep(Duration::from_millis(20) + random.millis(120));
         let victim = random.below(3) as usize;
         match processes.get_mut(victim) {
             Some(process) => process.kill(),
             None => broker.kill(),
         }
         kills.fetch_add(1, Relaxed);
-        std::thread::sleep(random.millis(150));
+        thread::sleep(random.millis(150));
         match processes.get_mut(victim) {
             Some(process) => process.start(),
             None => broker.start_again(),
@@ -142,8 +142,7 @@ struct Left {
 /// forgets the stream, with everything that it had acknowledged.
 fn is_stream_lost(address: &str, directory: &Path) -> bool {
     let other = directory.join("other");
-    program::run(&["receive", address, "--stream", "S", "-o", other.to_str().unwrap(), "--until-idle", "1ms"]).code
-        == Some(3)
+    run!("receive", address, "--stream", "S", "-o", other.to_str().unwrap(), "--until-idle", "1ms").code == Some(3)
 }
 
 fn run(seed: u64, kills: &AtomicU64) -> Left {
@@ -158,7 +157,7 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
     let receive = ["receive", &address, "--stream", "S", "-o", &file, "--until-end"];
     let more: &[&str] = if seed.is_multiple_of(ROTATED) { &["--rotate-size", "40k"] } else { &[] };
     let receive = [&receive[..], more].concat();
-    let (last_seqno, lost_stream) = std::thread::scope(|scope| {
+    let (last_seqno, lost_stream) = thread::scope(|scope| {
         let recording = scope.spawn(|| {
             let last = record(ring.as_ref(), seed);
             is_over.store(true, Relaxed);
@@ -181,22 +180,21 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
                         && is_stream_lost(&address, dir.path()) =>
                     {
                         (begin, lost_stream) = (Instant::now(), true);
-                        let again = program::run(&forward);
-                        assert_eq!(again.code, Some(0), "seed {seed}: {again:?}");
+                        program::run(&forward).ends(0);
                     }
                     None if begin.elapsed() > Duration::from_secs(20) => {
                         process.kill();
                         let complaint = process.complaint();
                         panic!("seed {seed}: {:?} does not end: {complaint}", process.arguments);
                     }
-                    None => std::thread::sleep(Duration::from_millis(10)),
+                    None => thread::sleep(Duration::from_millis(10)),
                 }
             }
         }
         (last, lost_stream)
     });
     let files = receivers_files(dir.path());
-    let sizes: Vec<u64> = files.iter().map(|file| std::fs::metadata(file).unwrap().len()).collect();
+    let sizes: Vec<u64> = files.iter().map(|file| fs::metadata(file).unwrap().len()).collect();
     assert_eq!(files.len() > 1, seed.is_multiple_of(ROTATED), "seed {seed}: {files:?} {sizes:?}");
     let lost = check_files(&files, last_seqno, seed);
     if seed.is_multiple_of(LARGE) {
@@ -220,7 +218,7 @@ fn run(seed: u64, kills: &AtomicU64) -> Left {
 
 /// Returns the files of the receiver.
 fn receivers_files(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "evc")).collect()
 }
 
@@ -266,7 +264,7 @@ fn after_any_kills_each_seqno_is_there_once_or_lies_in_a_stated_gap() {
     let runs: u64 = std::env::var("EVENTRING_FORWARD_RUNS").map_or(20, |runs| runs.parse().unwrap());
     let (next, kills) = (AtomicU64::new(0), AtomicU64::new(0));
     let totals = std::sync::Mutex::new((0, 0, 0, 0));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 loop {

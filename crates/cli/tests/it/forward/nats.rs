@@ -5,11 +5,7 @@ use crate::broker::place::{Place, lines, publish};
 use crate::consumers;
 use crate::every_kind;
 use crate::fixtures::*;
-
-fn recorder(path: &str) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
-    builder.shifts(15, 25).prefault(false).keep(true).build().unwrap()
-}
+use crate::orders::{order, orders_in};
 
 #[test]
 fn spans_and_typed_events_of_all_kinds_are_received_as_they_were_recorded() {
@@ -34,9 +30,9 @@ fn a_real_block_is_received_as_it_is_and_events_still_name_their_block() {
     for (number, snapshot) in
         [Some(program::KEPT.into()), real_data::path("emn-1b-15m.snapshot")].into_iter().flatten().enumerate()
     {
-        let snapshot: std::path::PathBuf = snapshot;
+        let snapshot: PathBuf = snapshot;
         let snapshot = snapshot.to_str().unwrap();
-        assert_eq!(place.forward_as(&format!("h{number}"), &[snapshot]).code, Some(0));
+        place.forward_as(&format!("h{number}"), &[snapshot]).ends(0);
         let file = place.path(&format!("{number}.evc"));
         let received = place.receive(&file, &["--host", &format!("h{number}")]).json();
         assert!(received["events"].number() > 0 && received["rings"] == 1, "{received}");
@@ -50,24 +46,12 @@ fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
     let [ring, beside, file, live] = ["shop", "beside.evc", "all.evc", "live.evc"].map(|name| place.path(name));
     let address = place.broker.address();
     // The receiver waits for the stream, and the others for the ring.
-    let receive = program!("receive", &address, "--stream", "S", "-o", &live, "--wait", "--until-end", "--json")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut forward = program!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--json");
-    let forward = forward.stdout(Stdio::piped()).spawn().unwrap();
-    let mut capture = program!("capture", &ring, "--wait", "-o", &beside, "--json");
-    let capture = capture.stdout(Stdio::piped()).spawn().unwrap();
-    let service = Path::new(PROGRAM).with_file_name("examples").join("http_service");
-    let mut service = std::process::Command::new(service);
+    let receive = live!("receive", &address, "--stream", "S", "-o", &live, "--wait", "--until-end", "--json");
+    let forward = live!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--json");
+    let capture = live!("capture", &ring, "--wait", "-o", &beside, "--json");
     // The ring stays until both have read it.
-    service.args(["--requests", "3000", "--ring", &ring, "--keep"]).stdout(Stdio::null());
-    assert!(service.status().unwrap().success());
-    let [sent, captured, received_live] = [forward, capture, receive].map(|child| {
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
-    });
+    place.service_ring(3000);
+    let [sent, captured, received_live] = [forward, capture, receive].map(|live| live.end().json());
     let received = place.receive(&file, &[]).json();
     assert_eq!(received["events"], sent["events"]);
     assert_eq!((&received_live["events"], &received_live["lost"]), (&received["events"], &received["lost"]));
@@ -87,21 +71,17 @@ fn a_live_service_is_received_with_the_account_of_a_capture_beside_it() {
 fn a_receiver_goes_on_with_its_file_and_adds_only_what_is_new() {
     let Some(place) = Place::new() else { return };
     let (ring, file) = (place.path("orders"), place.path("all.evc"));
-    let recorder = recorder(&ring);
-    let record = |count: u64| (0..count).for_each(|number| _ = recorder.record(7, [number; 4], b"an order"));
+    let orders = orders_in(&ring);
     let forward_now = || {
-        let address = place.broker.address();
-        let mut child = program!("forward", &ring, "--to", &address, "--stream", "S", "--json");
-        let child = child.stdout(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        signal(&child, Signal::INT);
-        let output = child.wait_with_output().unwrap();
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+        let forward = live!("forward", &ring, "--to", &place.broker.address(), "--stream", "S", "--json");
+        thread::sleep(Duration::from_millis(700));
+        forward.interrupt();
+        forward.end().said()
     };
-    record(100);
+    order(&orders, 100);
     assert_eq!(forward_now()["events"], 100);
     assert_eq!(place.receive(&file, &[]).json()["events"], 100);
-    record(50);
+    order(&orders, 50);
     let sent = forward_now();
     assert_eq!(sent["events"], 50);
     let second = place.receive(&file, &[]).json();
@@ -113,74 +93,57 @@ fn a_receiver_goes_on_with_its_file_and_adds_only_what_is_new() {
     // What is not a receiver's file is not touched.
     let other = place.path("other.evc");
     run!("capture", &ring, "--now", "-o", &other, "--json").json();
-    let refused = place.receive(&other, &[]);
-    assert!(refused.code == Some(14) && refused.err.contains("no receiver has written it"), "{refused:?}");
+    place.receive(&other, &[]).fails(14, "no receiver has written it");
 }
 
 #[test]
 fn receivers_that_share_a_stream_have_everything_once_together() {
     let Some(place) = Place::new() else { return };
-    let ring = place.path("orders");
-    let orders = recorder(&ring);
-    (0..100_u64).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
-    drop(orders);
+    let ring = place.orders("orders", 100);
     for host in 0..8 {
-        assert_eq!(place.forward_as(&format!("h{host}"), &[&ring]).code, Some(0));
+        place.forward_as(&format!("h{host}"), &[&ring]).ends(0);
     }
     let events =
         |share: &str, file: &str| place.receive(&place.path(file), &["--share", share]).json()["events"].clone();
     let shares = [events("1/2", "a.evc"), events("2/2", "b.evc")].map(|events| events.number());
     assert!(shares[0] + shares[1] == 800 && shares[0] > 0 && shares[1] > 0, "{shares:?}");
-    let refused = place.receive(&place.path("c.evc"), &["--share", "3/2"]);
-    assert!(refused.code == Some(2) && refused.err.contains("like 2/3"), "{refused:?}");
+    place.receive(&place.path("c.evc"), &["--share", "3/2"]).fails(2, "like 2/3");
 }
 
 #[test]
 fn two_forwarders_of_a_ring_repeat_nothing() {
     let Some(place) = Place::new() else { return };
-    let (ring, file) = (place.path("orders"), place.path("all.evc"));
-    let orders = recorder(&ring);
+    let ring = place.path("orders");
+    let orders = orders_in(&ring);
     let address = place.broker.address();
-    let forward = || {
-        let arguments =
-            ["forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "20ms", "--json"];
-        program(&arguments).stdout(Stdio::piped()).spawn().unwrap()
-    };
+    let forward =
+        || live!("forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "20ms", "--json");
     let both = [forward(), forward()];
     for number in 0..20_000_u64 {
         orders.record(7, [number; 4], b"an order");
         if number % 200 == 0 {
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
     drop(orders);
-    let sent = both.map(|child| {
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
-    });
+    let sent = both.map(|forward| forward.end().json());
     let events = sent.each_ref().map(|sent| sent["events"].number());
     assert_eq!(events[0] + events[1], 20_000, "{sent:?}");
     assert!(sent[0]["restarts"].number() + sent[1]["restarts"].number() > 0, "{sent:?}");
-    let received = place.receive(&file, &[]).json();
-    assert_eq!((&received["events"], &received["lost"]), (&20_000.into(), &0.into()));
+    place.receives("all.evc", &[], 20_000, 0);
 }
 
 #[test]
 fn batches_stay_below_what_the_broker_takes_and_larger_payloads_are_left_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let config = dir.path().join("nats.conf");
-    std::fs::write(&config, "max_payload: 65536\n").unwrap();
-    let Some(place) = Place::with(&["-c", config.to_str().unwrap()]) else { return };
+    let Some(place) = Place::configured("max_payload: 65536\n") else { return };
     let (ring, file) = (place.path("orders"), place.path("all.evc"));
-    let orders = recorder(&ring);
+    let orders = orders_in(&ring);
     (0..200).for_each(|seed| _ = orders.record(7, [0; 4], &noise(seed, 5_000)));
     orders.record(8, [0; 4], &noise(0, 50_000));
     drop(orders);
     let sent = place.forward(&[&ring]).json();
     assert!(sent["batches"].number() > 15, "{sent}");
-    let received = place.receive(&file, &[]).json();
-    assert_eq!((&received["events"], &received["lost"]), (&201.into(), &0.into()));
+    place.receives("all.evc", &[], 201, 0);
     let exported = run!("export", &file, "--format", "jsonl", "-o", &place.path("lines"), "--json");
     assert_eq!(exported.json()["lost_payloads"], 1, "{exported:?}");
 }
@@ -188,35 +151,26 @@ fn batches_stay_below_what_the_broker_takes_and_larger_payloads_are_left_out() {
 #[test]
 fn messages_that_are_no_batches_are_left_out_and_counted() {
     let Some(place) = Place::new() else { return };
-    let (ring, file) = (place.path("orders"), place.path("all.evc"));
-    let orders = recorder(&ring);
-    orders.record(7, [0; 4], b"an order");
-    drop(orders);
-    assert_eq!(place.forward(&[&ring]).code, Some(0));
+    let file = place.path("all.evc");
+    place.forward(&[&place.orders("orders", 1)]).ends(0);
     let forged = [b"EVRCAPT1\x05\0\0\0".to_vec(), vec![7; 500]].concat();
     publish(&place, "S.web-2.shop.events", &[b"hello", &forged]);
     let received = place.receive(&file, &[]).json();
     assert_eq!((&received["events"], &received["refused"]), (&1.into(), &2.into()), "{received}");
     // A forwarder does not go on after what it does not understand.
-    let orders = recorder(&place.path("shop"));
-    orders.record(7, [0; 4], b"an order");
-    drop(orders);
-    let refused = place.forward_as("web-2", &[&place.path("shop")]);
-    assert!(refused.code == Some(7), "{refused:?}");
-    assert!(refused.err.contains("the last message of S.web-2.shop.events is no batch"), "{refused:?}");
+    place
+        .forward_as("web-2", &[&place.orders("shop", 1)])
+        .fails(7, "the last message of S.web-2.shop.events is no batch");
 }
 
 #[test]
 fn a_receiver_until_the_end_has_all_that_is_pending_however_many_messages_that_are() {
     const HOSTS: u64 = 70;
     let Some(place) = Place::new() else { return };
-    let (ring, file) = (place.path("orders"), place.path("all.evc"));
-    let orders = recorder(&ring);
-    (0..3_u64).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
-    drop(orders);
+    let (ring, file) = (place.orders("orders", 3), place.path("all.evc"));
     // More messages than a receiver asks for at once, and each is the end of a ring of its own.
     for host in 0..HOSTS {
-        assert_eq!(place.forward_as(&format!("h{host}"), &[&ring]).code, Some(0));
+        place.forward_as(&format!("h{host}"), &[&ring]).ends(0);
     }
     let address = place.broker.address();
     let words = ["receive", &address, "--stream", "S", "-o", &file, "--until-end", "--json"];
@@ -224,7 +178,7 @@ fn a_receiver_until_the_end_has_all_that_is_pending_however_many_messages_that_a
     assert_eq!((&received["rings"], &received["events"]), (&HOSTS.into(), &(3 * HOSTS).into()), "{received}");
     // A receiver that goes on with a file whose rings have ended takes what came since.
     for host in HOSTS..HOSTS + 2 {
-        assert_eq!(place.forward_as(&format!("h{host}"), &[&ring]).code, Some(0));
+        place.forward_as(&format!("h{host}"), &[&ring]).ends(0);
     }
     let received = run(&words).json();
     assert_eq!((&received["rings"], &received["have_all_ended"]), (&(HOSTS + 2).into(), &true.into()), "{received}");
@@ -247,7 +201,7 @@ fn an_independent_reader_finds_the_same_account_and_notices_when_a_batch_is_miss
     let Some(place) = Place::new() else { return };
     let ring = place.service_ring(800);
     let sent = place.forward(&[&ring]).json();
-    let orders = recorder(&place.path("orders"));
+    let orders = orders_in(place.path("orders"));
     (0..600).for_each(|seed| _ = orders.record(7, [seed; 4], &noise(seed, 5_000)));
     drop(orders);
     let of_orders = place.forward(&[&place.path("orders")]).json();
@@ -270,10 +224,7 @@ fn an_independent_reader_finds_the_same_account_and_notices_when_a_batch_is_miss
 #[test]
 fn what_is_wrong_with_an_address_or_a_stream_is_said() {
     let Some(place) = Place::with(&["--user", "me", "--pass", "secret"]) else { return };
-    let ring = place.path("orders");
-    let orders = recorder(&ring);
-    orders.record(7, [0; 4], b"an order");
-    drop(orders);
+    let ring = place.orders("orders", 1);
     let with_password = place.broker.address().replace("nats://", "nats://me:secret@");
     let forward = |to: &str, stream: &str| run!("forward", &ring, "--to", to, "--stream", stream);
     let receive = |from: &str, stream: &str| run!("receive", from, "--stream", stream, "-o", &place.path("x.evc"));
@@ -299,13 +250,11 @@ fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
     let (ring, file) = (place.path("orders"), place.path("all.evc"));
     let address = place.broker.address();
     let words = ["forward", &ring, "--to", &address, "--stream", "S", "--wait", "--reopen", "--json"];
-    let forward = program(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let forward = live!(words);
     for program in 1..=3_u64 {
-        let orders = recorder(&ring);
-        (0..program * 100).for_each(|number| _ = orders.record(7, [number; 4], b"an order"));
-        drop(orders);
+        place.orders("orders", program * 100);
         let expected = (1..=program).map(|program| program * 100).sum::<u64>();
-        let begin = std::time::Instant::now();
+        let begin = Instant::now();
         while run!("receive", &address, "--stream", "S", "-o", &file, "--wait", "--until-idle", "100ms", "--json")
             .json()["events"]
             != expected
@@ -313,10 +262,8 @@ fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
             assert!(begin.elapsed().as_secs() < 30, "program {program}");
         }
     }
-    signal(&forward, Signal::INT);
-    let output = forward.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    forward.interrupt();
+    let summary = forward.end().json();
     let of_rings = summary["rings"].list().iter().map(|ring| ring["events"].number());
     assert_eq!(of_rings.collect::<Vec<_>>(), [100, 200, 300], "{summary}");
 }
@@ -325,20 +272,16 @@ fn the_next_programs_under_the_same_name_are_forwarded_to_the_same_stream() {
 fn received_events_are_live_in_rings_and_whole_in_tables() {
     let Some(place) = Place::new() else { return };
     let capture = every_kind::capture_everything(place.dir.path());
-    assert_eq!(place.forward(&[&place.path("shop"), &place.path("sink")]).code, Some(0));
+    place.forward(&[&place.path("shop"), &place.path("sink")]).ends(0);
     let (file, rings, tables) = (place.path("all.evc"), place.path("rings"), place.path("tables"));
     let address = place.broker.address();
-    let mut receiver =
-        program!("receive", &address, "--stream", "S", "-o", &file, "--rings", &rings, "--parquet", &tables)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+    let receiver = live!("receive", &address, "--stream", "S", "-o", &file, "--rings", &rings, "--parquet", &tables);
     let [shop, sink] = ["web-1.shop", "web-1.sink"].map(|name| format!("{rings}/{name}"));
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     let live = loop {
         let live = run!("export", &shop, &sink, "--format", "jsonl");
         let is_there = live.code == Some(0) && live.out.contains("a long value") && live.out.contains("event_77");
-        if is_there || begin.elapsed() > std::time::Duration::from_secs(30) {
+        if is_there || begin.elapsed() > Duration::from_secs(30) {
             break live;
         }
     };
@@ -361,12 +304,12 @@ fn received_events_are_live_in_rings_and_whole_in_tables() {
     };
     let expected = run!("export", &capture, "--format", "jsonl");
     assert_eq!(shown(&live.out), shown(&expected.out));
-    signal(&receiver, Signal::INT);
-    assert!(receiver.wait().unwrap().success());
+    receiver.interrupt();
+    receiver.end().ends(0);
     // They stay.
     assert_eq!(shown(&run!("export", &shop, &sink, "--format", "jsonl").out), shown(&expected.out));
     let lines = place.path("lines");
     run!("export", &file, "--format", "jsonl", "-o", &lines, "--json").json();
     let Some(found) = consumers::read_files("parquet_rows.py", &[tables.as_ref(), lines.as_ref()]) else { return };
-    assert_eq!(found["differences"], serde_json::json!([]));
+    assert_eq!(found["differences"], json!([]));
 }

@@ -4,9 +4,9 @@ use crate::broker::place::Place;
 use crate::fixtures::*;
 
 /// Makes a recorder that ends with the dispatcher.
-fn records(ring: &str, (descriptors, payload): (u32, u32), shards: usize) -> tracing::Dispatch {
+fn records(ring: &str, (descriptors, payload): (u32, u32), shards: usize) -> Dispatch {
     let builder = spans_in(Path::new(ring)).shifts(descriptors, payload).shards(shards);
-    tracing::Dispatch::new(RecorderSubscriber::new(builder.prefault(false).build().unwrap()))
+    Dispatch::new(RecorderSubscriber::new(builder.prefault(false).build().unwrap()))
 }
 
 /// Returns the spans that are certainly open in a file, with the number of their threads.
@@ -26,25 +26,21 @@ fn a_file_of_a_receiver_names_the_spans_that_were_open_before_the_forwarder_came
     let ring = place.path("shop");
     let dispatch = records(&ring, (15, 21), 2);
     let floods = || (0..40_000_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
-    tracing::dispatcher::with_default(&dispatch, || {
+    dispatcher::with_default(&dispatch, || {
         let service = info_span!("service", port = 80).entered();
         let (idle, ends) = (info_span!("idle", port = 80), info_span!("ends", port = 80));
-        std::thread::scope(|scope| {
-            scope.spawn(|| tracing::dispatcher::with_default(&dispatch, floods));
+        thread::scope(|scope| {
+            scope.spawn(|| dispatcher::with_default(&dispatch, floods));
         });
         floods();
         let address = place.broker.address();
-        let mut forward =
-            program!("forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "50ms")
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-        std::thread::sleep(Duration::from_secs(1));
+        let mut forward = live!("forward", &ring, "--to", &address, "--stream", "S", "--host", "h", "--every", "50ms");
+        thread::sleep(Duration::from_secs(1));
         drop(ends);
-        std::thread::sleep(Duration::from_millis(500));
-        kill(&mut forward);
+        thread::sleep(Duration::from_millis(500));
+        forward.kill();
         let file = place.path("all.evc");
-        assert_eq!(place.receive(&file, &[]).code, Some(0));
+        place.receive(&file, &[]).ends(0);
         let mut shown = open(&file);
         shown.sort();
         assert_eq!(shown, [("idle".to_owned(), 0), ("service".to_owned(), 1)]);
@@ -58,22 +54,18 @@ fn a_stream_with_many_looks_is_received_to_its_end() {
     let ring = place.path("shop");
     let dispatch = records(&ring, (17, 23), 1);
     let address = place.broker.address();
-    let forward = program!("forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    tracing::dispatcher::with_default(&dispatch, || {
+    let forward = live!("forward", &ring, "--to", &address, "--stream", "S", "--every", "50ms", "--json");
+    dispatcher::with_default(&dispatch, || {
         let open: Vec<_> = (0..1000_u64).map(|port| info_span!("open", port)).collect();
         // Images of several batches: the first one, some later ones, and the last.
         for _ in 0..20 {
             (0..100_u64).for_each(|n| info_span!(parent: None, "request", n).in_scope(|| ()));
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
         drop(open);
     });
     drop(dispatch);
-    let forwarded = forward.wait_with_output().unwrap();
-    let sent: Value = serde_json::from_slice(&forwarded.stdout).unwrap();
+    let sent = forward.end().said();
     assert!(sent["batches"].as_u64() > Some(3), "{sent}");
     let received = place.receive(&place.path("all.evc"), &[]).json();
     assert_eq!((&received["events"], &received["refused"]), (&sent["events"], &0.into()), "{received}");

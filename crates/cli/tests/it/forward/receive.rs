@@ -3,6 +3,7 @@
 use crate::broker::forged;
 use crate::broker::place::{Place, publish};
 use crate::fixtures::*;
+use crate::orders::orders_in;
 use eventring_capture::CapturedRecord;
 use eventring_stress::mounted;
 
@@ -23,20 +24,9 @@ fn a_stream_without_messages_is_received_and_is_idle() {
         answer.push(byte[0]);
     }
     let (address, file) = (place.broker.address(), place.path("all.evc"));
-    let mut receive = program!("receive", &address, "--stream", "S", "-o", &file, "--until-idle", "300ms")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let begin = Instant::now();
-    let ended = loop {
-        match receive.try_wait().unwrap() {
-            None if begin.elapsed() < Duration::from_secs(30) => std::thread::sleep(Duration::from_millis(20)),
-            ended => break ended,
-        }
-    };
-    let _ = receive.kill();
-    assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
+    let receive = program!("receive", &address, "--stream", "S", "-o", &file, "--until-idle", "300ms");
+    let ended = child::ends_within(receive, Duration::from_secs(30));
+    assert!(ended.status.success(), "{ended:?}");
 }
 
 /// Runs the HTTP service, and forwards it while it runs: into many batches. Each call is another program under the same
@@ -44,14 +34,11 @@ fn a_stream_without_messages_is_received_and_is_idle() {
 fn forward_service(place: &Place, host: &str) {
     let (ring, address) = (place.path("shop"), place.broker.address());
     let shards = (1..10).map(|shard| format!("{ring}.{shard}"));
-    shards.chain([ring.clone()]).for_each(|ring| drop(std::fs::remove_file(ring)));
-    let mut forward =
-        program!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", host, "--every", "20ms")
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+    shards.chain([ring.clone()]).for_each(|ring| drop(fs::remove_file(ring)));
+    let forward =
+        live!("forward", &ring, "--wait", "--to", &address, "--stream", "S", "--host", host, "--every", "20ms");
     place.service_ring(4000);
-    assert!(forward.wait().unwrap().success());
+    forward.end().ends(0);
 }
 
 /// A batch ends at another time for each shard, so the close of a span may come before what was recorded in it.
@@ -81,10 +68,7 @@ fn rings_of_which_hosts_and_names_look_alike_have_paths_of_their_own() {
     let rings = place.path("live");
     for (host, name) in [("a.b", "c"), ("a", "b.c")] {
         let ring = place.path(name);
-        let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
-        let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
-        assert_ne!(recorder.record(7, [0; 4], host.as_bytes()), 0);
-        drop(recorder);
+        assert_ne!(orders_in(&ring).record(7, [0; 4], host.as_bytes()), 0);
         place.forward_as(host, &[&ring]).json();
     }
     place.receive(&place.path("all.evc"), &["--rings", &rings]).json();
@@ -104,7 +88,7 @@ fn what_is_wrong_with_rings_is_said_at_once_and_the_capture_goes_on() {
     forward_service(&place, "h");
     let (file, rings) = (place.path("all.evc"), place.path("live"));
     // Something that is no ring has its name.
-    std::fs::create_dir_all(format!("{rings}/h.shop")).unwrap();
+    fs::create_dir_all(format!("{rings}/h.shop")).unwrap();
     let received = place.receive(&file, &["--rings", &rings]);
     assert!(received.code != Some(0) && received.err.contains("the capture goes on"), "{received:?}");
     assert_eq!(received.err.matches("error").count(), 1, "{received:?}");
@@ -117,7 +101,7 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     forward_service(&place, "h");
     let (row, whole, tables) = (place.path("row.evc"), place.path("whole.evc"), place.path("tables"));
     let all = place.receive(&whole, &[]).json();
-    let files = |received: &serde_json::Value| -> Vec<String> {
+    let files = |received: &Value| -> Vec<String> {
         serde_json::from_value(received["files"].clone()).unwrap_or_else(|error| panic!("{error}: {received}"))
     };
     assert_eq!(files(&all), std::slice::from_ref(&whole));
@@ -138,7 +122,7 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     assert_eq!(rows("jsonl", &captures), rows("jsonl", &[&whole]));
     let in_tables = export(&captures, "parquet", &place.path("of-captures"));
     let sizes = |directory: &str| {
-        let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
         let mut sizes: Vec<_> = entries.map(|entry| (entry.file_name(), entry.metadata().unwrap().len())).collect();
         sizes.sort();
         sizes
@@ -150,24 +134,19 @@ fn a_row_of_files_is_one_capture_and_goes_on_with_its_newest_file() {
     let kept = files(&later);
     assert!(kept.len() == 2 && !written.contains(&kept[0]), "{later}");
     let both = place.receive(&whole, &[]).json();
-    let count = |received: &serde_json::Value, name: &str| received[name].number();
+    let count = |received: &Value, name: &str| received[name].number();
     assert!(count(&later, "removed") > 0, "{later}");
     assert_eq!(count(&later, "events") + count(&later, "removed"), count(&both, "events"), "{later}");
     assert_eq!(later["rings"], both["rings"], "{later}");
     let summary = run!("summary", "--json", kept[0].as_str(), &kept[1]).json();
     assert_eq!(summary["removed"], later["removed"], "{summary}");
-    let lone = place.receive(&row, &["--keep", "2"]);
-    assert_eq!(lone.code, Some(2), "{lone:?}");
+    place.receive(&row, &["--keep", "2"]).ends(2);
 }
 
 #[test]
 fn a_receiver_of_other_hosts_refuses_a_file_that_would_lack_what_came_earlier() {
     let Some(place) = Place::new() else { return };
-    let ring = place.path("orders");
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
-    let recorder = builder.shifts(15, 21).prefault(false).build().unwrap();
-    assert!((0..10).all(|_| recorder.record(7, [0; 4], b"an order") != 0));
-    drop(recorder);
+    let ring = place.orders("orders", 10);
     for host in ["a", "b", "c", "d"] {
         assert_eq!(place.forward_as(host, &[&ring]).json()["events"], 10);
     }
@@ -189,14 +168,12 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
     let Some(place) = Place::new() else { return };
     forward_service(&place, "h");
     let (file, address) = (place.path("all.evc"), place.broker.address());
-    let mut receive = program!("receive", &address, "--stream", "S", "-o", &file);
-    let mut receive = receive.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_while(|| std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000);
-    std::fs::remove_file(&file).unwrap();
-    signal(&receive, Signal::INT);
-    let mut said = String::new();
-    receive.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(!receive.wait().unwrap().success() && said.contains("all.evc: it was removed"), "{said}");
+    let receive = live!("receive", &address, "--stream", "S", "-o", &file);
+    wait_while(|| fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 1000);
+    fs::remove_file(&file).unwrap();
+    receive.interrupt();
+    let ended = receive.end().warns("all.evc: it was removed");
+    assert_ne!(ended.code, Some(0), "{ended:?}");
 }
 
 /// The wrong ones are: no batch, a perf ring of another version, an account that is not true, the batch of another
@@ -204,19 +181,12 @@ fn a_file_that_was_removed_while_it_was_written_is_a_failure() {
 #[test]
 fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_without_them() {
     let Some(place) = Place::new() else { return };
-    let orders = |name: &str| {
-        let ring = place.path(name);
-        let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).keep(true);
-        let recorder = builder.compact(true).shifts(15, 21).prefault(false).build().unwrap();
-        (0..100_u64).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
-        ring
-    };
-    let good = orders("orders");
+    let good = place.orders("orders", 100);
     place.forward(&[&good]).json();
     let (alone, captured) = (place.path("alone.evc"), place.path("captured.evc"));
     place.receive(&alone, &[]).json();
     run!("capture", &good, "-o", &captured, "--now").json_lines();
-    let captured = std::fs::read(captured).unwrap();
+    let captured = fs::read(captured).unwrap();
     let as_it_is = |_: &mut Vec<u8>| ();
     let of_other_version = |ring: &mut Vec<u8>| {
         ring[6..8].copy_from_slice(&3_u16.to_le_bytes());
@@ -235,7 +205,7 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
     ] {
         publish(&place, subject, &[&body]);
     }
-    place.forward_as(&long, &[&orders(&"r".repeat(200))]).json();
+    place.forward_as(&long, &[&place.orders(&"r".repeat(200), 100)]).json();
     let (file, rings) = (place.path("all.evc"), place.path("live"));
     let received = place.receive(&file, &["--rings", &rings]);
     let said = received.json();
@@ -267,8 +237,8 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
         (records, capture.end().unwrap().stats.rings[ring].clone())
     };
     assert!(of_good(&file).0.len() == 100 && of_good(&file) == of_good(&alone));
-    assert_eq!(std::fs::read_dir(&rings).unwrap().count(), 3);
-    assert_eq!(place.receive(&place.path("anew.evc"), &["--strict"]).code, Some(16));
+    assert_eq!(fs::read_dir(&rings).unwrap().count(), 3);
+    place.receive(&place.path("anew.evc"), &["--strict"]).ends(16);
 }
 
 /// Three hosts are forged. The file system has room for five rings, and a receiver takes half of it: two. What an
@@ -277,7 +247,7 @@ fn messages_that_cannot_be_received_are_left_out_by_name_and_the_others_come_as_
 fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_counted() {
     let Some(place) = Place::new() else { return };
     let rings = place.path("live");
-    std::fs::create_dir(&rings).unwrap();
+    fs::create_dir(&rings).unwrap();
     let Some(_mounted) = mounted::mount_or_skip(rings.as_ref(), "tmpfs", "size=1000m") else { return };
     let ring = place.path("orders");
     let record = |count: u64| {
@@ -290,7 +260,7 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
     record(100);
     let captured = place.path("captured.evc");
     run!("capture", &ring, "-o", &captured, "--now").json_lines();
-    let captured = std::fs::read(captured).unwrap();
+    let captured = fs::read(captured).unwrap();
     for host in ["web-2", "web-3", "web-4"] {
         let body = forged::batch(&captured, host, |_| (), |_| ());
         publish(&place, &format!("S.{host}.orders.events"), &[&body]);
@@ -298,7 +268,7 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
     // The next program of the good host: its ring replaces the first one, and needs no further room.
     record(70);
     let in_directory = || {
-        let mut names: Vec<_> = std::fs::read_dir(&rings).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> = fs::read_dir(&rings).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         names
     };
@@ -312,7 +282,6 @@ fn rings_of_a_receiver_take_half_of_what_was_free_and_the_others_are_named_and_c
     assert_eq!(in_directory(), ["web-1.orders", "web-2.orders"]);
     let live = run!("export", &format!("{rings}/web-1.orders"), "--format", "jsonl").out;
     assert_eq!(live.matches(r#""type":"typed_event""#).count(), 70, "{live}");
-    let second = place.receive(&place.path("anew.evc"), &["--rings", &rings, "--strict"]);
-    assert_eq!(second.code, Some(16), "{second:?}");
+    place.receive(&place.path("anew.evc"), &["--rings", &rings, "--strict"]).ends(16);
     assert_eq!(in_directory(), ["web-1.orders", "web-2.orders", "web-3.orders"]);
 }

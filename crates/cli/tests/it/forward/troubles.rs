@@ -2,15 +2,7 @@
 
 use crate::broker::place::{Place, publish};
 use crate::fixtures::*;
-
-fn recorder(path: &str) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
-    builder.shifts(15, 21).prefault(false).keep(true).build().unwrap()
-}
-
-fn record(recorder: &Recorder, count: u64) {
-    (0..count).for_each(|number| assert_ne!(recorder.record(7, [number; 4], b"an order"), 0));
-}
+use crate::orders::{ended_orders, order, orders_in};
 
 /// Starts a forwarder of these rings to the broker of the place.
 fn start(place: &Place, rings: &[&str], more: &[&str]) -> Live {
@@ -25,8 +17,8 @@ fn signal(forwarder: &Live, signal: Signal) {
 /// Makes a ring `orders` with events, and starts a forwarder, which has sent them when this function returns.
 fn forwarded(place: &Place, events: u64, more: &[&str]) -> (Recorder, Live) {
     let ring = place.path("orders");
-    let orders = recorder(&ring);
-    record(&orders, events);
+    let orders = orders_in(&ring);
+    order(&orders, events);
     let forwarder = start(place, &[&ring], more);
     wait_for_events(place, events);
     (orders, forwarder)
@@ -35,7 +27,7 @@ fn forwarded(place: &Place, events: u64, more: &[&str]) -> (Recorder, Live) {
 /// Waits until the stream has this many events at least. Receives them into a file.
 fn wait_for_events(place: &Place, count: u64) {
     let (file, address) = (place.path("so-far.evc"), place.broker.address());
-    let mut received = serde_json::Value::Null;
+    let mut received = Value::Null;
     let begin = Instant::now();
     while received["events"].as_u64().is_none_or(|events| events < count) {
         assert!(begin.elapsed() < Duration::from_secs(120), "{count}: {received}");
@@ -46,10 +38,6 @@ fn wait_for_events(place: &Place, count: u64) {
 
 fn wait_until(mut is_so: impl FnMut() -> bool) {
     wait_while(|| !is_so());
-}
-
-fn json_of(run: &Run) -> serde_json::Value {
-    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
 #[test]
@@ -70,11 +58,10 @@ fn a_stream_that_is_gone_is_made_again_with_all_events_that_are_still_in_the_rin
     place.broker.kill();
     place.broker.forget_all();
     place.broker.start_again();
-    record(&orders, 5);
+    order(&orders, 5);
     drop(orders);
     forwarder.end();
-    let received = place.receive(&place.path("all.evc"), &[]).json();
-    assert_eq!((&received["events"], &received["lost"]), (&15.into(), &0.into()), "{received}");
+    place.receives("all.evc", &[], 15, 0);
 }
 
 #[test]
@@ -83,7 +70,7 @@ fn a_receiver_says_that_the_connection_is_lost() {
     let (_orders, forwarder) = forwarded(&place, 10_000, &[]);
     let (file, address) = (place.path("all.evc"), place.broker.address());
     let mut receiver = live!("receive", &address, "--stream", "S", "-o", &file);
-    wait_until(|| std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
+    wait_until(|| fs::metadata(&file).is_ok_and(|file| file.len() > 1000));
     place.broker.kill();
     // It does not wait until the time for an answer is over.
     receiver.notice("the connection is lost");
@@ -97,14 +84,14 @@ fn a_receiver_says_that_the_connection_is_lost() {
 /// enough.
 fn log_on_threads(recorder: &PerfRecorder, threads: usize, events: u64) {
     let all_have_logged = std::sync::Barrier::new(threads);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut joined = Vec::new();
         for _ in 0..threads {
             let (has_logged, logged) = std::sync::mpsc::channel::<()>();
             let all_have_logged = &all_have_logged;
             joined.push(scope.spawn(move || {
-                tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
-                    (0..events).for_each(|number| tracing::info!(number, "something"));
+                in_recorder(recorder.clone(), || {
+                    (0..events).for_each(|number| info!(number, "something"));
                 });
                 drop(has_logged);
                 all_have_logged.wait();
@@ -129,7 +116,7 @@ fn seqnos_of(recorder: &PerfRecorder) -> u64 {
 
 /// Returns true if the forwarder has all shards of a recorder open.
 fn has_all_shards(forwarder: &Live, ring: &str) -> bool {
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", forwarder.child.id())).unwrap();
+    let maps = fs::read_to_string(format!("/proc/{}/maps", forwarder.child.id())).unwrap();
     (1..SHARDS).all(|shard| maps.contains(&format!("{ring}.{shard}")))
 }
 
@@ -142,7 +129,7 @@ fn shards_whose_files_are_gone_are_sent_again_after_a_loss_of_the_broker() {
     let forwarder = start(&place, &[&ring], &[]);
     wait_for_events(&place, seqnos_of(&recorder));
     place.broker.kill();
-    assert!(std::process::Command::new("cp").args(["-r", &js, &older]).status().unwrap().success());
+    assert!(Command::new("cp").args(["-r", &js, &older]).status().unwrap().success());
     place.broker.start_again();
     log_on_threads(&recorder, SHARDS, 100);
     wait_for_events(&place, seqnos_of(&recorder));
@@ -150,26 +137,22 @@ fn shards_whose_files_are_gone_are_sent_again_after_a_loss_of_the_broker() {
     // The broker loses what it has acknowledged since then, and the program ends and removes its files.
     signal(&forwarder, Signal::STOP);
     place.broker.kill();
-    std::fs::remove_dir_all(&js).unwrap();
-    std::fs::rename(&older, &js).unwrap();
+    fs::remove_dir_all(&js).unwrap();
+    fs::rename(&older, &js).unwrap();
     place.broker.start_again();
     let seqnos = seqnos_of(&recorder);
     drop(recorder);
     signal(&forwarder, Signal::CONT);
     let sent = forwarder.end().json();
     assert_eq!((&sent["lost"], &sent["restarts"]), (&0.into(), &1.into()), "{sent}");
-    let received = place.receive(&place.path("all.evc"), &[]).json();
-    assert_eq!((&received["events"], &received["lost"]), (&seqnos.into(), &0.into()), "{received}");
+    let received = place.receives("all.evc", &[], seqnos, 0);
     assert_eq!((&received["rings"], &received["have_all_ended"]), (&SHARDS.into(), &true.into()), "{received}");
 }
 
 #[test]
 fn shards_whose_files_are_gone_and_that_another_forwarder_has_sent_are_no_loss() {
-    let dir = tempfile::tempdir().unwrap();
-    let config = dir.path().join("nats.conf");
     // Batches are so small that the second forwarder has only a part of what the first has sent in its next one.
-    std::fs::write(&config, "max_payload: 32768\n").unwrap();
-    let Some(place) = Place::with(&["-c", config.to_str().unwrap()]) else { return };
+    let Some(place) = Place::configured("max_payload: 32768\n") else { return };
     let ring = place.path("shop");
     let recorder = perf_recorder(&ring);
     log_on_threads(&recorder, SHARDS, 100);
@@ -191,8 +174,7 @@ fn shards_whose_files_are_gone_and_that_another_forwarder_has_sent_are_no_loss()
     let of_both = |name: &str| sent[0][name].number() + sent[1][name].number();
     assert_eq!((of_both("events"), of_both("lost")), (seqnos, 0), "{sent:?}");
     assert!(sent[1]["restarts"].number() > 0, "{sent:?}");
-    let received = place.receive(&place.path("all.evc"), &[]).json();
-    assert_eq!((&received["events"], &received["lost"]), (&seqnos.into(), &0.into()), "{received}");
+    let received = place.receives("all.evc", &[], seqnos, 0);
     assert_eq!((&received["rings"], &received["have_all_ended"]), (&SHARDS.into(), &true.into()), "{received}");
 }
 
@@ -200,18 +182,18 @@ fn shards_whose_files_are_gone_and_that_another_forwarder_has_sent_are_no_loss()
 fn what_is_wrong_with_one_ring_is_said_while_the_others_go_on() {
     let Some(place) = Place::new() else { return };
     let rings = ["bad", "good"].map(|name| place.path(name));
-    let [bad, good] = rings.each_ref().map(|ring| recorder(ring));
-    record(&bad, 5);
+    let [bad, good] = rings.each_ref().map(orders_in);
+    order(&bad, 5);
     // This makes the stream.
     place.forward_as("web-2", &[program::KEPT]);
     publish(&place, "S.web-1.bad.events", &[b"no batch"]);
     let mut forwarder = start(&place, &[&rings[0], &rings[1]], &[]);
     let line = forwarder.notice("S.web-1.bad.events");
     assert!(line.contains("error:") && line.contains("is no batch"), "{line}");
-    record(&good, 7);
+    order(&good, 7);
     drop((bad, good));
     let run = forwarder.end().ends(7);
-    assert_eq!(json_of(&run)["events"], 7, "{run:?}");
+    assert_eq!(run.said()["events"], 7, "{run:?}");
 }
 
 #[test]
@@ -221,10 +203,10 @@ fn a_next_ring_that_cannot_be_read_ends_the_forwarding_with_its_error() {
     let ring = place.path("orders");
     drop(orders);
     let other = place.path("other");
-    std::fs::write(&other, [7; 8192]).unwrap();
-    std::fs::rename(&other, &ring).unwrap();
+    fs::write(&other, [7; 8192]).unwrap();
+    fs::rename(&other, &ring).unwrap();
     let run = forwarder.end().ends(4);
-    assert_eq!(json_of(&run)["events"], 5, "{run:?}");
+    assert_eq!(run.said()["events"], 5, "{run:?}");
     assert!(run.err.contains("orders"), "{run:?}");
 }
 
@@ -248,11 +230,10 @@ fn a_batch_that_somebody_has_removed_does_not_keep_the_forwarder_from_ending() {
 fn a_forwarder_that_is_asked_to_end_sends_everything_first() {
     let Some(place) = Place::new() else { return };
     let (orders, forwarder) = forwarded(&place, 10, &[]);
-    record(&orders, 300);
+    order(&orders, 300);
     signal(&forwarder, Signal::TERM);
     assert_eq!(forwarder.end().json()["events"], 310);
-    let received = place.receive(&place.path("all.evc"), &[]).json();
-    assert_eq!((&received["events"], &received["lost"]), (&310.into(), &0.into()), "{received}");
+    let received = place.receives("all.evc", &[], 310, 0);
     assert_eq!(received["have_all_ended"], false, "{received}");
 }
 
@@ -262,12 +243,12 @@ fn a_forwarder_ends_although_the_broker_is_gone() {
     let (orders, mut forwarder) = forwarded(&place, 10, &[]);
     let ring = place.path("orders");
     place.broker.kill();
-    record(&orders, 10);
+    order(&orders, 10);
     forwarder.notice("nothing goes to or from the broker now");
     signal(&forwarder, Signal::TERM);
     let run = forwarder.end().fails(1, "a batch was not sent");
     // What was sent before is in the account.
-    let sent = json_of(&run);
+    let sent = run.said();
     assert_eq!((&sent["events"], &sent["rings"][0]["events"]), (&10.into(), &10.into()), "{sent}");
     assert!(sent["rings"][0]["failed"].text().ends_with("orders"), "{sent}");
     // The next one sends what is still in the ring.
@@ -281,10 +262,10 @@ fn the_end_of_a_ring_that_was_truncated_is_sent_and_has_its_exit_code() {
     let Some(place) = Place::new() else { return };
     let (orders, forwarder) = forwarded(&place, 10, &[]);
     let ring = place.path("orders");
-    std::fs::File::options().write(true).open(&ring).unwrap().set_len(0).unwrap();
+    File::options().write(true).open(&ring).unwrap().set_len(0).unwrap();
     let run = forwarder.end();
     // The second batch says that nothing follows.
-    let sent = json_of(&run);
+    let sent = run.said();
     assert_eq!(run.code, Some(6), "{run:?}");
     assert_eq!((&sent["events"], &sent["batches"]), (&10.into(), &2.into()), "{run:?}");
     std::mem::forget(orders);
@@ -295,15 +276,14 @@ fn names_that_no_message_can_have_are_refused() {
     let Some(place) = Place::new() else { return };
     let [ring, odd] = ["orders", "or\nders"].map(|name| place.path(name));
     for path in [&ring, &odd] {
-        record(&recorder(path), 1);
+        ended_orders(path, 1);
     }
     for (host, ring, needed) in [
         ("", &ring, "the name of the host is \"\", expected"),
         ("web\n1", &ring, "the name of the host is \"web\\n1\", expected"),
         ("web-1", &odd, "the name of the ring is \"or\\nders\", expected"),
     ] {
-        let refused = place.forward_as(host, &[ring]);
-        assert!(refused.code == Some(2) && refused.err.contains(needed), "{needed}: {refused:?}");
+        place.forward_as(host, &[ring]).fails(2, needed);
     }
 }
 
@@ -311,24 +291,22 @@ fn names_that_no_message_can_have_are_refused() {
 fn an_older_copy_of_a_ring_is_refused() {
     let Some(place) = Place::new() else { return };
     let (ring, older) = (place.path("orders"), place.path("older"));
-    let orders = recorder(&ring);
-    record(&orders, 10);
-    std::fs::create_dir(&older).unwrap();
+    let orders = orders_in(&ring);
+    order(&orders, 10);
+    fs::create_dir(&older).unwrap();
     let older = format!("{older}/orders");
-    std::fs::copy(&ring, &older).unwrap();
-    record(&orders, 10);
+    fs::copy(&ring, &older).unwrap();
+    order(&orders, 10);
     drop(orders);
     assert_eq!(place.forward(&[&ring]).json()["events"], 20);
-    let refused = place.forward(&[&older]);
-    assert!(refused.code == Some(2) && refused.err.contains("up to seqno 20"), "{refused:?}");
-    assert!(refused.err.contains("has handed out 10 only"), "{refused:?}");
+    place.forward(&[&older]).fails(2, "up to seqno 20").warns("has handed out 10 only");
 }
 
 #[test]
 fn options_that_a_destination_does_not_have_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let ring = dir.path().join("orders").to_str().unwrap().to_owned();
-    record(&recorder(&ring), 1);
+    ended_orders(&ring, 1);
     let (broker, collector) = ("nats://127.0.0.1:9", "otlp://127.0.0.1:9");
     for (to, option, value) in [
         (broker, "--header", "a=b"),
@@ -347,7 +325,7 @@ fn options_that_a_destination_does_not_have_are_refused() {
 fn limits_of_nothing_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let [ring, out] = ["orders", "out"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
-    record(&recorder(&ring), 1);
+    ended_orders(&ring, 1);
     let to = ["forward", &ring, "--to", "nats://127.0.0.1:9", "--stream", "S"];
     let captured = ["capture", &ring, "-o", &out];
     let from = ["receive", "nats://127.0.0.1:9", "--stream", "S", "-o", &out];
@@ -371,29 +349,24 @@ fn limits_of_nothing_are_refused() {
 #[test]
 fn what_an_existing_stream_keeps_and_what_a_filter_leaves_out_is_said() {
     let Some(place) = Place::new() else { return };
-    let (ring, address) = (place.path("orders"), place.broker.address());
-    record(&recorder(&ring), 10);
+    let (ring, address) = (place.orders("orders", 10), place.broker.address());
     let forward = |more: &[&str]| run!("forward", &ring, "--to", &address, "--stream", "S", "--host", "web-1", more);
     // A warning about limits would be wrong: this command makes the stream.
     let made = forward(&["--max-age", "1h"]);
     assert!(made.code == Some(0) && !made.err.contains("warning"), "{made:?}");
-    let again = forward(&["--max-age", "2h", "--max-bytes", "1M"]);
-    assert!(again.err.contains("keeps batches of the last 3600s and any number of bytes"), "{again:?}");
+    forward(&["--max-age", "2h", "--max-bytes", "1M"]).warns("keeps batches of the last 3600s and any number of bytes");
     assert_eq!((forward(&[]).code, forward(&["--max-age", "1h"]).err.contains("warning")), (Some(0), false));
     let shop = place.service_ring(50);
     let file = place.path("out.evc");
     for words in [&["capture", "-o", &file][..], &["forward", "--to", &address, "--stream", "S"]] {
-        let nothing = run!(words, &shop, "--span", "nosuch");
-        assert!(nothing.err.contains(" events more were left out by the filter"), "{nothing:?}");
+        run!(words, &shop, "--span", "nosuch").warns(" events more were left out by the filter");
     }
 }
 
 #[test]
 fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
     let Some(place) = Place::new() else { return };
-    let ring = place.path("orders");
-    record(&recorder(&ring), 10);
-    place.forward(&[&ring]).json();
+    place.forward(&[&place.orders("orders", 10)]).json();
     let (address, file) = (place.broker.address(), place.path("other.evc"));
     let mut receiver = live!("receive", &address, "--stream", "S", "-o", &file, "--host", "nosuch");
     let said = receiver.notice("waiting for");
@@ -406,7 +379,7 @@ fn a_receiver_to_which_nothing_comes_says_what_it_waits_for() {
 fn a_signal_ends_the_wait_for_a_broker_that_does_not_answer() {
     let dir = tempfile::tempdir().unwrap();
     let [ring, file] = ["orders", "all.evc"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
-    record(&recorder(&ring), 1);
+    ended_orders(&ring, 1);
     // Nobody answers who connects.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("nats://{}", silent.local_addr().unwrap());

@@ -3,7 +3,6 @@
 use crate::fixtures::*;
 use crate::hostile::bytes as hostile;
 use eventring::reader::{Next, Seek};
-use std::os::unix::fs::FileExt;
 
 const RING_BYTES: u64 = (2 << 20) + (64 << 15) + (2 << 20);
 
@@ -16,7 +15,7 @@ fn recorder(path: &Path) -> Recorder {
 /// Writes random bytes to random places without end, mostly to words of the header and of descriptors. Now and then it
 /// restores the fixed header, so that the ring can be opened.
 fn scribble(path: &Path) {
-    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut fixed = [0; 64];
     file.read_exact_at(&mut fixed, 0).unwrap();
     let mut state = u64::from(std::process::id()) | 1;
@@ -52,7 +51,7 @@ fn scribble(path: &Path) {
 
 /// Returns the peak of the resident memory of this process, in KiB.
 fn peak_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
@@ -115,7 +114,7 @@ fn a_ring_that_is_cut_under_its_reader_gives_no_events_and_says_so() {
     }
     for length in [RING_BYTES / 2, 3 << 20, 4096, 0] {
         let reader = Reader::open(&path);
-        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
         if let Ok(reader) = reader {
             hostile::exercise(&reader, 2000);
             assert!(length > 3 << 20 || reader.was_truncated(), "{length}");
@@ -135,9 +134,9 @@ fn a_ring_file_that_is_swapped_under_a_reader_is_noticed_and_the_old_one_stays_w
     recorder.record(2, [7; 4], b"of the old ring");
     let reader = Reader::open(&path).unwrap();
     let other = program::place(&directory, "other");
-    std::fs::write(&other, b"not a ring").unwrap();
+    fs::write(&other, b"not a ring").unwrap();
     assert!(!reader.was_replaced());
-    std::fs::rename(&other, &path).unwrap();
+    fs::rename(&other, &path).unwrap();
     assert!(reader.was_replaced());
     let mut cursor = reader.cursor();
     cursor.seek(Seek::Seqno(1));

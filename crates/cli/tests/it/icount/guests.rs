@@ -32,7 +32,7 @@ struct Blocker {
 fn block(blocked: Sender<Blocker>) {
     let (release, released) = channel();
     tokio::spawn(async move {
-        blocked.send(Blocker { release, thread: std::thread::current().id() }).unwrap();
+        blocked.send(Blocker { release, thread: thread::current().id() }).unwrap();
         released.recv().unwrap();
     });
 }
@@ -141,10 +141,10 @@ fn counts_without_the_events_that_were_lost_are_no_result() {
     let test = plays!({
         // Nobody reads the ring until the first events are gone.
         let reader = rustix::process::getppid().unwrap();
-        rustix::process::kill_process(reader, Signal::STOP).unwrap();
+        kill_process(reader, Signal::STOP).unwrap();
         let _recording = eventring::tracing::init("lossy:15:21");
         (0..20_000).for_each(|_| info_span!("work").in_scope(|| ()));
-        rustix::process::kill_process(reader, Signal::CONT).unwrap();
+        kill_process(reader, Signal::CONT).unwrap();
     });
     let directory = directory();
     let Some(counted) = icount_of_guest(test, &place(&directory, "lossy.evc")) else { return };

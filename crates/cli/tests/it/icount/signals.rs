@@ -26,10 +26,10 @@ impl EndlessRun {
         wait_until(|| begun.exists());
         let id = eventring.id();
         // A thread of eventring has started it.
-        let children = std::fs::read_dir(format!("/proc/{id}/task")).unwrap().flatten();
-        let children = children.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap());
+        let children = fs::read_dir(format!("/proc/{id}/task")).unwrap().flatten();
+        let children = children.map(|task| fs::read_to_string(task.path().join("children")).unwrap());
         let qemu: i32 = children.collect::<String>().split_whitespace().next().unwrap().parse().unwrap();
-        let arguments = std::fs::read_to_string(format!("/proc/{qemu}/cmdline")).unwrap();
+        let arguments = fs::read_to_string(format!("/proc/{qemu}/cmdline")).unwrap();
         let (_, report) = arguments.split_once("report=").unwrap();
         let report = Path::new(report.split('\0').next().unwrap());
         let directory = report.parent().unwrap().to_owned();
@@ -121,7 +121,7 @@ fn the_next_run_removes_the_directory_of_one_that_was_killed() {
 fn a_run_that_fails_leaves_an_older_capture_as_it_is() {
     let Some(plugin) = qemu::plugin() else { return };
     let example = Path::new(program::PROGRAM).parent().unwrap().join("examples/instruction_clock");
-    let names = |directory: &TempDir| std::fs::read_dir(directory.path()).unwrap().count();
+    let names = |directory: &TempDir| fs::read_dir(directory.path()).unwrap().count();
     // A program without spans, and one whose spans are not counted.
     for script in ["exit 5".to_owned(), format!("{}; exit 5", argument(&example))] {
         let (directory, [kept]) = places(["kept.evc"]);
@@ -133,8 +133,8 @@ fn a_run_that_fails_leaves_an_older_capture_as_it_is() {
         };
         icount();
         assert_eq!(names(&directory), 0, "{script}");
-        std::fs::write(&kept, "an older capture").unwrap();
+        fs::write(&kept, "an older capture").unwrap();
         icount();
-        assert_eq!((names(&directory), &*std::fs::read_to_string(&kept).unwrap()), (1, "an older capture"));
+        assert_eq!((names(&directory), &*fs::read_to_string(&kept).unwrap()), (1, "an older capture"));
     }
 }

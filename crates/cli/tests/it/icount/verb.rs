@@ -66,8 +66,8 @@ fn the_capture_shows_the_counts_in_every_format() {
     assert!(sorts.len() == 2 && sorts.iter().all(|line| line["instructions"] == each), "{sorts:?}");
     let log: Vec<&Value> = lines.iter().filter(|line| line["type"] == "event").collect();
     assert!(log.len() == 2 && log.iter().all(|line| line["instructions"].as_u64() > Some(each)), "{log:?}");
-    let chrome = run!("export", &file, "--format", "chrome", "-o", "-").out;
-    assert!(chrome.contains(&format!("\"instructions\":{each},\"self_instructions\":{each}")));
+    run!("export", &file, "--format", "chrome", "-o", "-")
+        .shows(format!("\"instructions\":{each},\"self_instructions\":{each}"));
     let folded = run!("export", &file, "--format", "folded", "--weight", "instructions").out;
     assert!(folded.lines().any(|line| line == format!("instruction_clock;work;sort {}", 2 * each)), "{folded}");
     let summary = run!("summary", &file, "--json").json();
@@ -75,7 +75,7 @@ fn the_capture_shows_the_counts_in_every_format() {
     let of_sort = &spans.iter().find(|span| span["name"] == "sort").unwrap()["instructions"];
     assert_eq!(
         *of_sort,
-        serde_json::json!({ "spans": 2, "all": 2 * each, "self": 2 * each, "min": each, "max": each, "exact": true })
+        json!({ "spans": 2, "all": 2 * each, "self": 2 * each, "min": each, "max": each, "exact": true })
     );
 }
 
@@ -88,9 +88,10 @@ fn without_qemu_the_same_program_records_no_counts_and_no_error() {
     finish(command).ends(0);
     let lines = run!("export", &file, "--format", "jsonl");
     assert!(lines.out.contains("\"name\":\"sort\"") && !lines.out.contains("instructions\""), "{}", lines.out);
-    let folded = run!("export", &file, "--format", "folded", "--weight", "instructions");
-    assert!(folded.code == Some(1) && folded.out.is_empty(), "{folded:?}");
-    assert!(folded.err.contains("no instructions were counted"), "{folded:?}");
+    run!("export", &file, "--format", "folded", "--weight", "instructions")
+        .ends(1)
+        .shows_nothing()
+        .warns("no instructions were counted");
     let stacks = place(&directory, "native.folded");
     run!("export", &file, "--format", "folded", "--weight", "instructions", "-o", &stacks).ends(1);
     assert!(!stacks.exists());
@@ -103,13 +104,13 @@ fn without_qemu_the_same_program_records_no_counts_and_no_error() {
 fn paths_may_have_all_characters() {
     let Some(plugin) = plugin() else { return };
     let (_directory, [strange]) = places(["a,b=c d ü"]);
-    std::fs::create_dir(&strange).unwrap();
+    fs::create_dir(&strange).unwrap();
     let [moved, program] = ["plug,in.so", "pro gram"].map(|name| strange.join(name));
-    std::fs::copy(plugin, &moved).unwrap();
-    std::fs::copy(example("instruction_clock"), &program).unwrap();
+    fs::copy(plugin, &moved).unwrap();
+    fs::copy(example("instruction_clock"), &program).unwrap();
     let file = strange.join("x,y.evc");
-    let counted = icount(&moved, &["-o", argument(&file), "--", argument(&program)]);
-    assert!(counted.code == Some(0) && counted.out.contains("instruction_clock::sort"), "{counted:?}");
+    let counted =
+        icount(&moved, &["-o", argument(&file), "--", argument(&program)]).ends(0).shows("instruction_clock::sort");
     // `summary` shows the same table, after that of the times.
     let summary = run!("summary", &file);
     let table = counted.out.lines().skip(1).filter(|line| line.starts_with("instruction_clock::")).collect::<Vec<_>>();
@@ -149,9 +150,9 @@ fn other_processes_read_the_rings_of_a_program_under_qemu_while_it_runs() {
 fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
     let Some(plugin) = plugin() else { return };
     let (directory, [script]) = places(["script"]);
-    std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
     let text = place(&directory, "text");
-    std::fs::write(&text, "no program").unwrap();
+    fs::write(&text, "no program").unwrap();
     for (arguments, code, words) in [
         (["--", argument(&script)], 15, "is a script; name the program that the script starts"),
         (["--", argument(&text)], 15, "is no ELF program"),
@@ -159,9 +160,7 @@ fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
         // This program records no spans.
         (["--", "true"], 3, "has recorded nothing, and has ended with exit code 0"),
     ] {
-        let failed = icount(plugin, &arguments);
-        assert!(failed.code == Some(code) && failed.err.contains(words), "{arguments:?}: {failed:?}");
-        assert_eq!(failed.out, "", "{arguments:?}");
+        icount(plugin, &arguments).fails(code, words).shows_nothing();
     }
     let example = example("instruction_clock");
     // A shell that is killed, one that becomes another program, and one that starts another program.
@@ -170,28 +169,18 @@ fn what_cannot_be_counted_is_an_error_that_says_how_to_mend_it() {
         (format!("exec {}", argument(&example)), "replaced itself by another one (exec)"),
         (format!("{}; exit 5", argument(&example)), "25 spans without counts"),
     ] {
-        let failed = icount(plugin, &["--", "sh", "-c", &script]);
-        assert!(failed.code == Some(1) && failed.err.contains(words), "{script}: {failed:?}");
+        icount(plugin, &["--", "sh", "-c", &script]).fails(1, words);
     }
-    let failed = icount(plugin, &["--cpu", "nonsense", "--", argument(&example)]);
-    assert!(failed.code == Some(1) && failed.err.contains("before the program began"), "{failed:?}");
+    icount(plugin, &["--cpu", "nonsense", "--", argument(&example)]).fails(1, "before the program began");
     let with = |name: &str, value: &str| {
         let mut command = program!("icount", "--json", "--", &example);
         command.env("EVENTRING_QEMU_PLUGIN", plugin).env(name, value);
         finish(command)
     };
-    let failed = with("EVENTRING_QEMU_PLUGIN", "/no/such/plugin.so");
-    assert!(
-        failed.code == Some(3) && failed.err.contains("cargo build --release -p eventring-qemu-plugin"),
-        "{failed:?}"
-    );
-    let failed = with("PATH", "/no/such/directory");
-    assert!(failed.code == Some(15) && failed.err.contains("apt install qemu-user"), "{failed:?}");
+    with("EVENTRING_QEMU_PLUGIN", "/no/such/plugin.so").fails(3, "cargo build --release -p eventring-qemu-plugin");
+    with("PATH", "/no/such/directory").fails(15, "apt install qemu-user");
     // A QEMU that runs nothing, and a filter that lets no span through.
-    let failed = with("EVENTRING_QEMU", "true");
-    assert!(failed.code == Some(1) && failed.err.contains("is no QEMU that loads plugins"), "{failed:?}");
-    let failed = with("EVENTRING_FILTER", "off");
-    assert!(failed.code == Some(1) && failed.err.contains("no span was counted"), "{failed:?}");
-    let failed = with("EVENTRING_INSTRUCTIONS", "off");
-    assert!(failed.code == Some(1) && failed.err.contains("EVENTRING_INSTRUCTIONS must not be `off`"), "{failed:?}");
+    with("EVENTRING_QEMU", "true").fails(1, "is no QEMU that loads plugins");
+    with("EVENTRING_FILTER", "off").fails(1, "no span was counted");
+    with("EVENTRING_INSTRUCTIONS", "off").fails(1, "EVENTRING_INSTRUCTIONS must not be `off`");
 }

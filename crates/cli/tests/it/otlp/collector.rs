@@ -22,24 +22,24 @@ fn typed_ring(path: &Path, is_small: bool) -> Recorder {
 fn record_trees(thread: u64, orders: &Recorder) {
     for number in 0..TREES_EACH {
         let id = thread * TREES_EACH + number;
-        let order = tracing::info_span!("order", id, large = u64::MAX, share = 0.25, otel.kind = "server");
+        let order = info_span!("order", id, large = u64::MAX, share = 0.25, otel.kind = "server");
         let payment = order.in_scope(|| {
             record!(orders => Shop::OrderPlaced, &Order { id });
-            tracing::info!(attempt = 1, "order taken");
-            tracing::info_span!("payment", method = "card", paid = true)
+            info!(attempt = 1, "order taken");
+            info_span!("payment", method = "card", paid = true)
         });
         let audit = payment.in_scope(|| tracing::debug_span!(target: "shop::audit", "audit"));
         audit.follows_from(&order);
         drop((order, payment));
-        let dispatch = tracing::dispatcher::get_default(Clone::clone);
-        std::thread::scope(|scope| {
-            let other = std::thread::Builder::new().name(format!("auditor {thread}"));
+        let dispatch = dispatcher::get_default(Clone::clone);
+        thread::scope(|scope| {
+            let other = thread::Builder::new().name(format!("auditor {thread}"));
             let work = move || {
-                tracing::dispatcher::with_default(&dispatch, || {
+                dispatcher::with_default(&dispatch, || {
                     audit.in_scope(|| {
-                        tracing::info_span!("line").in_scope(|| record!(orders => Shop::DayEnded));
+                        info_span!("line").in_scope(|| record!(orders => Shop::DayEnded));
                         if number.is_multiple_of(10) {
-                            tracing::error!(code = -7, "the books do not balance");
+                            error!(code = -7, "the books do not balance");
                         }
                     });
                 });
@@ -47,27 +47,26 @@ fn record_trees(thread: u64, orders: &Recorder) {
             other.spawn_scoped(scope, work).unwrap();
         });
     }
-    tracing::warn!("done");
+    warn!("done");
     record!(orders => Shop::DayEnded);
 }
 
 fn play(place: &Path) {
-    let perf = spans_in(place.join("spans")).shifts(17, 24).tables_shift(16);
-    let recorder = perf.keep(true).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder));
+    let recorder = spans_in(place.join("spans")).shifts(17, 24).tables_shift(16).keep(true).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
     let (orders, small) = (typed_ring(&place.join("orders"), false), typed_ring(&place.join("small"), true));
     for id in 0..MANY {
         record!(small => Shop::OrderPlaced, &Order { id });
     }
     child::say("ready");
     child::wait_for_parent();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let (dispatch, orders) = (&dispatch, &orders);
-            scope.spawn(move || tracing::dispatcher::with_default(dispatch, || record_trees(thread, orders)));
+            scope.spawn(move || dispatcher::with_default(dispatch, || record_trees(thread, orders)));
         }
     });
-    tracing::dispatcher::with_default(&dispatch, || std::mem::forget(tracing::info_span!("never closed")));
+    dispatcher::with_default(&dispatch, || std::mem::forget(info_span!("never closed")));
 }
 
 /// A collector, and what it has passed on.
@@ -130,15 +129,16 @@ fn attribute(value: &Value) -> Value {
 /// Compares what the lines of JSON say with what the collector passed on. Returns the differences.
 fn differences(lines: &[Value], all: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut check = |what: String, is: &Value, expected: Value| {
+    // Names of what is compared are made only of what differs: there are very many.
+    let mut check = |what: &dyn std::fmt::Display, is: &Value, expected: Value| {
         if *is != expected {
             wrong.push(format!("{what}: {is}, expected {expected}"));
         }
     };
     let of_type = |kind: &'static str| lines.iter().filter(move |line| line["type"] == kind);
     let spans: HashMap<&str, &Value> = all["spans"].list().iter().map(|span| (span["id"].text(), span)).collect();
-    check("spans".into(), &json!(spans.len()), json!(of_type("span").count()));
-    check("messages of spans".into(), &json!(all["spans"].list().len()), json!(spans.len()));
+    check(&"spans", &json!(spans.len()), json!(of_type("span").count()));
+    check(&"messages of spans", &json!(all["spans"].list().len()), json!(spans.len()));
     let by_id: HashMap<String, &Value> = of_type("span").map(|line| (hex(&line["id"]), line)).collect();
     let root = |line: &Value| {
         let mut id = hex(&line["id"]);
@@ -154,37 +154,33 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
     let mut traces: HashMap<String, &Value> = HashMap::new();
     for (id, line) in &by_id {
         let Some(span) = spans.get(id.as_str()) else {
-            check(format!("span {id}"), &Value::Null, (*line).clone());
+            check(&format_args!("span {id}"), &Value::Null, (*line).clone());
             continue;
         };
         let name = |what: &str| format!("{what} of span {id}");
-        check(name("name"), &span["name"], line["name"].clone());
-        check(name("parent"), &span["parent"], json!(hex(&line["parent"])));
-        check(name("scope"), &span["scope"], line["target"].clone());
-        check(name("start"), &span["start"], line["start_ns"].clone());
+        check(&name("name"), &span["name"], line["name"].clone());
+        check(&name("parent"), &span["parent"], json!(hex(&line["parent"])));
+        check(&name("scope"), &span["scope"], line["target"].clone());
+        check(&name("start"), &span["start"], line["start_ns"].clone());
         if line["open"] == false {
-            check(name("end"), &span["end"], line["end_ns"].clone());
+            check(&name("end"), &span["end"], line["end_ns"].clone());
         } else {
-            check(name("openness"), &span["attributes"]["eventring.open"], attribute(&json!(true)));
+            check(&name("openness"), &span["attributes"]["eventring.open"], attribute(&json!(true)));
         }
-        check(name("busy time"), &span["attributes"]["eventring.busy_ns"], attribute(&line["busy_ns"]));
-        check(name("file"), &span["attributes"]["code.file.path"], attribute(&line["file"]));
-        check(name("kind"), &span["kind"], json!(if line["name"] == "order" { 2 } else { 1 }));
+        check(&name("busy time"), &span["attributes"]["eventring.busy_ns"], attribute(&line["busy_ns"]));
+        check(&name("file"), &span["attributes"]["code.file.path"], attribute(&line["file"]));
+        check(&name("kind"), &span["kind"], json!(if line["name"] == "order" { 2 } else { 1 }));
         for (field, value) in line["fields"].as_object().unwrap() {
-            check(name(field), &span["attributes"][field], attribute(value));
+            check(&name(field), &span["attributes"][field], attribute(value));
         }
         let trace = traces.entry(root(line)).or_insert(&span["trace"]);
-        check(name("trace"), &span["trace"], trace.clone());
+        check(&name("trace"), &span["trace"], trace.clone());
         let links = line["follows_from"].list().iter();
         let links: Vec<Value> = links.map(|id| json!([spans[hex(id).as_str()]["trace"], hex(id)])).collect();
-        check(name("links"), &span["links"], json!(links));
-        check(name("events"), &json!(span["events"].list().len()), json!(events.get(id).copied().unwrap_or(0)));
+        check(&name("links"), &span["links"], json!(links));
+        check(&name("events"), &json!(span["events"].list().len()), json!(events.get(id).copied().unwrap_or(0)));
     }
-    check(
-        "traces".into(),
-        &json!(traces.values().collect::<std::collections::HashSet<_>>().len()),
-        json!(traces.len()),
-    );
+    check(&"traces", &json!(traces.values().collect::<std::collections::HashSet<_>>().len()), json!(traces.len()));
     let mut has_error = 0;
     for line in of_type("event").filter(|line| !line["span"].is_null()) {
         let span = spans[hex(&line["span"]).as_str()];
@@ -199,14 +195,14 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
                 && event["attributes"]["thread.name"] == attribute(&line["thread"]["name"])
         };
         let found = span["events"].list().iter().find(is_it);
-        check(format!("log record {line}"), &json!(found.is_some()), json!(true));
+        check(&format_args!("log record {line}"), &json!(found.is_some()), json!(true));
         if line["level"] == "ERROR" {
             has_error += 1;
-            check(format!("status of span {}", line["span"]), &span["status"], json!(2));
+            check(&format_args!("status of span {}", line["span"]), &span["status"], json!(2));
         }
     }
     let failed = spans.values().filter(|span| span["status"] == 2).count();
-    check("failed spans".into(), &json!(failed), json!(has_error));
+    check(&"failed spans", &json!(failed), json!(has_error));
     let logs = all["logs"].list();
     let typed_logs: HashMap<(&str, u64), &Value> = logs
         .iter()
@@ -234,10 +230,10 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
             let of_span = spans[hex(&line["span"]).as_str()]["events"].list();
             of_span.iter().find(is_it).filter(|event| event["name"] == line["name"])
         };
-        check(format!("typed event {line}"), &json!(found.is_some()), json!(true));
+        check(&format_args!("typed event {line}"), &json!(found.is_some()), json!(true));
     }
     let losses: Vec<&Value> = logs.iter().filter(|log| log["event_name"] == "eventring.lost").collect();
-    check("losses".into(), &json!(losses.len()), json!(of_type("loss").count()));
+    check(&"losses", &json!(losses.len()), json!(of_type("loss").count()));
     for line in of_type("loss") {
         let is_it = |log: &&&Value| {
             let of = &log["attributes"];
@@ -246,10 +242,10 @@ fn differences(lines: &[Value], all: &Value) -> Vec<String> {
                 && of["eventring.lost.count"] == attribute(&line["count"])
                 && of["eventring.lost.cause"] == attribute(&line["cause"])
         };
-        check(format!("loss {line}"), &json!(losses.iter().any(|log| is_it(&log))), json!(true));
+        check(&format_args!("loss {line}"), &json!(losses.iter().any(|log| is_it(&log))), json!(true));
     }
     let loose_records = of_type("event").filter(|line| line["span"].is_null()).count();
-    check("log records".into(), &json!(logs.len()), json!(losses.len() + loose + loose_records));
+    check(&"log records", &json!(logs.len()), json!(losses.len() + loose + loose_records));
     wrong
 }
 
@@ -272,17 +268,13 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path();
     let path = |name: &str| place.join(name);
-    let rings = ["spans", "orders", "small"].map(path);
-    let rings = rings.each_ref().map(|ring| argument(ring));
+    let rings = &["spans", "orders", "small"].map(path);
     let Some(collector) = Collector::start() else { return };
     let mut writer = Talk::told(test, "writer", place, "ready");
     let to = format!("otlp://127.0.0.1:{}", collector.port);
-    let mut forward = program!("forward", rings[0], rings[1], rings[2], "--to", &to, "--host", "shop-1", "--json");
-    let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let forward = live!("forward", rings, "--to", &to, "--host", "shop-1", "--json");
     assert!(writer.end().success());
-    let forwarded = forward.wait_with_output().unwrap();
-    assert!(forwarded.status.success(), "{forwarded:?}");
-    let counts: Value = serde_json::from_slice(&forwarded.stdout).unwrap();
+    let counts = forward.end().json();
     let trees = THREADS * TREES_EACH;
     assert_eq!((&counts["spans"], &counts["open_spans"]), (&json!(trees * 4 + 1), &json!(1)), "{counts}");
     assert_eq!((&counts["rejected"], &counts["unsent"]), (&json!(0), &json!(0)), "{counts}");
@@ -292,7 +284,7 @@ fn a_collector_of_others_passes_on_the_spans_of_a_live_program_and_of_a_capture(
     assert!(all_spans.iter().all(|span| span["resource"]["host.name"]["value"] == "shop-1"), "{}", all_spans[0]);
 
     let capture = path("all.evc");
-    let captured = run!("capture", rings[0], rings[1], rings[2], "-o", &capture, "--json").json();
+    let captured = run!("capture", rings, "-o", &capture, "--json").json();
     assert_eq!(captured["lost"], counts["lost"]);
     assert!(captured["lost"].number() > 0, "{captured}");
     let lines = run!("export", &capture, "--format", "jsonl").json_lines();
@@ -347,18 +339,15 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let to = format!("otlp://127.0.0.1:{port}");
     let unsent = run!("forward", &ring, "--to", &to, "--timeout", "1", "--json");
-    let counts: Value = serde_json::from_str(&unsent.out).unwrap();
+    let counts = unsent.said();
     assert_eq!((unsent.code, &counts["unsent"], &counts["log_records"]), (Some(1), &json!(5000), &json!(0)));
     assert!(counts["last_error"].text().contains("/v1/logs"), "{counts}");
 
     // The ring comes later, too.
     let later = program::place(&directory, "later");
-    let forward = program!("forward", &later, "--to", &to, "--header", "key=of all", "--wait", "--json")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    std::fs::rename(&ring, &later).unwrap();
+    let forward = live!("forward", &later, "--to", &to, "--header", "key=of all", "--wait", "--json");
+    thread::sleep(Duration::from_millis(500));
+    fs::rename(&ring, &later).unwrap();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     // It first says that it is busy, then that it rejects some, then it takes all.
     let partial = [0x0a, 0x02, 0x08, 0x03];
@@ -378,9 +367,7 @@ fn a_collector_that_is_away_at_first_gets_everything_later() {
         write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n").unwrap();
         stream.write_all(body).unwrap();
     }
-    let forwarded = forward.wait_with_output().unwrap();
-    let counts: Value = serde_json::from_slice(&forwarded.stdout).unwrap();
-    assert_eq!(forwarded.status.code(), Some(1), "{counts}");
+    let counts = forward.end().ends(1).said();
     // Three batches: 2,000 of which 3 were rejected, 2,000 that were refused, 1,000.
     assert_eq!(
         (&counts["log_records"], &counts["rejected"], &counts["unsent"]),

@@ -2,31 +2,17 @@
 
 use crate::fixtures::*;
 use crate::http;
+use crate::orders::{ended_orders, order, orders_in};
 use std::sync::atomic::AtomicUsize;
-
-/// The time for which a test waits.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-fn ring(path: &Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(path).compact(true);
-    builder.shifts(16, 21).prefault(false).keep(true).build().unwrap()
-}
 
 fn anonymous(name: &str) -> Recorder {
     Recorder::builder(ContentDescription::new(300, name)).anonymous().shifts(16, 27).prefault(false).build().unwrap()
 }
 
-fn await_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < TIMEOUT, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Returns the counts that a forwarder has printed.
-fn counts(run: &program::Run) -> Value {
-    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+/// Waits until the collector has been asked so often.
+#[track_caller]
+fn await_requests(collector: &http::Collector, count: usize) {
+    wait_while(|| collector.requests() < count);
 }
 
 /// Plays a program that makes another ring when it is asked to.
@@ -57,17 +43,17 @@ fn rings_that_programs_make_later_are_forwarded_and_so_are_programs_that_come_la
     let mut first = served(&a);
     let forward = live!("forward", "--process", &a, "--process", &b, "--wait", "--to", &collector.address(), "--json");
     // What is there is sent before the other program is.
-    await_until("the first ring is sent", || collector.requests() >= 1);
+    await_requests(&collector, 1);
     writeln!(first.child.stdin.as_ref().unwrap()).unwrap();
-    await_until("the second ring is sent", || collector.requests() >= 2);
+    await_requests(&collector, 2);
     let mut second = served(&b);
-    await_until("the ring of the other program is sent", || collector.requests() >= 3);
+    await_requests(&collector, 3);
     assert!(first.end().success());
     writeln!(second.child.stdin.as_ref().unwrap()).unwrap();
-    await_until("the last ring is sent", || collector.requests() >= 4);
+    await_requests(&collector, 4);
     assert!(second.end().success());
     let ended = forward.end();
-    assert_eq!((ended.code, &counts(&ended)["log_records"]), (Some(0), &json!(4)), "{ended:?}");
+    assert_eq!((ended.code, &ended.said()["log_records"]), (Some(0), &json!(4)), "{ended:?}");
 }
 
 #[test]
@@ -77,13 +63,13 @@ fn a_ring_is_forwarded_while_another_is_awaited_also_when_it_has_ended() {
     let collector = http::Collector::start();
     let (a, b) = (path("a"), path("b"));
     let forward = live!("forward", &a, &b, "--wait", "--to", &collector.address(), "--json");
-    ring(&a).record(7, [0; 4], b"an order");
-    await_until("the first ring is sent", || collector.requests() >= 1);
+    ended_orders(&a, 1);
+    await_requests(&collector, 1);
     // Longer than it takes to notice the end of all rings.
-    std::thread::sleep(Duration::from_millis(1500));
-    ring(&b).record(7, [0; 4], b"an order");
+    thread::sleep(Duration::from_millis(1500));
+    ended_orders(&b, 1);
     let ended = forward.end();
-    assert_eq!((ended.code, &counts(&ended)["log_records"]), (Some(0), &json!(2)), "{ended:?}");
+    assert_eq!((ended.code, &ended.said()["log_records"]), (Some(0), &json!(2)), "{ended:?}");
     assert!(ended.err.contains(&format!("waiting for the ring {} to be made", b.display())), "{ended:?}");
 }
 
@@ -92,20 +78,20 @@ fn what_was_recorded_until_the_user_ends_it_is_sent() {
     const EVENTS: u64 = 30_000;
     let directory = tempfile::tempdir().unwrap();
     let path = place(&directory, "orders");
-    let orders = ring(&path);
+    let orders = orders_in(&path);
     // The collector takes nothing until everything is recorded and the signal has come. Most of it is unread then.
     let answered = AtomicUsize::new(0);
     let collector = http::Collector::start_with(move |_| {
         let is_first = answered.fetch_add(1, Ordering::Relaxed) == 0;
-        std::thread::sleep(Duration::from_millis(if is_first { 2000 } else { 0 }));
+        thread::sleep(Duration::from_millis(if is_first { 2000 } else { 0 }));
         "200 OK".to_owned()
     });
-    (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    order(&orders, EVENTS);
     let forward = live!("forward", &path, "--to", &collector.address(), "--json");
-    await_until("the first request has come", || collector.requests() >= 1);
+    await_requests(&collector, 1);
     forward.interrupt();
     let ended = forward.end();
-    assert_eq!((ended.code, &counts(&ended)["log_records"]), (Some(0), &json!(EVENTS)), "{ended:?}");
+    assert_eq!((ended.code, &ended.said()["log_records"]), (Some(0), &json!(EVENTS)), "{ended:?}");
     drop(orders);
 }
 
@@ -114,13 +100,13 @@ fn what_cannot_be_sent_when_the_user_has_ended_it_is_counted() {
     const EVENTS: u64 = 30_000;
     let directory = tempfile::tempdir().unwrap();
     let path = place(&directory, "orders");
-    let orders = ring(&path);
-    (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    let orders = orders_in(&path);
+    order(&orders, EVENTS);
     let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
     let forward = live!("forward", &path, "--to", &collector.address(), "--timeout", "1", "--json");
-    await_until("the first request has come", || collector.requests() >= 1);
+    await_requests(&collector, 1);
     forward.interrupt();
     let ended = forward.end();
-    assert_eq!((ended.code, &counts(&ended)["unsent"]), (Some(1), &json!(EVENTS)), "{ended:?}");
+    assert_eq!((ended.code, &ended.said()["unsent"]), (Some(1), &json!(EVENTS)), "{ended:?}");
     drop(orders);
 }

@@ -5,6 +5,7 @@ use crate::certificates::Certificates;
 use crate::fixtures::*;
 use crate::http;
 use crate::http::Collector;
+use crate::orders::ended_orders;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -13,8 +14,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 /// Makes a ring with one event, and returns its path.
 fn ring(directory: &Path) -> String {
     let path = directory.join("orders");
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&path).prefault(false).keep(true);
-    builder.build().unwrap().record(7, [0; 4], b"an order");
+    ended_orders(&path, 1);
     argument(&path).to_owned()
 }
 
@@ -74,7 +74,7 @@ fn a_collector_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
     ] {
         let requests = collector.requests();
         let refused = forward(collector, options);
-        let counts: Value = serde_json::from_str(&refused.out).unwrap();
+        let counts = refused.said();
         assert_eq!(
             (refused.code, &counts["rejected"], &counts["retries"]),
             (Some(1), &json!(1), &json!(0)),
@@ -91,8 +91,7 @@ fn a_collector_is_known_by_its_certificate_and_knows_its_clients_by_theirs() {
         (&["--to", "otlp://localhost", "--tls-ca", &ours], 2, "it has no TLS"),
     ] {
         let to: &[&str] = if options.contains(&"--to") { &[] } else { &["--to", "otlps://localhost"] };
-        let refused = run!("forward", &ring, to, options);
-        assert!(refused.code == Some(code) && refused.err.contains(needed), "{options:?}: {refused:?}");
+        let refused = run!("forward", &ring, to, options).fails(code, needed);
         // Nothing of a key is shown.
         assert!(!refused.err.contains("PRIVATE KEY"), "{refused:?}");
     }

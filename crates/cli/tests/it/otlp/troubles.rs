@@ -2,6 +2,7 @@
 
 use crate::fixtures::*;
 use crate::http;
+use crate::orders::{ended_orders, order, orders_in};
 use std::net::TcpListener;
 
 /// More than the batches that are in memory at a time.
@@ -10,12 +11,11 @@ const EVENTS: u64 = 20_000;
 /// Starts a forwarder of a ring in which many events are recorded while it runs. Returns it when the ring has ended.
 fn forwarder_of_an_ended_ring(directory: &Path, port: u16) -> Child {
     let ring = directory.join("orders");
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).compact(true);
-    let orders = builder.shifts(16, 21).prefault(false).keep(true).build().unwrap();
+    let orders = orders_in(&ring);
     let to = format!("otlp://127.0.0.1:{port}");
     let mut forward = program!("forward", &ring, "--to", &to, "--timeout", "2", "--json");
     let forward = forward.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    (0..EVENTS).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    order(&orders, EVENTS);
     forward
 }
 
@@ -26,7 +26,7 @@ fn ended(mut forward: Child) -> (Option<i32>, Value, String) {
         if begin.elapsed() > Duration::from_secs(120) {
             forward.kill().unwrap();
         }
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
     let ended = forward.wait_with_output().unwrap();
     let counts = serde_json::from_slice(&ended.stdout).unwrap_or_default();
@@ -49,7 +49,7 @@ fn an_answer_that_is_none_of_a_collector_is_no_success() {
     let directory = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let forward = forwarder_of_an_ended_ring(directory.path(), listener.local_addr().unwrap().port());
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             http::read_request(&stream);
@@ -66,9 +66,7 @@ fn an_answer_that_is_none_of_a_collector_is_no_success() {
 /// Makes a ring that has ended, with this number of events. Returns its path.
 fn ended_ring(directory: &Path, events: u64) -> String {
     let ring = directory.join("ended");
-    let builder = Recorder::builder(ContentDescription::new(300, "ORDERS")).config(&ring).compact(true);
-    let orders = builder.shifts(16, 21).prefault(false).keep(true).build().unwrap();
-    (0..events).for_each(|number| assert_ne!(orders.record(7, [number; 4], b"an order"), 0));
+    ended_orders(&ring, events);
     argument(&ring).to_owned()
 }
 
@@ -78,7 +76,7 @@ fn with_a_timeout_of_zero_each_request_is_sent_once() {
     let ring = ended_ring(directory.path(), 10_000);
     let collector = http::Collector::start_with(|_| "503 Service Unavailable".to_owned());
     let run = run!("forward", &ring, "--to", &collector.address(), "--timeout", "0", "--json");
-    let counts: Value = serde_json::from_str(&run.out).unwrap();
+    let counts = run.said();
     assert_eq!((run.code, &counts["unsent"]), (Some(1), &json!(10_000)), "{run:?}");
     assert_eq!((&counts["requests"], &counts["retries"]), (&json!(5), &json!(0)), "{run:?}");
     assert_eq!(collector.requests(), 5);
@@ -116,14 +114,12 @@ fn a_header_of_the_command_line_replaces_that_of_the_environment() {
         command.env("OTEL_EXPORTER_OTLP_HEADERS", of_environment);
         program::finish(command)
     };
-    let run = forward("API-Key=given", "api-key=of%20all,tenant=shop");
-    assert_eq!(run.code, Some(0), "{run:?}");
+    forward("API-Key=given", "api-key=of%20all,tenant=shop").ends(0);
     let (head, _) = &collector.taken()[0];
     let keys: Vec<&str> = head.lines().filter(|line| line.starts_with("api-key:")).collect();
     assert_eq!(keys, ["api-key: given"], "{head}");
     assert!(head.contains("tenant: shop"), "{head}");
     for (header, of_environment) in [("Content-Type=text/plain", ""), ("a=b", "content-encoding=br")] {
-        let run = forward(header, of_environment);
-        assert!(run.code == Some(2) && run.err.contains("set by the forwarding itself"), "{run:?}");
+        forward(header, of_environment).fails(2, "set by the forwarding itself");
     }
 }

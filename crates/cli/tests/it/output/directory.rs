@@ -17,7 +17,7 @@ fn assert_refused(run: &Run, output: &Path, problem: &str) {
 #[test]
 fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
     let (directory, [output]) = places(["t.ctf"]);
-    assert_eq!(export(&output, &[]).code, Some(0));
+    export(&output, &[]).ends(0);
     assert_eq!(names_in(&output), ["metadata", "stream_0"]);
     let first = fs::read(output.join("metadata")).unwrap();
     assert_refused(&export(&output, &[]), &output, "it exists; choose another name, or --force");
@@ -25,7 +25,7 @@ fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
 
     // A stream that the new trace does not have.
     fs::write(output.join("stream_7"), "old").unwrap();
-    assert_eq!(export(&output, &["--force"]).code, Some(0));
+    export(&output, &["--force"]).ends(0);
     assert_eq!(
         (names_in(&output), names_in(directory.path())),
         (vec!["metadata".into(), "stream_0".into()], vec!["t.ctf".into()])
@@ -35,7 +35,7 @@ fn an_earlier_export_is_replaced_only_with_force_and_nothing_is_left_behind() {
     // An empty directory can be replaced, too.
     let empty = place(&directory, "empty");
     fs::create_dir(&empty).unwrap();
-    assert_eq!(export(&empty, &["--force"]).code, Some(0));
+    export(&empty, &["--force"]).ends(0);
     assert_eq!(names_in(&empty), ["metadata", "stream_0"]);
 }
 
@@ -69,7 +69,7 @@ fn a_directory_with_anything_else_is_never_replaced() {
 #[test]
 fn a_file_that_is_read_is_not_replaced_with_its_directory() {
     let (directory, [output]) = places(["t.ctf"]);
-    assert_eq!(export(&output, &[]).code, Some(0));
+    export(&output, &[]).ends(0);
     let capture = output.join("stream_0");
     fs::remove_file(&capture).unwrap();
     fs::copy(KEPT, &capture).unwrap();
@@ -86,14 +86,10 @@ fn a_file_that_is_read_is_not_replaced_with_its_directory() {
 fn stdout_takes_no_directory_and_a_missing_parent_is_named() {
     let run_to = |output: &str| run!("export", KEPT, "--format", "ctf", "-o", output);
     for output in ["-", "/dev/stdout"] {
-        let run = run_to(output);
-        assert_eq!(run.code, Some(2), "{run:?}");
-        assert!(run.err.contains("stdout takes only one; name a directory with --output"), "{run:?}");
+        run_to(output).fails(2, "stdout takes only one; name a directory with --output");
     }
     let directory = directory();
-    let run = run_to(argument(&place(&directory, "missing/t.ctf")));
-    assert_eq!(run.code, Some(3), "{run:?}");
-    assert!(run.err.contains("make its directory first"), "{run:?}");
+    run_to(argument(&place(&directory, "missing/t.ctf"))).fails(3, "make its directory first");
 }
 
 #[test]
@@ -108,9 +104,7 @@ fn a_failed_export_leaves_nothing_and_the_default_name_is_that_of_the_input() {
     assert_ne!(run_there(&["export", "t.evc", "--format", "ctf"]).code, Some(0));
     assert_eq!(names_in(directory.path()), ["t.evc"]);
     fs::copy(KEPT, place(&directory, "kept.zst")).unwrap();
-    let run = run_there(&["export", "kept.zst", "--format", "ctf"]);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.err.contains("written to kept.ctf"), "{run:?}");
+    run_there(&["export", "kept.zst", "--format", "ctf"]).ends(0).warns("written to kept.ctf");
     assert_eq!(names_in(directory.path()), ["kept.ctf", "kept.zst", "t.evc"]);
 }
 
@@ -122,9 +116,7 @@ fn a_directory_whose_files_another_program_wrote_is_not_replaced() {
         fs::create_dir(&output).unwrap();
         fs::write(output.join(name), "precious").unwrap();
         let export = |more: &[&str]| run!("export", KEPT, "--format", format, "-o", &output, more);
-        let refused = export(&["--force"]);
-        assert_eq!(refused.code, Some(14), "{refused:?}");
-        assert!(refused.err.contains("it is a directory that is no export in this format of eventring"), "{refused:?}");
+        export(&["--force"]).fails(14, "it is a directory that is no export in this format of eventring");
         assert_eq!(fs::read(output.join(name)).unwrap(), b"precious");
         fs::remove_dir_all(&output).unwrap();
         assert_eq!((export(&[]).code, export(&["--force"]).code), (Some(0), Some(0)));
@@ -145,11 +137,11 @@ fn only_the_owner_and_the_group_may_read_the_files() {
 }
 
 /// Captures spans whose export takes longer than a signal takes to come.
-fn large_capture(directory: &tempfile::TempDir) -> String {
+fn large_capture(directory: &TempDir) -> String {
     let (ring, capture) = (place(directory, "ring"), place(directory, "t.evc"));
     let recorder = spans_in(&ring).shifts(17, 24).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
-        (0..25_000).for_each(|number| tracing::info_span!("work", number).in_scope(|| ()));
+    in_recorder(recorder, || {
+        (0..25_000).for_each(|number| info_span!("work", number).in_scope(|| ()));
         run!("capture", &ring, "--now", "-o", &capture).ends(0);
     });
     argument(&capture).to_owned()

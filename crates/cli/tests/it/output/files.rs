@@ -50,9 +50,9 @@ fn a_pipe_is_written_to_and_stays_a_pipe() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     for verb in verbs(&ring) {
         let output = pipe.clone();
-        let reader = std::thread::spawn(move || fs::read(output).unwrap());
+        let reader = thread::spawn(move || fs::read(output).unwrap());
         // A pipe is written to with and without --force.
-        run!(&verb, "-o", &pipe).fails(0, format!("written to {}", argument(&pipe)));
+        run!(&verb, "-o", &pipe).ends(0).warns(format!("written to {}", argument(&pipe)));
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
         assert!(!reader.join().unwrap().is_empty());
     }
@@ -71,8 +71,8 @@ fn a_path_of_stdout_means_stdout_even_if_that_is_a_file() {
         for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
             let file = place(&directory, "redirected");
             let mut command = program!(&verb, "-o", path);
-            command.stdout(fs::File::create(&file).unwrap());
-            finish(command).fails(0, "written to stdout");
+            command.stdout(File::create(&file).unwrap());
+            finish(command).ends(0).warns("written to stdout");
             assert!(fs::metadata(&file).unwrap().len() > 0);
         }
     }

@@ -11,7 +11,7 @@ const FULL: i32 = 12;
 
 fn fill(disk: &Path) {
     let filler = disk.join("filler");
-    let mut file = fs::File::create(&filler).unwrap();
+    let mut file = File::create(&filler).unwrap();
     let full = std::io::copy(&mut std::io::repeat(1), &mut file).unwrap_err();
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
 }
@@ -63,12 +63,12 @@ fn an_archive_on_a_full_disk_ends_before_the_block_that_has_no_room() {
     assert!(bytes > 64 << 10, "{bytes}");
     let Some(_mounted) = mount_or_skip(&disk, "tmpfs", "size=60k") else { return };
     for _ in 0..2 {
-        let full = run!("exec", "archive", &ring, "-o", &disk, "--json");
-        assert_eq!(full.code, Some(FULL), "{full:?}");
-        assert!(full.err.contains("2.bcap") && full.err.contains("No space left on device"), "{full:?}");
+        let full = run!("exec", "archive", &ring, "-o", &disk, "--json")
+            .fails(FULL, "2.bcap")
+            .warns("No space left on device");
         let files: Vec<_> = fs::read_dir(disk.join("0")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(files, ["1.bcap"], "no hole, and nothing unfinished");
-        let told: serde_json::Value = serde_json::from_str(&full.out).unwrap();
+        let told = full.said();
         assert_eq!(told["not_archived"], 1, "{told}");
     }
 }
@@ -79,8 +79,6 @@ fn the_rings_of_a_core_file_that_find_no_room_are_a_full_disk_and_no_missing_rin
     fs::create_dir(&disk).unwrap();
     let Some((core, _)) = crate::cores::crash(dir.path(), "memfd", "segv", 100) else { return };
     let Some(_mounted) = mount_or_skip(&disk, "tmpfs", "size=64k") else { return };
-    let full = run!("core", &core, "-o", &disk.join("out.evc"));
-    assert_eq!(full.code, Some(FULL), "{full:?}");
-    assert!(full.err.contains("No space left on device"), "{full:?}");
+    run!("core", &core, "-o", &disk.join("out.evc")).fails(FULL, "No space left on device");
     assert_eq!(fs::read_dir(&disk).unwrap().count(), 0);
 }

@@ -9,8 +9,7 @@ const GROUPS: [&str; 6] = ["Look now:", "Keep:", "Ask:", "Show:", "Control:", "E
 fn help(arguments: &[&str]) -> String {
     let mut help = program(arguments);
     help.env("COLUMNS", "80");
-    let help = finish(help);
-    assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{arguments:?}");
+    let help = finish(help).ends(0).quiet();
     // It breaks between words where the terminal is narrow.
     let wide = help.out.lines().find(|line| line.chars().count() > 80 && !line.starts_with("Usage: "));
     assert_eq!(wide, None, "{arguments:?}");
@@ -28,7 +27,7 @@ pub(crate) fn verbs() -> Vec<String> {
 #[test]
 fn help_has_every_verb_once_below_a_heading_and_each_has_help() {
     let verbs = verbs();
-    let each: std::collections::BTreeSet<&String> = verbs.iter().collect();
+    let each: BTreeSet<&String> = verbs.iter().collect();
     assert!(verbs.len() > 30 && each.len() == verbs.len(), "{verbs:?}");
     for verb in ["info", "watch", "snapshot", "export", "exec blocks", "exec replay"] {
         assert!(verbs.iter().any(|listed| listed == verb), "{verb}: {verbs:?}");
@@ -41,20 +40,19 @@ fn help_has_every_verb_once_below_a_heading_and_each_has_help() {
 #[test]
 fn the_verbs_of_execution_events_still_work_without_exec() {
     for verb in ["blocks", "archive", "gateway", "replay"] {
-        assert_eq!(run(&[verb, "--help"]).out, run(&["exec", verb, "--help"]).out);
+        assert_eq!(run!(verb, "--help").out, run!("exec", verb, "--help").out);
         let [old, new] = [&[verb, "--json-schema"][..], &["exec", verb, "--json-schema"]].map(run);
         assert_eq!(old.json()["title"], format!("what `eventring exec {verb} --json` prints"));
         assert_eq!(old.out, new.out);
     }
-    let blocks = run(&["blocks", KEPT, "--json"]);
-    assert!(blocks.code == Some(0) && blocks.out == run(&["exec", "blocks", KEPT, "--json"]).out, "{blocks:?}");
+    let blocks = run!("blocks", KEPT, "--json");
+    assert!(blocks.code == Some(0) && blocks.out == run!("exec", "blocks", KEPT, "--json").out, "{blocks:?}");
 }
 
 #[test]
 fn a_file_or_ring_without_a_verb_gets_the_first_look_and_a_verb_stays_a_verb() {
-    let dir = directory();
-    let rings = place(&dir, "rings");
-    std::fs::create_dir(&rings).unwrap();
+    let (dir, [rings]) = places(["rings"]);
+    fs::create_dir(&rings).unwrap();
     let _ring = exec_ring(&place(&dir, "rings/shop"));
     let ran = |arguments: &[&str]| {
         let mut command = program_in(&rings, arguments);
@@ -62,7 +60,7 @@ fn a_file_or_ring_without_a_verb_gets_the_first_look_and_a_verb_stays_a_verb() {
         finish(command)
     };
     // A file that is called like a verb.
-    assert_eq!(ran(&["capture", "shop", "--now", "-o", "./list"]).code, Some(0));
+    ran(&["capture", "shop", "--now", "-o", "./list"]).ends(0);
     for words in [&["shop"][..], &["./list", "--json"], &["--color", "never", "./list", "--budget", "1024"]] {
         let place = if words[0] == "--color" { 2 } else { 0 };
         let asked = ran(&[&words[..place], &["ask"], &words[place..]].concat());
@@ -72,8 +70,7 @@ fn a_file_or_ring_without_a_verb_gets_the_first_look_and_a_verb_stays_a_verb() {
     }
     assert!(ran(&["list"]).out.contains("shop"));
     assert_eq!(ran(&["./list", "--nonsense"]).err, ran(&["ask", "./list", "--nonsense"]).err);
-    let slip = ran(&["sumary", "./list"]);
-    assert!(slip.code == Some(2) && slip.err.contains("a similar subcommand exists: 'summary'"), "{slip:?}");
+    ran(&["sumary", "./list"]).fails(2, "a similar subcommand exists: 'summary'");
 }
 
 #[test]

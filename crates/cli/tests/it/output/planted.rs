@@ -132,12 +132,12 @@ fn a_file_that_has_another_name_is_left_to_that_name() {
 fn what_is_planted_between_look_and_open_is_not_written_through() {
     let scene = Scene::new();
     let (output, first) = (place(&scene.directory, "out"), place(&scene.directory, "out.0001"));
-    let is_over = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
         scope.spawn(|| {
             // This thread exchanges files and links as fast as it can, under both names to which the program writes.
             for at in [&output, &first].into_iter().cycle() {
-                if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                if is_over.load(Ordering::Relaxed) {
                     return;
                 }
                 let staged = place(&scene.directory, "staged");
@@ -157,7 +157,7 @@ fn what_is_planted_between_look_and_open_is_not_written_through() {
                 }
             }
         }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
         // Each run ends in one of two ways: either it found a file and succeeded, or it found a link and refused to
         // write.
         assert!(codes.iter().all(|code| [Some(0), Some(14)].contains(code)), "{codes:?}");
@@ -204,8 +204,7 @@ fn a_ring_is_not_written_over_by_what_is_read_of_it() {
                 command.args(["--format", "jsonl"]);
             }
             command.stdout(File::options().append(true).open(stdout).unwrap());
-            let run = program::finish(command);
-            assert_eq!(run.code, Some(14), "{run:?}");
+            let run = program::finish(command).ends(14);
             assert!(run.err.starts_with("error: cannot write stdout: "), "{run:?}");
             [&scene, &other].iter().for_each(|scene| assert_ring_is_whole(&scene.ring, 2));
         }
@@ -241,10 +240,9 @@ fn a_capture_is_not_written_over_by_its_export() {
 fn no_shard_is_written_over_neither_one_that_is_there_nor_the_place_of_one_that_comes() {
     let (directory, [perf]) = places(["perf"]);
     let recorder = spans_in(&perf).shifts(15, 21).tables_shift(16).shards(4).build().unwrap();
-    let log =
-        || tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || tracing::info!("here"));
+    let log = || in_recorder(recorder.clone(), || info!("here"));
     log();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(log);
     });
     assert!(place(&directory, "perf.1").exists() && !place(&directory, "perf.3").exists());

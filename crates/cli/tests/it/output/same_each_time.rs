@@ -16,7 +16,7 @@ const THREADS: u32 = 4;
 /// spans that several threads are in.
 fn capture(directory: &Path) -> PathBuf {
     let path = directory.join("alike.evc");
-    let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+    let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
     let mut made = CaptureFixture::written(file.try_clone().unwrap(), Box::new(file));
     let typed = made.add_typed::<Shop>("orders");
     let (span, event) = (CallSiteKind::Span, CallSiteKind::Event);
@@ -76,13 +76,13 @@ fn answer(arguments: &[&str], output: Option<&Path>) -> (Option<i32>, String, St
     if let Some(output) = output {
         let mut paths = vec![output.to_owned()];
         while let Some(path) = paths.pop() {
-            match std::fs::read_dir(&path) {
+            match fs::read_dir(&path) {
                 Ok(entries) => paths.extend(entries.map(|entry| entry.unwrap().path())),
-                Err(_) => _ = files.insert(path.clone(), std::fs::read(&path).unwrap_or_default()),
+                Err(_) => _ = files.insert(path.clone(), fs::read(&path).unwrap_or_default()),
             }
         }
         hide_uuid(&mut files);
-        let removed = if output.is_dir() { std::fs::remove_dir_all(output) } else { std::fs::remove_file(output) };
+        let removed = if output.is_dir() { fs::remove_dir_all(output) } else { fs::remove_file(output) };
         removed.unwrap();
     }
     (answered.code, answered.out, answered.err, files)

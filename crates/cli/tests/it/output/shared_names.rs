@@ -8,7 +8,7 @@ fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_other
     let (_dir, [ring, page]) = places(["shop", "page.html"]);
     let recorder = spans_in(&ring).build().unwrap();
     let mut open = Vec::new();
-    tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder.clone())), || {
+    in_recorder(recorder.clone(), || {
         for _ in 0..3 {
             info_span!(target: "shop::cart", "apply").in_scope(|| info_span!(target: "shop", "pay").in_scope(|| ()));
             info_span!(target: "shop::tax", "apply").in_scope(|| ());
@@ -17,7 +17,6 @@ fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_other
         open.push(info_span!(target: "shop::tax", "apply"));
         open.push(info_span!(target: "shop", "pay"));
     });
-    let ring = argument(&ring);
     let folded = run!("export", ring, "--format", "folded", "-o", "-").out;
     let stacks: Vec<&str> =
         folded.lines().map(|line| line.rsplit_once(' ').unwrap().0.split_once(';').unwrap().1).collect();
@@ -28,7 +27,7 @@ fn a_name_that_spans_of_several_targets_share_is_shown_with_its_target_and_other
     let frame = run!("top", ring, "--once").out;
     assert!(frame.contains("shop::cart::apply") && frame.contains("shop::tax::apply"), "{frame}");
     run!("report", ring, "-o", &page).ends(0);
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = fs::read_to_string(page).unwrap();
     for name in ["shop::cart::apply", "shop::tax::apply"] {
         assert!(page.contains(&format!("<b>{name}</b> p50")), "{name}: {page}");
     }
@@ -60,12 +59,12 @@ fn one_long_name_makes_its_own_line_long_and_no_other() {
     let (capture, saved) = (place(&dir, "shop.evc"), place(&dir, "saved.snapshot"));
     let record = |ring: &Path| {
         let recorder = spans_in(ring).keep(true).build().unwrap();
-        let span = tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder.clone())), || {
+        let span = in_recorder(recorder.clone(), || {
             let in_long = || info_span!("short").in_scope(|| info!("short"));
-            std::thread::scope(|scope| {
-                let dispatch = tracing::dispatcher::get_default(Clone::clone);
-                let named = std::thread::Builder::new().name(LONG.to_owned());
-                let work = move || tracing::dispatcher::with_default(&dispatch, in_long);
+            thread::scope(|scope| {
+                let dispatch = dispatcher::get_default(Clone::clone);
+                let named = thread::Builder::new().name(LONG.to_owned());
+                let work = move || dispatcher::with_default(&dispatch, in_long);
                 named.spawn_scoped(scope, work).unwrap();
             });
             info_span!(LONG, { LONG } = 7).in_scope(in_long);

@@ -6,7 +6,7 @@ use crate::fixtures::*;
 fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_it() {
     let (_dir, [ring, capture, trace]) = places(["shop", "shop.evc", "trace.json"]);
     let recorder = spans_in(&ring).build().unwrap();
-    let span = tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
+    let span = in_recorder(recorder, || {
         let span = info_span!("poll");
         (0..3).for_each(|_| span.in_scope(|| ()));
         info!(parent: &span, "done");
@@ -23,12 +23,10 @@ fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_
 fn bytes_that_are_text_are_shown_as_text_beside_their_digits() {
     let (_dir, [ring]) = places(["shop"]);
     let recorder = spans_in(&ring).keep(true).build().unwrap();
-    tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
+    in_recorder(recorder, || {
         info!(key = &b"caf\xc3\xa9 \"7\""[..], hash = &[0x61_u8, 0, 0x62][..], "bytes");
     });
-    let shown = run!("watch", &ring, "--last", "1").out;
-    assert!(shown.contains(r#"key=0x636166c3a920223722 "café \"7\"" "#), "{shown}");
-    assert!(shown.contains("hash=0x610062 "), "{shown}");
+    run!("watch", &ring, "--last", "1").shows(r#"key=0x636166c3a920223722 "café \"7\"" "#).shows("hash=0x610062 ");
 }
 
 #[derive(EventType, Clone, Copy)]
@@ -73,7 +71,7 @@ fn one_event_is_never_spoken_of_as_of_several() {
     // Who watches a ring that has ended comes to its end.
     drop(recorder);
     let mut files: Vec<String> =
-        std::fs::read_dir(dir.path()).unwrap().map(|it| argument(&it.unwrap().path()).to_owned()).collect();
+        fs::read_dir(dir.path()).unwrap().map(|it| argument(&it.unwrap().path()).to_owned()).collect();
     files.retain(|file| file.ends_with(".evc"));
     files.sort();
     let [first, second] = [&files[0], &files[1]];

@@ -1,7 +1,7 @@
 //! The commands of the pages.
 
+use crate::fixtures::*;
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 /// A command of a page.
 pub struct Printed {
@@ -25,7 +25,7 @@ impl fmt::Display for Printed {
 pub fn all() -> Vec<Printed> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
-    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> = docs.filter(is_page).collect();
     pages.push(root.join("README.md"));
     pages.sort();
@@ -34,7 +34,7 @@ pub fn all() -> Vec<Printed> {
 
 fn of_page(path: &Path) -> Vec<Printed> {
     let page = path.file_name().unwrap().to_str().unwrap();
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = fs::read_to_string(path).unwrap();
     let mut commands: Vec<Printed> = Vec::new();
     let (mut language, mut goes_on) = (None, false);
     for (number, line) in text.lines().enumerate() {

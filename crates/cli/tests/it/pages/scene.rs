@@ -1,18 +1,10 @@
 //! What the commands of a page find: files, rings, a service that runs.
 
-use crate::program::{KEPT, PROGRAM, Run, let_interrupts_reach_programs};
-use eventring::schema::EventType as _;
-use eventring::schema::exec::ExecEvent;
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::fs;
+use crate::fixtures::*;
+use crate::program::let_interrupts_reach_programs;
+use rustix::process::kill_process_group;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use tracing::Dispatch;
 
 /// How long a command runs that goes on until Ctrl-C, and the time after which any other one hangs.
 const LOOK: Duration = Duration::from_millis(1500);
@@ -51,8 +43,7 @@ impl Scene {
         fs::copy(KEPT, at.join("saved.snapshot")).unwrap();
         fs::write(at.join("tomorrow.txt"), ExecEvent::schema().text()).unwrap();
         let mut make = |command: &str| {
-            let made = scene.run(command, false);
-            assert_eq!(made.code, Some(0), "{command}: {made:?}");
+            scene.run(command, false).ends(0);
         };
         make("eventring capture made -o shop.evc -- http_service --requests 200 --ring made");
         for name in ["base", "head", "crash", "all"] {
@@ -97,7 +88,7 @@ impl Scene {
         shell.env("PATH", path).env("EVENTRING_DIR", self.rings.path()).env("NO_COLOR", "1").env("TZ", "UTC");
         shell.stdin(Stdio::null());
         let [out, err] = [".out", ".err"].map(|name| self.directory.path().join(name));
-        shell.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
+        shell.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         let mut child = shell.spawn().unwrap();
         let group = Pid::from_child(&child);
         if text.ends_with('&') {
@@ -118,14 +109,14 @@ impl Scene {
                 child.wait().unwrap();
                 break None;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         };
         let [out, err] = [out, err].map(|file| fs::read_to_string(file).unwrap());
         // Who starts a service looks when it records.
         if let Some((_, ring)) = text.split_once(" --ring ").filter(|_| text.ends_with('&')) {
             let ring = self.rings.path().join(ring.split(' ').next().unwrap());
             while eventring::reader::Reader::open(&ring).is_err() && begin.elapsed() < HANGS_AFTER {
-                std::thread::sleep(Duration::from_millis(10));
+                thread::sleep(Duration::from_millis(10));
             }
         }
         Run { command: text.to_owned(), code, out, err }
@@ -134,12 +125,12 @@ impl Scene {
 
 /// Records some spans and an error.
 fn record(ring: &Path) {
-    let recorder = PerfRecorder::builder().config(ring).keep(true).build().unwrap();
-    tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
+    let recorder = spans_in(ring).keep(true).build().unwrap();
+    in_recorder(recorder, || {
         for _ in 0..100 {
-            tracing::info_span!("db.query", request_id = "abc").in_scope(|| ());
+            info_span!("db.query", request_id = "abc").in_scope(|| ());
         }
-        tracing::error!("the database is gone");
+        error!("the database is gone");
     });
 }
 

@@ -43,8 +43,8 @@ fn hot_in_task(rounds: u32) -> u64 {
 fn hot() {
     let thread = spawn("computes", || {
         for _ in 0..20 {
-            tracing::info_span!("computing").in_scope(|| black_box(hot_in_thread(200)));
-            tracing::info_span!("sleeping").in_scope(|| std::thread::sleep(Duration::from_millis(2)));
+            info_span!("computing").in_scope(|| black_box(hot_in_thread(200)));
+            info_span!("sleeping").in_scope(|| thread::sleep(Duration::from_millis(2)));
         }
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_time().build().unwrap();
@@ -64,8 +64,8 @@ fn hot() {
         }
     };
     let threads = runtime.block_on(async {
-        let task = tokio::spawn(task.instrument(tracing::info_span!("task")));
-        let other = tokio::spawn(others.instrument(tracing::info_span!("other")));
+        let task = tokio::spawn(task.instrument(info_span!("task")));
+        let other = tokio::spawn(others.instrument(info_span!("other")));
         let threads = task.await.unwrap();
         other.await.unwrap();
         threads
@@ -79,10 +79,10 @@ fn pinned() {
     pin();
     let rival = spawn("rival", || _ = black_box(hot_function(Duration::from_millis(900))));
     let worker = spawn("worker", || {
-        let span = tracing::info_span!("work").entered();
+        let span = info_span!("work").entered();
         let (before, begin) = (own("schedstat"), Instant::now());
         black_box(hot_function(Duration::from_millis(400)));
-        std::thread::sleep(Duration::from_millis(150));
+        thread::sleep(Duration::from_millis(150));
         black_box(hot_function(Duration::from_millis(250)));
         let (after, wall) = (own("schedstat"), begin.elapsed().as_nanos());
         drop(span);
@@ -96,7 +96,7 @@ fn pinned() {
 /// everything here.
 fn profiled(test: &str, part: &str, file: &Path, options: &[&str]) -> Option<String> {
     let ended = finish(profiling(test, part, file, options)).ends(0);
-    let summary: Value = serde_json::from_str(&ended.out).unwrap();
+    let summary = ended.said();
     if summary["missing"] != json!([]) {
         eventring_stress::missing(format_args!("root, tracefs and perf_event_open: {}", summary["missing"]));
         return None;
@@ -147,7 +147,7 @@ fn samples_of_a_function_lie_in_its_span_also_if_a_task_moves_between_threads() 
 fn page_and_trace(file: &Path) {
     let page: PathBuf = file.with_extension("html");
     run!("report", file, "-o", &page, "--flame", "task").ends(0);
-    let html = std::fs::read_to_string(&page).unwrap();
+    let html = fs::read_to_string(&page).unwrap();
     assert!(html.contains("On the processor in task, by samples") && html.contains("hot_in_task"));
     assert!(html.contains("Blocked in ") || html.contains("Runnable in "), "there is no graph off the processor");
     run!("report", file, "-o", &page, "--force", "--flame", "no such span").ends(2);
@@ -165,7 +165,7 @@ fn page_and_trace(file: &Path) {
                    where a.name like 'wakes %' and b.name = 'runnable'",
         "errors": "select name, value from stats where severity in ('error', 'data_loss') and value != 0",
     });
-    std::fs::write(&asked, queries.to_string()).unwrap();
+    fs::write(&asked, queries.to_string()).unwrap();
     let Some(answers) = consumers::read_files("trace_processor.py", &[&trace, &asked]) else { return };
     let count = |name: &str| answers[name][0]["n"].as_u64().unwrap_or_else(|| panic!("{name}: {answers}"));
     let samples = run!("watch", file, "--type", "SAMPLE", "--json").json_lines();
@@ -203,8 +203,7 @@ fn times_of_a_span_are_those_of_the_scheduler() {
         assert_eq!((&span["self_cpu_ns"], &span["self_blocked_ns"]), (&span["cpu_ns"], &span["blocked_ns"]));
         assert!(waited > 50_000_000, "nobody else wanted the processor");
         if times.iter().zip(expected).all(|(a, b)| a.abs_diff(b) * 20 <= *a.max(&b)) {
-            let text = run!("summary", &file).out;
-            assert!(text.contains("self cpu"), "{text}");
+            run!("summary", &file).shows("self cpu");
             return;
         }
         found.push((times, expected));

@@ -34,12 +34,12 @@ fn a_process_that_a_running_program_starts_is_followed() {
     let id = format!("pid:{}", talk.child.id());
     let words = ["profile", &id, "--sched", "--json", "-d", "20s", "-o", argument(&file)];
     let command = program_in(directory.path(), &words);
-    let looks = std::thread::spawn(move || finish(command));
+    let looks = thread::spawn(move || finish(command));
     // It may take a while until it looks, and nothing outside of it says when.
-    std::thread::sleep(Duration::from_secs(3));
+    thread::sleep(Duration::from_secs(3));
     assert!(talk.end().success());
     let profiled = profiled(&looks.join().unwrap(), &file);
-    if profiled.summary["missing"] == serde_json::json!([]) {
+    if profiled.summary["missing"] == json!([]) {
         check(&profiled);
     }
 }

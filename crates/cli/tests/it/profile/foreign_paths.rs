@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 fn ends(rings: &Path, arguments: &[&str]) -> Run {
     let mut child = program_in(rings, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let reads = std::thread::spawn(move || {
+    let reads = thread::spawn(move || {
         let mut text = String::new();
         out.read_to_string(&mut text).unwrap();
         text
@@ -23,7 +23,7 @@ fn ends(rings: &Path, arguments: &[&str]) -> Run {
             kill(&mut child);
             panic!("{arguments:?} did not end");
         }
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
     let mut said = String::new();
     err.read_to_string(&mut said).unwrap();
@@ -33,7 +33,7 @@ fn ends(rings: &Path, arguments: &[&str]) -> Run {
 /// Starts a copy of this executable, which plays a part of `test` and puts pipes where its own file was.
 fn replaced(test: &str, part: &str, directory: &Path) -> Talk {
     let copy = directory.join("program");
-    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let played = child::play(test, part, &directory.join("ring"));
     let mut command = Command::new(&copy);
     command.args(played.get_args()).envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -53,10 +53,8 @@ fn a_program_whose_file_is_a_pipe_now_is_looked_at_and_its_functions_have_their_
     let mut talk = replaced(test, "replaced", directory.path());
     let (ring, file) = (place(&directory, "ring"), place(&directory, "p.evc"));
     let process = format!("pid:{}", talk.child.id());
-    let checked = ends(directory.path(), &["check", &process]);
-    assert!(checked.out.contains("ring"), "{checked:?}");
-    let open = ends(directory.path(), &["open", argument(&ring), "--stacks"]);
-    assert!(open.code == Some(0) && open.out.contains("at hot_function"), "{open:?}");
+    ends(directory.path(), &["check", &process]).shows("ring");
+    ends(directory.path(), &["open", argument(&ring), "--stacks"]).ends(0).shows("at hot_function");
     let profiled =
         ends(directory.path(), &["profile", &process, "-o", argument(&file), "--stacks", "--resolve", "-d", "500ms"]);
     assert_eq!(profiled.code, Some(0), "{profiled:?}");

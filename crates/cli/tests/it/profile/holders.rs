@@ -28,8 +28,7 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
     let outside = talk.child.id();
     let inside = fs::read_to_string(format!("/proc/{outside}/task/{outside}/children")).unwrap();
     let inside: u32 = inside.trim().parse().unwrap();
-    let shown = run!("open", &ring, "--stacks");
-    assert!(shown.out.contains("at stuck_function"), "{shown:?}");
+    run!("open", &ring, "--stacks").shows("at stuck_function");
     let listed = run!("info", &ring, "--json").json();
     assert_eq!(listed["writer"]["pid"], inside, "{listed:#}");
     let checked = run!("check", &ring, "--json").json();
@@ -42,7 +41,7 @@ fn a_program_in_another_pid_namespace_is_found_and_no_process_of_its_number_here
     for said in [&profiled, &by_number] {
         assert_eq!(said.err.matches("is in another pid namespace").count(), 1, "{said:?}");
     }
-    if profiled.json()["missing"] == serde_json::json!([]) {
+    if profiled.json()["missing"] == json!([]) {
         let events = run!("watch", &file, "--json").json_lines();
         let of = |name: &str| {
             events.iter().filter(|event| event["name"] == name).map(|event| &event["payload"]).collect::<Vec<_>>()
@@ -104,7 +103,7 @@ fn a_process_that_a_ring_names_and_that_does_not_write_it_is_left_alone() {
     let stranger = Stranger::start();
     stranger.forge(&ring, true);
     run!("profile", &ring, "-o", &file, "--sched", "-d", "300ms").fails(3, "it is not known which process");
-    run!("open", &ring, "--stacks").fails(0, "no stacks: ");
+    run!("open", &ring, "--stacks").ends(0).warns("no stacks: ");
     let checked = run!("check", &ring, "--json");
     assert!(!checked.out.contains(&format!("\"pid\":{}", stranger.0.id())), "{checked:?}");
     drop(stranger);

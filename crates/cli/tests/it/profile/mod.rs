@@ -15,6 +15,7 @@ mod service;
 mod stacks;
 
 use crate::fixtures::*;
+use crate::triggers::of_program;
 
 /// A profile of this executable while it played a part.
 struct Profiled {
@@ -28,23 +29,16 @@ struct Profiled {
 /// Returns the command that profiles this executable while it plays `part` of `test`.
 fn profiling(test: &str, part: &str, file: &Path, options: &[&str]) -> Command {
     let place = file.with_extension("ring");
-    let played = play(test, part, &place);
-    let mut command = Command::new(PROGRAM);
-    command.args(["profile", argument(&place), "-o", argument(file), "--json"]).args(options).arg("--");
-    command.arg(played.get_program()).args(played.get_args());
-    command.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env_remove("EVENTRING_KEEP").env_remove("EVENTRING_FILTER").env("NO_COLOR", "1");
-    command
+    of_program(&play(test, part, &place), program!("profile", &place, "-o", file, "--json", options, "--"))
 }
 
 /// Profiles this executable. Returns `None`, and says so, if the kernel does not tell everything here.
 fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
     let (directory, [file]) = places(["p.evc"]);
     let profiled = profiled(&finish(profiling(test, part, &file, options)), &file);
-    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert_eq!(left, ["p.evc"], "rings were left");
+    assert_eq!(names_in(directory.path()), ["p.evc"], "rings were left");
     crate::ask::schemas::check(&[("profile", profiled.summary.clone())]);
-    if profiled.summary["missing"] != serde_json::json!([]) {
+    if profiled.summary["missing"] != json!([]) {
         eventring_stress::missing(format_args!("root, tracefs and perf_event_open: {}", profiled.summary["missing"]));
         return None;
     }
@@ -53,7 +47,7 @@ fn profile(test: &str, part: &str, options: &[&str]) -> Option<Profiled> {
 
 fn profiled(ended: &Run, file: &Path) -> Profiled {
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let summary: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    let summary = ended.said();
     let events = run!("watch", file, "--json").json_lines();
     Profiled { summary, events, said: ended.err.clone() }
 }

@@ -21,8 +21,7 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
     let stack = span_of(&answer, "wait")["stack"].list().clone();
     assert!(stack.iter().any(|frame| frame["name"] == "stuck_function"), "{stack:#?}");
     assert!(stack[0]["kernel"] == true && stack.iter().any(|frame| frame["kernel"] == false), "{stack:#?}");
-    let shown = run!("open", &place, "--stacks");
-    assert!(shown.out.contains("at stuck_function"), "{shown:?}");
+    run!("open", &place, "--stacks").shows("at stuck_function");
     // The thread goes on: spans close after it was looked at, and one of them has a file.
     let name = argument(&directory.path().join("cut-{n}.evc")).to_owned();
     let options =
@@ -33,8 +32,7 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
     // On a busy machine the kernel may leave out the few stacks of a thread that mostly waits.
     let mut tries = 8;
     let captured = loop {
-        let captured = run(&words);
-        assert_eq!(captured.code, Some(0), "{captured:?}");
+        let captured = run(&words).ends(0);
         let lines = run!("watch", &file, "--json").json_lines();
         let count = |name: &str| lines.iter().filter(|line| line["name"] == name).count();
         let counts = ["SWITCHED_OUT", "SWITCHED_IN", "THREAD_SEEN", "STACK", "MAPPING"].map(count);
@@ -45,14 +43,14 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
         assert!(tries > 0, "{counts:?}: {captured:?}");
         // With one of the two left, the next file would have the next number.
         for left in [file.clone(), file.with_extension("evc.json")] {
-            std::fs::remove_file(left).unwrap();
+            fs::remove_file(left).unwrap();
         }
     };
-    let cut: Value = serde_json::from_str(&captured.out).unwrap();
+    let cut = captured.said();
     let answer = run!("open", &file, "--stacks", "--json").json();
     crate::ask::schemas::check(&[("capture", cut), ("open", answer.clone())]);
     assert!(!span_of(&answer, "late")["stack"].list().is_empty(), "{answer:#}");
     assert!(talk.end().success());
-    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert!(left.iter().all(|file| !file.to_string_lossy().ends_with("-sched")), "{left:?}");
 }

@@ -11,7 +11,7 @@ const NOBODY: u32 = 65_534;
 #[test]
 fn a_user_gets_what_is_allowed_and_is_told_the_rest() {
     let test = plays!(|part| play(&part));
-    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     if level.trim() != "2" {
         skipped(format_args!("kernel.perf_event_paranoid is {}, not 2", level.trim()));
         return;
@@ -45,7 +45,7 @@ fn what_cannot_be_looked_at_is_an_error() {
     .map(|arguments| run(arguments).code);
     assert_eq!(codes, [Some(3); 3]);
     run!("profile", "-o", "-", "--", "true").ends(2);
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 /// Has the kernel refuse a system call to a program with this error, as containers do.

@@ -40,7 +40,7 @@ fn both(test: &str, part: &str, data: &Path, words: &[&str], options: &[&str]) -
     }
     perf(["version"])?;
     let profiled = profiled(&finish(watched), &file);
-    if profiled.summary["missing"] != serde_json::json!([]) {
+    if profiled.summary["missing"] != json!([]) {
         missing(format_args!("root, tracefs and perf_event_open: {}", profiled.summary["missing"]));
         return None;
     }

@@ -14,7 +14,7 @@ pub const HANDOVERS: u32 = 100;
 /// Plays a part, with a ring, and ends the process.
 pub fn play(part: &str) -> ! {
     let recording = eventring::tracing::try_init(format!("{}:15:21", child::place().display())).unwrap();
-    tracing::info!("begun");
+    info!("begun");
     match part {
         "times" => times(),
         "handover" => handover(),
@@ -40,7 +40,7 @@ pub fn play(part: &str) -> ! {
 }
 
 pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap()
+    thread::Builder::new().name(name.to_owned()).spawn(body).unwrap()
 }
 
 pub fn thread_id() -> i32 {
@@ -58,7 +58,7 @@ fn pin_to(cpu: usize) {
 }
 
 pub fn own(file: &str) -> String {
-    std::fs::read_to_string(format!("/proc/self/task/{}/{file}", thread_id())).unwrap()
+    fs::read_to_string(format!("/proc/self/task/{}/{file}", thread_id())).unwrap()
 }
 
 #[inline(never)]
@@ -105,7 +105,7 @@ fn times() {
 /// Returns the nanoseconds in which the hypervisor has run somebody else on the processors of this machine, by the
 /// kernel's count in hundredths of a second.
 fn stolen_nanos() -> u64 {
-    let of_all = std::fs::read_to_string("/proc/stat").unwrap();
+    let of_all = fs::read_to_string("/proc/stat").unwrap();
     let ticks = of_all.lines().next().unwrap().split_whitespace().nth(8).map_or(0, |ticks| ticks.parse().unwrap());
     ticks * 10_000_000
 }
@@ -139,7 +139,7 @@ fn handover() {
 /// On each of two processors, two threads send a byte to and fro, so that threads leave processors about so often a
 /// second.
 fn switches(rate: u32) {
-    let cpus = std::thread::available_parallelism().unwrap().get().min(2);
+    let cpus = thread::available_parallelism().unwrap().get().min(2);
     let pairs: Vec<_> = (0..cpus).map(|cpu| spawn("pair", move || pair(cpu, rate / cpus as u32))).collect();
     let counts: Vec<String> = pairs.into_iter().map(|pair| pair.join().unwrap()).collect();
     say(format_args!("switches {}", counts.join(" ")));
@@ -210,7 +210,7 @@ fn shares() {
 
 /// Has a ring, and a child with a ring of its own.
 fn family() {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(std::env::args_os().skip(1));
     let child_place = child::place().with_file_name("child");
     let played = eventring_stress::child::play(super::running::FAMILY, "lasting", &child_place);
@@ -225,18 +225,18 @@ fn half_made() {
     while !shard.exists() {
         let threads = [(); 4].map(|()| {
             spawn("one", || {
-                tracing::info!("in a shard");
+                info!("in a shard");
                 sleep(Duration::from_millis(20));
             })
         });
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
-    let mut bytes = std::fs::read(&shard).unwrap();
+    let mut bytes = fs::read(&shard).unwrap();
     bytes[0x100..0x1000].fill(0);
     let made = child::place().with_extension(format!("1.~{:010}", std::process::id()));
-    std::fs::write(&made, bytes).unwrap();
-    std::fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o1600)).unwrap();
-    let file = std::fs::File::options().read(true).write(true).open(&made).unwrap();
+    fs::write(&made, bytes).unwrap();
+    fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o1600)).unwrap();
+    let file = File::options().read(true).write(true).open(&made).unwrap();
     // SAFETY: a fresh mapping at an address of the kernel's choice, which nobody uses.
     let mapped = unsafe {
         let rights = libc::PROT_READ | libc::PROT_WRITE;
@@ -245,18 +245,18 @@ fn half_made() {
     assert_ne!(mapped, libc::MAP_FAILED);
     say("ready");
     wait_for_parent();
-    std::fs::remove_file(&made).unwrap();
+    fs::remove_file(&made).unwrap();
 }
 
 /// Computes in a span for ever, after it has put pipes where its file was and where the system says that it is now.
 fn replaced() {
     let file = std::env::current_exe().unwrap();
-    std::fs::remove_file(&file).unwrap();
+    fs::remove_file(&file).unwrap();
     for path in [format!("{}", file.display()), format!("{} (deleted)", file.display())] {
         rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
     }
     spawn("hot", || {
-        let _span = tracing::info_span!("computes").entered();
+        let _span = info_span!("computes").entered();
         loop {
             black_box(hot_function(Duration::from_millis(20)));
         }
@@ -271,7 +271,7 @@ fn forks() {
     say("ready");
     wait_for_parent();
     let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.1";
-    assert!(std::process::Command::new("sh").args(["-c", script]).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", script]).status().unwrap().success());
 }
 
 #[inline(never)]
@@ -284,9 +284,9 @@ fn stuck_function() {
 /// A thread is in a span for ever, and in another one again and again.
 fn hang() {
     spawn("stuck", || {
-        let _wait = tracing::info_span!("wait").entered();
+        let _wait = info_span!("wait").entered();
         loop {
-            tracing::info_span!("late").in_scope(stuck_function);
+            info_span!("late").in_scope(stuck_function);
         }
     });
     sleep(Duration::from_millis(100));

@@ -3,22 +3,16 @@
 use super::roles::play;
 use crate::fixtures::*;
 use crate::program::program_in;
+use crate::triggers::of_program;
 
 pub const FAMILY: &str =
     test_name!("without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_removed");
 
 /// Profiles a part without naming its ring. The rings of the profile lie in `rings`.
 fn profiled(test: &str, part: &str, place: &Path, rings: &Path, file: &Path) -> Run {
-    let played = child::play(test, part, place);
-    let mut command = Command::new(PROGRAM);
-    command.args(["profile", "-o", argument(file), "--sched", "--"]);
-    command.arg(played.get_program()).args(played.get_args());
-    command.envs(played.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command
-        .env_remove("EVENTRING_KEEP")
-        .env_remove("EVENTRING_FILTER")
-        .env("NO_COLOR", "1")
-        .env("EVENTRING_DIR", rings);
+    let profile = program!("profile", "-o", file, "--sched", "--");
+    let mut command = of_program(&child::play(test, part, place), profile);
+    command.env("EVENTRING_DIR", rings);
     finish(command)
 }
 
@@ -34,11 +28,10 @@ fn without_a_name_the_rings_of_the_program_and_of_its_children_are_captured_and_
     }
     let (elsewhere, rings) = (directory(), directory());
     let file = rings.path().join("p.evc");
-    let ended = profiled(FAMILY, "family", &place(&elsewhere, "parent"), rings.path(), &file);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = profiled(FAMILY, "family", &place(&elsewhere, "parent"), rings.path(), &file).ends(0);
     assert!(ended.err.contains("(the program has ended)"), "{ended:?}");
     assert_eq!(begun(&file), 2, "{ended:?}");
-    let left = |directory: &Path| std::fs::read_dir(directory).unwrap().count();
+    let left = |directory: &Path| fs::read_dir(directory).unwrap().count();
     assert_eq!((left(elsewhere.path()), left(rings.path())), (0, 1), "rings were left: {ended:?}");
 }
 
@@ -49,11 +42,10 @@ fn a_ring_of_a_program_that_ends_at_once_is_found_where_rings_lie() {
     let file = rings.path().join("p.evc");
     let ended = profiled(test, "quick", &place(&rings, "quick"), rings.path(), &file);
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
-    assert_eq!(std::fs::read_dir(rings.path()).unwrap().count(), 1, "rings were left: {ended:?}");
+    assert_eq!(fs::read_dir(rings.path()).unwrap().count(), 1, "rings were left: {ended:?}");
     let without = rings.path().join("none.evc");
-    let words = ["profile", "-o", argument(&without), "--sched", "--", "true"];
-    let none = finish(program_in(rings.path(), &words));
-    assert!(none.err.contains("no ring of the program was found; if it has one, name it"), "{none:?}");
+    run_in!(rings.path(), "profile", "-o", &without, "--sched", "--", "true")
+        .warns("no ring of the program was found; if it has one, name it");
 }
 
 const HALF_MADE: &str = test_name!("a_shard_that_is_being_made_is_no_ring_of_its_own");
@@ -67,14 +59,11 @@ fn a_shard_that_is_being_made_is_no_ring_of_its_own() {
     let mut talk = Talk::told(HALF_MADE, "half made", &place(&directory, "shards"), "ready");
     let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
-    let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
-    let ended = finish(program_in(directory.path(), &words));
+    let ended = run_in!(directory.path(), "profile", &process, "-o", &file, "--sched", "-d", "500ms");
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     // The recorder has two or more, and the profile one.
-    let names =
-        std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let of_recorder =
-        names.filter(|name| name.starts_with("shards") && !name.contains('~') && !name.ends_with(".now")).count();
+    let is_shard = |name: &&String| name.starts_with("shards") && !name.contains('~') && !name.ends_with(".now");
+    let of_recorder = names_in(directory.path()).iter().filter(is_shard).count();
     assert!(of_recorder >= 2 && ended.err.contains(&format!(" from {} rings ", of_recorder + 1)), "{ended:?}");
     assert!(talk.end().success());
 }
@@ -85,12 +74,8 @@ fn a_shard_that_is_named_beside_its_recorder_is_captured_once() {
     let mut talk = Talk::start(HALF_MADE, "half made", &ring);
     talk.hear();
     let shard = ring.with_extension("1");
-    let events = |names: &[&Path]| {
-        let names = names.iter().map(|name| argument(name));
-        let options = ["capture", "-f", "-d", "200ms", "-o", argument(&file), "--json"];
-        let captured = run(&options.into_iter().chain(names).collect::<Vec<_>>());
-        captured.json()["events"].as_u64().unwrap_or_else(|| panic!("{captured:?}"))
-    };
+    let events =
+        |names: &[&Path]| run!("capture", "-f", "-d", "200ms", "-o", &file, "--json", names).json()["events"].number();
     let once = events(&[&ring]);
     assert!(once > 0);
     assert_eq!([events(&[&ring, &shard]), events(&[&shard, &ring])], [once; 2]);
@@ -104,8 +89,7 @@ fn a_running_program_is_profiled_with_its_ring_until_the_time_is_over() {
     let mut talk = Talk::told(test, "waits", &place(&directory, "waits"), "ready");
     let file = place(&directory, "p.evc");
     let process = format!("pid:{}", talk.child.id());
-    let words = ["profile", &process, "-o", argument(&file), "--sched", "-d", "500ms"];
-    let ended = finish(program_in(directory.path(), &words));
+    let ended = run_in!(directory.path(), "profile", &process, "-o", &file, "--sched", "-d", "500ms");
     assert_eq!((ended.code, begun(&file)), (Some(0), 1), "{ended:?}");
     assert!(ended.err.contains("(the time was over)"), "{ended:?}");
     assert!(talk.end().success());
@@ -136,16 +120,12 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let process = format!("pid:{}", sleeper.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched"];
-    let mut profile = Live::from_command(program_in(directory.path(), &words));
-    while !std::fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
-        assert_eq!(profile.child.try_wait().unwrap(), None);
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let id = Pid::from_raw(profile.child.id() as i32).unwrap();
-    kill_process(id, Signal::HUP).unwrap();
+    let profile = Live::from_command(program_in(directory.path(), &words));
+    wait_while(|| !fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+    signal(&profile.child, Signal::HUP);
     let ended = profile.end();
     kill(&mut sleeper);
-    assert!(ended.code == Some(0) && ended.err.contains("(interrupted)"), "{ended:?}");
+    ended.ends(0).warns("(interrupted)");
     run!("watch", &file, "--json").ends(0);
 }
 
@@ -153,22 +133,20 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
 fn system_calls_alone_are_recorded_with_the_switches_that_they_need() {
     let (directory, [file]) = places(["p.evc"]);
     let profile = |options: &[&str]| {
-        let begin = ["profile", "-f", "-o", argument(&file), "--json"];
-        let words = [&begin[..], options, &["--", "sh", "-c", "sleep 0.05; sleep 0.05"]].concat();
-        finish(program_in(directory.path(), &words))
+        let program = ["--", "sh", "-c", "sleep 0.05; sleep 0.05"];
+        run_in!(directory.path(), "profile", "-f", "-o", &file, "--json", options, program)
     };
     let said = profile(&["--syscalls"]).json();
-    if said["missing"] != serde_json::json!([]) {
+    if said["missing"] != json!([]) {
         return eventring_stress::missing(format_args!("root, tracefs and perf_event_open: {}", said["missing"]));
     }
     assert!(said["switches"].as_u64() > Some(0) && said["syscalls"].as_u64() > Some(0), "{said}");
-    let nothing = profile(&["--stacks", "--hz", "0"]);
-    assert!(nothing.code == Some(2) && nothing.err.contains("records nothing; add --sched"), "{nothing:?}");
+    profile(&["--stacks", "--hz", "0"]).fails(2, "records nothing; add --sched");
 
     // A capture that was cut is said to be cut, and not to have been recorded without switches.
-    let whole = std::fs::read(&file).unwrap();
+    let whole = fs::read(&file).unwrap();
     let cut = place(&directory, "cut.evc");
-    std::fs::write(&cut, &whole[..whole.len() * 3 / 5]).unwrap();
+    fs::write(&cut, &whole[..whole.len() * 3 / 5]).unwrap();
     run!("export", &cut, "--format", "folded", "--weight", "blocked", "-o", "-")
         .fails(6, "the capture is not whole, as said above");
     run!("why", &cut).fails(6, "no span has ended");
@@ -183,7 +161,7 @@ fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded
     let (_directory, [ring, file, sched]) = places(["hung", "p.evc", "hung-sched"]);
     let mut talk = Talk::start(test, "hang", &ring);
     talk.hear();
-    let blocked = |answer: &serde_json::Value| {
+    let blocked = |answer: &Value| {
         let late = answer["names"].list().iter().find(|row| row["name"] == "late").cloned();
         late.unwrap_or_else(|| panic!("{answer:#}"))["blocked_ns"].clone()
     };
@@ -193,10 +171,10 @@ fn top_says_what_the_kernel_says_of_threads_in_spans_while_a_profile_is_recorded
     wait_while(|| !sched.exists());
     // The span sleeps for a quarter of a second, again and again. Of those that began before the profile, nothing is known.
     let look = |_| run!("top", &ring, &sched, "--once", "--json").json();
-    let is_blocked = |answer: &serde_json::Value| blocked(answer).as_u64() > Some(100_000_000);
+    let is_blocked = |answer: &Value| blocked(answer).as_u64() > Some(100_000_000);
     let beside = (0..10).map(look).find(is_blocked).expect("the span is blocked");
     profile.interrupt();
-    profile.end().fails(0, "(interrupted)");
+    profile.end().ends(0).warns("(interrupted)");
     crate::ask::schemas::check(&[("top", alone), ("top", beside)]);
     assert!(talk.end().success());
 }

@@ -151,7 +151,7 @@ impl Faults {
         // The rings may lie in memory, and this must not.
         let path = std::env::temp_dir().join(format!("eventring-faults-{}", std::process::id()));
         let mut file = File::options().create(true).truncate(true).read(true).write(true).open(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
+        fs::remove_file(path).unwrap();
         file.write_all(&vec![7; FILE_BYTES]).unwrap();
         file.sync_all().unwrap();
         // SAFETY: a new mapping of a file that nobody makes shorter.
@@ -217,5 +217,5 @@ unsafe impl Send for Faults {}
 unsafe impl Sync for Faults {}
 
 fn start(name: &str, body: impl FnOnce() + Send + 'static) {
-    std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap();
+    thread::Builder::new().name(name.to_owned()).spawn(body).unwrap();
 }

@@ -5,7 +5,7 @@
 use crate::fixtures::*;
 use crate::shop::{Order, Shop};
 
-fn ring(path: &std::path::Path) -> Recorder {
+fn ring(path: &Path) -> Recorder {
     let ring = typed_in::<Shop>(path).build().unwrap();
     for id in 0..3 {
         record!(ring => Shop::OrderPlaced, &Order { id });
@@ -26,7 +26,7 @@ fn every_verb_says_why_a_ring_may_be_gone_and_how_to_keep_it() {
         [&["info", "shop"][..], &["watch", "shop"], &["snapshot", "shop"], &["export", "shop"], &["summary", "shop"]];
     let verbs = verbs.into_iter().chain([&["capture", "shop", "-o", "/dev/null"][..]]);
     let recorder = ring(&path);
-    assert_eq!(verb(&["info", "shop"]).code, Some(0));
+    verb(&["info", "shop"]).ends(0);
     drop(recorder);
     for arguments in verbs {
         let printed = verb(arguments);

@@ -84,10 +84,7 @@ fn every_bad_input_has_its_line_and_its_code() {
         table.run(&[verb, argument(&dir.join("rings"))]);
     }
     let capture = dir.join("t.evc");
-    assert_eq!(
-        program::run(&["capture", argument(&dir.join("live")), "--now", "-o", argument(&capture)]).code,
-        Some(0)
-    );
+    run!("capture", &dir.join("live"), "--now", "-o", &capture).ends(0);
     for verb in ["info", "snapshot", "capture"] {
         table.run(&[verb, argument(&capture)]);
     }
@@ -144,8 +141,7 @@ fn a_wrong_command_line_has_code_2() {
         &["capture", "x", "--rotate-size", "0"],
         &["capture", "x", "--rotate-every", "0s"],
     ] {
-        let run = program::run(arguments);
-        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?}");
+        let run = program::run(arguments).ends(2).shows_nothing();
         assert!(run.err.starts_with("error: "), "{run:?}");
     }
 }
@@ -167,7 +163,7 @@ fn a_file_of_somebody_else_is_permission_denied() {
     fs::copy(program::PROGRAM, &copy).unwrap();
     mode(&copy, 0o755);
     let run = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(&copy);
+        let mut command = Command::new(&copy);
         command.args(arguments).env("NO_COLOR", "1").current_dir("/");
         if is_root {
             command.uid(65_534).gid(65_534);
@@ -210,8 +206,7 @@ fn truncation_is_reported_before_a_wrong_content_type() {
     for bytes in [100, 3_000_000] {
         fs::write(&cut, &whole[..bytes]).unwrap();
         for verb in [&["info"][..], &["summary"], &["watch"], &["export"], &["watch", "--expect", "perf"]] {
-            let run = program::run(&[verb, &[argument(&cut)]].concat());
-            assert_eq!(run.code, Some(6), "{verb:?} of {bytes} bytes: {run:?}");
+            program::run(&[verb, &[argument(&cut)]].concat()).ends(6);
         }
     }
 }

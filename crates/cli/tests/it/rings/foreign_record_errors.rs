@@ -32,7 +32,7 @@ fn event_1_of_an_unknown_schema_is_a_record_error_only_if_it_is_that_as_a_whole(
     assert_eq!(shown(lines.into_iter().filter(|line| line["type"] == "typed_event").collect()), expected);
     let chrome = place(&directory, "trace.json");
     run!("export", &path, "--format", "chrome", "-o", &chrome).ends(0);
-    let trace: Value = serde_json::from_slice(&std::fs::read(chrome).unwrap()).unwrap();
+    let trace: Value = serde_json::from_slice(&fs::read(chrome).unwrap()).unwrap();
     let args: Vec<&Value> =
         trace["traceEvents"].list().iter().filter(|event| event["ph"] == "i").map(|it| &it["args"]).collect();
     assert_eq!((&args[0]["dropped_event_type"], args[0].get("payload")), (&json!("7"), None));

@@ -68,7 +68,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     let shard = place(&directory, "r.1");
     // This file is shard 0 under the name of shard 1. If readers took it for shard 1, they would count its events
     // twice.
-    std::fs::hard_link(&path, &shard).unwrap();
+    fs::hard_link(&path, &shard).unwrap();
     let other_file = "is not shard 1 of the recorder that is read";
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
     let watched = run!("watch", &path, "--json");
@@ -76,12 +76,10 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     assert_eq!((watched.code, events), (Some(0), 5), "{watched:?}");
     assert!(watched.err.contains("shard 1 is left out"), "{watched:?}");
     // The verbs `summary` and `export` report the refused shard, too.
-    let summary = run!("summary", &path, "--json");
-    assert!(summary.err.contains("shard 1 is left out"), "{summary:?}");
-    let export = run!("export", &path, "--format", "jsonl", "-o", "-");
-    assert!(export.err.contains("shard 1 is left out"), "{export:?}");
+    run!("summary", &path, "--json").warns("shard 1 is left out");
+    run!("export", &path, "--format", "jsonl", "-o", "-").warns("shard 1 is left out");
 
-    std::fs::remove_file(&shard).unwrap();
+    fs::remove_file(&shard).unwrap();
     let other = ring(&shard, 5, &shards(1, 0));
     let set = RingSet::open([&path]).unwrap();
     let found: Vec<_> =
@@ -94,7 +92,7 @@ fn only_a_file_that_declares_itself_the_shard_is_read_as_the_shard() {
     other.write_all_at(&2u16.to_le_bytes(), header::CONTENT_TYPE as u64).unwrap();
     assert!(refused(&path).1.contains(other_file), "{:?}", refused(&path));
 
-    std::fs::remove_file(&shard).unwrap();
+    fs::remove_file(&shard).unwrap();
     std::os::unix::fs::symlink("/dev/null", &shard).unwrap();
     assert_eq!(refused(&path).0, ReaderErrorKind::NotARing);
 }
@@ -125,7 +123,7 @@ fn a_header_that_claims_any_number_of_shards_does_not_cost_much() {
     // All `count` names lead to one file, whose header claims many shards. If the work of `list` grew with the square
     // of `count`, `list` would take minutes.
     for index in 1..count {
-        std::fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
+        fs::hard_link(&path, place(&directory, &format!("r.{index}"))).unwrap();
     }
     let listed = run!("list", "--json", directory.path()).json();
     assert_eq!(listed["rings"].list().len() as u64, count);
@@ -154,7 +152,7 @@ fn events_beyond_the_end_of_a_truncated_file_are_reported_as_missing() {
     let output = place(&directory, "r.evc");
     let capture = live!("capture", &path, "-o", &output);
     wait_while(|| !output.exists());
-    std::thread::sleep(Duration::from_millis(200));
+    thread::sleep(Duration::from_millis(200));
     file.set_len(2 << 20).unwrap();
     let capture = capture.end().fails(6, "was truncated while it was read");
     // The capture reports the truncation as its reason to end. It does not claim that the ring's program has ended.
@@ -173,7 +171,7 @@ fn a_pipe_in_the_place_of_a_capture_is_not_waited_for() {
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600), 0)
         .unwrap();
     let (say, hear) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         let opened = eventring_capture::CaptureFile::open(&path).map(drop);
         let _ = say.send((opened, eventring_capture::CaptureFile::is_capture(&path)));
     });

@@ -1,37 +1,28 @@
 //! `eventring info`.
 
-use crate::program;
-use crate::program::{argument, directory, exec_ring, place, run};
+use crate::fixtures::*;
 use eventring::internal::layout::header::{BUFFER_WINDOW_START, LAST_SEQNO, NEXT_PAYLOAD_BYTE};
-use eventring::recorder::{ContentDescription, Recorder};
-use eventring::schema::exec::ExecEvent;
 use eventring::schema::test::{TestCounter, TestEvent};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use eventring_stress::child;
 use eventring_stress::market;
 use eventring_stress::mounted;
-use eventring_stress::real_data;
-use eventring_stress::test_name;
-use serde_json::json;
 
 #[test]
 fn json_has_every_field_that_was_promised() {
-    let mut info = run(&["info", "--json", program::KEPT]).json();
+    let mut info = run!("info", "--json", program::KEPT).json();
     info["file"] = json!("FILE");
     insta::assert_snapshot!(serde_json::to_string_pretty(&info).unwrap());
 }
 
 #[test]
 fn people_get_a_table() {
-    let info = run(&["info", program::KEPT]);
-    assert_eq!((info.code, info.err.as_str()), (Some(0), ""));
+    let info = run!("info", program::KEPT).ends(0).quiet();
     insta::assert_snapshot!(info.out.replace(program::KEPT, "FILE"));
 }
 
 #[test]
 fn the_published_recordings_have_the_events_that_were_counted_in_them() {
     let Some(path) = real_data::path("emn-30b-15m.snapshot.zst") else { return };
-    let info = run(&["info", "--json", "--expect", "exec", argument(&path)]).json();
+    let info = run!("info", "--json", "--expect", "exec", &path).json();
     assert_eq!(info["magic"], "RING01");
     assert_eq!(info["content_type"], json!({ "code": 2, "name": "EXEC" }));
     assert_eq!(info["schema_hash"], "8933f907c432c98ac0c8db62f9aa164c0c3f1672f41290e4ea3408df6c6723f3");
@@ -74,30 +65,28 @@ fn the_published_recordings_have_the_events_that_were_counted_in_them() {
 
 #[test]
 fn a_live_ring_names_its_writer_and_an_ended_one_says_so() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     recorder.keep(true);
     recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
-    let info = run(&["info", "--json", argument(&path)]).json();
+    let info = run!("info", "--json", &path).json();
     assert_eq!(info["state"], "live");
     assert_eq!(info["writer"]["pid"], std::process::id());
     assert_eq!(info["writer"]["alive"], true);
-    assert!(run(&["info", argument(&path)]).out.contains("live, written by it-"));
+    run!("info", &path).shows("live, written by it-");
     drop(recorder);
-    let info = run(&["info", "--json", argument(&path)]).json();
+    let info = run!("info", "--json", &path).json();
     assert_eq!((&info["state"], &info["writer"]["alive"]), (&json!("ended"), &json!(false)));
     assert_eq!(info["events"]["by_type"], json!({ "20": { "name": "TXN_END", "count": 1, "payload_bytes": 0 } }));
 }
 
 #[test]
 fn the_past_in_a_live_ring_is_told_with_a_size_that_holds_more() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let recorder = Recorder::builder(ContentDescription::new(300, "THINGS")).config(&path).memory(6 << 20).build();
     let recorder = recorder.unwrap();
     let past = || {
-        let out = run(&["info", argument(&path)]).out;
+        let out = run!("info", &path).out;
         out.lines().find_map(|line| line.strip_prefix("past        ")).map(str::to_owned)
     };
     assert_eq!(past(), None);
@@ -110,10 +99,10 @@ fn the_past_in_a_live_ring_is_told_with_a_size_that_holds_more() {
         quarter.ends_with(", and twice that if the program's configuration gives it the size `:10MiB`"),
         "{quarter}"
     );
-    let json = run(&["info", "--json", argument(&path)]).json();
+    let json = run!("info", "--json", &path).json();
     assert_eq!(json["fill"], 0.25);
     assert_eq!(json["history_seconds_when_full"], json["history_seconds"].as_f64().unwrap() * 4.0);
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    let listed = run!("list", "--json", directory.path()).json();
     assert!(listed["rings"][0]["history_seconds_when_full"].as_f64() > listed["rings"][0]["history_seconds"].as_f64());
     record(32_768);
     let full = past().unwrap();
@@ -126,9 +115,9 @@ fn the_past_in_a_live_ring_is_told_with_a_size_that_holds_more() {
     // The ring has ended: what another size would hold does not matter any more.
     let ended = past().unwrap();
     assert!(ended.ends_with("events/s"), "{ended}");
-    let perf = PerfRecorder::builder().config(&path).shifts(15, 21).shards(3).build().unwrap();
+    let perf = spans_in(&path).shifts(15, 21).shards(3).build().unwrap();
     let subscriber = RecorderSubscriber::new(perf.clone());
-    tracing::subscriber::with_default(subscriber, || (0..100_000).for_each(|n| tracing::info!(n)));
+    subscriber::with_default(subscriber, || (0..100_000).for_each(|n| info!(n)));
     let shards = past().unwrap();
     assert!(
         shards.ends_with("; about twice that if the program's configuration gives its rings the size `:16:22`"),
@@ -138,41 +127,38 @@ fn the_past_in_a_live_ring_is_told_with_a_size_that_holds_more() {
 
 #[test]
 fn a_shard_that_has_lost_nothing_does_not_shorten_the_past() {
-    let directory = directory();
-    let path = place(&directory, "ring");
-    let perf = PerfRecorder::builder().config(&path).shifts(15, 21).shards(2).build().unwrap();
+    let (directory, [path]) = places(["ring"]);
+    let perf = spans_in(&path).shifts(15, 21).shards(2).build().unwrap();
     let record = || {
         let subscriber = RecorderSubscriber::new(perf.clone());
-        tracing::subscriber::with_default(subscriber, || tracing::info!("one"));
+        subscriber::with_default(subscriber, || info!("one"));
     };
     record();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    std::thread::scope(|scope| scope.spawn(record).join()).unwrap();
-    let listed = run(&["list", "--json", argument(directory.path())]).json();
+    thread::sleep(Duration::from_millis(300));
+    thread::scope(|scope| scope.spawn(record).join()).unwrap();
+    let listed = run!("list", "--json", directory.path()).json();
     let seconds = listed["rings"][0]["history_seconds"].as_f64().unwrap();
     assert!(seconds >= 0.3, "{seconds} in {listed}");
 }
 
 #[test]
 fn the_domains_of_a_ring_are_listed() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let _recorder = market::builder().config(&path).build().unwrap();
-    let info = run(&["info", "--json", argument(&path)]).json();
+    let info = run!("info", "--json", &path).json();
     assert_eq!(info["domains"], json!(["orderbook", "trades", "prices"]));
-    let out = run(&["info", argument(&path)]).out;
+    let out = run!("info", &path).out;
     assert!(out.lines().any(|line| line == "domains     orderbook, trades, prices"), "{out}");
 }
 
 #[test]
 fn events_that_were_refused_for_their_schema_are_reported() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     let counter = TestCounter { writer_id: 1, counter: 2 };
-    assert_eq!(eventring::record!(recorder => TestEvent::TestCounter, &counter), 0);
-    assert!(run(&["info", argument(&path)]).out.contains("1 event of another schema refused"));
-    let info = run(&["info", "--json", argument(&path)]).json();
+    assert_eq!(record!(recorder => TestEvent::TestCounter, &counter), 0);
+    run!("info", &path).shows("1 event of another schema refused");
+    let info = run!("info", "--json", &path).json();
     assert_eq!(info["extension"]["counters"]["foreign_events"], 1);
 }
 
@@ -185,14 +171,13 @@ fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
         child::wait_for_parent();
         unreachable!("it is killed");
     }
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let test = test_name!("the_ring_of_a_killed_writer_is_left_behind_with_its_events");
     let mut writer = child::Talk::with(child::play(test, "writer", &path));
     assert_eq!(writer.hear(), "recorded");
     let pid = writer.child.id();
     writer.kill();
-    let info = run(&["info", "--json", argument(&path)]).json();
+    let info = run!("info", "--json", &path).json();
     assert_eq!(info["state"], "writer_died");
     assert_eq!((&info["writer"]["pid"], &info["writer"]["alive"]), (&json!(pid), &json!(false)));
     assert_eq!(info["events"]["count"], 1);
@@ -200,10 +185,9 @@ fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
 
 #[test]
 fn empty_and_overrun_rings_are_described() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
-    let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
+    let events = run!("info", "--json", &path).json()["events"].take();
     assert_eq!(
         events,
         json!({
@@ -211,39 +195,38 @@ fn empty_and_overrun_rings_are_described() {
             "malformed_payloads": 0, "first_ts_ns": null, "last_ts_ns": null, "by_type": {},
         })
     );
-    assert!(run(&["info", argument(&path)]).out.contains("none; last sequence number 0"));
+    run!("info", &path).shows("none; last sequence number 0");
     let capacity = recorder.geometry().descriptor_capacity();
     for _ in 0..capacity + 10 {
         recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
     }
     drop(recorder.reserve(7000, [0; 4], 0));
-    let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
+    let events = run!("info", "--json", &path).json()["events"].take();
     assert_eq!((&events["oldest_seqno"], &events["newest_seqno"]), (&json!(12), &json!(capacity + 11)));
     assert_eq!((&events["count"], &events["lost"]), (&json!(capacity), &json!(11)));
     assert_eq!(events["overwritten_before"], 11);
-    let shown = run(&["info", argument(&path)]).out;
+    let shown = run!("info", &path).out;
     assert!(shown.contains("11 before them overwritten") && !shown.contains("missing between"), "{shown}");
     assert_eq!(events["by_type"]["1"]["name"], "RECORD_ERROR");
 }
 
 #[test]
 fn events_of_an_unknown_schema_have_no_names_and_own_schema_text_gives_them() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let build =
         |description| Recorder::builder(description).config(&path).compact(true).shifts(15, 21).build().unwrap();
     let recorder = build(ContentDescription::new(777, "SHOP"));
     recorder.record(5, [0; 4], b"");
-    let info = run(&["info", "--json", argument(&path)]).json();
+    let info = run!("info", "--json", &path).json();
     assert_eq!(info["content_type"], json!({ "code": 777, "name": "SHOP" }));
     assert_eq!(info["events"]["by_type"]["5"]["name"], json!(null));
-    assert!(run(&["info", argument(&path)]).out.contains("the ring carries no description of it"));
+    run!("info", &path).shows("the ring carries no description of it");
     drop(recorder);
     let text = "schema-text 1\ncontent 777 SHOP 1\nevent 5 SALE\n";
     eventring::schema::SchemaModel::parse(text).unwrap();
     let recorder = build(ContentDescription::new(777, "SHOP").schema_text(text));
     recorder.record(5, [0; 4], b"");
-    let info = run(&["info", "--json", argument(&path)]).json();
+    let info = run!("info", "--json", &path).json();
     assert_eq!(info["events"]["by_type"]["5"]["name"], "SALE");
 }
 
@@ -251,50 +234,44 @@ fn events_of_an_unknown_schema_have_no_names_and_own_schema_text_gives_them() {
 fn a_bare_name_is_found_in_the_ring_directory() {
     let directory = directory();
     let recorder = exec_ring(&place(&directory, "orders"));
-    let mut command = program::program(&["info", "--json", "orders"]);
-    command.env("EVENTRING_DIR", directory.path());
-    assert_eq!(program::finish(command).json()["state"], "live");
+    assert_eq!(run_in!(directory.path(), "info", "--json", "orders").json()["state"], "live");
     drop(recorder);
 }
 
 #[test]
 fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     // These five payloads are larger than the payload buffer, so the last ones overwrite the first ones.
     (0..5).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
-    let watched = run(&["watch", "--from", "oldest", "--count", "5", "--json", "--strict", argument(&path)]);
+    let watched = run!("watch", "--from", "oldest", "--count", "5", "--json", "--strict", &path);
     let gone = watched.json_lines().iter().filter(|line| line["expired"] == true).count();
     assert!(gone > 0 && gone < 5, "{watched:?}");
     // Events without their payload count as losses, too.
     assert_eq!(watched.code, Some(16));
-    let events = run(&["info", "--json", argument(&path)]).json()["events"].take();
+    let events = run!("info", "--json", &path).json()["events"].take();
     assert_eq!((&events["count"], &events["expired_payloads"]), (&json!(5), &json!(gone)));
-    let text = run(&["info", argument(&path)]).out;
-    assert!(text.contains(&format!(", {gone} without payload, which was overwritten\n")), "{text}");
+    run!("info", &path).shows(format!(", {gone} without payload, which was overwritten\n"));
 }
 
 #[test]
 fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
-    let directory = directory();
-    let path = place(&directory, "shop");
-    let builder = PerfRecorder::builder().config(&path).shifts(15, 21).tables_shift(16).shards(3).prefault(false);
-    let recorder = builder.build().unwrap();
+    let (directory, [path]) = places(["shop"]);
+    let recorder = spans_in(&path).shifts(15, 21).tables_shift(16).shards(3).build().unwrap();
     let log = |events: u64| {
-        tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
-            (0..events).for_each(|n| tracing::info!(n, "something"));
+        in_recorder(recorder.clone(), || {
+            (0..events).for_each(|n| info!(n, "something"));
         });
     };
     log(10);
     // The main thread keeps its shard, so the new thread gets a second shard.
-    std::thread::scope(|scope| scope.spawn(|| log(20)).join().unwrap());
+    thread::scope(|scope| scope.spawn(|| log(20)).join().unwrap());
     let handed_out: Vec<u64> = recorder.stats().shards.iter().map(|shard| shard.last_seqno).collect();
     assert_eq!(handed_out.len(), 2);
 
-    let info = run(&["info", "--json", argument(&path)]).json();
-    let shards = info["shards"].as_array().unwrap();
-    assert_eq!(shards.iter().map(|shard| shard["index"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1]);
+    let info = run!("info", "--json", &path).json();
+    let shards = info["shards"].list();
+    assert_eq!(shards.iter().map(|shard| shard["index"].number()).collect::<Vec<_>>(), [0, 1]);
     for (shard, last_seqno) in shards.iter().zip(&handed_out) {
         assert_eq!((&shard["last_seqno"], &shard["events"]["count"]), (&json!(last_seqno), &json!(last_seqno)));
         assert!(shard["shards"].is_null(), "{shard}");
@@ -310,12 +287,11 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
     let events: Vec<_> =
         events.filter(|of_type| of_type["name"] == "EVENT").map(|of_type| of_type["count"].clone()).collect();
     assert_eq!(events, [30]);
-    let times = |of: &serde_json::Value| ["first_ts_ns", "last_ts_ns"].map(|time| of["events"][time].as_u64().unwrap());
+    let times = |of: &Value| ["first_ts_ns", "last_ts_ns"].map(|time| of["events"][time].number());
     let [first, second] = [&shards[0], &shards[1]].map(times);
     assert_eq!(times(&info), [first[0].min(second[0]), first[1].max(second[1])]);
 
-    let text = run(&["info", argument(&path)]).out;
-    assert!(text.contains("\nshards      2, at most 3\n"), "{text}");
+    let text = run!("info", &path).shows("\nshards      2, at most 3\n").out;
     assert!(text.contains("\nSHARD ") || text.contains("\n SHARD "), "{text}");
     let row = |name: &str| {
         let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -325,7 +301,7 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
 
     // If the name is that of a shard, only this shard is shown.
     let shard_1 = place(&directory, "shop.1");
-    let alone = run(&["info", "--json", argument(&shard_1)]);
+    let alone = run!("info", "--json", &shard_1);
     let warning = format!(
         "warning: {} is only shard 1 of a recorder; the names of spans, call sites and threads are in shard 0; \
          name {} to read all shards\n",
@@ -340,23 +316,22 @@ fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
     let alone = alone.json();
     assert_eq!((&alone["events"]["count"], alone.get("shards")), (&json!(handed_out[1]), None));
     // A ring that is not sharded has no list of shards either.
-    assert_eq!(run(&["info", "--json", program::KEPT]).json().get("shards"), None);
+    assert_eq!(run!("info", "--json", program::KEPT).json().get("shards"), None);
     // A shard that is gone is reported as gone.
-    std::fs::remove_file(place(&directory, "shop.1")).unwrap();
-    let info = run(&["info", "--json", argument(&path)]).json();
+    fs::remove_file(place(&directory, "shop.1")).unwrap();
+    let info = run!("info", "--json", &path).json();
     assert_eq!((&info["events"]["count"], &info["shards"][1]["index"]), (&json!(handed_out[0]), &json!(1)));
-    assert!(info["shards"][1]["problem"].as_str().unwrap().contains("shop.1"), "{info}");
+    assert!(info["shards"][1]["problem"].text().contains("shop.1"), "{info}");
 }
 
 #[test]
 fn a_header_that_no_writer_can_have_written_is_called_damaged() {
-    let directory = directory();
-    let path = place(&directory, "ring");
+    let (directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     recorder.keep(true);
     recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"payload");
     drop(recorder);
-    let good = std::fs::read(&path).unwrap();
+    let good = fs::read(&path).unwrap();
     let word = |at: usize| u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
     assert_eq!((word(LAST_SEQNO), word(NEXT_PAYLOAD_BYTE) > 0, word(BUFFER_WINDOW_START)), (1, true, 0));
     let bad = place(&directory, "bad");
@@ -367,26 +342,24 @@ fn a_header_that_no_writer_can_have_written_is_called_damaged() {
     ] {
         let mut bytes = good.clone();
         bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
-        std::fs::write(&bad, bytes).unwrap();
-        let info = run(&["info", "--json", argument(&bad)]);
-        assert_eq!(info.code, Some(7), "{info:?}");
-        assert!(serde_json::from_str::<serde_json::Value>(&info.out).is_ok(), "{info:?}");
+        fs::write(&bad, bytes).unwrap();
+        let info = run!("info", "--json", &bad).ends(7);
+        assert!(serde_json::from_str::<Value>(&info.out).is_ok(), "{info:?}");
         assert!(
             info.err.starts_with(&format!("warning: the header of the ring {} is damaged: its ", bad.display())),
             "{info:?}"
         );
         assert!(info.err.contains(says) && info.err.lines().count() == 1, "{info:?}");
     }
-    std::fs::write(&bad, &good).unwrap();
-    let info = run(&["info", argument(&bad)]);
-    assert_eq!((info.code, info.err.as_str()), (Some(0), ""));
+    fs::write(&bad, &good).unwrap();
+    run!("info", &bad).ends(0).quiet();
 }
 
 #[test]
 fn rings_that_are_smaller_than_by_default_say_why() {
     let directory = tempfile::tempdir().unwrap();
     let Some(_mounted) = mounted::mount_or_skip(directory.path(), "tmpfs", "size=64M") else { return };
-    let spans = PerfRecorder::builder().config(place(&directory, "spans")).build().unwrap();
+    let spans = spans_in(place(&directory, "spans")).build().unwrap();
     let warning = spans.warning().unwrap();
     assert!(warning.starts_with("the rings are smaller than by default, because 64 MiB were free;"), "{warning}");
     let description = || ContentDescription::from_event_type::<TestEvent>();
@@ -395,27 +368,23 @@ fn rings_that_are_smaller_than_by_default_say_why() {
     let explicit = Recorder::builder(description()).config(place(&directory, "explicit:8MiB")).build().unwrap();
     assert_eq!(explicit.reduced_free_bytes(), None);
 
-    let said = |name: &str| run(&["info", argument(&place(&directory, name))]).out;
+    let said = |name: &str| run!("info", &place(&directory, name)).out;
     assert!(said("spans").contains("smaller than by default, because 64 MiB were free\n"), "{}", said("spans"));
     assert!(said("events").contains("smaller than by default, because "), "{}", said("events"));
     assert!(!said("explicit").contains("smaller than by default"), "{}", said("explicit"));
-    let json = run(&["info", "--json", argument(&place(&directory, "spans"))]).json();
+    let json = run!("info", "--json", &place(&directory, "spans")).json();
     assert_eq!(json["extension"]["reduced_free_bytes"], 64 << 20);
 }
 
 #[test]
 fn a_pattern_that_fits_one_ring_means_it_and_several_are_named() {
-    let directory = directory();
-    let (first, second) = (place(&directory, "shop"), place(&directory, "shop~2"));
-    let pattern = place(&directory, "s*");
-    let nothing = run(&["info", argument(&pattern)]);
-    assert!(nothing.code == Some(3) && nothing.err.contains("no ring fits"), "{nothing:?}");
+    let (_directory, [first, second, pattern]) = places(["shop", "shop~2", "s*"]);
+    run!("info", &pattern).fails(3, "no ring fits");
     let _shop = exec_ring(&first);
-    let one = run(&["info", argument(&pattern), "--json"]).json();
+    let one = run!("info", &pattern, "--json").json();
     assert_eq!(one["file"], argument(&first));
     let _other = exec_ring(&second);
-    let two = run(&["info", argument(&pattern)]);
-    assert_eq!(two.code, Some(2), "{two:?}");
+    let two = run!("info", &pattern).ends(2);
     let (first, second) = (first.display(), second.display());
     let expected =
         format!("error: {} fits 2 rings, expected one: {first}, {second}; name one of them\n", pattern.display());

@@ -11,12 +11,12 @@ use tracing_subscriber::prelude::*;
 const FIRST_LINE: u32 = line!() + 4;
 
 fn work() {
-    let _span = tracing::info_span!("request").entered();
+    let _span = info_span!("request").entered();
     log::warn!("{} left", 3);
     log::debug!(target: "shop::db", "slow");
     log::trace!("details");
-    tracing::info!("not of log");
-    tracing::info!(target: "log", { log.target = "pretended" }, "not of log either");
+    info!("not of log");
+    info!(target: "log", { log.target = "pretended" }, "not of log either");
 }
 
 fn recorder(place: &Path) -> PerfRecorder {
@@ -57,7 +57,7 @@ fn log_records_name_their_own_place_and_are_filtered_by_it() {
 
     let by_subscriber = recorder(&place);
     let dispatch = Dispatch::new(RecorderSubscriber::new(by_subscriber.clone()));
-    tracing::dispatcher::with_default(&dispatch, work);
+    dispatcher::with_default(&dispatch, work);
     assert_eq!(events(&by_subscriber), expected);
 
     let shown = run!("watch", &place, "--from", "oldest", "--count", "12", "--json", "--quiet").json_lines();
@@ -66,13 +66,13 @@ fn log_records_name_their_own_place_and_are_filtered_by_it() {
 
     let by_layer = recorder(&directory.path().join("layer"));
     let dispatch = Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(by_layer.clone())));
-    tracing::dispatcher::with_default(&dispatch, work);
+    dispatcher::with_default(&dispatch, work);
     assert_eq!(events(&by_layer), expected);
 
     let filtered = recorder(&directory.path().join("filtered"));
     let filter = TargetFilter::parse("off,shop=debug").unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(filtered.clone()).with_filter(filter));
-    tracing::dispatcher::with_default(&dispatch, work);
+    dispatcher::with_default(&dispatch, work);
     let unfiltered_one = (expected[1].0.clone(), expected[1].1, expected[1].2, expected[1].3.clone(), false);
     assert_eq!(events(&filtered), [unfiltered_one]);
 }

@@ -11,16 +11,15 @@ const MANY: usize = 4;
 /// its rings stay if `keep` is true.
 fn record(threads: usize, keep: bool) {
     let recorder = spans_in(child::place()).shifts(15, 21).shards(MANY).keep(keep).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let (recorded, reported) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 // At first, several threads may share a shard. So each thread records until the recorder has as
                 // many shards as threads.
-                tracing::dispatcher::with_default(&dispatch, || {
+                in_recorder(recorder.clone(), || {
                     while recorder.shard_count() < threads {
-                        tracing::info_span!("work").in_scope(|| ());
+                        info_span!("work").in_scope(|| ());
                     }
                 });
                 recorded.wait();
@@ -77,22 +76,22 @@ fn the_next_recorder_of_the_name_removes_the_shards_of_a_dead_one_and_nothing_el
     // - `.8`: a file that is no ring;
     // - `2.1`: a shard of a recorder of another name;
     // - `.3`: a shard with a held lock.
-    std::fs::remove_file(shard(&ring, ".2")).unwrap();
+    fs::remove_file(shard(&ring, ".2")).unwrap();
     let other = plain(&shard(&ring, ".2"));
     other.keep(true);
     drop(other);
-    std::fs::copy(shard(&ring, ".1"), shard(&ring, ".7")).unwrap();
-    std::fs::copy(shard(&ring, ".3"), shard(&ring, ".03")).unwrap();
-    std::fs::write(shard(&ring, ".8"), "no ring").unwrap();
-    std::fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
+    fs::copy(shard(&ring, ".1"), shard(&ring, ".7")).unwrap();
+    fs::copy(shard(&ring, ".3"), shard(&ring, ".03")).unwrap();
+    fs::write(shard(&ring, ".8"), "no ring").unwrap();
+    fs::copy(shard(&ring, ".1"), shard(&ring, "2.1")).unwrap();
     // This lock is held as another implementation would hold it: with `flock` alone.
-    let locked = std::fs::File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
+    let locked = File::options().read(true).write(true).open(shard(&ring, ".3")).unwrap();
     locked.write_all_at(&[0; 8], eventring::internal::shm::WRITE_LOCK_OFFSET).unwrap();
     rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
     // A process died while it was making this shard, so the next recorder removes the file. (No process can have the
     // process id in its name.)
     let unfinished = shard(&ring, ".5.~4194305");
-    std::fs::write(&unfinished, "").unwrap();
+    fs::write(&unfinished, "").unwrap();
     let left = ["shop.03", "shop.2", "shop.3", "shop.7", "shop.8", "shop2.1"];
 
     let mut few = recording(test, "few", &ring, 1);
@@ -113,7 +112,7 @@ fn shards_of_a_recorder_that_lives_stay_also_when_its_first_ring_was_removed_by_
     let test = plays!(|part| plays(&part));
     let (directory, [ring]) = places(["shop"]);
     let mut many = recording(test, "many", &ring, MANY);
-    std::fs::remove_file(&ring).unwrap();
+    fs::remove_file(&ring).unwrap();
     let next = plain(&ring);
     assert_eq!(names_in(directory.path()), ["shop", "shop.1", "shop.2", "shop.3", "shop.now"]);
     let cleaned = run!("clean", "--json", directory.path()).json();
@@ -149,13 +148,13 @@ fn shards_without_their_recorder_are_listed_as_such_and_those_of_a_recorder_coun
     // The next recorder of the name would remove these shards. The test hides them until it has started, as if the
     // recorder were not allowed to remove them.
     let crashed = place(&directory, "crashed");
-    std::fs::rename(&ring, &crashed).unwrap();
+    fs::rename(&ring, &crashed).unwrap();
     for index in 1..MANY {
-        std::fs::rename(shard(&ring, &format!(".{index}")), shard(&crashed, &format!(".{index}"))).unwrap();
+        fs::rename(shard(&ring, &format!(".{index}")), shard(&crashed, &format!(".{index}"))).unwrap();
     }
     let mut few = recording(test, "few", &ring, 1);
-    std::fs::rename(shard(&crashed, ".1"), shard(&ring, ".1")).unwrap();
-    std::fs::rename(shard(&crashed, ".2"), shard(&ring, ".2")).unwrap();
+    fs::rename(shard(&crashed, ".1"), shard(&ring, ".1")).unwrap();
+    fs::rename(shard(&crashed, ".2"), shard(&ring, ".2")).unwrap();
     let listed = run!("list", "--json", directory.path()).json();
     let reported: Vec<_> =
         listed["rings"].list().iter().map(|ring| (&ring["name"], &ring["state"], &ring["orphaned"])).collect();
@@ -181,13 +180,13 @@ fn clean_removes_what_dead_programs_left_and_says_why_the_rest_stays() {
     let at = |name: &str| directory.path().join(name);
     crash(test, &at("dead"));
     crash(test, &at("gone"));
-    std::fs::remove_file(at("gone")).unwrap();
+    fs::remove_file(at("gone")).unwrap();
     let mut kept = recording(test, "many that are kept", &at("kept"), MANY);
     assert!(kept.end().success());
     let mut live = recording(test, "many", &at("live"), MANY);
-    std::fs::write(at("letter"), "no ring").unwrap();
-    std::fs::write(at("empty.~4194305"), "").unwrap();
-    std::fs::copy(program::KEPT, at("saved.zst")).unwrap();
+    fs::write(at("letter"), "no ring").unwrap();
+    fs::write(at("empty.~4194305"), "").unwrap();
+    fs::copy(program::KEPT, at("saved.zst")).unwrap();
     let before = names_in(directory.path());
 
     // If shard 0 is missing, each verb that reads a ring fails. The error names the first shard that is left.
@@ -250,7 +249,7 @@ fn clean_leaves_the_rings_of_other_users() {
     if let Err(error) = std::os::unix::fs::chown(shard(&ring, ".1"), Some(4711), None) {
         return eventring_stress::missing(format_args!("only root can give files away: {error}"));
     }
-    std::fs::remove_file(&ring).unwrap();
+    fs::remove_file(&ring).unwrap();
     let cleaned = run!("clean", "--json", directory.path()).json();
     assert_eq!(paths(&cleaned["removed"]), ["shop.2", "shop.3", "shop.now"]);
     assert!(cleaned["left"][0]["message"].text().contains("it belongs to user 4711"), "{cleaned:#}");

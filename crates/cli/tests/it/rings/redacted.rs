@@ -25,7 +25,7 @@ impl fmt::Debug for Untouchable {
 fn work() {
     let error = std::io::Error::other(SECRET);
     let error = &error as &(dyn std::error::Error + 'static);
-    let span = tracing::info_span!(
+    let span = info_span!(
         "login",
         user.name = "kim",
         user.password = SECRET,
@@ -36,7 +36,7 @@ fn work() {
     );
     span.record("late.token", format!("{SECRET}{}", "x".repeat(2000)));
     span.in_scope(|| {
-        tracing::info!(error, Token = true, password = SECRET.as_bytes(), attempt = 2u64, "signed in");
+        info!(error, Token = true, password = SECRET.as_bytes(), attempt = 2u64, "signed in");
     });
 }
 
@@ -62,9 +62,9 @@ fn nothing_of_a_redacted_field_is_in_the_rings_and_the_reader_knows_that_it_was_
             "subscriber" => Dispatch::new(RecorderSubscriber::new(recorder.clone())),
             _ => Dispatch::new(tracing_subscriber::registry().with(RecorderLayer::new(recorder.clone()))),
         };
-        tracing::dispatcher::with_default(&dispatch, work);
+        dispatcher::with_default(&dispatch, work);
 
-        let image = std::fs::read(&place).unwrap();
+        let image = fs::read(&place).unwrap();
         let holds = |bytes: &[u8]| image.windows(bytes.len()).any(|window| window == bytes);
         assert!(!holds(&SECRET.as_bytes()[..8]) && !holds(&SECRET_NUMBER.to_le_bytes()), "{kind}");
         assert!(holds(b"signed in"));

@@ -12,17 +12,17 @@ const STEPS: u64 = 200;
 fn victim() -> ! {
     let recorder = spans_in(child::place()).shifts(18, 24).build().unwrap();
     PERF.install(recorder).unwrap();
-    tracing::subscriber::set_global_default(RecorderSubscriber::global()).unwrap();
+    subscriber::set_global_default(RecorderSubscriber::global()).unwrap();
     let work = |thread: u64| {
         for step in 0..STEPS {
-            let span = tracing::info_span!("step", thread, step).entered();
+            let span = info_span!("step", thread, step).entered();
             let _parse = scope!("parse", bytes = 10 * step);
-            tracing::info!("parsed {step}");
+            info!("parsed {step}");
             {
                 let _inner = scope!("inner");
                 // A span that another thread enters, and leaves in a scope of its own.
-                let handed = tracing::info_span!("handed");
-                std::thread::scope(|threads| {
+                let handed = info_span!("handed");
+                thread::scope(|threads| {
                     threads.spawn(|| handed.in_scope(|| drop(scope!("there"))));
                 });
             }
@@ -32,7 +32,7 @@ fn victim() -> ! {
             drop(span);
         }
     };
-    std::thread::scope(|threads| {
+    thread::scope(|threads| {
         (0..THREADS).for_each(|thread| drop(threads.spawn(move || work(thread))));
     });
     let _waiting = scope!("waiting", what = "for the end");
@@ -40,7 +40,7 @@ fn victim() -> ! {
     say("waiting");
     loop {
         let tick = scope!("tick", what = "a trigger");
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
         drop(tick);
     }
 }
@@ -78,7 +78,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     assert_eq!(Some(events.sum::<u64>()), captured["events"].as_u64(), "{asked:#}");
     let page = place(&directory, "t.html");
     run!("report", &capture, "-o", &page).ends(0);
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = fs::read_to_string(page).unwrap();
     let shown = page.split("<span>events captured</span>").next().unwrap();
     let shown: String = shown[shown.len() - 40..].chars().filter(char::is_ascii_digit).collect();
     assert_eq!(shown, captured["events"].to_string());
@@ -99,7 +99,7 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
     assert_eq!(counted("forgotten"), ("scope", all / 10, 0, all / 10));
     assert_eq!(counted("waiting"), ("scope", 0, 1, 0));
     let said = format!("{} ended with what was around them, and not by their guard", all / 10);
-    assert!(run!("summary", &capture).out.contains(&said));
+    run!("summary", &capture).shows(&said);
     assert_eq!((&summary["lost"], &summary["programs"][0]["state"]), (&0.into(), &"died".into()));
 
     let lines = exported(&capture);
@@ -125,13 +125,12 @@ fn everything_that_shows_spans_shows_the_scopes_of_a_killed_program() {
             run!("export", &capture, "--format", format, "--view", view, "-o", &file, "--json", "--force").json();
         assert_eq!((counts["spans"].as_u64(), &counts["lost"]), (Some(total), &0.into()), "{format} {view}: {counts}");
         if format == "chrome" {
-            let ended = std::fs::read_to_string(&file).unwrap().matches(r#""end":"with its parent""#).count() as u64;
+            let ended = fs::read_to_string(&file).unwrap().matches(r#""end":"with its parent""#).count() as u64;
             // Chrome files have all arguments twice.
             assert_eq!(ended / 2, all + all / 10, "{view}");
         }
     }
-    let folded = run!("export", &capture, "--format", "folded", "--view", "span").out;
-    assert!(folded.contains(";step;parse;inner;handed;there "), "{folded}");
+    run!("export", &capture, "--format", "folded", "--view", "span").shows(";step;parse;inner;handed;there ");
     let shown = run!("watch", &capture, "--span", "waiting", "--json").json_lines();
     let begun = shown.iter().filter(|line| line["name"] == "SPAN_NEW" && line["payload"]["kind"] == "scope");
     assert!(begun.count() > 2, "waiting, and what is inside of it: {shown:#?}");

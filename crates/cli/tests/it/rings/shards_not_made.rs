@@ -9,14 +9,13 @@ fn list_and_info_say_how_many_shards_could_not_be_made() {
     let asked = || [run!("list", directory.path()).out, run!("info", &ring).out];
     assert!(asked().iter().all(|out| !out.contains("not made")));
     // Nothing can be made under the name of the second shard.
-    std::fs::create_dir(place(&directory, "spans.1")).unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    std::thread::scope(|scope| {
+    fs::create_dir(place(&directory, "spans.1")).unwrap();
+    thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                tracing::dispatcher::with_default(&dispatch, || {
+                in_recorder(recorder.clone(), || {
                     while recorder.stats().shard_failures == 0 {
-                        tracing::info_span!("work").in_scope(|| ());
+                        info_span!("work").in_scope(|| ());
                     }
                 });
             });

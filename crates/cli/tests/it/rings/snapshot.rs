@@ -25,8 +25,7 @@ fn transactions(path: &Path) -> Vec<u64> {
 fn a_live_ring_is_saved_and_reported() {
     let (directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 5);
-    let run = run!("snapshot", &ring, "-o", &file);
-    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+    let run = run!("snapshot", &ring, "-o", &file).ends(0).shows_nothing();
     let size = fs::metadata(&file).unwrap().len();
     let reported =
         format!("5 events in {:.1} KiB (134 MiB of ring image) written to {}\n", size as f64 / 1024.0, file.display());
@@ -61,8 +60,7 @@ fn a_part_is_saved_with_what_was_lost_of_it() {
     assert!(text.err.replace(',', "").contains(&lost), "{}", text.err);
     let info = run!("info", "--json", &file).json();
     assert_eq!(info["extension"]["counters"]["snapshot_lost"], saved["lost"]);
-    let info = run!("info", &file).out;
-    assert!(info.contains("the others are not in the snapshot"), "{info}");
+    run!("info", &file).shows("the others are not in the snapshot");
 }
 
 #[test]
@@ -82,8 +80,7 @@ fn a_file_that_exists_is_replaced_only_by_force() {
     let (_directory, [ring, file]) = places(["ring", "saved"]);
     let _recorder = recorder_at(&ring, 2);
     fs::write(&file, "precious").unwrap();
-    let run = run!("snapshot", &ring, "-o", &file);
-    assert_eq!(run.code, Some(14));
+    let run = run!("snapshot", &ring, "-o", &file).ends(14);
     assert_eq!(
         run.err,
         format!("error: cannot write {}: it exists; choose another name, or --force\n", file.display())
@@ -119,7 +116,7 @@ fn it_can_go_through_a_pipe() {
 fn a_snapshot_of_a_snapshot_is_the_same_snapshot() {
     let (_directory, [file]) = places(["saved"]);
     run!("snapshot", program::KEPT, "-o", &file, "--level", "19").ends(0);
-    let image = |path: &std::path::Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
+    let image = |path: &Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
     let (mut kept, copy) = (image(program::KEPT.as_ref()), image(&file));
     // The kept snapshot has version 1.0 of the header's extension. The copy has the version that this build uses. All
     // other bytes must be equal.
@@ -135,11 +132,7 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
     // The output, and with it the temporary files, are on a disk.
     let (directory, disk) = (directory(), tempfile::tempdir().unwrap());
     let (ring, file) = (place(&directory, "ring"), place(&disk, "saved"));
-    let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
-        .config(format!("{}:18:29", ring.display()))
-        .prefault(false)
-        .build()
-        .unwrap();
+    let recorder = typed_in::<ExecEvent>(format!("{}:18:29", ring.display())).build().unwrap();
     let payload: Vec<u8> = (0..2000_u32).map(|n| ((n * n) >> 7) as u8).collect();
     let events = (PAYLOADS_MIB << 20) / payload.len();
     for _ in 0..events {
@@ -157,10 +150,9 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
 /// Makes a recorder of spans with two shards, and records a span in each.
 fn two_shards(path: &Path) -> PerfRecorder {
     let recorder = spans_in(path).shifts(15, 21).shards(2).all_shards_at_build(true).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    let work = || tracing::dispatcher::with_default(&dispatch, || tracing::info_span!("work").in_scope(|| ()));
+    let work = || in_recorder(recorder.clone(), || info_span!("work").in_scope(|| ()));
     work();
-    std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    thread::scope(|scope| scope.spawn(work).join().unwrap());
     recorder
 }
 
@@ -187,15 +179,13 @@ fn a_snapshot_of_one_shard_of_several_is_known_as_such() {
     let (_directory, [ring, file]) = places(["spans", "saved"]);
     let recorder = two_shards(&ring);
     // Only a program can take it.
-    let out = fs::File::create(&file).unwrap();
+    let out = File::create(&file).unwrap();
     Reader::open(&ring).unwrap().write_snapshot(out, &SnapshotOptions::new()).unwrap();
-    let info = run!("info", &file);
-    assert!(info.out.contains("snapshot of shard 0 of 2 of a recorder: events of the others are not here"), "{info:?}");
+    run!("info", &file).shows("snapshot of shard 0 of 2 of a recorder: events of the others are not here");
     let shards = run!("info", &file, "--json").json()["extension"]["shards"].clone();
     assert_eq!(shards, json!({ "index": 0, "count": 2, "limit": 2, "not_made": 0 }));
     for verb in ["summary", "export"] {
-        let done = run(&[verb, argument(&file), "-o", "/dev/null"][..if verb == "export" { 4 } else { 2 }]);
-        assert!(done.err.contains("shard 1"), "{verb}: {done:?}");
+        run(&[verb, argument(&file), "-o", "/dev/null"][..if verb == "export" { 4 } else { 2 }]).warns("shard 1");
     }
     drop(recorder);
 }
@@ -214,7 +204,7 @@ fn a_snapshot_says_when_it_was_taken_and_so_does_its_copy() {
         let taken = run!("info", saved, "--json").json()["extension"]["snapshot_ts_ns"].number();
         // The clocks of two processes may differ a little.
         assert!((before - 1_000_000..=after + 1_000_000).contains(&taken), "{before} {taken} {after}");
-        assert!(run!("info", saved).out.contains(", taken on 20"), "{saved:?}");
+        run!("info", saved).shows(", taken on 20");
     }
     // The kept snapshot does not say when it was made.
     let kept = run!("info", program::KEPT, "--json").json();
@@ -229,9 +219,9 @@ fn a_copy_of_one_shard_of_several_says_what_is_not_there() {
     recorder.keep(true);
     drop(recorder);
     fs::copy(&ring, &copy).unwrap();
-    let info = run!("info", &copy);
-    assert!(info.out.contains("; those of 1 shard are not here"), "{}", info.out);
-    assert!(info.out.contains("is not beside this file: it was removed or not copied"), "{}", info.out);
+    run!("info", &copy)
+        .shows("; those of 1 shard are not here")
+        .shows("is not beside this file: it was removed or not copied");
     run!("summary", &copy, "--strict").fails(16, "in shards that could not be opened");
     // The control: beside its shard, the ring is whole.
     let whole = run!("info", &ring);

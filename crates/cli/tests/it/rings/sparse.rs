@@ -50,8 +50,8 @@ fn write_event(file: &File, shift: u32, seqno: u64, payload_at: u64, payload: &[
 
 /// Runs the program like [`run`], but ends it with code 124 if it hangs.
 fn run_to_its_end(arguments: &[&str]) -> Run {
-    let mut command = std::process::Command::new("timeout");
-    command.args(["120", program::PROGRAM]).args(arguments).env("NO_COLOR", "1").stdin(std::process::Stdio::null());
+    let mut command = Command::new("timeout");
+    command.args(["120", program::PROGRAM]).args(arguments).env("NO_COLOR", "1").stdin(Stdio::null());
     finish(command)
 }
 
@@ -88,8 +88,7 @@ fn holes_of_the_file_take_neither_memory_nor_time() {
         }
         for verb in verbs {
             let writes = ["snapshot", "capture", "export"].contains(&verb[0]);
-            let run = run_to_its_end(&[&verb[..], if writes { &to_output } else { &[] }].concat());
-            assert_eq!(run.code, Some(0), "{verb:?}: {run:?}");
+            run_to_its_end(&[&verb[..], if writes { &to_output } else { &[] }].concat()).ends(0);
             assert_eq!(file.metadata().unwrap().blocks(), blocks, "{verb:?} has filled the file");
         }
         fs::remove_file(&ring).unwrap();
@@ -145,7 +144,7 @@ fn what_is_written_into_holes_while_they_are_read_is_read() {
         let event = loop {
             match cursor.next() {
                 Next::Event(event) => break event,
-                Next::NotReady => std::thread::yield_now(),
+                Next::NotReady => thread::yield_now(),
                 Next::Gap(gap) => panic!("{gap:?}"),
             }
         };
@@ -173,14 +172,10 @@ fn a_copy_with_holes_is_read_as_its_original() {
         assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [n; 4], &payload), 0);
     }
     drop(recorder);
-    assert!(std::process::Command::new("cp").arg("--sparse=always").args([&ring, &copy]).status().unwrap().success());
+    assert!(Command::new("cp").arg("--sparse=always").args([&ring, &copy]).status().unwrap().success());
     let blocks = fs::metadata(&copy).unwrap().blocks();
     assert!(blocks * 512 < fs::metadata(&copy).unwrap().len() / 2, "it has holes");
-    let events = |ring: &Path| {
-        let lines = run!("watch", ring, "--json", "--quiet", "--from", "oldest");
-        assert_eq!(lines.code, Some(0), "{}", lines.err);
-        lines.out
-    };
+    let events = |ring: &Path| run!("watch", ring, "--json", "--quiet", "--from", "oldest").ends(0).out;
     let of_original = events(&ring);
     assert_eq!(of_original.lines().count(), 5000);
     assert!(events(&copy) == of_original);

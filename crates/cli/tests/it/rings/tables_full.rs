@@ -6,7 +6,7 @@ use eventring::tracing::{CatalogLosses, PerfContent, PerfItem, PerfReader, PerfR
 
 /// Logs from more call sites than the table can hold.
 macro_rules! log_from_many_places {
-    ($($n:literal)*) => { $(tracing::info!(name: concat!("a place with a long name, number ", $n), number = $n);)* };
+    ($($n:literal)*) => { $(info!(name: concat!("a place with a long name, number ", $n), number = $n);)* };
 }
 
 fn log_from_forty_places() {
@@ -48,13 +48,12 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
     const THREADS: usize = 80;
     let (directory, [place]) = places(["full"]);
     let recorder = spans_in(&place).shifts(15, 21).shards(1).tables_shift(13).build().unwrap();
-    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    let log = || tracing::dispatcher::with_default(&dispatch, log_from_forty_places);
+    let log = || in_recorder(recorder.clone(), log_from_forty_places);
 
     // These events fill the tables. The descriptions that do not fit into the tables are recorded as events, which
     // are still in the ring.
     for _ in 0..THREADS {
-        std::thread::scope(|scope| scope.spawn(log).join().unwrap());
+        thread::scope(|scope| scope.spawn(log).join().unwrap());
     }
     let (records, losses) = read(&place);
     assert_eq!(known_and_unknown(&records), [40 * THREADS, 0, 40 * THREADS, 0]);
@@ -64,7 +63,7 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
 
     // The table has no room for this thread. The thread records so much that the events with descriptions are
     // overwritten. Only `join` waits until the thread has recorded its end.
-    std::thread::scope(|scope| scope.spawn(|| (0..2000).for_each(|_| log())).join().unwrap());
+    thread::scope(|scope| scope.spawn(|| (0..2000).for_each(|_| log())).join().unwrap());
     let (records, later) = read(&place);
     let [known, unknown, of_known_threads, of_unknown] = known_and_unknown(&records);
     // Each call site is in the ring as often as any other.
@@ -79,7 +78,7 @@ fn entries_that_do_not_fit_the_tables_are_known_by_events_then_by_id_and_are_cou
         assert!(captured.err.contains(&format!("{count} {what} found no room in the table")), "{captured:?}");
     }
     let lines = exported(&capture);
-    let unnamed = |line: &&serde_json::Value| line["name"].as_str().is_some_and(|name| name.starts_with("call site "));
+    let unnamed = |line: &&Value| line["name"].as_str().is_some_and(|name| name.starts_with("call site "));
     assert_eq!(lines.iter().filter(unnamed).count(), unknown);
     let info = run!("info", &place, "--json").json();
     assert_eq!(info["extension"]["counters"]["table_overflows"], later.call_sites + later.threads, "{info:#}");

@@ -94,9 +94,7 @@ fn tables_without_their_ring_are_cleaned_when_their_writer_is_dead() {
     assert_eq!(whys(&cleaned["left"]), [("shop", "live"), ("shop.now", "live")]);
     kill(talk);
     // The ring that has the name now is of another recorder.
-    let mut by_name = program!("clean", "shop");
-    by_name.env("EVENTRING_DIR", directory.path());
-    let cleaned = finish(by_name);
+    let cleaned = run_in!(directory.path(), "clean", "shop");
     let line = cleaned.out.lines().find(|line| line.starts_with("removed ")).unwrap();
     assert!(line.contains("shop.now ") && line.ends_with("tables of a recorder that is gone"), "{cleaned:?}");
     assert_eq!(names_in(directory.path()), ["shop"]);
@@ -122,7 +120,7 @@ fn a_file_that_only_has_the_name_of_tables_is_never_removed() {
     let other =
         Recorder::builder(description).config(&now).compact(true).shifts(15, 21).prefault(false).build().unwrap();
     drop(recorder(&directory.path().join("till"), false));
-    assert_eq!(run(&["list", "--json", argument(directory.path())]).json()["rings"][0]["name"], "till.now");
+    assert_eq!(run!("list", "--json", directory.path()).json()["rings"][0]["name"], "till.now");
     drop(other);
 }
 
@@ -144,7 +142,7 @@ fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() 
     let (directory, [ring]) = places(["shop"]);
     let write = |magic: &[u8], bytes: u64| {
         drop(recorder(&ring, true));
-        let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();
+        let file = File::options().write(true).open(now_path(&ring)).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, magic, 0).unwrap();
         file.set_len(bytes).unwrap();
     };
@@ -166,11 +164,6 @@ fn the_next_recorder_of_the_name_replaces_dead_tables_of_any_size_and_version() 
 fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
     let directory = directory();
     let recorder = recorder(&directory.path().join("shop"), false);
-    let run = |arguments: &[&str]| {
-        let mut command = program(arguments);
-        command.env("EVENTRING_DIR", directory.path());
-        finish(command)
-    };
     for verb in ["info", "open", "capture", "watch", "summary", "export", "snapshot", "top"] {
         let output: &[&str] = match verb {
             "capture" | "snapshot" => &["-o", "/dev/null"],
@@ -178,16 +171,14 @@ fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
             "top" => &["--once"],
             _ => &[],
         };
-        let shown = run(&[&[verb, "shop.now"], output].concat());
-        assert!(
-            shown.err.contains("has the tables of the present of a recorder, and is no ring; name the ring: shop\n"),
-            "{verb}: {shown:?}"
-        );
-        assert_eq!(shown.code, Some(4), "{verb}: {shown:?}");
+        run_in!(directory.path(), verb, "shop.now", output)
+            .warns("has the tables of the present of a recorder, and is no ring; name the ring: shop\n")
+            .ends(4);
     }
-    let listed = run(&["list", "--json"]);
+    let listed = run_in!(directory.path(), "list", "--json");
     assert_eq!((listed.json()["rings"].list().len(), listed.err.as_str()), (1, ""));
-    let fitting = run(&["capture", "shop*", "--now", "-o", argument(&directory.path().join("t.evc")), "--json"]);
+    let fitting =
+        run_in!(directory.path(), "capture", "shop*", "--now", "-o", &directory.path().join("t.evc"), "--json");
     assert_eq!(fitting.json()["rings"].list().len(), 1, "{fitting:?}");
     drop(recorder);
 }
@@ -196,7 +187,7 @@ fn verbs_that_are_given_tables_say_what_they_are_and_name_the_ring() {
 fn damaged_cells_are_answered_like_any_others() {
     let (_directory, [ring]) = places(["shop"]);
     drop(recorder(&ring, true));
-    let file = fs::File::options().write(true).open(now_path(&ring)).unwrap();
+    let file = File::options().write(true).open(now_path(&ring)).unwrap();
     let write = |offset: u64, words: &[u64]| {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         std::os::unix::fs::FileExt::write_all_at(&file, &bytes, offset).unwrap();

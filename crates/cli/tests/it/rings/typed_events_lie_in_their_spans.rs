@@ -14,20 +14,20 @@ const EVENTS_EACH: u64 = 4;
 fn record_spans(spans: &Path, orders: &Path) {
     let perf = spans_in(spans).shifts(17, 24).tables_shift(16).shards(1);
     let subscriber = RecorderSubscriber::new(perf.keep(true).build().unwrap());
-    let dispatch = tracing::Dispatch::new(subscriber);
+    let dispatch = Dispatch::new(subscriber);
     let ring = typed_in::<Shop>(orders).shifts(16, 27).keep(true).build().unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..THREADS {
             let (dispatch, ring) = (&dispatch, &ring);
             scope.spawn(move || {
-                tracing::dispatcher::with_default(dispatch, || {
+                dispatcher::with_default(dispatch, || {
                     for number in 0..SPANS_EACH {
                         let id = thread * SPANS_EACH + number;
-                        tracing::info_span!("order", id).in_scope(|| {
+                        info_span!("order", id).in_scope(|| {
                             record!(ring => Shop::OrderPlaced, &Order { id });
-                            tracing::info_span!("payment").in_scope(|| {
+                            info_span!("payment").in_scope(|| {
                                 record!(ring => Shop::OrderPlaced, &Order { id });
-                                tracing::info!("paid");
+                                info!("paid");
                             });
                             record!(ring => Shop::DayEnded);
                         });
@@ -41,13 +41,13 @@ fn record_spans(spans: &Path, orders: &Path) {
 /// Rounds all times in a ring file down to multiples of `nanos`, as if the clock had ticks of this length. The ring
 /// must have no writer.
 fn with_ticks(ring: &Path, nanos: u64) {
-    let mut bytes = std::fs::read(ring).unwrap();
+    let mut bytes = fs::read(ring).unwrap();
     let capacity = Reader::open(ring).unwrap().info().geometry.descriptor_capacity() as usize;
     for descriptor in bytes[2 << 20..][..capacity * 64].as_chunks_mut::<64>().0 {
         let time = u64::from_le_bytes(descriptor[16..24].try_into().unwrap());
         descriptor[16..24].copy_from_slice(&(time - time % nanos).to_le_bytes());
     }
-    std::fs::write(ring, bytes).unwrap();
+    fs::write(ring, bytes).unwrap();
 }
 
 /// The begin, end and track of the slices of each span.
@@ -64,7 +64,7 @@ fn inside(slices: &Slices, instants: &[(u64, u64, Value)]) -> usize {
 }
 
 fn chrome(file: &Path) -> (Slices, Vec<(u64, u64, Value)>) {
-    let trace: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let trace: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     let nanos = |micros: &Value| (micros.as_f64().unwrap() * 1000.0).round() as u64;
     let (mut slices, mut instants) = (Slices::new(), Vec::new());
     for event in trace["traceEvents"].list() {

@@ -49,9 +49,9 @@ fn program() {
 
     record!(Shop::OrderPlaced, &Order { id: 100 });
     for id in 1..=3 {
-        tracing::info_span!("order", id).in_scope(|| {
+        info_span!("order", id).in_scope(|| {
             record!(Shop::OrderPlaced, &Order { id });
-            tracing::info_span!("payment").in_scope(|| drop(tracing::info_span!("other")));
+            info_span!("payment").in_scope(|| drop(info_span!("other")));
             recordv!(Shop::OrderNoted, &Order { id: 10 + id }, [b"in a hurry"]);
             // This macro names its recorder. The event names its span nevertheless.
             record!(SHOP.installed().unwrap() => Shop::OrderPlaced, &Order { id: 20 + id });
@@ -81,7 +81,7 @@ fn check_merged(place: &Path) {
     assert!(shop.ext_words().has_span() && !stock.ext_words().has_span());
     let mut reader = PerfReader::open(place).unwrap().with_typed_events(&shop).with_typed_events(&stock);
     let (mut named, mut of_stock) = (Spans::new(), 0);
-    while let Some(item) = reader.next_timeout(std::time::Duration::from_millis(30)) {
+    while let Some(item) = reader.next_timeout(Duration::from_millis(30)) {
         let PerfItem::TypedEvent(record) = item else { continue };
         let payload = record.payload.unwrap();
         if record.descriptor.content_ext[3] == 77 {
@@ -123,10 +123,7 @@ fn check_watch(place: &Path, orders: &BTreeMap<u64, u64>) {
 fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
     let capture = beside(place, "evc");
     let rings = [place.to_owned(), beside(place, "shop"), beside(place, "stock")];
-    let mut arguments = vec!["capture"];
-    arguments.extend(rings.iter().map(|ring| argument(ring)));
-    arguments.extend(["-o", argument(&capture), "--now"]);
-    run(&arguments).ends(0);
+    run!("capture", &rings, "-o", &capture, "--now").ends(0);
 
     let lines = run!("export", &capture, "--format", "jsonl", "-o", "-").json_lines();
     let orders = lines.iter().filter(|line| line["type"] == "span" && line["name"] == "order");
@@ -141,7 +138,7 @@ fn check_exports(place: &Path) -> BTreeMap<u64, u64> {
     for view in ["thread", "span"] {
         let chrome = beside(place, "json");
         run!("export", &capture, "--format", "chrome", "--view", view, "-o", &chrome, "--force");
-        let trace: Value = serde_json::from_slice(&std::fs::read(&chrome).unwrap()).unwrap();
+        let trace: Value = serde_json::from_slice(&fs::read(&chrome).unwrap()).unwrap();
         let events = trace["traceEvents"].list();
         // The row of each order's span must be the row of its events.
         let row_of = |span: u64| {

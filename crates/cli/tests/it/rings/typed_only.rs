@@ -15,15 +15,14 @@ fn summary_counts_typed_events_by_type_with_their_rates_and_sizes() {
     let of_name = |name: &str| lines.iter().filter(|line| line["name"] == name).count();
     assert_eq!(count_of(events, "TXN_LOG"), of_name("TXN_LOG"));
     let all: u64 = events.list().iter().map(|event| event["count"].number()).sum();
-    assert_eq!((all, &summary["spans"]), (lines.len() as u64, &serde_json::json!([])));
+    assert_eq!((all, &summary["spans"]), (lines.len() as u64, &json!([])));
     assert!(events.list().iter().any(|event| event["payload_bytes"].number() > 0));
     insta::assert_snapshot!(run!("summary", KEPT).out);
 }
 
 #[test]
 fn top_open_and_report_show_what_the_ring_has() {
-    let dir = program::directory();
-    let path = place(&dir, "exec");
+    let (dir, [path]) = places(["exec"]);
     let ring = exec_ring(&path);
     (0..3).for_each(|_| _ = ring.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]));
     ring.record(ExecEvent::EvmError.code(), [0; 4], &[0; 16]);
@@ -36,11 +35,11 @@ fn top_open_and_report_show_what_the_ring_has() {
     assert!(open.out.contains("typed events have no end, so none is open"), "{open:?}");
     assert!(open.out.lines().any(|line| line.trim_start().starts_with("3 ") && line.ends_with("TXN_END")), "{open:?}");
     // The events name a span of which nothing is known: it is not one that is open.
-    assert_eq!(run!("open", &path, "--json").json()["spans"], serde_json::json!([]));
-    assert_eq!(run!("summary", &path, "--json").json()["spans"], serde_json::json!([]));
+    assert_eq!(run!("open", &path, "--json").json()["spans"], json!([]));
+    assert_eq!(run!("summary", &path, "--json").json()["spans"], json!([]));
     let page = place(&dir, "page.html");
     run!("report", &path, "-o", &page).ends(0);
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("<tr><td>TXN_END</td><td>3</td>") && !page.contains("<h2>Spans</h2>"), "{page}");
     // A flame graph needs spans. The advice is one that a program without spans can follow.
     run!("export", &path, "--format", "folded").fails(8, "`eventring summary` counts them");
@@ -49,13 +48,12 @@ fn top_open_and_report_show_what_the_ring_has() {
 
 #[test]
 fn the_manifest_of_a_file_that_a_typed_event_has_fired_calls_it_no_span() {
-    let dir = program::directory();
-    let (path, files) = (place(&dir, "exec"), place(&dir, "t-{n}.evc"));
+    let (dir, [path, files]) = places(["exec", "t-{n}.evc"]);
     let watch = watch_before(&path, &["--on", "event=TXN_END", "--after", "0", "-o", argument(&files)]);
     let ring = exec_ring(&path);
     ring.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
     let manifest = wait_for(&place(&dir, "t-1.evc"));
-    assert_eq!((&manifest["what"], &manifest["span"]), (&"event TXN_END".into(), &serde_json::Value::Null));
+    assert_eq!((&manifest["what"], &manifest["span"]), (&"event TXN_END".into(), &Value::Null));
     drop(ring);
-    assert_eq!(watch.end().code, Some(0));
+    watch.end().ends(0);
 }

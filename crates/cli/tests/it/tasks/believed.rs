@@ -40,7 +40,7 @@ fn plays_a_lover_of_locks() {
         }
         tokio::time::sleep(Duration::from_secs(1000)).await;
     }));
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     std::mem::forget(runtime);
 }
 
@@ -89,8 +89,7 @@ fn a_lock_that_was_given_to_a_wait_which_nobody_polls_is_found() {
         let answer = tasks(ring, &[]);
         let id = named(&answer, "futurelock")[0]["id"].clone();
         assert_eq!((&answer["futurelocks"], &answer["deadlocks"]), (&json!([id]), &json!([[id]])), "{answer:#}");
-        let people = run!("tasks", ring, "--deadlocks");
-        assert!(people.out.contains("given to an earlier wait of its own, which it does not poll"), "{people:?}");
+        run!("tasks", ring, "--deadlocks").shows("given to an earlier wait of its own, which it does not poll");
         let flags = run!("ask", ring, "--json").json();
         let kinds = flags["flags"].list().iter().map(|flag| &flag["flag"]);
         // The program is killed in the end.
@@ -108,16 +107,15 @@ fn plays_tasks_that_ended() {
             assert_eq!(spawn_named("short", short).await.unwrap(), number);
         }
     });
-    runtime.block_on(async {
-        spawn_named("blocked", async { std::thread::sleep(Duration::from_millis(150)) }).await.unwrap()
-    });
+    runtime
+        .block_on(async { spawn_named("blocked", async { thread::sleep(Duration::from_millis(150)) }).await.unwrap() });
     runtime.block_on(async {
         for number in 0..5_000 {
-            spawn_named("later", async move { tracing::info!(number) }).await.unwrap();
+            spawn_named("later", async move { info!(number) }).await.unwrap();
         }
     });
     drop(runtime);
-    std::thread::sleep(Duration::from_millis(1_200));
+    thread::sleep(Duration::from_millis(1_200));
 }
 
 #[test]
@@ -145,10 +143,10 @@ fn plays_a_helper_in_the_span_of_a_task() {
     let runtime = runtime();
     runtime.spawn(Task::new("works", async {
         let span = tracing::Span::current();
-        std::thread::spawn(move || span.in_scope(|| tracing::info!("helps"))).join().unwrap();
-        std::thread::sleep(Duration::from_secs(1000));
+        thread::spawn(move || span.in_scope(|| info!("helps"))).join().unwrap();
+        thread::sleep(Duration::from_secs(1000));
     }));
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     std::mem::forget(runtime);
 }
 

@@ -46,7 +46,7 @@ async fn each_kind(counters: &Arc<Counters>) {
         "blocks",
         counters.of(async {
             tokio::task::yield_now().await;
-            tokio::task::block_in_place(|| std::thread::sleep(Duration::from_millis(2)));
+            tokio::task::block_in_place(|| thread::sleep(Duration::from_millis(2)));
             tokio::task::yield_now().await;
         }),
     )
@@ -85,7 +85,7 @@ fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
         let counts = &answer["counts"];
         check(counts, &counted);
         assert_eq!((&counts["cancelled"], &counts["panicked"], &counts["done"]), (&2.into(), &1.into(), &24.into()));
-        assert_eq!((&answer["lost"], &answer["deadlocks"]), (&0.into(), &serde_json::json!([])), "{answer:#}");
+        assert_eq!((&answer["lost"], &answer["deadlocks"]), (&0.into(), &json!([])), "{answer:#}");
         let sum = |what: &str| answer["tasks"].list().iter().map(|task| task[what].number()).sum::<u64>();
         assert_eq!((sum("polls"), sum("wakes")), (counts["polls"].number(), counts["wakes"].number()));
         let blocks = named(&answer, "blocks")[0];
@@ -94,8 +94,8 @@ fn tasks_polls_and_wakes_are_those_that_the_program_counts() {
         // A capture that was cut says so.
         let capture = place(&dir, "shop.evc");
         run!("capture", &ring, "--now", "-o", &capture).ends(0);
-        let whole = std::fs::read(&capture).unwrap();
-        std::fs::write(&capture, &whole[..whole.len() - 100]).unwrap();
+        let whole = fs::read(&capture).unwrap();
+        fs::write(&capture, &whole[..whole.len() - 100]).unwrap();
         run!("tasks", &capture, "--json").fails(6, "truncated");
         // The control: what is listed may be less, what is counted not.
         let few = tasks(&ring, &["--max", "3"]);

@@ -70,7 +70,7 @@ fn opens_and_closes(account: &Account, thread: u64) {
             }
         });
         for n in 0..20 {
-            info_span!("flood", n).in_scope(|| tracing::info!(n, "over"));
+            info_span!("flood", n).in_scope(|| info!(n, "over"));
         }
     }
 }
@@ -100,7 +100,7 @@ fn plays_until_it_is_killed() {
     let account = Account(Arc::new(File::options().write(true).open(account_path()).unwrap()));
     for thread in 0..THREADS {
         let account = account.clone();
-        std::thread::spawn(move || opens_and_closes(&account, thread));
+        thread::spawn(move || opens_and_closes(&account, thread));
     }
     runtime().block_on(async {
         let mut pairs: Vec<Option<Vec<tokio::task::JoinHandle<()>>>> = (0..PAIRS).map(|_| None).collect();
@@ -140,7 +140,7 @@ fn what_was_open_and_who_waited_is_told_after_kills_at_any_moment() {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.set_len(WORDS * 8).unwrap();
         let mut child = Talk::told(name, "works", &ring, "ready");
-        std::thread::sleep(Duration::from_micros(kill * 7919 % 100_000));
+        thread::sleep(Duration::from_micros(kill * 7919 % 100_000));
         child.kill();
 
         let account = Account(Arc::new(file)).read();

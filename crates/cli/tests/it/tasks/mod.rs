@@ -21,13 +21,12 @@ use tracing_subscriber::layer::SubscriberExt as _;
 pub const LAYERED: &str = "layered";
 
 pub fn recording(shifts: (u32, u32)) {
-    let ring = PerfRecorder::builder().config(argument(&handed_over())).shifts(shifts.0, shifts.1).prefault(false);
-    let recorder = ring.build().unwrap();
+    let recorder = spans_in(handed_over()).shifts(shifts.0, shifts.1).build().unwrap();
     if part().is_some_and(|part| part.ends_with(LAYERED)) {
         let layers = tracing_subscriber::registry().with(RecorderLayer::new(recorder));
-        return tracing::subscriber::set_global_default(layers).unwrap();
+        return subscriber::set_global_default(layers).unwrap();
     }
-    tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
+    subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
 }
 
 pub fn runtime() -> Runtime {

@@ -20,7 +20,7 @@ const ENDED: u64 = 100_000;
 
 /// Records until all rings have gone round, and lets many tasks end.
 fn floods() {
-    let other = std::thread::spawn(|| {
+    let other = thread::spawn(|| {
         for n in 0..ROUNDS << (SHIFTS.0 - 2) {
             info_span!("request", n).in_scope(|| ());
         }
@@ -42,8 +42,8 @@ fn plays_what_outlives_the_ring() {
 
 /// A snapshot holds one ring.
 fn plays_on_one_ring() {
-    let ring = PerfRecorder::builder().config(argument(&handed_over())).shifts(SHIFTS.0, SHIFTS.1).shards(1);
-    tracing::subscriber::set_global_default(RecorderSubscriber::new(ring.prefault(false).build().unwrap())).unwrap();
+    let ring = spans_in(handed_over()).shifts(SHIFTS.0, SHIFTS.1).shards(1);
+    subscriber::set_global_default(RecorderSubscriber::new(ring.prefault(false).build().unwrap())).unwrap();
     outlives();
 }
 
@@ -57,12 +57,12 @@ fn outlives() {
     let waits = async { receiver.instrument(info_span!("for ever", why = "nobody knows")).await.unwrap() };
     runtime.spawn(Task::new("idle", waits));
     runtime.spawn(Task::new("lost", drops_its_waker()));
-    std::thread::sleep(Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(100));
     floods();
     runtime.block_on(async {
-        spawn_named("blocked", async { std::thread::sleep(Duration::from_millis(150)) }).await.unwrap();
+        spawn_named("blocked", async { thread::sleep(Duration::from_millis(150)) }).await.unwrap();
     });
-    std::thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500));
     std::mem::forget((runtime, sender));
 }
 
@@ -92,8 +92,7 @@ fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ende
             assert!(task["span"].text().ends_with(span), "{task:#}");
             assert!(task["spawned_at"].text().contains("outlived.rs:"), "{task:#}");
         }
-        let people = run!("tasks", ring, "--deadlocks");
-        assert!(people.out.contains(" wait for locks that the next one holds"), "{people:?}");
+        run!("tasks", ring, "--deadlocks").shows(" wait for locks that the next one holds");
         asks(ring);
     });
 }
@@ -101,9 +100,9 @@ fn deadlocks_and_waits_are_told_after_a_hundred_rounds_and_no_task_that_has_ende
 /// Records on, with no end, after all that.
 fn plays_and_goes_on() {
     plays_what_outlives_the_ring();
-    std::thread::spawn(|| {
+    thread::spawn(|| {
         loop {
-            info_span!("tick").in_scope(|| std::thread::sleep(Duration::from_millis(1)));
+            info_span!("tick").in_scope(|| thread::sleep(Duration::from_millis(1)));
         }
     });
 }
@@ -117,21 +116,20 @@ fn a_capture_that_was_killed_tells_the_deadlock_that_its_events_do_not_show() {
         }
         let directory = tempfile::tempdir().unwrap();
         let (file, cut) = (place(&directory, "t.evc"), place(&directory, "cut.evc"));
-        let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
+        let length = || fs::metadata(&file).map_or(0, |file| file.len());
         let mut capture = live!("capture", ring, "-o", &file);
         let mut lengths = 0;
         // Events after those of the begin are in it, if the program lives.
         while lengths < 3 {
             let before = length();
-            std::thread::sleep(Duration::from_millis(300));
+            thread::sleep(Duration::from_millis(300));
             lengths += usize::from(length() > before || capture.child.try_wait().unwrap().is_some());
         }
         let _ = capture.child.kill();
         capture.child.wait().unwrap();
         // A capture of a dead program has ended.
-        std::fs::write(&cut, &std::fs::read(&file).unwrap()[..length() as usize - 40]).unwrap();
-        let told = run!("tasks", &cut, "--json");
-        let answer: Value = serde_json::from_str(&told.out).unwrap();
+        fs::write(&cut, &fs::read(&file).unwrap()[..length() as usize - 40]).unwrap();
+        let answer = run!("tasks", &cut, "--json").said();
         let lengths: BTreeSet<_> = answer["deadlocks"].list().iter().map(|cycle| cycle.list().len()).collect();
         assert_eq!(lengths, BTreeSet::from([1, 3]), "{answer:#}");
         let idle = named(&answer, "idle")[0];
@@ -151,7 +149,7 @@ fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do
         let save = |file: &Path, options: &[&str]| run!("snapshot", ring, "-o", file, options).code;
         assert_eq!(save(&saved, &[]), Some(0));
         let beside = place(&directory, "shop.zst.now");
-        assert!(std::fs::metadata(&beside).unwrap().blocks() * 512 < 1 << 20);
+        assert!(fs::metadata(&beside).unwrap().blocks() * 512 < 1 << 20);
         let answer = tasks(&saved, &[]);
         let lengths = |answer: &Value| {
             let cycles = answer["deadlocks"].list().iter().map(|cycle| cycle.list().len());
@@ -169,7 +167,7 @@ fn a_snapshot_has_the_tables_beside_it_and_tells_the_deadlock_that_its_events_do
         assert!(kinds.contains("task_deadlock"), "{kinds}");
         // Both files are replaced, or none.
         assert_eq!(save(&saved, &[]), Some(14));
-        std::fs::rename(&beside, place(&directory, "part.zst.now")).unwrap();
+        fs::rename(&beside, place(&directory, "part.zst.now")).unwrap();
         assert_eq!((save(&other, &[]), other.exists()), (Some(14), false));
         // The events of another time have no tables.
         assert_eq!((save(&saved, &["--force"]), beside.exists()), (Some(0), true));

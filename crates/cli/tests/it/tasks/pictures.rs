@@ -46,7 +46,7 @@ fn perfetto_has_a_track_for_each_task_and_arrows_from_wakes_to_polls() {
     run!("export", &capture, "-o", &trace, "--json").json();
     child.kill();
     let Some(answers) = consumers::read("trace_processor.py", &trace) else { return };
-    assert_eq!(answers["errors"], serde_json::json!([]), "{answers:#}");
+    assert_eq!(answers["errors"], json!([]), "{answers:#}");
     let slices = answers["slices"].list();
     let on = |title: &str| -> Vec<&Value> { slices.iter().filter(|slice| slice["title"] == title).collect() };
     for task in tasks["tasks"].list() {

@@ -56,7 +56,7 @@ fn plays_faults() {
         runtime.spawn(Task::new(&format!("holder {first}"), takes(locks.clone(), first, barrier.clone())));
     }
     runtime.spawn(Task::new("bystander", async move { drop(locks[0].lock().await) }));
-    runtime.spawn(Task::new("blocker", async { std::thread::sleep(Duration::from_millis(300)) }));
+    runtime.spawn(Task::new("blocker", async { thread::sleep(Duration::from_millis(300)) }));
     runtime.spawn(Task::new("lost", drops_its_waker()));
     let (sender, receiver) = oneshot::channel::<()>();
     runtime.spawn(Task::new("idle", async { receiver.await.unwrap() }));
@@ -64,12 +64,12 @@ fn plays_faults() {
     let stormy = poll_fn(move |context| {
         storm.get_or_insert_with(|| {
             let waker = context.waker().clone();
-            std::thread::spawn(move || (0..5000).for_each(|_| waker.wake_by_ref())).join().unwrap();
+            thread::spawn(move || (0..5000).for_each(|_| waker.wake_by_ref())).join().unwrap();
         });
         Poll::Ready(())
     });
     runtime.block_on(async { runtime.spawn(Task::new("stormy", stormy)).await.unwrap() });
-    std::thread::sleep(Duration::from_millis(400));
+    thread::sleep(Duration::from_millis(400));
     say("ready");
     wait_for_parent();
     drop((sender, permits));
@@ -87,7 +87,7 @@ fn check_faults(ring: &Path) {
     tables.sort_unstable();
     let mut cycles = [cycle, tables];
     cycles.sort_unstable();
-    assert_eq!(answer["deadlocks"], serde_json::json!([cycles[0], cycles[1], [id("lost")]]), "{answer:#}");
+    assert_eq!(answer["deadlocks"], json!([cycles[0], cycles[1], [id("lost")]]), "{answer:#}");
     let permit = named(&answer, "permit")[0];
     assert!(permit["state"] == "idle" && permit["span"].text().ends_with("::acquire"), "{permit:#}");
     for first in 0..3 {
@@ -160,16 +160,12 @@ fn nothing_is_found_in_clean_runs() {
         let (_dir, [ring]) = places(["shop"]);
         let mut child = Talk::told(test, "clean", &ring, "ready");
         let answer = tasks(&ring, &["--deadlocks"]);
-        assert_eq!((&answer["deadlocks"], &answer["tasks"]), (&serde_json::json!([]), &serde_json::json!([])));
-        let open = run!("open", &ring);
-        assert!(open.out.contains("task") && open.out.contains("name=\"idle\""), "{open:?}");
+        assert_eq!((&answer["deadlocks"], &answer["tasks"]), (&json!([]), &json!([])));
+        run!("open", &ring).shows("task").shows("name=\"idle\"");
         child.kill();
         let answer = tasks(&ring, &[]);
-        assert_eq!(
-            (&answer["deadlocks"], &named(&answer, "idle")[0]["state"]),
-            (&serde_json::json!([]), &"idle".into())
-        );
+        assert_eq!((&answer["deadlocks"], &named(&answer, "idle")[0]["state"]), (&json!([]), &"idle".into()));
         assert_eq!(named(&answer, "clean").iter().filter(|task| task["state"] == "done").count(), 30);
-        assert!(run!("tasks", &ring, "--deadlocks").out.contains("no deadlocks"));
+        run!("tasks", &ring, "--deadlocks").shows("no deadlocks");
     }
 }

@@ -71,8 +71,7 @@ async fn serve(counters: &Arc<Counters>) {
     let app = app.with_state(Shop { jobs, counters: counters.clone() });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let clients: Vec<_> =
-        (0..CONNECTIONS).map(|at| std::thread::spawn(move || client(address, at * REQUESTS))).collect();
+    let clients: Vec<_> = (0..CONNECTIONS).map(|at| thread::spawn(move || client(address, at * REQUESTS))).collect();
     let mut connections = JoinSet::new();
     for _ in 0..CONNECTIONS {
         let (stream, _) = listener.accept().await.unwrap();
@@ -106,7 +105,7 @@ fn the_tasks_polls_and_wakes_of_a_server_are_those_that_it_counts() {
         check(counts, &counted);
         let all = 1 + CONNECTIONS + CONNECTIONS * REQUESTS;
         assert_eq!((&counts["tasks"], &counts["done"], &answer["lost"]), (&all.into(), &all.into(), &0.into()));
-        assert_eq!(answer["deadlocks"], serde_json::json!([]));
+        assert_eq!(answer["deadlocks"], json!([]));
         assert_eq!(named(&answer, "request").len() as u64, CONNECTIONS * REQUESTS);
         // The store answers each request, and waits for the next one.
         let store = named(&answer, "store")[0];

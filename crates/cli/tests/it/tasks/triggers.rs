@@ -52,7 +52,7 @@ fn plays_faults() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         let blocker = spawn_named("blocker", async move {
             starts.notify_one();
-            std::thread::sleep(Duration::from_millis(300));
+            thread::sleep(Duration::from_millis(300));
         });
         blocker.await.unwrap();
         let first_wait = starved.await.unwrap();
@@ -60,7 +60,7 @@ fn plays_faults() {
         first_wait
     });
     // The tasks that wait for ever have done so for long enough.
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     // A busy machine may have starved it once more, after it was spawned.
     say(if first_wait < STARVED { "1" } else { "2" });
     wait_for_parent();

@@ -3,37 +3,27 @@
 
 use crate::consumers;
 use crate::consumers::trace::Trace;
-use crate::program::{Live, PROGRAM, directory, place, run};
-use eventring::tracing::{Counter, PerfRecorder, RecorderSubscriber};
-use eventring_capture::CaptureFile;
+use crate::fixtures::*;
+use eventring::tracing::Counter;
 use eventring_export::summarize;
-use eventring_stress::alone;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
-use tracing::{Instrument as _, error, info_span, warn};
 
 /// Shows a capture in a browser. Returns what its trace_processor says, and all JSON lines of the capture. With `keys`,
 /// only these arguments of slices are asked for.
 fn shown(file: &str, keys: &[&str]) -> Option<(Value, Vec<Value>)> {
     let ui = consumers::perfetto_ui()?;
-    let mut view = Live::start(&["view", file, "--no-browser", "--json", "--ui", &ui]);
-    let url = view.json_line()["url"].as_str().unwrap().to_owned();
+    let mut view = live!("view", file, "--no-browser", "--json", "--ui", &ui);
+    let url = view.json_line()["url"].text().to_owned();
     let asked: Vec<&Path> = [&[url.as_str(), "everything"], keys].concat().into_iter().map(Path::new).collect();
     let answers = consumers::read_files("view_page.py", &asked);
     if answers.is_none() {
         view.interrupt();
     }
-    assert_eq!(view.end().code, Some(0));
-    let lines = run(&["export", file, "--format", "jsonl"]).json_lines();
+    view.end().ends(0);
+    let lines = run!("export", file, "--format", "jsonl").json_lines();
     let answers = answers?;
-    let servers = answers["servers"].as_array().unwrap();
-    assert!(servers.len() == 1 && servers[0].as_str().unwrap().starts_with("127.0.0.1:"), "{servers:?}");
+    let servers = answers["servers"].list();
+    assert!(servers.len() == 1 && servers[0].text().starts_with("127.0.0.1:"), "{servers:?}");
     Some((answers, lines))
 }
 
@@ -92,7 +82,7 @@ fn the_page_has_the_numbers_of_the_http_service() {
     let ring = place(&directory, "shop").to_str().unwrap().to_owned();
     let ended = Command::new(service).args(["--requests", "2000", "--keep", "--ring", &ring]).status().unwrap();
     assert!(ended.success());
-    let captured = run(&["capture", &ring, "-o", &file, "--now", "--json"]).json();
+    let captured = run!("capture", &ring, "-o", &file, "--now", "--json").json();
     assert_eq!(captured["lost"], 0, "{captured}");
     let Some((answers, mut lines)) = shown(&file, &[]) else { return };
     let found = Trace { answers: &answers, lines: &lines };
@@ -105,12 +95,12 @@ fn the_page_has_the_numbers_of_the_http_service() {
     assert_eq!(found.check_losses(), 0);
     assert_eq!(found.flows(), found.expected_flows());
     check_summary(&found, &file);
-    check_meters(&found, captured["events"].as_u64().unwrap());
+    check_meters(&found, captured["events"].number());
 
     // One nanosecond more in one slice of the lines, and the comparison fails.
     let slices = lines.iter_mut().filter(|line| line["name"] == "query").map(|line| &mut line["slices"][0]);
     let end = &mut slices.last().unwrap()["end_ns"];
-    *end = json!(end.as_u64().unwrap() + 1);
+    *end = json!(end.number() + 1);
     let changed = Trace { answers: &answers, lines: &lines };
     let check = std::panic::AssertUnwindSafe(|| changed.check_slices());
     assert!(std::panic::catch_unwind(check).is_err());
@@ -157,7 +147,7 @@ async fn run_tasks(capture: Pid, recorder: &PerfRecorder, never: &Arc<Notify>) {
         let never = never.clone();
         tokio::spawn(async move { never.notified().await }.instrument(info_span!("waiting", number)));
     }
-    std::thread::spawn(|| std::mem::forget(info_span!("entered").entered())).join().unwrap();
+    thread::spawn(|| std::mem::forget(info_span!("entered").entered())).join().unwrap();
     // A capture takes the events that were recorded before it was asked to end.
     tokio::time::sleep(Duration::from_millis(200)).await;
 }
@@ -167,9 +157,9 @@ fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spa
     alone!();
     let directory = directory();
     let [ring, file] = ["tasks", "tasks.evc"].map(|name| place(&directory, name).to_str().unwrap().to_owned());
-    let recorder = PerfRecorder::builder().config(&ring).shifts(15, 21).prefault(false).build().unwrap();
-    tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
-    let capture = Live::start(&["capture", &ring, "-o", &file, "--json"]);
+    let recorder = spans_in(&ring).shifts(15, 21).build().unwrap();
+    subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
+    let capture = live!("capture", &ring, "-o", &file, "--json");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     let never = Arc::new(Notify::new());
     runtime.block_on(run_tasks(Pid::from_child(&capture.child), &recorder, &never));
@@ -190,7 +180,7 @@ fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spa
     let Some((answers, lines)) = shown(&file, &keys) else { return };
     let found = Trace { answers: &answers, lines: &lines };
     found.check_import();
-    let lost = captured["lost"].as_u64().unwrap();
+    let lost = captured["lost"].number();
     assert!(lost > 10_000, "{captured}");
     assert_eq!(found.check_losses(), lost);
     let spans = found.check_whole_spans();
@@ -202,10 +192,10 @@ fn the_page_has_the_numbers_of_a_hundred_thousand_tasks_with_losses_and_open_spa
     let figures = check_summary(&found, &file);
     let open = |name: &str| figures.iter().find(|((of, _), _)| of == name).map(|(_, figures)| figures[3]);
     assert_eq!((open("waiting"), open("entered")), (Some(WAITING), Some(1)));
-    check_meters(&found, captured["events"].as_u64().unwrap());
+    check_meters(&found, captured["events"].number());
     // The slices of losses are red, and those of other names are not.
     let is_red = |rgb: &Value| {
-        let [red, green, blue] = [0, 1, 2].map(|index| rgb[index].as_u64().unwrap());
+        let [red, green, blue] = [0, 1, 2].map(|index| rgb[index].number());
         red > 180 && green < red / 2 && blue < red / 2
     };
     let colours = &answers["colours"];

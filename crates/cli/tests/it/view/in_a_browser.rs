@@ -1,14 +1,7 @@
 //! A browser without a network shows what `eventring view` serves: Perfetto's own UI finds the recorded slices.
 
 use crate::consumers;
-use crate::program;
-use crate::program::{Live, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::{Duration, Instant};
-use tracing::{Dispatch, info_span};
+use crate::fixtures::*;
 
 /// Waits until the clock has gone on, so that no slice is without length.
 fn moment() {
@@ -18,12 +11,12 @@ fn moment() {
 
 /// Records spans on several threads, and captures them. Returns the path of the capture, and the slices by name. The
 /// picture has each slice of a thread, and each span once more from creation to close.
-fn capture(directory: &tempfile::TempDir) -> (String, BTreeMap<String, u64>) {
+fn capture(directory: &TempDir) -> (String, BTreeMap<String, u64>) {
     let (ring, file) = (place(directory, "shop"), place(directory, "shop.evc"));
     let (ring, file) = (ring.to_str().unwrap().to_owned(), file.to_str().unwrap().to_owned());
-    let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for thread in 0..3 {
             let dispatch = &dispatch;
             scope.spawn(move || {
@@ -35,16 +28,15 @@ fn capture(directory: &tempfile::TempDir) -> (String, BTreeMap<String, u64>) {
                         });
                     }
                 };
-                tracing::dispatcher::with_default(dispatch, record);
+                dispatcher::with_default(dispatch, record);
             });
         }
     });
-    run(&["capture", &ring, "-o", &file, "--now", "--json"]).json();
+    run!("capture", &ring, "-o", &file, "--now", "--json").json();
     let mut slices = BTreeMap::new();
-    for line in run(&["export", &file, "--format", "jsonl"]).json_lines() {
+    for line in run!("export", &file, "--format", "jsonl").json_lines() {
         if line["type"] == "span" {
-            *slices.entry(line["name"].as_str().unwrap().to_owned()).or_default() +=
-                line["slices"].as_array().unwrap().len() as u64 + 1;
+            *slices.entry(line["name"].text().to_owned()).or_default() += line["slices"].list().len() as u64 + 1;
         }
     }
     assert_eq!(slices, BTreeMap::from([("query".to_owned(), 1200), ("request".to_owned(), 1200)]));
@@ -54,12 +46,12 @@ fn capture(directory: &tempfile::TempDir) -> (String, BTreeMap<String, u64>) {
 /// Shows the capture in a browser, and checks what the UI says. The program ends when the browser has closed the page.
 fn check(file: &str, slices: &BTreeMap<String, u64>, options: &[&str]) -> Option<Value> {
     let mut view = Live::start(&[&["view", file, "--no-browser", "--json"], options].concat());
-    let url = view.json_line()["url"].as_str().unwrap().to_owned();
+    let url = view.json_line()["url"].text().to_owned();
     let answers = consumers::read("view_page.py", Path::new(&url));
     if answers.is_none() {
         view.interrupt();
     }
-    assert_eq!(view.end().code, Some(0));
+    view.end().ends(0);
     let answers = answers?;
     assert_eq!(answers["slices"], json!(slices.iter().collect::<Vec<_>>()));
     assert_eq!((&answers["errors"], &answers["copies"]), (&json!([]), &json!([])), "{answers}");
@@ -72,8 +64,8 @@ fn the_ui_finds_the_slices_without_a_network() {
     let (file, slices) = capture(&directory);
     let Some(ui) = consumers::perfetto_ui() else { return };
     let Some(answers) = check(&file, &slices, &["--ui", &ui]) else { return };
-    let servers = answers["servers"].as_array().unwrap();
-    assert!(servers.len() == 1 && servers[0].as_str().unwrap().starts_with("127.0.0.1:"), "{answers}");
+    let servers = answers["servers"].list();
+    assert!(servers.len() == 1 && servers[0].text().starts_with("127.0.0.1:"), "{answers}");
 }
 
 #[test]
@@ -82,15 +74,15 @@ fn the_online_ui_gets_the_trace_from_the_page() {
     let (file, slices) = capture(&directory);
     // The script answers for ui.perfetto.dev.
     let home = directory.path().to_str().unwrap();
-    let mut command = program::program(&["view", &file, "--no-browser", "--json"]);
-    command.env("XDG_DATA_HOME", home).env_remove("EVENTRING_UI").stdout(std::process::Stdio::piped());
+    let mut command = program!("view", &file, "--no-browser", "--json");
+    command.env("XDG_DATA_HOME", home).env_remove("EVENTRING_UI").stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
-    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut out = BufReader::new(child.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut out, &mut line).unwrap();
     let told: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(told["ui"], "https://ui.perfetto.dev");
-    let answers = consumers::read("view_page.py", Path::new(told["url"].as_str().unwrap()));
+    let answers = consumers::read("view_page.py", Path::new(told["url"].text()));
     if answers.is_none() {
         child.kill().unwrap();
         child.wait().unwrap();

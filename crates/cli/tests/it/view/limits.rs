@@ -1,27 +1,24 @@
 //! `eventring view` of a capture that is too large for a browser: it shows the last part, and says how much that is.
 
-use crate::program::{Live, argument, directory, place, run};
-use eventring::tracing::{PerfRecorder, RecorderSubscriber};
-use tracing::{Dispatch, info_span};
+use crate::fixtures::*;
 
 /// Captures this many spans. Returns the path of the capture.
-fn capture(directory: &tempfile::TempDir, spans: u32) -> String {
+fn capture(directory: &TempDir, spans: u32) -> String {
     let (ring, file) = (place(directory, "shop"), place(directory, "shop.evc"));
-    let recorder = PerfRecorder::builder().config(argument(&ring)).prefault(false).build().unwrap();
+    let recorder = spans_in(&ring).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
     let record = || (0..spans).for_each(|number| info_span!("request", number).in_scope(|| ()));
-    tracing::dispatcher::with_default(&dispatch, record);
-    run(&["capture", argument(&ring), "-o", argument(&file), "--now", "--json"]).json();
+    dispatcher::with_default(&dispatch, record);
+    run!("capture", &ring, "-o", &file, "--now", "--json").json();
     argument(&file).to_owned()
 }
 
 /// Returns the size of the trace that `view` shows with these options, and what it says about it.
 fn shown(file: &str, options: &[&str]) -> (u64, String) {
     let mut view = Live::start(&[&["view", file, "--no-browser", "--json"], options].concat());
-    let bytes = view.json_line()["trace_bytes"].as_u64().unwrap();
+    let bytes = view.json_line()["trace_bytes"].number();
     view.interrupt();
-    let ended = view.end();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = view.end().ends(0);
     (bytes, ended.err)
 }
 
@@ -58,15 +55,17 @@ fn a_trace_that_is_too_large_is_cut_to_the_last_part_that_fits_and_a_warning_say
     // A span is four events, and few events are no spans.
     let words = |after: &str| said.split(after).nth(1).unwrap().split(' ').next().unwrap().to_owned();
     let events: u64 = words("the last ").replace(',', "").parse().unwrap();
-    let selected = run(&["summary", &file, "--from", &words("shown, from "), "--json"]).json();
-    let spans = selected["spans"][0]["count"].as_u64().unwrap();
+    let selected = run!("summary", &file, "--from", &words("shown, from "), "--json").json();
+    let spans = selected["spans"][0]["count"].number();
     assert!(events < 48_000 && (events / 5..=events / 4).contains(&spans), "{spans} spans: {said}");
 }
 
 #[test]
 fn a_size_into_which_no_part_of_the_capture_fits_is_an_error() {
     let directory = directory();
-    let failed = run(&["view", &capture(&directory, 200), "--no-browser", "--json", "--max-size", "100"]);
-    assert_eq!((failed.code, failed.out.as_str()), (Some(1), ""), "{failed:?}");
-    assert!(failed.err.contains("too large for a browser") && failed.err.contains("--max-size"), "{failed:?}");
+    run!("view", &capture(&directory, 200), "--no-browser", "--json", "--max-size", "100")
+        .ends(1)
+        .shows_nothing()
+        .warns("too large for a browser")
+        .warns("--max-size");
 }

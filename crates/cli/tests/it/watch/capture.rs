@@ -3,13 +3,13 @@
 use crate::fixtures::*;
 
 /// Records spans and typed events into rings, and captures the rings. Returns the names of the rings, and the capture.
-fn capture(directory: &tempfile::TempDir) -> ([String; 2], String) {
+fn capture(directory: &TempDir) -> ([String; 2], String) {
     let perf = argument(&place(directory, "shop")).to_owned();
     let builder = spans_in(&perf).shifts(15, 21).tables_shift(18).keep(true);
-    tracing::subscriber::with_default(RecorderSubscriber::new(builder.build().unwrap()), || {
+    in_recorder(builder.build().unwrap(), || {
         for number in 0..4 {
-            tracing::info_span!("request", number).in_scope(|| {
-                tracing::info_span!("query").in_scope(|| tracing::warn!(rows = 3, "slow"));
+            info_span!("request", number).in_scope(|| {
+                info_span!("query").in_scope(|| warn!(rows = 3, "slow"));
             });
         }
     });
@@ -33,8 +33,7 @@ fn a_capture_is_shown_as_its_rings_are() {
         lines
     };
     let of_rings = run!("watch", &rings[0], &rings[1], "--json", "--quiet", "--from", "oldest");
-    let of_capture = run!("watch", &capture, "--json", "--quiet");
-    assert_eq!((of_capture.code, of_capture.err.as_str()), (Some(0), ""));
+    let of_capture = run!("watch", &capture, "--json", "--quiet").ends(0).quiet();
     let lines = without_ring(&of_capture);
     assert!(lines.len() > 60);
     assert_eq!(lines, without_ring(&of_rings));
@@ -87,7 +86,7 @@ fn options_narrow_what_is_shown() {
 #[test]
 fn a_directory_of_a_captures_name_is_said_to_be_one() {
     let directory = directory();
-    std::fs::create_dir(place(&directory, "dir.evc")).unwrap();
+    fs::create_dir(place(&directory, "dir.evc")).unwrap();
     for verb in ["watch", "summary"] {
         let mut command = program!(verb, "dir.evc");
         command.current_dir(directory.path());
@@ -102,9 +101,7 @@ fn options_of_rings_are_refused_for_captures_and_those_of_captures_for_rings() {
     let directory = directory();
     let (rings, capture) = capture(&directory);
     let refused = |arguments: &[&str], what: &str| {
-        let run = run!("watch", arguments);
-        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
-        assert!(run.err.contains(what), "{run:?}");
+        run!("watch", arguments).ends(2).shows_nothing().warns(what);
     };
     refused(&[&capture, "--last", "3"], "--last has a meaning for rings only");
     refused(&[&capture, "--reopen"], "--reopen has a meaning for rings only");
@@ -120,8 +117,8 @@ fn a_truncated_capture_is_shown_as_far_as_it_goes() {
     let directory = directory();
     let (_, capture) = capture(&directory);
     let whole = run!("watch", &capture, "--json", "--quiet");
-    let bytes = std::fs::read(&capture).unwrap();
-    std::fs::write(&capture, &bytes[..bytes.len() - 1]).unwrap();
+    let bytes = fs::read(&capture).unwrap();
+    fs::write(&capture, &bytes[..bytes.len() - 1]).unwrap();
     let cut = run!("watch", &capture, "--json", "--quiet");
     assert_eq!(cut.out, whole.out);
     assert!(cut.code != Some(0) && cut.err.contains("truncated: "), "{cut:?}");

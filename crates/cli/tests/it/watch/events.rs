@@ -30,8 +30,7 @@ fn json_lines_have_the_fields_that_were_promised() {
 
 #[test]
 fn people_get_columns_and_a_summary() {
-    let run = run!("watch", program::KEPT);
-    assert_eq!(run.code, Some(0));
+    let run = run!("watch", program::KEPT).ends(0);
     insta::assert_snapshot!(run.out);
     assert!(run.err.starts_with("── 36 events shown, none lost, "), "{}", run.err);
     assert!(run.err.ends_with(" · end of the snapshot\n"), "{}", run.err);
@@ -39,8 +38,11 @@ fn people_get_columns_and_a_summary() {
 
 #[test]
 fn full_lines_hold_every_byte() {
-    let run = run!("watch", program::KEPT, "--full", "--quiet", "--type", "TXN_HEADER_START", "--count", "1");
-    assert!(run.out.contains(&format!(" data=0x{} blob_hashes=[0x{}]\n", "da".repeat(37), "b1".repeat(32))), "{run:?}");
+    run!("watch", program::KEPT, "--full", "--quiet", "--type", "TXN_HEADER_START", "--count", "1").shows(format!(
+        " data=0x{} blob_hashes=[0x{}]\n",
+        "da".repeat(37),
+        "b1".repeat(32)
+    ));
 }
 
 #[test]
@@ -73,16 +75,14 @@ fn the_summary_counts_what_was_not_selected() {
 
 #[test]
 fn a_type_that_does_not_exist_is_an_error_that_names_those_that_do() {
-    let run = watch(&["--type", "TXN_LOGS"]);
-    assert_eq!((run.code, run.out.as_str()), (Some(2), ""));
+    let run = watch(&["--type", "TXN_LOGS"]).ends(2).shows_nothing();
     insta::assert_snapshot!(run.err);
 }
 
 #[test]
 fn every_event_of_a_published_recording_is_decoded() {
     let Some(path) = real_data::path("emn-1b-15m.snapshot") else { return };
-    let run = run!("watch", &path, "--json", "--quiet");
-    let lines = run.json_lines();
+    let lines = run!("watch", &path, "--json", "--quiet").json_lines();
     assert_eq!(lines.len(), 6597);
     for (index, line) in lines.iter().enumerate() {
         assert_eq!(line["seqno"], index + 1);
@@ -108,8 +108,7 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
         (0..3).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 700_000]), 0));
     });
     let last = capacity + 13;
-    let run = run!("watch", &path, "--json", "--from", "5");
-    assert_eq!(run.code, Some(0));
+    let run = run!("watch", &path, "--json", "--from", "5").ends(0);
     let lines = run.json_lines();
     assert_eq!(lines[0], json!({ "gap": { "first_seqno": 5, "count": 9, "cause": "overwritten" } }));
     assert_eq!(lines[1]["seqno"], 14);
@@ -120,15 +119,12 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
     let gone = big.iter().filter(|line| line["expired"] == true).count();
     assert!(run.err.contains(&format!("9 lost, {gone} without payload")), "{}", run.err);
 
-    let text = run!("watch", &path, "--from", "5", "--count", "1", "--strict");
-    assert_eq!(text.code, Some(16));
+    let text = run!("watch", &path, "--from", "5", "--count", "1", "--strict").ends(16);
     assert!(
         text.out.starts_with("── 9 events are missing, 5 to 13: overwritten before they were read ──\n"),
         "{text:?}"
     );
-    let expired = run!("watch", &path, "--type", "900", "--strict");
-    assert!(expired.out.contains("the payload was overwritten before it was read"), "{expired:?}");
-    assert_eq!(expired.code, Some(16));
+    run!("watch", &path, "--type", "900", "--strict").shows("the payload was overwritten before it was read").ends(16);
     run!("watch", &path, "--from", "14", "--count", "5", "--strict").ends(0);
 }
 
@@ -142,12 +138,10 @@ fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
     });
     let watch = |options: &[&str]| run!("watch", &path, "--strict", "--count", "3", options);
     for options in [&[][..], &["--from", "oldest"]] {
-        let text = watch(options);
-        assert_eq!(text.code, Some(0), "{text:?}");
+        let text = watch(options).ends(0);
         assert!(text.out.starts_with("── 13 events had been overwritten before the watch began ──\n"), "{text:?}");
         assert!(text.err.starts_with("── 3 events shown, 13 overwritten before, none lost since, "), "{text:?}");
-        let json = watch(&[options, &["--json"]].concat());
-        assert_eq!(json.code, Some(0), "{json:?}");
+        let json = watch(&[options, &["--json"]].concat()).ends(0);
         let lines = json.json_lines();
         assert_eq!(lines[0], json!({ "gap": { "first_seqno": 1, "count": 13, "cause": "overwritten_before" } }));
         assert_eq!((lines.len(), &lines[1]["seqno"]), (4, &json!(14)));
@@ -181,8 +175,7 @@ fn holes_that_a_killed_writer_left_are_gaps() {
     let lines = run.json_lines();
     assert_eq!(lines[1], json!({ "gap": { "first_seqno": 2, "count": 1, "cause": "never_committed" } }));
     assert_eq!((lines.len(), &lines[2]["seqno"]), (3, &json!(3)));
-    let text = run!("watch", &path, "--quiet").out;
-    assert!(text.contains("── event 2 is missing: reserved and never committed ──"), "{text}");
+    run!("watch", &path, "--quiet").shows("── event 2 is missing: reserved and never committed ──");
 }
 
 #[test]
@@ -202,10 +195,11 @@ fn payloads_are_decoded_by_the_text_that_the_ring_carries() {
     assert_eq!(lines[0]["ext"], json!([1, 0, 0, 9]));
     assert!(lines[1]["payload"]["$malformed"].is_object());
     assert_eq!((&lines[2]["name"], &lines[2]["payload"]), (&json!(null), &json!("0xabcd")));
-    let text = run!("watch", &path, "--quiet").out;
-    assert!(text.contains("SALE"), "{text}");
-    assert!(text.contains(r#"ext=[1, 0, 0, 9] id=42 items=3 note="thank \u{1b}[31myou""#), "{text}");
-    assert!(text.contains("type 6"), "{text}");
+    let text = run!("watch", &path, "--quiet")
+        .shows("SALE")
+        .shows(r#"ext=[1, 0, 0, 9] id=42 items=3 note="thank \u{1b}[31myou""#)
+        .shows("type 6")
+        .out;
     assert!(!text.contains('\u{1b}'));
     assert_eq!(run!("watch", &path, "--type", "sale", "--quiet", "--json").json_lines().len(), 2);
 }
@@ -250,8 +244,7 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
         let last_lines = run!(&arguments, "--last", &last.to_string()).json_lines();
         assert!(last_lines == lines[order.len().saturating_sub(last)..], "{last}: {last_lines:?}");
     }
-    let text = run!("watch", &first, &second, "--from", "3");
-    assert_eq!(text.code, Some(2));
+    let text = run!("watch", &first, &second, "--from", "3").ends(2);
     assert_eq!(text.err, "error: --from SEQNO needs a single ring: each ring has its own numbers\n");
 }
 
@@ -263,9 +256,7 @@ fn the_heading_is_aligned_if_all_rings_have_short_names() {
             recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
         });
     }
-    let mut watch = program!("watch", "a", "b");
-    watch.env("EVENTRING_DIR", directory.path());
-    let run = program::finish(watch);
+    let run = run_in!(directory.path(), "watch", "a", "b");
     let lines: Vec<&str> = run.out.lines().filter(|line| !line.starts_with("──")).collect();
     assert_eq!(lines[0].find("EVENT"), lines[1].find("TXN_END"), "{}", run.out);
 }

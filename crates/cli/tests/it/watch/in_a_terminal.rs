@@ -12,30 +12,30 @@ const THREADS: &str = "in, nearest first";
 /// Records until the parent closes stdin: a thread waits in a lock, one works, and one is in no span.
 fn shop() {
     let recorder = spans_in(child::place()).shifts(17, 23).keep(true).build().unwrap();
-    tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
+    subscriber::set_global_default(RecorderSubscriber::new(recorder)).unwrap();
     let begun = Barrier::new(4);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let start = |name: &str, work: &'static (dyn Fn(&Barrier) + Sync)| {
             let begun = &begun;
-            std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, move || work(begun)).unwrap();
+            thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, move || work(begun)).unwrap();
         };
         start("waits", &|begun| {
             let _transfer = info_span!("transfer").entered();
             let _lock = info_span!("lock", account = 7).entered();
             begun.wait();
-            std::thread::park();
+            thread::park();
         });
         start("rests", &|begun| {
             info_span!("warm_up").in_scope(|| ());
             begun.wait();
-            std::thread::park();
+            thread::park();
         });
         start("works", &|begun| {
             let _service = info_span!("service").entered();
             begun.wait();
             loop {
                 let request = info_span!("request").entered();
-                info_span!("query").in_scope(|| std::thread::sleep(Duration::from_millis(2)));
+                info_span!("query").in_scope(|| thread::sleep(Duration::from_millis(2)));
                 drop(request);
                 info_span!("step").in_scope(|| ());
             }
@@ -50,7 +50,7 @@ fn shop() {
 /// A running shop, and the directory of its ring.
 struct Shop {
     talk: Talk,
-    directory: tempfile::TempDir,
+    directory: TempDir,
 }
 
 impl Shop {
@@ -245,7 +245,7 @@ fn a_program_that_is_killed_while_top_watches_leaves_its_last_seconds_on_the_scr
 fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
     let (_directory, [ring]) = places(["bank"]);
     let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+    in_recorder(recorder.clone(), || {
         let _day = info_span!("day").entered();
         let transfer = info_span!("transfer", from = 0);
         let mut terminal = Terminal::start(program!("open", &ring, "--watch", "1s"), SMALL);

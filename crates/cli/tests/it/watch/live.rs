@@ -17,7 +17,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     // The watch shows only events that are recorded after it has begun. The test cannot know when that is, so it
     // records events until the watch shows one.
     let (shown, seen) = channel();
-    let watcher = std::thread::spawn(move || {
+    let watcher = thread::spawn(move || {
         let first = live.json_line();
         shown.send(()).unwrap();
         (first, live)
@@ -29,8 +29,7 @@ fn a_live_ring_is_followed_from_its_newest_event_until_its_writer_ends_it() {
     assert_eq!((&first["name"], &first["ext"][1]), (&"TXN_END".into(), &2.into()));
     let last = record(&recorder, 3);
     drop(recorder);
-    let run = live.end();
-    assert_eq!(run.code, Some(0));
+    let run = live.end().ends(0);
     let lines = run.json_lines();
     let mut expected = first["seqno"].number();
     for line in &lines {
@@ -51,29 +50,9 @@ fn ctrl_c_ends_with_a_summary() {
     let lines: Vec<String> = (0..5).map(|_| live.line()).collect();
     assert!(lines[4].contains("TXN_END"), "{lines:?}");
     live.interrupt();
-    let run = live.end();
-    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+    let run = live.end().ends(0).shows_nothing();
     assert!(run.err.starts_with("── 3 events shown, none lost, "), "{}", run.err);
     assert!(run.err.ends_with("stopped\n"), "{}", run.err);
-}
-
-#[test]
-fn a_killed_writer_ends_it_too() {
-    if child::part().as_deref() == Some("writer") {
-        let recorder = exec_ring(&child::place());
-        record(&recorder, 7);
-        child::say("recorded");
-        child::wait_for_parent();
-        unreachable!("it is killed");
-    }
-    let (_directory, [path]) = places(["ring"]);
-    let mut writer = Talk::told(test_name!(), "writer", &path, "recorded");
-    let mut live = live!("watch", &path, "--from", "oldest", "--json");
-    assert_eq!(live.json_line()["ext"][1], 7);
-    writer.child.kill().unwrap();
-    let run = live.end();
-    assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
-    assert!(without_times(&run.err).ends_with(" · its program died; the ring is left\n"), "{run:?}");
 }
 
 /// Leaves out the times between which a program died.
@@ -104,13 +83,12 @@ fn the_cause_of_a_rings_end_is_reported() {
             "exit" | "kept" => assert!(writer.end().success()),
             _ => {
                 if part == "killed and removed" {
-                    std::fs::remove_file(&path).unwrap();
+                    fs::remove_file(&path).unwrap();
                 }
                 writer.kill();
             }
         }
-        let run = live.end();
-        assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
+        let run = live.end().ends(0).shows_nothing();
         format!("{part}: {}", without_times(run.err.trim_end().rsplit_once(" · ").unwrap().1))
     });
     insta::assert_snapshot!(reported.join("\n"), @r"
@@ -142,15 +120,13 @@ fn reopen_waits_for_the_ring_and_follows_to_the_next_one_from_its_oldest_event()
         assert_eq!(live.json_line()["ext"][1], round + 20);
     }
     live.interrupt();
-    let run = live.end().fails(0, "── the ring was made anew ──");
-    assert!(run.err.contains("── 9 events shown, none lost"), "{run:?}");
+    live.end().ends(0).warns("── the ring was made anew ──").warns("── 9 events shown, none lost");
 }
 
 #[test]
 fn without_reopen_a_missing_ring_is_an_error() {
     let directory = directory();
-    let run = run!("watch", &place(&directory, "ring"));
-    assert_eq!(run.code, Some(3));
+    run!("watch", &place(&directory, "ring")).ends(3);
 }
 
 #[test]
@@ -162,8 +138,8 @@ fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
     let mut watch = live!("watch", &pattern, "--json", "--from", "oldest");
     let capture_file = place(&directory, "all.evc");
     let capture = live!("capture", &pattern, "-o", &capture_file);
-    let mark = |line: &serde_json::Value| {
-        let ring = std::path::Path::new(line["ring"].text()).file_name().unwrap();
+    let mark = |line: &Value| {
+        let ring = Path::new(line["ring"].text()).file_name().unwrap();
         (ring.to_str().unwrap().to_owned(), line["ext"][1].number())
     };
     assert_eq!(mark(&watch.json_line()), ("shop".to_owned(), 1));
@@ -177,8 +153,7 @@ fn a_pattern_follows_the_rings_that_fit_also_those_that_come_later() {
     // Verbs that read what is there take the pattern, too.
     run!("export", &pattern, "--format", "jsonl", "-o", "-").ends(0);
     drop((first, second));
-    let watched = watch.end();
-    assert_eq!((watched.code, watched.out.as_str()), (Some(0), ""), "{watched:?}");
+    watch.end().ends(0).shows_nothing();
     let captured = capture.end().ends(0);
     assert!(captured.err.starts_with("3 events from 2 rings "), "{captured:?}");
     drop(other);
@@ -192,7 +167,7 @@ fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
     let mut watch = live!("watch", &pattern, "--json", "--reopen", "--from", "oldest");
     let capture = live!("capture", &pattern, "--wait", "-o", &capture_file);
     // If one of them begins later than this, it sees the same.
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
     let ring = exec_ring(&place(&directory, "shop~2"));
     ring.keep(true);
     record(&ring, 1);
@@ -200,7 +175,7 @@ fn a_pattern_waits_for_its_first_ring_if_it_is_asked_to() {
     wait_while(|| record(&ring, 2) < 500);
     assert_eq!(watch.json_line()["ring"], argument(&place(&directory, "shop~2")));
     drop(ring);
-    assert_eq!(capture.end().code, Some(0));
+    capture.end().ends(0);
     watch.interrupt();
-    assert_eq!(watch.end().code, Some(0));
+    watch.end().ends(0);
 }

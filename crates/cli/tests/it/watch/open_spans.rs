@@ -8,7 +8,7 @@ use eventring_live::{Live, LiveOptions, LiveProgress, Observation};
 
 fn record(place: &Path, shifts: (u32, u32)) -> PerfRecorder {
     let recorder = spans_in(place).shifts(shifts.0, shifts.1).keep(true).build().unwrap();
-    tracing::subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
+    subscriber::set_global_default(RecorderSubscriber::new(recorder.clone())).unwrap();
     recorder
 }
 
@@ -36,8 +36,7 @@ fn named<'v>(spans: &'v [Value], name: &str) -> &'v Value {
 
 /// Runs `eventring open` for people, and replaces what is different in each run.
 fn screen(name: &Path, options: &[&str]) -> String {
-    let run = run!("open", name, "--utc", options);
-    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
+    let run = run!("open", name, "--utc", options).ends(0).quiet();
     let mut out = String::new();
     for line in run.out.lines() {
         let line = without_times(line);
@@ -98,7 +97,7 @@ fn deadlock() {
             let (ours, theirs, barrier) = (accounts[from].clone(), accounts[to].clone(), barrier.clone());
             let work = async move {
                 let _ours = ours.lock().await;
-                info_span!("check").in_scope(|| tracing::info!("enough"));
+                info_span!("check").in_scope(|| info!("enough"));
                 barrier.wait().await;
                 let _theirs = theirs.lock().instrument(lock).await;
             };
@@ -187,10 +186,10 @@ fn a_hundred_thousand_open_spans_are_all_listed_and_are_a_dozen_lines() {
 fn killed() {
     record(&child::place(), (17, 23));
     let told = std::sync::Barrier::new(4);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for n in 0..3_u64 {
             let told = &told;
-            let thread = std::thread::Builder::new().name(format!("worker-{n}"));
+            let thread = thread::Builder::new().name(format!("worker-{n}"));
             let work = move || {
                 let job = info_span!("job", n).entered();
                 let step = info_span!("step", phase = ?"reading").entered();
@@ -198,7 +197,7 @@ fn killed() {
                 told.wait();
                 loop {
                     // Spans open and close around the kill.
-                    info_span!("short").in_scope(|| std::thread::sleep(Duration::from_millis(20)));
+                    info_span!("short").in_scope(|| thread::sleep(Duration::from_millis(20)));
                 }
             };
             thread.spawn_scoped(scope, work).unwrap();
@@ -221,7 +220,7 @@ fn a_killed_program_shows_which_thread_was_in_which_span() {
         truth.insert(step.parse().unwrap(), format!("worker-{n}"));
     }
     assert_eq!(truth.len(), 6);
-    std::thread::sleep(Duration::from_millis(50));
+    thread::sleep(Duration::from_millis(50));
     talk.kill();
     let opened = open(&ring, &[]);
     let long: BTreeMap<u64, String> = spans(&opened)
@@ -257,7 +256,7 @@ fn late() {
     let _entered = service.enter();
     // More events than the ring holds.
     for n in 0..20_000_u64 {
-        info_span!("request", n).in_scope(|| tracing::info!("served"));
+        info_span!("request", n).in_scope(|| info!("served"));
     }
     // A span that is only the parent of another one, and a span whose exit alone is seen.
     let child = info_span!(parent: &lost, "child");
@@ -267,7 +266,7 @@ fn late() {
 
 /// Removes the tables of the present, as if an older version had recorded.
 fn without_tables(ring: &Path) {
-    std::fs::remove_file(eventring::internal::now_path(ring)).unwrap();
+    fs::remove_file(eventring::internal::now_path(ring)).unwrap();
 }
 
 #[test]
@@ -293,7 +292,7 @@ fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
         assert_eq!((id, &old(id)["opened_before_window"]), (id, &Value::Bool(is_old)));
         assert_eq!(old(id)["may_have_closed"], false);
     }
-    assert_eq!(old(child)["parents"], serde_json::json!([lost]));
+    assert_eq!(old(child)["parents"], json!([lost]));
     assert!(opened["known_since_ns"].as_u64() > Some(0));
     let shown = screen(&ring, &[]);
     assert!(shown.contains("the beginning is overwritten") && shown.contains("> "), "{shown}");
@@ -304,8 +303,8 @@ fn spans_whose_beginning_is_overwritten_are_there_and_say_so() {
 fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
     let (directory, [ring]) = places(["doubt"]);
     let recorder = spans_in(&ring).shifts(15, 21).shards(2).build().unwrap();
-    let dispatch = tracing::Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    tracing::dispatcher::with_default(&dispatch, || {
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
+    dispatcher::with_default(&dispatch, || {
         let old = [(); 3].map(|()| info_span!("old"));
         let held = info_span!(parent: None, "held").entered();
         let parent = info_span!(parent: None, "parent");
@@ -320,10 +319,10 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
         assert_eq!(names(&shown), ["old", "old", "old", "held", "parent"], "{shown}");
 
         // A thread loses events in the other shard. Any of them could be the close of a span that no thread is in.
-        let lossy = std::thread::spawn({
+        let lossy = thread::spawn({
             let dispatch = dispatch.clone();
             move || {
-                tracing::dispatcher::with_default(&dispatch, || {
+                dispatcher::with_default(&dispatch, || {
                     (0..40_000_u64).for_each(|n| info_span!("request", n).in_scope(|| ()));
                 });
             }
@@ -353,14 +352,12 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
         let surely = ["held", "parent", "child", "new"].map(|name| (name, false));
         assert_eq!(in_top, [&surely[..], &[("old", true); 3]].concat());
         assert_eq!((&top["open_spans"], &top["may_have_closed"]), (&7.into(), &3.into()));
-        let top = run!("top", &ring, "--once").out;
-        assert!(top.contains("4 open spans and perhaps 3 more"), "{top}");
+        run!("top", &ring, "--once").shows("4 open spans and perhaps 3 more").out;
 
         // One shard alone would show spans as open that were closed in another one.
         let shard = place(&directory, "doubt.1");
         for verb in [&["open"][..], &["top", "--once"]] {
-            let refused = run!(verb, &shard);
-            assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
+            let refused = run!(verb, &shard).ends(2).shows_nothing();
             let said = "is only shard 1 of a recorder: it has spans that were closed in other shards";
             assert!(
                 refused.err.contains(said) && refused.err.contains(&format!("as open; name {}, which", ring.display()))
@@ -374,14 +371,14 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
 fn a_capture_shows_what_was_open_at_any_time() {
     let (_directory, [ring, file]) = places(["r", "t.evc"]);
     let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
-    let pause = || std::thread::sleep(Duration::from_millis(20));
+    let pause = || thread::sleep(Duration::from_millis(20));
     let mut times = Vec::new();
     let mut note = |names: &[&str]| {
         pause();
         times.push((now_nanos(), names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()));
         pause();
     };
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+    in_recorder(recorder.clone(), || {
         let first = info_span!("first");
         note(&["first"]);
         let second = info_span!(parent: &first, "second").entered();
@@ -429,7 +426,7 @@ fn a_capture_shows_what_was_open_at_any_time() {
     let lines = run!("open", &file).out;
     assert!(lines.contains("third {n=2}") && lines.contains("first"), "{lines}");
     for words in [&["open"][..], &["top", "--once"]] {
-        run!(words, &file, "--json", "--at", "+1h").fails(0, ", and the capture lasts from ");
+        run!(words, &file, "--json", "--at", "+1h").ends(0).warns(", and the capture lasts from ");
     }
     assert!(at_end["spans"][0]["age_ns"].as_u64() > Some(140_000_000), "until the capture's end: {at_end}");
 
@@ -446,46 +443,33 @@ fn a_capture_shows_what_was_open_at_any_time() {
 fn open_goes_on_with_watch_until_the_program_ends() {
     let (_directory, [ring]) = places(["watched"]);
     let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
-    let mut command = program!("open", &ring, "--watch", "20ms", "--json");
-    let command = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let live = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
+    let live = in_recorder(recorder.clone(), || {
         let _outer = info_span!("outer").entered();
-        let mut child = command.spawn().unwrap();
-        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let mut live = live!("open", &ring, "--watch", "20ms", "--json");
         let mut seen = |name: &str, is_open: bool| {
-            for line in &mut lines {
-                let opened: Value = serde_json::from_str(&line.unwrap()).unwrap();
-                if spans(&opened).iter().any(|span| span["name"] == name) == is_open {
-                    return;
-                }
-            }
-            panic!("{name} is never {}", if is_open { "open" } else { "closed" });
+            while spans(&live.json_line()).iter().any(|span| span["name"] == name) != is_open {}
         };
         seen("outer", true);
         let inner = info_span!("inner");
         seen("inner", true);
         drop(inner);
         seen("inner", false);
-        child
+        live
     });
     drop(recorder);
-    let mut child = live;
-    assert!(child.wait().unwrap().success());
+    live.end().ends(0);
 }
 
 #[test]
 fn spans_that_found_no_room_in_the_tables_are_counted() {
     let (directory, [ring]) = places(["full"]);
     let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
-    let _open = tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || info_span!("open"));
-    let opened = run!("open", &ring);
-    assert!(opened.out.contains("1 span open") && opened.err.is_empty(), "{opened:?}");
+    let _open = in_recorder(recorder.clone(), || info_span!("open"));
+    run!("open", &ring).shows("1 span open").quiet();
     // As if there had been no room for five spans.
-    let tables = std::fs::File::options().write(true).open(eventring::internal::now_path(&ring)).unwrap();
+    let tables = File::options().write(true).open(eventring::internal::now_path(&ring)).unwrap();
     tables.write_all_at(&5_u64.to_le_bytes(), 0x30).unwrap();
-    let opened = run!("open", &ring);
-    assert!(opened.out.contains("1 span open"), "{opened:?}");
-    assert!(opened.out.contains("5 spans more are open that could not be kept"), "{opened:?}");
+    run!("open", &ring).shows("1 span open").shows("5 spans more are open that could not be kept");
     // So it is in a capture.
     let capture = argument(&directory.path().join("full.evc")).to_owned();
     run!("capture", &ring, "-o", &capture, "--now").ends(0);
@@ -495,11 +479,6 @@ fn spans_that_found_no_room_in_the_tables_are_counted() {
     }
     // Tables that cannot be read are named, and the events decide.
     tables.write_all_at(b"?", 0).unwrap();
-    let opened = run!("open", &ring);
-    assert!(opened.out.contains("1 span open"), "{opened:?}");
-    assert!(
-        opened.err.contains("cannot read the tables of the present in") && opened.err.contains(".now"),
-        "{opened:?}"
-    );
+    run!("open", &ring).shows("1 span open").warns("cannot read the tables of the present in").warns(".now");
     drop(recorder);
 }

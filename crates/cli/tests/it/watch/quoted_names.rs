@@ -5,7 +5,7 @@ use crate::fixtures::*;
 /// Returns the texts of the log records that a verb shows.
 fn texts(arguments: &[&str]) -> Vec<String> {
     let lines = run(arguments).json_lines();
-    let text = |line: &serde_json::Value| {
+    let text = |line: &Value| {
         let fields = if line["payload"].is_object() { &line["payload"]["fields"] } else { &line["fields"] };
         let is_record = line["name"] == "EVENT" || line["type"] == "event";
         Some(line["message"].as_str().or(fields["message"].as_str())?.to_owned()).filter(|_| is_record)
@@ -17,7 +17,7 @@ fn texts(arguments: &[&str]) -> Vec<String> {
 fn fields_of_any_name_are_asked_for_in_quotation_marks() {
     let (dir, [ring]) = places(["shop"]);
     let recorder = spans_in(&ring).keep(true).build().unwrap();
-    tracing::dispatcher::with_default(&Dispatch::new(RecorderSubscriber::new(recorder)), || {
+    in_recorder(recorder, || {
         info_span!("request", "content-type" = "html").in_scope(|| info!("quoted key" = 7, "served"));
         info_span!("request", "content-type" = "json")
             .in_scope(|| error!("quoted key" = "7.0", x = 1, x = 2, "failed"));
@@ -59,6 +59,5 @@ fn fields_of_any_name_are_asked_for_in_quotation_marks() {
     let unknown = run!("watch", file, "--where", "field.y=1");
     let lists = |name: &str| unknown.err.contains(name);
     assert!(lists("no event has a field `y`; there are ") && lists("\"content-type\", "), "{unknown:?}");
-    let unquoted = run!("watch", file, "--where", "field.content-type=html");
-    assert!(unquoted.code == Some(2) && unquoted.err.contains(r#"is quoted: field."content-type""#), "{unquoted:?}");
+    run!("watch", file, "--where", "field.content-type=html").fails(2, r#"is quoted: field."content-type""#);
 }

@@ -78,7 +78,7 @@ fn shown(arguments: &[&str]) -> Option<Seqnos> {
     }
     assert!([Some(0), Some(2), Some(19)].contains(&shown.code), "{arguments:?}: {shown:?}");
     let lines = if shown.code == Some(2) { Vec::new() } else { shown.json_lines() };
-    let of_event = |line: &serde_json::Value| {
+    let of_event = |line: &Value| {
         let describes = |name: &str| name.starts_with("THREAD_") || name == "CALL_SITE";
         line["name"].as_str().filter(|name| !describes(name))?;
         // A live ring is named as on the command line.

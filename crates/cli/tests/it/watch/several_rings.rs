@@ -12,22 +12,22 @@ const SHOPS: u64 = 4;
 const SHARDS: usize = 3;
 const ORDERS: u64 = 25;
 
-fn exec_place(place: &Path) -> std::path::PathBuf {
+fn exec_place(place: &Path) -> PathBuf {
     place.with_extension("exec")
 }
 
 /// Plays one thread of the program.
 fn shop(shop: u64, recorder: &PerfRecorder, barrier: &Barrier) {
-    tracing::info!("open");
+    info!("open");
     barrier.wait();
     while recorder.shard_count() < SHARDS {
-        tracing::info!("open");
+        info!("open");
     }
     for n in 1..=ORDERS {
-        let order = tracing::info_span!("order", shop, n);
+        let order = info_span!("order", shop, n);
         order.in_scope(|| {
             assert_ne!(record!(ExecEvent::TxnEnd; txn = shop * 1000 + n), 0);
-            tracing::info_span!("payment").in_scope(|| tracing::warn!(shop, n, "sold"));
+            info_span!("payment").in_scope(|| warn!(shop, n, "sold"));
         });
     }
     // This event is in no span.
@@ -40,23 +40,23 @@ fn program() {
     let builder = spans_in(child::place()).shifts(15, 21).tables_shift(16).shards(SHARDS);
     let recorder = try_init_with(builder, TargetFilter::all()).unwrap().recorder().unwrap();
     let is_told = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| {
             wait_for_parent();
             is_told.store(true, Ordering::Relaxed);
         });
         say("ticking");
         while !is_told.load(Ordering::Relaxed) {
-            tracing::info!("tick");
-            std::thread::sleep(Duration::from_millis(5));
+            info!("tick");
+            thread::sleep(Duration::from_millis(5));
         }
     });
     let barrier = Barrier::new(SHOPS as usize);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for number in 1..=SHOPS {
             let barrier = &barrier;
             let body = move || shop(number, recorder, barrier);
-            std::thread::Builder::new().name(format!("shop {number}")).spawn_scoped(scope, body).unwrap();
+            thread::Builder::new().name(format!("shop {number}")).spawn_scoped(scope, body).unwrap();
         }
     });
     say("worked");
@@ -153,12 +153,11 @@ fn a_live_program_is_watched_on_all_its_shards_and_its_typed_events_name_their_s
     assert_eq!((&tick["name"], &tick["payload"]["fields"]["message"]), (&"EVENT".into(), &"tick".into()));
     // A new thread reads the output of the watch. If nobody read the output, the pipe would become full, and the watch
     // would have to wait.
-    let watched = std::thread::spawn(|| live.end());
+    let watched = thread::spawn(|| live.end());
     std::io::Write::write_all(talk.child.stdin.as_mut().unwrap(), b"work\n").unwrap();
     assert_eq!(talk.hear(), "worked");
     check_merged(&place);
     assert!(talk.end().success());
-    let watched = watched.join().unwrap();
-    assert_eq!(watched.code, Some(0), "{}", watched.err);
+    let watched = watched.join().unwrap().ends(0);
     check_lines(&watched.json_lines(), &place);
 }

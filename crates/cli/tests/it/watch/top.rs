@@ -7,17 +7,16 @@ use crate::fixtures::*;
 fn one_frame_and_one_json_object_show_what_the_program_does() {
     let (_directory, [ring]) = places(["shop"]);
     let recorder = spans_in(&ring).shifts(17, 23).build().unwrap();
-    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let ends = AtomicBool::new(false);
-    let (shown, text) = std::thread::scope(|scope| {
-        let work = std::thread::Builder::new().name("worker".to_owned());
+    let (shown, text) = thread::scope(|scope| {
+        let work = thread::Builder::new().name("worker".to_owned());
         let work = work.spawn_scoped(scope, || {
-            tracing::dispatcher::with_default(&dispatch, || {
+            in_recorder(recorder.clone(), || {
                 let _service = info_span!("service").entered();
                 while !ends.load(Ordering::Relaxed) {
                     info_span!("request").in_scope(|| {
-                        std::thread::sleep(Duration::from_millis(2));
-                        tracing::error!("refused");
+                        thread::sleep(Duration::from_millis(2));
+                        error!("refused");
                     });
                 }
             });
@@ -46,7 +45,7 @@ fn one_frame_and_one_json_object_show_what_the_program_does() {
     let worker = of_name("threads", "worker");
     // The thread is in a request, or has left one and is in the service.
     let is_in_request = worker["span"] == "request";
-    let path = if is_in_request { serde_json::json!(["service"]) } else { serde_json::json!([]) };
+    let path = if is_in_request { json!(["service"]) } else { json!([]) };
     assert!(is_in_request || worker["span"] == "service", "{worker}");
     assert_eq!((&worker["path"], &worker["certain"], &worker["seen"]), (&path, &true.into(), &true.into()), "{worker}");
     assert_eq!(worker["id"] == service["id"], !is_in_request, "{worker}");
@@ -69,14 +68,14 @@ fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_
     let recorder = spans_in(&ring).shifts(15, 21).shards(2).keep(true).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
     let work = |spans: u32| {
-        tracing::dispatcher::with_default(&dispatch, || {
+        dispatcher::with_default(&dispatch, || {
             (0..spans).for_each(|_| info_span!("request").in_scope(|| ()));
         });
     };
     work(1);
-    std::thread::scope(|scope| drop(scope.spawn(|| work(2000)).join()));
+    thread::scope(|scope| drop(scope.spawn(|| work(2000)).join()));
     let pause = Duration::from_millis(300);
-    std::thread::sleep(pause);
+    thread::sleep(pause);
     work(1);
     drop((dispatch, recorder));
     let top = run!("top", &ring, "--once", "--json").json();
@@ -94,15 +93,15 @@ fn a_shard_whose_thread_ended_long_before_the_program_does_not_make_the_rate_of_
 fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
     let (_directory, [ring, file]) = places(["shop", "shop.evc"]);
     let recorder = spans_in(&ring).shifts(17, 23).keep(true).build().unwrap();
-    tracing::subscriber::with_default(RecorderSubscriber::new(recorder.clone()), || {
-        (0..100).for_each(|_| info_span!("request").in_scope(|| tracing::error!("refused")));
+    in_recorder(recorder.clone(), || {
+        (0..100).for_each(|_| info_span!("request").in_scope(|| error!("refused")));
     });
     drop(recorder);
     run!("capture", &ring, "-o", &file, "--json").json();
     let [mut of_ring, mut of_capture] = [&ring, &file].map(|name| run!("top", name, "--once", "--json").json());
     assert_eq!((&of_ring["names"][0]["count"], &of_ring["ended"]), (&100.into(), &true.into()), "{of_ring:#}");
     // A capture has no rings that hold anything now.
-    assert_eq!((of_ring["rings"].take().list().len(), of_capture["rings"].take()), (1, serde_json::json!([])));
+    assert_eq!((of_ring["rings"].take().list().len(), of_capture["rings"].take()), (1, json!([])));
     // Each has seen the end at a time of its own.
     for shown in [&mut of_ring, &mut of_capture] {
         shown["programs"][0]["ended_before_ns"].take();
@@ -113,16 +112,12 @@ fn a_capture_of_a_ring_that_has_ended_shows_what_the_ring_shows() {
 
 #[test]
 fn without_a_terminal_or_a_name_top_says_what_to_do() {
-    let refused = program::finish(program!("top", "no-such-ring"));
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains("stdout is no terminal; use --once"), "{refused:?}");
+    program::finish(program!("top", "no-such-ring")).fails(2, "stdout is no terminal; use --once");
     for (arguments, code, said) in [
         (&["top", "--once"][..], 2, "nothing to read"),
         (&["top", "x", "--json"], 2, "--once"),
         (&["top", "/dev/shm/no-such-ring", "--once"], 3, "no-such-ring"),
     ] {
-        let refused = run(arguments);
-        assert_eq!(refused.code, Some(code), "{refused:?}");
-        assert!(refused.err.contains(said), "{refused:?}");
+        run(arguments).fails(code, said);
     }
 }

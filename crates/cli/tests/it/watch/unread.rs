@@ -13,7 +13,7 @@ fn end_after_one_line(mut live: Live, line: &str, then: impl FnOnce()) -> Option
     then();
     let Live { mut child, out, .. } = live;
     // The control: with a reader it goes on.
-    std::thread::sleep(Duration::from_millis(200));
+    thread::sleep(Duration::from_millis(200));
     assert_eq!(child.try_wait().unwrap(), None);
     drop(out);
     let until = Instant::now() + LIMIT;
@@ -24,7 +24,7 @@ fn end_after_one_line(mut live: Live, line: &str, then: impl FnOnce()) -> Option
                 child.kill().unwrap();
                 panic!("it goes on although nobody reads");
             }
-            None => std::thread::sleep(Duration::from_millis(10)),
+            None => thread::sleep(Duration::from_millis(10)),
         }
     }
 }
@@ -53,18 +53,18 @@ fn a_watch_of_others_events_ends_when_nobody_reads_it_any_more() {
     let (_dir, [ring]) = places(["ring"]);
     let recorder = exec_ring(&ring);
     recorder.record(ExecEvent::TxnEnd as u16, [0, 1, 0, 0], b"");
-    let is_over = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 (0..100).for_each(|_| _ = recorder.record(ExecEvent::TxnLog as u16, [0, 2, 0, 0], b""));
-                std::thread::sleep(Duration::from_millis(1));
+                thread::sleep(Duration::from_millis(1));
             }
         });
         let watch = live!("watch", &ring, "--from", "1", "--type", "TXN_END", "--json");
         let code =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| end_after_one_line(watch, "TXN_END", || ())));
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
         assert_eq!(code.unwrap(), Some(0));
     });
 }

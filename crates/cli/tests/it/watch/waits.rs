@@ -42,7 +42,7 @@ fn it_says_what_it_waits_for() {
     live.end();
     // With --quiet, the watch prints nothing.
     let live = live!("watch", ring, "--quiet");
-    std::thread::sleep(Duration::from_millis(1500));
+    thread::sleep(Duration::from_millis(1500));
     live.interrupt();
     assert_eq!(live.end().err, "");
 }
@@ -56,8 +56,7 @@ fn an_event_that_is_being_written_is_neither_shown_nor_lost() {
     record(&recorder, 1);
     let events = run!("info", "--json", &path).json()["events"].clone();
     assert_eq!((&events["count"], &events["lost"], &events["being_written"]), (&3.into(), &0.into(), &1.into()));
-    let text = run!("info", &path).out;
-    assert!(text.contains("nothing has been overwritten, 1 being written"), "{text}");
+    run!("info", &path).shows("nothing has been overwritten, 1 being written");
     let saved = place(&directory, "saved");
     let reported = run!("snapshot", &path, "-o", &saved);
     assert!(reported.err.ends_with("\n1 event was still being written and not in the snapshot\n"), "{reported:?}");
@@ -118,9 +117,9 @@ fn short_rings_seen(rings: usize) -> usize {
     for _ in 0..rings {
         let recorder = exec_ring(&path);
         record(&recorder, 1);
-        std::thread::sleep(Duration::from_millis(8));
+        thread::sleep(Duration::from_millis(8));
         drop(recorder);
-        std::thread::sleep(Duration::from_millis(12));
+        thread::sleep(Duration::from_millis(12));
     }
     live.interrupt();
     let run = live.end();
@@ -137,7 +136,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
     record(&recorder, 3);
     let mut live = live!("watch", &path, "--from", "oldest", "--json", "--reopen");
     assert_eq!(live.json_line()["seqno"], 1);
-    std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
     let run = live.end().ends(6);
     let error = run.err.lines().last().unwrap();
     assert!(error.starts_with(&format!("error: {}: the file was truncated", path.display())), "{error}");
@@ -160,11 +159,10 @@ fn a_skipped_seqno_is_shown_and_is_not_a_loss() {
     let watched = run!("watch", &path, "--from", &from, "--strict", "--json").ends(0);
     let lines = watched.json_lines();
     assert_eq!((lines.len(), lines.iter().map(accounted_for).sum::<u64>()), (4, 4));
-    assert_eq!(lines[2]["gap"], serde_json::json!({ "first_seqno": capacity + 1, "count": 1, "cause": "given_up" }));
+    assert_eq!(lines[2]["gap"], json!({ "first_seqno": capacity + 1, "count": 1, "cause": "given_up" }));
     assert_eq!(lines[3]["seqno"], capacity + 2);
     assert!(watched.err.starts_with("── 3 events shown, none lost, 1 number without an event, "), "{watched:?}");
-    let text = run!("watch", &path, "--from", &from).out;
-    assert!(text.contains(&format!("── the number {} stands for no event ──\n", capacity + 1)), "{text}");
+    run!("watch", &path, "--from", &from).shows(format!("── the number {} stands for no event ──\n", capacity + 1));
 }
 
 #[test]
@@ -182,13 +180,13 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     recorder.keep(true);
     recorder.record(ExecEvent::TxnEnd as u16, [0, 7, 0, 0], b"");
     drop(recorder);
-    let image = std::fs::read(&made).unwrap();
+    let image = fs::read(&made).unwrap();
     // The published library makes the file under its final name, gives it its size, and writes the header last.
-    let file = std::fs::File::create(&place_of_ring).unwrap();
+    let file = File::create(&place_of_ring).unwrap();
     let mut watch = live!("watch", &place_of_ring, "--reopen", "--json");
     let capture_file = place(&directory, "ring.evc");
     let capture = live!("capture", &place_of_ring, "--wait", "-o", &capture_file);
-    let pause = || std::thread::sleep(std::time::Duration::from_millis(200));
+    let pause = || thread::sleep(Duration::from_millis(200));
     pause();
     file.write_all_at(&image[64..], 64).unwrap();
     pause();
@@ -199,16 +197,16 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     let captured = capture.end();
     assert!(captured.code == Some(0) && captured.err.starts_with("1 event "), "{captured:?}");
     // The next ring of the name is made in the same way.
-    std::fs::remove_file(&place_of_ring).unwrap();
-    let file = std::fs::File::create(&place_of_ring).unwrap();
+    fs::remove_file(&place_of_ring).unwrap();
+    let file = File::create(&place_of_ring).unwrap();
     pause();
     file.write_all_at(&image[64..], 64).unwrap();
     file.write_all_at(&image[..64], 0).unwrap();
     assert_eq!(watch.json_line()["made_anew"]["name"], argument(&place_of_ring));
     assert_eq!(watch.json_line()["ext"][1], 7);
     watch.interrupt();
-    assert_eq!(watch.end().code, Some(0));
+    watch.end().ends(0);
     // Without the request to wait, such a file is an error.
-    std::fs::File::create(&place_of_ring).unwrap();
+    File::create(&place_of_ring).unwrap();
     run!("watch", &place_of_ring).fails(4, "is empty");
 }
