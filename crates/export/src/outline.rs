@@ -4,11 +4,11 @@
 //! The pass keeps at most one bit for each span slice or span, and the exceptions.
 
 use super::bits::BitSet;
-use super::exec_states::{ExecStates, StatePass};
-use super::flows::{FlowFinder, Flows};
-use super::joins::Joins;
 use super::losses::{Loss, LossCollector};
 use super::{ExportSummary, View};
+use crate::exec::states::{ExecStates, StatePass};
+use crate::slices::flows::{FlowFinder, Flows};
+use crate::slices::joins::Joins;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{
     CallSite, Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, TakenSlice, Thread, ThreadKey,
@@ -195,7 +195,8 @@ impl OutlinePass {
             finished
         };
         let mut processes: Vec<ProcessOutline> = self.processes.into_iter().map(finished).collect();
-        self.joins.finish(&mut processes, flows);
+        let mut of_processes: Vec<_> = processes.iter_mut().map(|process| &mut process.flows).collect();
+        self.joins.finish(&mut of_processes, flows);
         let losses = self.losses.finish(recording, counts.first_nanos, counts.last_nanos);
         let (mut kernel, states) = (self.kernel, self.states.finish());
         if let Some(kernel) = &mut kernel {

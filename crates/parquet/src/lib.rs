@@ -27,7 +27,7 @@ use eventring_capture::CaptureError;
 use eventring_capture::CaptureFile;
 use eventring_capture::recording::{CaptureRecording, replay_capture, write_error};
 use eventring_export::ExportSummary;
-use eventring_export::files::ExportFiles;
+use eventring_export::formats::files::ExportFiles;
 use field_types::FieldTypes;
 use row_groups::{CREATED_BY, RowGroups};
 use std::io;

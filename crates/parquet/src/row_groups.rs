@@ -2,7 +2,7 @@
 
 use crate::tables::table_sink::{RowGroup, TableSink, to_io};
 use arrow_schema::SchemaRef;
-use eventring_export::files::ExportFiles;
+use eventring_export::formats::files::ExportFiles;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::SortingColumn;

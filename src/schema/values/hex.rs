@@ -4,7 +4,15 @@ use std::fmt;
 
 /// Writes bytes as hex digits, without a prefix.
 pub(crate) fn write_hex(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    // Ids are written often: one text is much cheaper than a formatted number for each byte.
+    bytes.chunks(16).try_for_each(|bytes| {
+        let mut digits = [0; 32];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        out.write_str(str::from_utf8(&digits[..2 * bytes.len()]).map_err(|_| fmt::Error)?)
+    })
 }
 
 /// Bytes that are displayed as hex digits, without a prefix.

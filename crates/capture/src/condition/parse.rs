@@ -1,9 +1,13 @@
 //! The parser of conditions. Its work is linear in the length of the expression, and its recursion is bounded.
 
+use super::fault::ConditionError;
+use super::node::{DEPTH_MAX, Node, TEXT_BYTES_MAX};
+use super::pattern::NamePattern;
 use super::possible::contradiction;
+use super::subject::RateOf;
+use super::term::WINDOW;
 use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, Term};
 use super::tokens::Tokens;
-use super::{ConditionError, DEPTH_MAX, NamePattern, Node, RateOf, TEXT_BYTES_MAX, WINDOW};
 use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
 use std::time::Duration;

@@ -10,6 +10,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
+/// The window of rates and percentiles that name none.
+pub(super) const WINDOW: Duration = Duration::from_secs(10);
+
 /// A term of a condition.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Term {
@@ -328,7 +331,7 @@ impl RateUnit {
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = |is: bool| if is { "=" } else { "!=" };
-        let of_window = |of: &RateOf, window: Duration| match window == super::WINDOW {
+        let of_window = |of: &RateOf, window: Duration| match window == WINDOW {
             true => of.to_string(),
             false => format!("{of},{}", time(window)),
         };

@@ -1,3 +1,4 @@
+use super::node::{DEPTH_MAX, TEXT_BYTES_MAX};
 use super::*;
 use eventring::schema::perf::CallSiteLevel;
 use proptest::prelude::*;

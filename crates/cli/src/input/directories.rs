@@ -148,3 +148,10 @@ fn owner(path: &Path) -> Option<u32> {
 fn owner(path: &Path) -> Option<u32> {
     path.exists().then_some(0)
 }
+
+/// Returns the name that a program asked for, if it got another because other instances of it ran: `shop` for `shop~2`.
+pub(crate) fn instance_of(name: &str) -> Option<&str> {
+    let (of, number) = name.rsplit_once('~').filter(|(of, _)| !of.is_empty())?;
+    let is_plain = number.starts_with(|first| matches!(first, '1'..='9'));
+    number.parse::<u32>().is_ok_and(|number| is_plain && number >= 2).then_some(of)
+}

@@ -6,11 +6,11 @@ use super::model::{SHORT, TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOW
 use super::open_spans::{TopOpen, TopOpenSpans};
 use super::typed::TopEvent;
 use super::view::TopView;
-use crate::input::state::end_in_words;
-use crate::open;
-use crate::summary::time;
+use crate::input::ring::state::end_in_words;
 use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate, shown_name};
 use crate::text::table::shortened_end;
+use crate::verbs::now::open;
+use crate::verbs::questions::summary::time;
 use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -1,8 +1,8 @@
 //! Open spans as plain data.
 
 use super::draw::THREAD_WIDTH;
-use crate::open;
 use crate::text::format::{counted, grouped};
+use crate::verbs::now::open;
 use eventring_live::OpenSpan;
 use schemars::JsonSchema;
 use serde::Serialize;

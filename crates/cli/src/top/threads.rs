@@ -2,8 +2,8 @@
 
 use super::list::{ListOrder, ListRow};
 use super::model::TopKey;
-use crate::open::program_name;
-use crate::watch::perf::thread_label;
+use crate::text::perf::thread_label;
+use crate::verbs::now::open::program_name;
 use eventring::tracing::ThreadKey;
 use eventring_live::{LiveState, LiveThread, SeriesKind};
 use schemars::JsonSchema;

@@ -19,12 +19,12 @@ use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::output::check_reader;
 use crate::args::limit::{LineLimitArgs, Part};
-use crate::args::ring_args::Expect;
 use crate::args::selection::WindowRest;
+use crate::input::names::unknown_names::SeenNames;
 use crate::input::patterns::FollowedPatterns;
-use crate::input::processes::ProcessArgs;
+use crate::input::programs::processes::ProcessArgs;
+use crate::input::ring_args::Expect;
 use crate::input::saved;
-use crate::input::unknown_names::SeenNames;
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
@@ -244,7 +244,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
-        args.select.events().report_unseen(&seen);
+        seen.report_unseen(&args.select.events());
     }
     rings.check_whole()?;
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
@@ -264,7 +264,7 @@ impl WatchOutput<'_> {
     fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
         // A description is decoded even if it is not shown, because later events refer to it. If the recorder's tables
         // had no room for the description, this event is its only copy.
-        let described = ring.perf.as_ref().filter(|_| perf::is_description(event.event_type));
+        let described = ring.perf.as_ref().filter(|_| crate::text::perf::is_description(event.event_type));
         if let Some(perf) = described.filter(|_| self.hides_descriptions) {
             perf.record(event, payload);
             self.summary.description();

@@ -1,8 +1,8 @@
 //! A ring that is watched.
 
 use super::perf::Perf;
-use crate::input::decoder::Decoder;
-use crate::input::fields::KnownFields;
+use crate::input::names::decoder::Decoder;
+use crate::input::names::fields::KnownFields;
 use eventring::exec::KnownBlocks;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::internal::ext_words;

@@ -2,7 +2,6 @@
 //! are read, because a test needs no other event.
 
 use super::json::JsonLines;
-use super::perf::is_description;
 use super::ring::Ring;
 use super::rings::Rings;
 use super::{Printer, text};
@@ -10,6 +9,7 @@ use crate::args::limit::Part;
 use crate::text::format::TimeFormat;
 use crate::text::out::stdout;
 use crate::text::paint::DIM;
+use crate::text::perf::is_description;
 use eventring::reader::{Descriptor, PayloadRead, RingItem};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;

@@ -1,7 +1,7 @@
 //! The summary at the end of a watch.
 
 use super::rings::Rings;
-use crate::input::state::end_in_words;
+use crate::input::ring::state::end_in_words;
 use crate::text::format::{TimeFormat, columns, duration, events, grouped};
 use crate::text::paint::{BREAK, DIM, PLAIN, WARNING, seen_chars};
 use eventring::reader::{Gap, GapCause, PayloadRead, RingEnd, RingState};

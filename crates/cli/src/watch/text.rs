@@ -185,7 +185,7 @@ impl<O: Write> Lines<O> {
             line.push(DIM, format!("{:>4}  ", tags.map_or("", |tags| &tags.account)));
         }
         if let Some(width) = columns.thread {
-            let thread = record.map(|record| perf::thread_label(&record.thread)).unwrap_or_default();
+            let thread = record.map(|record| crate::text::perf::thread_label(&record.thread)).unwrap_or_default();
             let thread: String = thread.chars().take(width).collect();
             line.push(DIM, format!("{thread:<width$}  "));
         }

@@ -12,11 +12,11 @@ mod tasks;
 mod tracks;
 
 use super::args::{ArgValue, Args};
-use super::flows::FlowPlace;
 use super::outline::Outline;
-use super::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
-use super::track_rows::TrackRows;
 use super::{ExportOptions, Names, View};
+use crate::formats::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
+use crate::slices::flows::FlowPlace;
+use crate::slices::track_rows::TrackRows;
 use chain::Chains;
 use drawn::DrawnSpan;
 use eventring::reader::Descriptor;

@@ -4,7 +4,7 @@
 use super::TraceBuilder;
 use super::tracks::TrackKey;
 use crate::args::{ArgValue, Args};
-use crate::trace_writer::{FlowEnds, FlowId, Label, StackSample, TrackId};
+use crate::formats::trace_writer::{FlowEnds, FlowId, Label, StackSample, TrackId};
 use eventring::reader::Descriptor;
 use eventring::schema::{EventPayload as _, EventType as _};
 use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};

@@ -7,7 +7,7 @@ use crate::seqno_counts::SeqnoCounts;
 use crate::tables::{ParquetTables, SPAN_PARTS, TailState};
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, write_error};
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
-use eventring_export::ring_blocks::RingBlocks;
+use eventring_export::exec::ring_blocks::RingBlocks;
 
 /// The limit for what is kept of open spans, in bytes as they are estimated: some 400,000 spans without fields.
 const KEPT_BYTES_MAX: u64 = 512 << 20;

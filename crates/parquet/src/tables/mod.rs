@@ -23,7 +23,7 @@ use eventring::tracing::{Catalog, PerfContent, RawRecord, SpanStep};
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
 };
-use eventring_export::ring_blocks::RingBlocks;
+use eventring_export::exec::ring_blocks::RingBlocks;
 use eventring_export::rows::{LogRow, LossRow, RingRow, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
 use std::io;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::block_bars::BlockBars;
 use eventring_capture::recording::{CaptureRecording, RecordingEntry};
 use eventring_exec::{ChainEvent, ChainSummary, Wanted};
-use eventring_export::exec_rings::ExecRings;
+use eventring_export::exec::rings::ExecRings;
 
 /// The figures of the blocks of all rings of a capture.
 pub(crate) struct BlockFigures {

@@ -11,7 +11,8 @@ use eventring_capture::recording::{
     replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::folded::{self, SpanFolder};
+use eventring_export::formats::folded;
+use eventring_export::formats::folded::SpanFolder;
 use eventring_export::outline::{Outline, OutlinePass};
 use eventring_export::stacks::Stacks;
 use eventring_export::summary::{SpanCounter, Summary, is_error};

@@ -3,9 +3,9 @@
 use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, GroupHead, code, state};
 use super::ids::{IdReader, NewIds};
 use super::ints::take_ints;
-use super::records::{BlockRecords, PlacedGap};
-use super::varint::unzigzag;
+use crate::format::block_records::{BlockRecords, PlacedGap};
 use crate::format::header::{BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::format::varint::unzigzag;
 use eventring::reader::{Descriptor, EventBatch, Gap, GapCause, PayloadPlace};
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! The output in terminals of several widths.
 
 use super::*;
-use crate::args::ring_args::Expect;
+use crate::input::ring_args::Expect;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
 use eventring::reader::{Next, Seek};
@@ -94,7 +94,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
         while let Next::Event(event) = cursor.next() {
             nanos += 1_234;
             let payload = cursor.payload(&event, &mut buffer);
-            if let (false, Some(perf)) = (full || !perf::is_description(event.event_type), &ring.perf) {
+            if let (false, Some(perf)) = (full || !crate::text::perf::is_description(event.event_type), &ring.perf) {
                 // The description is decoded but not shown, as in `watch` without `--full`.
                 perf.record(&event, payload);
                 continue;
