@@ -8,8 +8,7 @@ use syn::punctuated::Punctuated;
 use syn::{Attribute, Ident, LitInt, LitStr, Path, Result, Token, Type, parenthesized, token};
 
 use crate::evolution::{self, Evolution};
-use crate::names;
-use crate::payloads::Payloads;
+use crate::names::{self, checked_name};
 
 /// The key that allows an enum to have a content type below 256. Only the schemas of `eventring` itself have this key,
 /// so error messages do not list it among the allowed keys.
@@ -79,7 +78,7 @@ impl Parse for ExtWord {
 
 impl Parse for Trailing {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let evolution = Evolution::of_array(&input.call(Attribute::parse_outer)?)?;
+        let evolution = evolution_of_array(&input.call(Attribute::parse_outer)?)?;
         let name = input.parse()?;
         input.parse::<Token![:]>()?;
         let element = input.parse()?;
@@ -200,14 +199,6 @@ fn switch(meta: &ParseNestedMeta<'_>, on: &mut bool) -> Result<()> {
     if std::mem::replace(on, true) { Err(meta.error("given twice")) } else { Ok(()) }
 }
 
-/// Checks a name that an attribute gives as a string. Returns an error if schema text does not allow this name.
-pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
-    let name = text.value();
-    let is_name =
-        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().next().as_ref().is_some_and(first);
-    if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
-}
-
 /// Checks the name of a schema, an event or a domain, as [`checked_name`] does.
 pub fn word(text: &LitStr) -> Result<String> {
     checked_name(text, char::is_ascii_alphabetic, "a name of ASCII letters, digits and `_` that begins with a letter")
@@ -263,4 +254,36 @@ pub fn repr_integer(attributes: &[Attribute]) -> Result<Option<Ident>> {
         }
     }
     Ok(integer)
+}
+
+/// The attribute `payloads`: the name of the enum, and its derives.
+pub struct Payloads {
+    pub name: Ident,
+    pub derives: Vec<Path>,
+}
+
+impl Parse for Payloads {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        let derives = if input.parse::<Option<Token![:]>>()?.is_some() {
+            Punctuated::<Path, Token![,]>::parse_terminated(input)?.into_iter().collect()
+        } else {
+            Vec::new()
+        };
+        Ok(Self { name, derives })
+    }
+}
+
+/// Reads the attributes before the name of a trailing array.
+fn evolution_of_array(attributes: &[Attribute]) -> Result<Evolution> {
+    if let Some(other) = attributes.iter().find(|attribute| !attribute.path().is_ident("event")) {
+        return Err(syn::Error::new_spanned(other, "only #[event(alias = \"…\", default)] has an effect here"));
+    }
+    let evolution = EventAttributes::read(attributes, &["alias", "default"])?.evolution;
+    match &evolution.default {
+        Some(Some(value)) => {
+            Err(syn::Error::new_spanned(value, "an array that a ring lacks is empty: write `default` alone"))
+        }
+        _ => Ok(evolution),
+    }
 }

@@ -3,7 +3,7 @@
 use syn::{LitStr, Result};
 
 use crate::attributes::word;
-use crate::event_type::{Event, RECORD_ERROR_CODE};
+use crate::event::{Event, RECORD_ERROR_CODE};
 
 /// The largest number of domains of a schema, and the largest number that a domain can have.
 const MAX: usize = 64;

@@ -2,38 +2,19 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, LitStr, Result, Type, Variant};
+use syn::{Data, DeriveInput, Expr, ExprLit, Fields, Ident, Lit, Result, Variant};
 
 use crate::attributes::{EventAttributes, OWN_SCHEMA, Trailing, repr_integer, screaming_name};
 use crate::domains;
-use crate::evolution::{Evolution, refuse_equal_aliases};
+use crate::event::{Event, RECORD_ERROR_CODE};
+use crate::evolution::refuse_equal_aliases;
 use crate::ext_words::ExtWords;
 use crate::names;
 use crate::payloads;
 use crate::schema_info::{checks, schema_info};
 use crate::views;
 
-/// Code of RECORD_ERROR in every schema.
-pub const RECORD_ERROR_CODE: u16 = 1;
 const RECORD_ERROR_NAME: &str = "RECORD_ERROR";
-
-/// A variant as the generated code needs it.
-pub struct Event<'a> {
-    pub ident: &'a Ident,
-    pub code: u16,
-    pub name: String,
-    pub description: String,
-    pub payload: Option<Type>,
-    pub trailing: Vec<Trailing>,
-    /// The event's earlier names.
-    pub evolution: Evolution,
-    /// The name of the event's view. A view is a generated struct that reads the event's payload.
-    pub view: Ident,
-    /// The names of the extension words that the event carries. `None` if the variant has no attribute `carries`.
-    pub carried: Option<Vec<Ident>>,
-    /// The name of the event's domain, if the variant gives one.
-    pub domain: Option<LitStr>,
-}
 
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else {

@@ -6,10 +6,10 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::parse::ParseStream;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, LitStr, Result, Token, Type};
+use syn::{LitStr, Result, Token, Type};
 
-use crate::attributes::{EventAttributes, checked_name};
 use crate::generated::generated_at;
+use crate::names::checked_name;
 
 /// The earlier names of an item, and its value for rings that lack it: `Some(None)` for `default` without a value.
 #[derive(Default)]
@@ -19,20 +19,6 @@ pub struct Evolution {
 }
 
 impl Evolution {
-    /// Reads the attributes before the name of a trailing array.
-    pub fn of_array(attributes: &[Attribute]) -> Result<Self> {
-        if let Some(other) = attributes.iter().find(|attribute| !attribute.path().is_ident("event")) {
-            return Err(syn::Error::new_spanned(other, "only #[event(alias = \"…\", default)] has an effect here"));
-        }
-        let evolution = EventAttributes::read(attributes, &["alias", "default"])?.evolution;
-        match &evolution.default {
-            Some(Some(value)) => {
-                Err(syn::Error::new_spanned(value, "an array that a ring lacks is empty: write `default` alone"))
-            }
-            _ => Ok(evolution),
-        }
-    }
-
     /// Makes the description for a field of type `ty`.
     pub fn of_field(&self, ty: &Type) -> TokenStream {
         let default = self.default.as_ref().map(|value| {

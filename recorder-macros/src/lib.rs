@@ -7,6 +7,7 @@
 mod attributes;
 mod commas;
 mod domains;
+mod event;
 mod event_payload;
 mod event_type;
 mod evolution;

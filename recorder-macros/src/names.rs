@@ -1,7 +1,7 @@
 //! Names and descriptions in schema text.
 
 use syn::ext::IdentExt as _;
-use syn::{Attribute, Expr, ExprLit, Generics, Ident, Lit, Meta, Result};
+use syn::{Attribute, Expr, ExprLit, Generics, Ident, Lit, LitStr, Meta, Result};
 
 /// Returns the identifier without `r#`. Returns an error if it is not ASCII, because names in schema text are ASCII.
 pub fn plain(ident: &Ident) -> Result<String> {
@@ -112,4 +112,12 @@ mod tests {
         };
         assert_eq!(description(&item.attrs), "One sentence.");
     }
+}
+
+/// Checks a name that an attribute gives as a string. Returns an error if schema text does not allow this name.
+pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
+    let name = text.value();
+    let is_name =
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().next().as_ref().is_some_and(first);
+    if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
 }

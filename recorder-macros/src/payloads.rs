@@ -3,31 +3,12 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
-use syn::parse::{Parse, ParseStream};
-use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
-use syn::{DeriveInput, Ident, Path, Result, Token};
+use syn::{DeriveInput, Result};
 
-use crate::event_type::{Event, RECORD_ERROR_CODE};
+use crate::attributes::Payloads;
+use crate::event::{Event, RECORD_ERROR_CODE};
 use crate::generated::{generated, generated_at};
-
-/// The name of the enum, and its derives.
-pub struct Payloads {
-    pub name: Ident,
-    derives: Vec<Path>,
-}
-
-impl Parse for Payloads {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let name = input.parse()?;
-        let derives = if input.parse::<Option<Token![:]>>()?.is_some() {
-            Punctuated::<Path, Token![,]>::parse_terminated(input)?.into_iter().collect()
-        } else {
-            Vec::new()
-        };
-        Ok(Self { name, derives })
-    }
-}
 
 /// Returns two pieces of code for an event. The first is the type that the event's variant of the payload enum holds;
 /// `None` if the variant holds nothing. The second is an expression that decodes `payload`.

@@ -7,7 +7,7 @@ use syn::{DeriveInput, LitStr, Result};
 
 use crate::attributes::{EventAttributes, Trailing, screaming_name};
 use crate::domains::Domain;
-use crate::event_type::{Event, RECORD_ERROR_CODE};
+use crate::event::{Event, RECORD_ERROR_CODE};
 use crate::ext_words::ExtWords;
 use crate::generated::generated_at;
 use crate::names;

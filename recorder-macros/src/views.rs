@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use syn::{DeriveInput, Ident, Result};
 
 use crate::attributes::Trailing;
-use crate::event_type::Event;
+use crate::event::Event;
 use crate::generated::generated;
 
 /// The field of a view that holds the fixed struct.

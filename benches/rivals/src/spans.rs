@@ -101,7 +101,7 @@ pub fn measure(rounds: usize) -> Medians {
         4_000,
         Dispatch::new(Registry::default().with(Floor(Unclaimed(warm_reference(SHARD))))),
     );
-    crate::third_party::add_tracy(&mut cases);
+    add_tracy(&mut cases);
     let mut medians = cases.measure(rounds);
     // The last cases have a filter that refuses every call site (`level_off`), or no subscriber at all (`span_off`).
     // These cases run after all other subscribers were dropped. The other subscribers want every call site. While they
@@ -118,4 +118,11 @@ pub fn measure(rounds: usize) -> Medians {
         }
     }
     medians
+}
+
+/// Adds Tracy, the one recorder of another project that has no other thread at work. So its cases can take turns
+/// with those of eventring.
+fn add_tracy(cases: &mut Cases<'_>) {
+    let tracy = tracing_tracy::TracyLayer::default();
+    add(cases, "tracing_tracy", 500, Dispatch::new(Registry::default().with(tracy)));
 }

@@ -19,13 +19,6 @@ use tracing_subscriber::layer::SubscriberExt;
 /// some write them to a file.
 const OPERATIONS: u64 = 500;
 
-/// Adds Tracy, the one recorder here that has no other thread at work. So its cases can take turns with those of
-/// eventring.
-pub fn add_tracy(cases: &mut Cases<'_>) {
-    let tracy = tracing_tracy::TracyLayer::default();
-    spans::add(cases, "tracing_tracy", OPERATIONS, Dispatch::new(Registry::default().with(tracy)));
-}
-
 /// Adds the recorders that write files. The returned guard flushes a file when it is dropped, so the caller keeps it
 /// until all cases have been measured.
 fn add_writers(cases: &mut Cases<'_>) -> impl Any + use<> {
