@@ -16,7 +16,7 @@ use crate::text::silence::Silence;
 use eventring::reader::{Gap, PayloadRead, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::PerfEvent;
-use eventring_capture::read::payloads;
+use eventring_capture::recording::payloads;
 use eventring_capture::{CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord, RingRole};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use crate::rows::{LogRow, LossRow, RingRow, Row, RowFields, SampleKind, SampleRo
 use crate::slices::line_slices::{LineSlice, LineSlices, SpanSlices};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, Span, SpanId, SpanStep, is_log_record};
-use eventring_capture::read::payloads::PayloadLosses;
+use eventring_capture::recording::payloads::PayloadLosses;
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
     replay_capture, write_error,

@@ -8,7 +8,7 @@ use super::{ExportSummary, Names, ProgramSummary, View};
 use crate::formats::folded::SpanFolder;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
-use eventring_capture::read::payloads::PayloadLosses;
+use eventring_capture::recording::payloads::PayloadLosses;
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState,
     SpanParts, replay_capture,
