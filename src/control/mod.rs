@@ -12,7 +12,7 @@
 //! | `socket` | sockets that carry messages and descriptors |
 //! | `address` | the addresses of sockets |
 //! | `directives` | the text of filter overrides |
-//! | `served` | the files that a server serves |
+//! | `served`, `export` | the files that a server serves, and how a ring becomes one of them |
 //! | `switches` | the parts of a program that take directives |
 //! | `filter_overrides` | the filter overrides of all clients, and how long they live |
 //! | `shares` | the shares of users in a server's resources |
@@ -23,12 +23,15 @@
 //! | `served_file` | a ring of a server, as a client sees it |
 //! | `state` | the recording of a process, as a client sees it |
 //! | `error` | the error type |
+//! | `fuzzed` | what the fuzzer checks of messages |
 
 mod address;
 pub(crate) mod directives;
 mod error;
+mod export;
 mod filter_overrides;
 pub(crate) mod find;
+pub(crate) mod fuzzed;
 mod line;
 mod process;
 mod served;
@@ -48,8 +51,9 @@ pub use server::{SERVER_VARIABLE, Server, ServerBuilder, environment_error};
 pub use state::{ClientOverride, Domain, OverrideTime, ProcessState};
 
 pub(crate) use directives::DOMAIN;
-pub(crate) use served::{Export, export};
+pub(crate) use export::export;
+pub(crate) use served::Export;
 #[cfg(feature = "tracing")]
 pub(crate) use switches::changed;
-pub(crate) use switches::{Switchable, SwitchedDomain, register};
-pub(crate) use wire::ServedInfo;
+pub(crate) use switches::{Switchable, register};
+pub(crate) use wire::{ServedInfo, SwitchedDomain};

@@ -1,6 +1,7 @@
 //! The parts of a program that take directives: the filters of `tracing`, and the domains of recorders.
 
 use super::served;
+use super::wire::SwitchedDomain;
 use crate::shm::lock_with_timeout;
 use std::sync::{Arc, Mutex};
 
@@ -33,15 +34,6 @@ pub(crate) trait Switchable: Send + Sync {
     fn domains(&self) -> Vec<SwitchedDomain> {
         Vec::new()
     }
-}
-
-/// A domain that a part of the program can switch.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct SwitchedDomain {
-    pub(crate) name: String,
-    pub(crate) is_enabled: bool,
-    /// True if the configuration forbids the domain, so that no filter override switches it on.
-    pub(crate) is_forbidden: bool,
 }
 
 static SWITCHES: Mutex<Vec<Arc<dyn Switchable>>> = Mutex::new(Vec::new());

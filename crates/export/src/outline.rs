@@ -303,7 +303,7 @@ impl ProcessPass {
         self.end(span);
         if let (true, Some(parent)) = (view.has_spans(), span.parent) {
             // A parent that is not in the replay any more was closed before.
-            let parent = replay.get(parent).map(SpanInterval::of);
+            let parent = replay.get(parent).map(SpanInterval::from_span);
             self.nest(span, parent);
         }
     }
@@ -320,7 +320,7 @@ impl ProcessPass {
     }
 
     fn nest(&mut self, span: &Span, parent: Option<SpanInterval>) {
-        if !parent.is_some_and(|parent| SpanInterval::of(span).lies_in(&parent)) {
+        if !parent.is_some_and(|parent| SpanInterval::from_span(span).lies_in(&parent)) {
             self.outline.outside_parent.insert(span.number);
         }
     }
@@ -337,7 +337,8 @@ impl ProcessPass {
 
     /// Takes the spans that have no close, and those that were closed last.
     fn end_spans(&mut self, spans: &[Span], view: View) {
-        let by_id: IdMap<SpanId, SpanInterval> = spans.iter().map(|span| (span.id, SpanInterval::of(span))).collect();
+        let by_id: IdMap<SpanId, SpanInterval> =
+            spans.iter().map(|span| (span.id, SpanInterval::from_span(span))).collect();
         for span in spans {
             self.end(span);
             if span.is_open() {
@@ -372,7 +373,7 @@ struct SpanInterval {
 }
 
 impl SpanInterval {
-    fn of(span: &Span) -> Self {
+    fn from_span(span: &Span) -> Self {
         let start_nanos = span.start_epoch_nanos();
         let closed = span.closed.as_ref().map(|closed| closed.epoch_nanos);
         let end_nanos = closed.or(span.is_end_lost.then_some(span.last_seen_epoch_nanos));

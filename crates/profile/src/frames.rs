@@ -59,7 +59,7 @@ impl ReplayConsumer for Seen {
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let (until, last) = (self.until, &mut self.last);
         if let EntryContent::Typed { descriptor, payload } = &entry.content
-            && KernelRing::of(&entry.tables.rings, entry.ring) == Some(KernelRing::Sched)
+            && KernelRing::from_ring(&entry.tables.rings, entry.ring) == Some(KernelRing::Sched)
             && descriptor.record_epoch_nanos <= until
             && let Some(payload) = payload.valid()
         {

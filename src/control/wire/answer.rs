@@ -1,9 +1,9 @@
 //! The messages that a server sends.
 
 use super::bytes::{Body, BodyParts};
-use super::{WireFault, WireMessage};
+use super::fault::WireFault;
+use super::message::WireMessage;
 use crate::control::error::ControlErrorKind;
-use crate::control::switches::SwitchedDomain;
 
 /// A message of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +49,15 @@ pub(crate) struct ServedInfo {
     /// The number that the shards of one recorder share, or 0.
     pub(crate) shard_group: u64,
     pub(crate) shard_index: u32,
+}
+
+/// A domain that a part of the program can switch.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SwitchedDomain {
+    pub(crate) name: String,
+    pub(crate) is_enabled: bool,
+    /// True if the configuration forbids the domain, so that no filter override switches it on.
+    pub(crate) is_forbidden: bool,
 }
 
 /// A filter override that is in force.

@@ -1,7 +1,8 @@
 //! The messages that a client sends.
 
 use super::bytes::{Body, BodyParts};
-use super::{WireFault, WireMessage};
+use super::fault::WireFault;
+use super::message::WireMessage;
 
 /// A request of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]

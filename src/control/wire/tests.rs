@@ -1,8 +1,9 @@
 //! Messages decode to what was encoded, and malformed messages are rejected.
 
+use super::fault::TEXT_BYTES_MAX;
 use super::*;
 use crate::control::error::ControlErrorKind;
-use crate::control::switches::SwitchedDomain;
+use crate::control::wire::SwitchedDomain;
 use proptest::prelude::*;
 
 fn life() -> impl Strategy<Value = OverrideLife> {

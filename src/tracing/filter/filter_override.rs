@@ -1,8 +1,8 @@
 //! Filter overrides: directives for recording more than the configured filter allows.
 
 use crate::tracing::filter::filter::TargetFilter;
-use crate::tracing::filter::filter_handle::{FilterHandle, SharedFilter};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use crate::tracing::filter::filter_handle::FilterHandle;
+use crate::tracing::filter::switch::switch;
 
 /// A filter override for spans and events, in addition to what the configured filter accepts. It lasts until it is
 /// dropped.
@@ -44,64 +44,32 @@ impl Drop for FilterOverride {
     }
 }
 
-/// The filters of this process that can be changed. Filters that are no longer used are removed when another one is
-/// added.
-static LIVE_FILTERS: Mutex<Vec<Weak<SharedFilter>>> = Mutex::new(Vec::new());
-
-fn lock() -> MutexGuard<'static, Vec<Weak<SharedFilter>>> {
-    LIVE_FILTERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(in crate::tracing) fn add_live_filter(filter: Weak<SharedFilter>) {
-    let mut filters = lock();
-    filters.retain(|filter| filter.strong_count() > 0);
-    filters.push(filter);
-    drop(filters);
-    #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
-    crate::tracing::filter::steered::make_known();
-}
-
-/// Returns handles to the filters of this process that can be changed: those of all `RecorderSubscriber`s, and those
-/// that were made for layers.
-pub(in crate::tracing) fn live_filters() -> Vec<FilterHandle> {
-    lock().iter().filter_map(FilterHandle::from_weak).collect()
-}
-
-/// The filters with conditions on values of fields.
-pub(in crate::tracing) mod judging_filters {
-    use super::{FilterHandle, live_filters};
-    use crate::sync::{AtomicBool, Ordering};
-
-    static MAY_EXIST: AtomicBool = AtomicBool::new(false);
-
-    /// Notes that there is such a filter.
-    pub(in crate::tracing) fn note() {
-        // Relaxed, as `FilterHandle::judges_values`.
-        MAY_EXIST.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns true if there is, or has been, such a filter.
-    #[inline(always)]
-    pub(in crate::tracing) fn may_exist() -> bool {
-        MAY_EXIST.load(Ordering::Relaxed)
-    }
-
-    /// Calls `f` with each of these filters.
-    pub(in crate::tracing) fn for_each(f: impl Fn(&FilterHandle)) {
-        if may_exist() {
-            live_filters().iter().filter(|filter| filter.judges_values()).for_each(f);
-        }
-    }
-}
-
 impl FilterHandle {
-    /// Returns the configured filter as text.
-    pub(crate) fn configured(&self) -> String {
-        self.get().to_string()
+    /// Adds a filter override: what `filter` accepts is recorded, too, until the filter override is dropped. What was
+    /// said of [`Self::set`] and scoped subscribers also holds here, and for the drop of the filter override.
+    ///
+    /// If a directive names the value of a field, this function reads the values of the open spans from the recorder's
+    /// rings. This takes a few milliseconds.
+    pub fn add_override(&self, filter: TargetFilter) -> FilterOverride {
+        let mut added = (0, 0);
+        switch(|| {
+            let mut number = 0;
+            let unjudged_spans = self.change(|changing, effective| {
+                changing.next_override += 1;
+                number = changing.next_override;
+                effective.overrides.push((number, filter));
+            });
+            added = (number, unjudged_spans);
+            true
+        });
+        let (number, unjudged_spans) = added;
+        FilterOverride { filter: self.clone(), number, unjudged_spans }
     }
 
-    /// Returns what the configured filter and the filter overrides accept together, as one filter.
-    pub(crate) fn effective(&self) -> TargetFilter {
-        self.ask(crate::tracing::filter::effective::EffectiveFilter::union)
+    pub(in crate::tracing) fn end_override(&self, number: u64) {
+        switch(|| {
+            self.change(|_, effective| effective.overrides.retain(|(other, _)| *other != number));
+            true
+        });
     }
 }

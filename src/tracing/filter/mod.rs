@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `directive/`, `field_name` | one directive: `target[span{field=value}]=level` |
 //! | `filter` | a filter: a list of directives |
+//! | `quoted` | names and texts in quotes, also in conditions |
 //! | `effective` | the filter that is in force: the configured filter together with all filter overrides |
 //! | `filter_handle` | changing a filter while other threads use it |
 //! | `span_matches` | the open spans that have met conditions of span directives |
+//! | `make`, `live_filters` | making a filter, and the filters of the process that can be changed |
 //! | `filter_override`, `steered` | filter overrides, also those of a server's clients |
 //! | `switch` | the lock for changes, after each of which `tracing` asks for interest again |
 
@@ -17,6 +19,9 @@ pub(super) mod field_name;
 pub(super) mod filter;
 pub(super) mod filter_handle;
 pub(super) mod filter_override;
+pub(super) mod live_filters;
+mod make;
+pub(crate) mod quoted;
 pub(super) mod span_matches;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub(super) mod steered;

@@ -3,7 +3,8 @@
 use crate::control::{DOMAIN, Switchable, register};
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::filter::filter_override::{FilterOverride, live_filters};
+use crate::tracing::filter::filter_override::FilterOverride;
+use crate::tracing::filter::live_filters::live_filters;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 /// All filters of this process that can be changed.

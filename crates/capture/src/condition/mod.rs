@@ -205,7 +205,7 @@ impl Condition {
             None => Ok(condition),
             Some(term) => {
                 let why = format!("`{term}` is not about a single event; `capture --on` knows such terms");
-                Err(ConditionError::at(text, 0, why))
+                Err(ConditionError::new(text, 0, why))
             }
         }
     }
@@ -224,7 +224,7 @@ impl Condition {
             Some(term) => {
                 let why =
                     format!("no event says `{term}` by itself; `export --where` and `watch --where` read whole spans");
-                Err(ConditionError::at(text, 0, why))
+                Err(ConditionError::new(text, 0, why))
             }
         }
     }

@@ -34,7 +34,7 @@ const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 pub(super) fn parse(text: &str, must_name: bool, has_bare_fields: bool) -> Result<Node, ConditionError> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("the expression has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len());
-        return Err(ConditionError::at(text, 0, message));
+        return Err(ConditionError::new(text, 0, message));
     }
     let terms = match (must_name, has_bare_fields) {
         (true, _) => A_TERM,

@@ -144,7 +144,9 @@ impl Term {
                 holds
             }
             // A record of the `log` crate has its target in its payload.
-            Self::Name { kind: NameKind::Target, .. } if subject.may_have_lost("log.target") => return Truth::Unknown,
+            Self::Name { kind: NameKind::Target, .. } if subject.may_have_lost("log.target") => {
+                return Truth::Indeterminate;
+            }
             Self::Name { kind: NameKind::Target, is, pattern } => {
                 subject.target().is_some_and(|target| pattern.fits(target) == *is)
             }
@@ -187,7 +189,7 @@ impl Term {
                     fits |= value.order_of(found).is_some_and(|order| compare.holds(order));
                 });
                 if !has_field && subject.may_have_lost(path) {
-                    return Truth::Unknown;
+                    return Truth::Indeterminate;
                 }
                 has_field && fits == is
             }

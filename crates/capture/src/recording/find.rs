@@ -153,7 +153,7 @@ impl ReplayConsumer for Finder<'_> {
                     block.take().into_iter().for_each(|block| found.add_block(ring, block));
                 }
                 // The event has lost its own payload, or its span has lost fields.
-                Truth::Unknown => match subject.spans().next().filter(|_| !subject.has_lost_fields()) {
+                Truth::Indeterminate => match subject.spans().next().filter(|_| !subject.has_lost_fields()) {
                     None => found.add_untested_event(ring, seqno, nanos),
                     Some(span) => {
                         let since = span.created.as_ref().map_or(0, |created| created.epoch_nanos);
@@ -198,7 +198,7 @@ impl ReplayConsumer for Finder<'_> {
             match condition.truth(&subject) {
                 Truth::No => {}
                 Truth::Yes => found.add_span(self.processes[process], id, since, until),
-                Truth::Unknown => found.add_untested_span(self.processes[process], id, since, until),
+                Truth::Indeterminate => found.add_untested_span(self.processes[process], id, since, until),
             }
         }
         Ok(())

@@ -142,7 +142,7 @@ impl RecordingReplay {
                 }
                 (descriptor.record_epoch_nanos, *payload)
             }
-            // A seqno that was given up never had an event, so it is not shown as a loss.
+            // A seqno that was skipped never had an event, so it is not shown as a loss.
             EntryContent::Gap(gap) if !gap.is_loss() => {
                 if gap.cause == GapCause::Filtered {
                     self.counts.filtered = self.counts.filtered.saturating_add(gap.count);

@@ -57,7 +57,7 @@ impl SelectedNow {
             truth = truth.min(subject.is_selected_by(condition));
         }
         let has_lost_fields = subject.has_lost_fields();
-        if truth == Truth::Unknown && !(has_lost_fields && subject.is_content()) {
+        if truth == Truth::Indeterminate && !(has_lost_fields && subject.is_content()) {
             let has_lost = subject.spans().find(|span| span.fields.problem.is_some());
             let is_new = has_lost.is_some_and(|span| counted.insert((process, span.id)));
             if !is_new && !has_lost_fields {

@@ -178,7 +178,7 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
     if metadata.is_file() && metadata.len() == 0 {
         return Some(format!("{shown} is empty, expected a ring, a snapshot or a capture; record or copy it again"));
     }
-    if let Some(tables) = directories::TablesFile::at(path) {
+    if let Some(tables) = directories::TablesFile::from_path(path) {
         return Some(format!(
             "{shown} has the tables of the present of a recorder, and is no ring; name the ring: {}",
             short_name(&tables.ring).map_or_else(|| tables.ring.display().to_string(), str::to_owned)

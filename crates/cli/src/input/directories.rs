@@ -109,7 +109,7 @@ pub(crate) struct TablesFile {
 
 impl TablesFile {
     /// Returns what the file at `path` is, if its name and its first bytes are those of a file of the present.
-    pub(crate) fn at(path: &Path) -> Option<Self> {
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         let ring = PathBuf::from(path.to_str()?.strip_suffix(".now")?);
         let file = RingFile::open_path(path, &OpenOptions::default()).ok()?;
         let group = eventring::internal::tables_group(&file)?;

@@ -58,7 +58,7 @@ impl PartArgs {
         tell: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> anyhow::Result<Saved> {
         let mut saved = open(names, needs_spans)?;
-        (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, tell);
+        (saved.capture, saved.reading) = ReadingBar::with_capture(saved.capture, is_quiet, tell);
         let selection = self.window.selection(&self.events, &saved.capture);
         saved.select(names, &selection, &self.events, is_strict)?;
         Ok(saved)

@@ -316,7 +316,7 @@ fn follow(
                 silence.ends();
                 let (ring, mut payload) = rings.with_payload(ring);
                 let accepted = output.selection.accepts(ring, &event, &mut payload);
-                output.summary.untested((accepted == Truth::Unknown).into());
+                output.summary.untested((accepted == Truth::Indeterminate).into());
                 if accepted == Truth::Yes {
                     output.event(ring, &event, payload.read())?;
                 } else if output.summary.not_selected().is_multiple_of(LOOK_EVENTS) {

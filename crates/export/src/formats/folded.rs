@@ -187,7 +187,7 @@ impl SpanFolder {
         if let (Some(kernel), Some(names)) = (self.kernel, self.kernel_names) {
             kernel.add_to(&mut self.stacks, &self.process_ids, &names);
         }
-        let shared = SharedNames::of(self.stacks.names_and_targets());
+        let shared = SharedNames::from_names(self.stacks.names_and_targets());
         self.stacks.name_frames(&shared);
         self.stacks
     }

@@ -242,7 +242,7 @@ impl LineWriter<'_> {
         if record.event == Some(PerfEvent::Event) {
             return self.log_record(process, record, catalog);
         }
-        let Some(kind) = SampleKind::of(record.event) else { return Ok(()) };
+        let Some(kind) = SampleKind::from_event(record.event) else { return Ok(()) };
         let decoded = record.decode(catalog);
         self.line(kind.names().1, &SampleRow::new(process, record, &decoded.thread, &decoded.content))
     }

@@ -70,7 +70,7 @@ impl TraceBuilder<'_> {
         let Some(part) = state.part::<KernelPart>() else { return Ok(()) };
         // What is not said by whom was recorded by the first ring of the kernel.
         let rings = self.recording.rings();
-        let ring = (0..rings.count() as u32).find(|ring| KernelRing::of(rings, *ring).is_some());
+        let ring = (0..rings.count() as u32).find(|ring| KernelRing::from_ring(rings, *ring).is_some());
         let process = ring.map_or(0, |ring| rings.origin(ring).process);
         let mut shares = part.said().iter().filter_map(|said| match said {
             Said::Share(share) => Some(share),

@@ -52,7 +52,7 @@ impl ConditionSet {
             condition.phase_ages().into_iter().for_each(|(state, nanos)| phases.add(nanos, state.into(), index));
         }
         let ages = named.into_iter().map(|(nanos, conditions)| SpanAge::new(nanos, conditions)).collect();
-        let rates = conditions.iter().map(RateTerms::of).collect();
+        let rates = conditions.iter().map(RateTerms::from_condition).collect();
         let held = vec![false; conditions.len()];
         Self { conditions, ages, phases, rates, held, last_tick_nanos: 0, untested: 0 }
     }
@@ -128,7 +128,7 @@ impl ConditionSet {
             }
             _ => {}
         }
-        let occurrence = Occurrence::of(observation, state);
+        let occurrence = Occurrence::from_observation(observation, state);
         *untested += test((conditions, rates), 0..conditions.len(), &occurrence, fulfilled);
     }
 
@@ -158,7 +158,7 @@ impl ConditionSet {
             });
             age.conditions = named;
         }
-        let occurrence = Occurrence::of(&Observation::Tick, state);
+        let occurrence = Occurrence::from_observation(&Observation::Tick, state);
         for (index, condition) in conditions.iter().enumerate() {
             if self.rates[index] != RateTerms::None {
                 let holds = condition.holds(&occurrence);
@@ -188,7 +188,7 @@ enum RateTerms {
 }
 
 impl RateTerms {
-    fn of(condition: &Condition) -> Self {
+    fn from_condition(condition: &Condition) -> Self {
         match condition.rates().is_empty() {
             true => Self::None,
             false if condition.has_only_rates() => Self::Only,
@@ -218,7 +218,7 @@ fn test(
     for index in indices {
         match rates[index].allow(&conditions[index], occurrence) {
             Truth::Yes => fulfilled(index, &conditions[index], occurrence),
-            Truth::Unknown => is_untested = true,
+            Truth::Indeterminate => is_untested = true,
             Truth::No => {}
         }
     }

@@ -43,7 +43,7 @@ enum What<'a> {
 impl<'a> Occurrence<'a> {
     /// Makes the occurrence of what was seen.
     #[must_use]
-    pub fn of(observation: &'a Observation<'a>, state: LiveState<'a>) -> Self {
+    pub fn from_observation(observation: &'a Observation<'a>, state: LiveState<'a>) -> Self {
         Self { what: What::Seen(observation), state, lacks_rates: false }
     }
 
@@ -66,7 +66,7 @@ impl<'a> Occurrence<'a> {
     /// Returns whether a condition holds because of what happened, and not only because of rates that last.
     pub(crate) fn fulfils(&self, condition: &Condition) -> Truth {
         let truth = condition.truth(self);
-        if truth == Truth::No || !condition.holds(&Occurrence::of(&Observation::Tick, self.state)) {
+        if truth == Truth::No || !condition.holds(&Occurrence::from_observation(&Observation::Tick, self.state)) {
             return truth;
         }
         truth.min(condition.truth(&Occurrence { lacks_rates: true, ..*self }))

@@ -11,7 +11,7 @@ pub(crate) struct ColumnNames {
 
 impl ColumnNames {
     /// Notes the names that a table has already.
-    pub(crate) fn of<'f>(fields: impl IntoIterator<Item = &'f Field>) -> Self {
+    pub(crate) fn from_fields<'f>(fields: impl IntoIterator<Item = &'f Field>) -> Self {
         Self { lower_case: fields.into_iter().map(|field| field.name().to_lowercase()).collect() }
     }
 

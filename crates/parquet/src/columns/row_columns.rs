@@ -13,6 +13,7 @@ use arrow_array::builder::{
 use arrow_schema::{DataType, Field};
 use eventring::schema::perf::FieldValue;
 use eventring_export::rows::{Cell, Column as RowColumn, Columns, InJson, Row, RowSite};
+use std::fmt::{self, Write as _};
 use std::io;
 
 /// The part of a table that its rows do not tell.
@@ -56,7 +57,7 @@ impl RowColumns {
         let mut columns = Self { columns: Vec::new(), names: Vec::new() };
         // It only appends to lists.
         let _ = example.put_columns(&mut Making { columns: &mut columns, setup });
-        let mut names = ColumnNames::of(&columns.fixed_fields());
+        let mut names = ColumnNames::from_fields(&columns.fixed_fields());
         for column in &mut columns.columns {
             match column {
                 CellColumn::Words(words) => words.make_unique(&mut names),
@@ -168,9 +169,8 @@ impl Columns for Pushing<'_> {
             }
             (CellColumn::Text(column), Cell::Text(text) | Cell::EventName(text)) => push_text(column, text.as_deref()),
             (CellColumn::Text(column), Cell::Value(value)) => push_value(column, value.as_deref()),
-            // A column takes the zeros before a number one by one, and slowly.
-            (CellColumn::Text(column), Cell::Trace(id)) => push_text(column, id.map(|id| id.to_string()).as_deref()),
-            (CellColumn::Text(column), Cell::Context(id)) => push_text(column, id.map(|id| id.to_string()).as_deref()),
+            (CellColumn::Text(column), Cell::Trace(id)) => push_id(column, id)?,
+            (CellColumn::Text(column), Cell::Context(id)) => push_id(column, id)?,
             (CellColumn::Word(column), Cell::Word(word)) => 4 + column.push(word),
             (CellColumn::Spans(column), Cell::Spans(spans)) => {
                 column.append_value(spans.iter().map(|id| Some(id.get())));
@@ -198,6 +198,17 @@ fn another_row(column: RowColumn) -> io::Error {
 fn push_text(column: &mut StringBuilder, text: Option<&str>) -> u64 {
     column.append_option(text);
     4 + text.map_or(0, str::len) as u64
+}
+
+fn push_id(column: &mut StringBuilder, id: Option<impl fmt::Display>) -> io::Result<u64> {
+    match id {
+        Some(id) => {
+            write!(column, "{id}").map_err(io::Error::other)?;
+            column.append_value("");
+        }
+        None => column.append_null(),
+    }
+    Ok(36)
 }
 
 fn push_value(column: &mut StringBuilder, value: Option<&FieldValue>) -> u64 {

@@ -199,7 +199,7 @@ struct ChainTables {
 pub(crate) fn write(capture: &CaptureFile, out: &mut dyn TableSink) -> io::Result<()> {
     let Ok(headers) = Blocks::of_capture(capture, Wanted::HEADERS) else { return Ok(()) };
     let Ok(blocks) = Blocks::of_capture(capture, Wanted::ALL) else { return Ok(()) };
-    let mut states = LastStates::of(headers);
+    let mut states = LastStates::from_blocks(headers);
     let mut tables = ChainTables {
         blocks: ChainTable::create("blocks", &[], BLOCKS, out)?,
         transactions: ChainTable::create("transactions", &OF_TXN, TRANSACTIONS, out)?,

@@ -138,7 +138,7 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
 
     fn record(&mut self, process: u32, record: &RawRecord<'_>, catalog: &Catalog) -> io::Result<()> {
         let nanos = record.epoch_nanos();
-        let bytes = if let Some(kind) = SampleKind::of(record.event) {
+        let bytes = if let Some(kind) = SampleKind::from_event(record.event) {
             let decoded = record.decode(catalog);
             let row = SampleRow::new(process, record, &decoded.thread, &decoded.content).in_table();
             let table = match &mut self.samples[kind as usize] {

@@ -38,7 +38,7 @@ pub enum KernelRing {
 impl KernelRing {
     /// Returns the kind of a ring of a recording, if it is one of these.
     #[must_use]
-    pub fn of(rings: &RecordedRings, ring: u32) -> Option<Self> {
+    pub fn from_ring(rings: &RecordedRings, ring: u32) -> Option<Self> {
         let model = rings.model(ring)?;
         match (model.content_type(), model.name()) {
             (Sched::CONTENT_TYPE, Sched::CONTENT_NAME) => Some(Self::Sched),
@@ -50,7 +50,7 @@ impl KernelRing {
     /// Returns true if a recording has such a ring.
     #[must_use]
     pub fn are_in(rings: &RecordedRings) -> bool {
-        (0..rings.count() as u32).any(|ring| Self::of(rings, ring).is_some())
+        (0..rings.count() as u32).any(|ring| Self::from_ring(rings, ring).is_some())
     }
 }
 
@@ -113,7 +113,7 @@ impl KernelView {
         if let EntryContent::Perf { .. } = entry.content {
             return None;
         }
-        let ring = KernelRing::of(&entry.tables.rings, entry.ring)?;
+        let ring = KernelRing::from_ring(&entry.tables.rings, entry.ring)?;
         match (&entry.content, ring) {
             (EntryContent::Typed { descriptor, payload }, KernelRing::Sched) => {
                 if let Some(payload) = payload.valid() {

@@ -116,7 +116,7 @@ pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, Capture
     let shares: Vec<Shares> = collected.spans.iter().map(|span| shares::divide(span, &collected)).collect();
     let (slow, normal): (Vec<usize>, Vec<usize>) =
         (0..collected.spans.len()).partition(|at| found.is_slow(collected.spans[*at].nanos()));
-    let usual = cause::Usual::of(normal.iter().map(|at| (&collected.spans[*at], &shares[*at])));
+    let usual = cause::Usual::from_spans(normal.iter().map(|at| (&collected.spans[*at], &shares[*at])));
     let difference = difference::compare(&slow, &normal, &collected);
     let mut by_length: Vec<usize> = (0..collected.spans.len()).filter(|at| collected.spans[*at].is_asked_for).collect();
     by_length.sort_by_key(|at| std::cmp::Reverse(collected.spans[*at].nanos()));

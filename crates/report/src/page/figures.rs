@@ -127,7 +127,7 @@ impl<'c> CaptureFigures<'c> {
 
     /// Returns the names of spans that several targets share.
     pub(super) fn shared_names(&self) -> SharedNames {
-        SharedNames::of(self.summary.spans.iter().map(|span| (span.name.as_str(), span.target.as_str())))
+        SharedNames::from_names(self.summary.spans.iter().map(|span| (span.name.as_str(), span.target.as_str())))
     }
 
     /// Says what the time of a frame of the flame graph is.

@@ -4,7 +4,7 @@
 //! overrides apply to it, and `tracing` notifies it when they change. But the macros record only to the recorder in
 //! [`PERF`]. So only the subscriber or layer that records there decides: it notes its answer when `tracing` asks it.
 
-use crate::locked_section::LockedSection;
+use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;
@@ -69,7 +69,7 @@ fn noted(answer: usize, metadata: &'static Metadata<'static>) -> Option<Answer> 
 
 impl Answer {
     /// Returns the answer of a subscriber or layer whose own filter has this interest.
-    pub(in crate::tracing::record) fn of(interest: &Interest) -> Self {
+    pub(in crate::tracing::record) fn from_interest(interest: &Interest) -> Self {
         Self::Own(state_of(interest))
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct SeenNames {
 }
 
 impl SeenNames {
-    pub(crate) fn of<'r>(rings: impl Iterator<Item = &'r Reader>) -> Self {
+    pub(crate) fn from_rings<'r>(rings: impl Iterator<Item = &'r Reader>) -> Self {
         let mut seen = Self::default();
         rings.for_each(|ring| seen.add_ring(ring));
         seen

@@ -203,7 +203,7 @@ pub(crate) struct FileNumbers(u64, u64);
 
 impl FileNumbers {
     /// Returns the numbers of the file at this path.
-    pub(crate) fn at(path: &Path) -> Option<Self> {
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         path.symlink_metadata().ok().map(|found| Self(found.dev(), found.ino()))
     }
 
@@ -243,7 +243,7 @@ fn names(
     let is_at = |path: &&Path, file: &ServedFile| {
         begin.elapsed() < CHECKS_MAX
             && (!process.is_stranger() || is_known(path))
-            && FileNumbers::at(path).is_some_and(|at| FileNumbers::of_served(process, file) == Some(at))
+            && FileNumbers::from_path(path).is_some_and(|at| FileNumbers::of_served(process, file) == Some(at))
     };
     let name = |file: &ServedFile| match file.path().filter(|path| is_at(path, file)) {
         Some(path) => path.to_path_buf(),

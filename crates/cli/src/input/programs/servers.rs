@@ -105,7 +105,7 @@ pub(crate) fn is_dead_socket(path: &Path) -> bool {
 impl ListedServer {
     /// Returns true if the server serves the ring of this file.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        FileNumbers::at(path).is_some_and(|numbers| self.with_paths.contains(&numbers))
+        FileNumbers::from_path(path).is_some_and(|numbers| self.with_paths.contains(&numbers))
     }
 
     /// Returns the rings that are in anonymous memory, without the further shards of recorders.

@@ -54,7 +54,7 @@ pub(crate) struct RingFacts {
 
 impl RingFacts {
     /// Returns the facts about a ring alone. `counted` are its events.
-    pub(crate) fn of(reader: &Reader, counted: &Survey) -> Self {
+    pub(crate) fn from_reader(reader: &Reader, counted: &Survey) -> Self {
         let end = reader.end().map(|end| counted.seen_until(end));
         Self::new(reader, History::read(reader, reader.state() == RingState::Live), end)
     }
@@ -65,7 +65,7 @@ impl RingFacts {
             file: reader.path().map(|path| path.to_string_lossy().into_owned()),
             state: reader.state(),
             content_type: ContentType { code: info.content_type, name: content_name(&info).to_owned() },
-            writer: Writer::of(reader),
+            writer: Writer::from_reader(reader),
             history,
             end: end.into(),
         }

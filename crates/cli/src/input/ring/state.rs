@@ -83,7 +83,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn of(reader: &Reader) -> Option<Self> {
+    pub(crate) fn from_reader(reader: &Reader) -> Option<Self> {
         let program = || reader.info().extension.map(|extension| extension.writer.program_name);
         writer(reader).map(|(pid, alive)| Self { pid, alive, program: program() })
     }

@@ -18,7 +18,7 @@ pub(crate) struct Survey {
     pub lost: u64,
     /// Those of `lost` that came before all that the ring still holds, and were overwritten.
     pub overwritten_before: u64,
-    /// The number of events that are being written: their seqnos were handed out, but neither committed nor given up.
+    /// The number of events that are being written: their seqnos were handed out, but neither committed nor skipped.
     pub being_written: u64,
     /// Events whose payload has been overwritten.
     pub expired_payloads: u64,

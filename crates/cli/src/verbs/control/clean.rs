@@ -164,7 +164,7 @@ impl Args {
             Ok(None) => {}
             Err(error) => return done(false, problem(&error)),
         }
-        if let Some(tables) = TablesFile::at(path) {
+        if let Some(tables) = TablesFile::from_path(path) {
             let why = match tables.ring_state {
                 None => Reason::OrphanedTables,
                 Some(RingState::WriterDied) => Reason::WriterDied,

@@ -67,7 +67,8 @@ pub(crate) struct Captured<'a> {
     lost: u64,
     overwritten_before: u64,
     lost_by_cause: LostByCause,
-    given_up: u64,
+    #[serde(rename = "given_up")]
+    skipped: u64,
     /// What a filter or sample left out.
     filtered: u64,
     /// Events that were compressed less, because the capture fell behind.
@@ -98,7 +99,8 @@ struct CapturedRing<'a> {
     omitted_payloads: u64,
     was_live: bool,
     lost_by_cause: LostByCause,
-    given_up: u64,
+    #[serde(rename = "given_up")]
+    skipped: u64,
     filtered: u64,
     table_losses: TableLosses,
     died: Option<bool>,
@@ -149,7 +151,7 @@ impl<'a> Captured<'a> {
             lost: stats.lost(),
             overwritten_before: stats.missing_by(GapCause::OverwrittenBefore),
             lost_by_cause: LostByCause::new(|cause| stats.missing_by(cause)),
-            given_up: stats.given_up(),
+            skipped: stats.skipped(),
             filtered: stats.filtered(),
             hurried_events: summary.lower_level_events,
             bytes: summary.bytes,
@@ -177,7 +179,7 @@ impl<'a> CapturedRing<'a> {
             omitted_payloads: ring.omitted_payloads,
             was_live: ring.was_live,
             lost_by_cause: LostByCause::new(|cause| ring.missing_by(cause)),
-            given_up: ring.given_up(),
+            skipped: ring.skipped(),
             filtered: ring.filtered(),
             table_losses: TableLosses { call_sites, threads, shards, spans },
             died: ring.end.map(|end| end.has_died),

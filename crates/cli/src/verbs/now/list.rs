@@ -88,10 +88,10 @@ struct NotRecording<'a> {
 
 impl ListedRing {
     fn new(name: String, ring: &RingReport) -> Self {
-        // All seqnos that were handed out, except those that were given up.
+        // All seqnos that were handed out, except those that were skipped.
         let recorded = |info: &RingInfo| {
-            let given_up = info.extension.as_ref().map_or(0, |it| it.refused_claims.saturating_add(it.lapped_claims));
-            info.last_seqno.saturating_sub(given_up)
+            let skipped = info.extension.as_ref().map_or(0, |it| it.refused_claims.saturating_add(it.overrun_claims));
+            info.last_seqno.saturating_sub(skipped)
         };
         let file_bytes = |ring: &Reader| match ring.path().and_then(|path| path.metadata().ok()) {
             Some(metadata) => metadata.len(),

@@ -79,7 +79,7 @@ fn chain(saved: &Saved) -> Option<ChainSummary> {
         return None;
     }
     let blocks = Blocks::of_capture(&saved.capture, Wanted::ALL).ok()?;
-    Some(ChainSummary::of(blocks)).filter(|chain| chain.blocks > 0)
+    Some(ChainSummary::from_updates(blocks)).filter(|chain| chain.blocks > 0)
 }
 
 fn write_chain(out: &mut impl Write, chain: &ChainSummary) -> io::Result<()> {
@@ -196,7 +196,7 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
 /// Returns a table of typed events.
 fn typed(events: &[EventSummary]) -> NumberTable<5> {
     let mut table = NumberTable::new(["typed event", "count", "a second", "payload", "each"]);
-    let shared = SharedNames::of(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
+    let shared = SharedNames::from_names(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     for event in events {
         let per_second = event.per_second.map_or("–".to_owned(), rate);
         let [payload, each] = [event.payload_bytes, event.payload_bytes / event.count.max(1)].map(bytes);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const START: u64 = 1_700_000_000_123_456_789;
 
 fn recorder<E: EventType>(path: &Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<E>()).config(path);
+    let builder = Recorder::builder(ContentDescription::from_event_type::<E>()).config(path);
     builder.compact(true).shifts(15, 21).prefault(false).keep(true).build().unwrap()
 }
 
@@ -85,7 +85,7 @@ fn open(paths: &[PathBuf]) -> Rings {
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let rings = open(paths);
     let mut lines =
-        Lines::on(Out(anstream::StripStream::new(Vec::new())), ask_width, &rings, full, TimeFormat::new(true));
+        Lines::new(Out(anstream::StripStream::new(Vec::new())), ask_width, &rings, full, TimeFormat::new(true));
     let mut nanos = START;
     for ring in rings.iter() {
         let mut cursor = ring.reader.as_ref().unwrap().cursor();
@@ -169,7 +169,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
     let place = Place::new();
     let rings = open(&[place.perf()]);
     let out = Out(anstream::StripStream::new(Vec::new()));
-    let mut lines = Lines::on(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
+    let mut lines = Lines::new(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
     let event = Descriptor { record_epoch_nanos: START, seqno: 1, ..Descriptor::default() };
     for width in [120, 119, 80] {
         WIDTH.set(width);
@@ -200,7 +200,7 @@ fn a_gap_without_seqnos_is_no_problem() {
     let place = Place::new();
     let rings = open(&[place.perf()]);
     let out = Out(anstream::StripStream::new(Vec::new()));
-    let mut lines = Lines::on(out, || None, &rings, false, TimeFormat::new(true));
+    let mut lines = Lines::new(out, || None, &rings, false, TimeFormat::new(true));
     for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened, GapCause::Damaged] {
         lines.gap(rings.iter().next().unwrap(), Gap { first_seqno: 7, count: 0, cause }).unwrap();
     }

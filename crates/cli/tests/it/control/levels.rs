@@ -29,7 +29,7 @@ fn shop() {
 /// Plays the program with these settings of its domains.
 fn shop_with(domains: &str) {
     let spans = PerfRecorder::builder().anonymous().shifts(15, 21).prefault(false).build().unwrap();
-    let market = Recorder::builder(ContentDescription::of::<Market>()).anonymous().shifts(16, 27);
+    let market = Recorder::builder(ContentDescription::from_event_type::<Market>()).anonymous().shifts(16, 27);
     let market = market.prefault(false).domains(domains).build().unwrap();
     let subscriber = RecorderSubscriber::new(spans).with_filter("info".parse().unwrap());
     let _guard = tracing::subscriber::set_default(subscriber);
@@ -242,7 +242,8 @@ fn an_override_of_another_user_is_not_revoked_and_its_user_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let address = format!("others-{}", std::process::id());
     let server = eventring::control::Server::builder().abstract_name(&address).allow_switch(4711).start().unwrap();
-    let market = Recorder::builder(ContentDescription::of::<Market>()).anonymous().shifts(16, 27).prefault(false);
+    let market =
+        Recorder::builder(ContentDescription::from_event_type::<Market>()).anonymous().shifts(16, 27).prefault(false);
     let _market = market.domains("trades").build().unwrap();
     let ours = Process::connect(server.address()).unwrap();
     ours.add_override("domain:orderbook", OverrideTime::Kept).unwrap();

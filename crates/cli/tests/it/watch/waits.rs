@@ -145,7 +145,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
 }
 
 #[test]
-fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
+fn a_skipped_seqno_is_shown_and_is_not_a_loss() {
     let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();

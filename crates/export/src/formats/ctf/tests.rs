@@ -84,7 +84,7 @@ fn a_loss_is_a_packet_between_the_events_around_it() {
     made.event(1, 20, 1100, [0; 4], b"");
     made.gap(1, 2, GapCause::Overwritten);
     made.gap(1, 1, GapCause::NeverCommitted);
-    made.gap(1, 100, GapCause::GivenUp);
+    made.gap(1, 100, GapCause::Skipped);
     made.event(1, 20, 1200, [0; 4], b"");
     made.gap(1, 7, GapCause::Overwritten);
     made.span(PerfEvent::SpanClose, 1500, 1, 1, 1);

@@ -175,7 +175,7 @@ fn more_open_spans_than_there_is_room_for_become_rows_and_the_tail_goes_on() {
 fn each_seqno_is_in_one_count_also_those_that_were_filtered_or_damaged() {
     let mut made = CaptureFixture::new();
     closing(&mut made);
-    for (count, cause) in [(3, GapCause::Filtered), (4, GapCause::Overwritten), (5, GapCause::GivenUp)] {
+    for (count, cause) in [(3, GapCause::Filtered), (4, GapCause::Overwritten), (5, GapCause::Skipped)] {
         made.gap(0, count, cause);
     }
     made.end_block();

@@ -112,7 +112,7 @@ impl FilterArgs {
         if self.events.selection().is_all() {
             return;
         }
-        let seen = SeenNames::of(rings.opened.iter());
+        let seen = SeenNames::from_rings(rings.opened.iter());
         let is_somewhere = |name: &str| rings.opened.iter().any(|ring| Decoder::for_ring(ring).code_of(name).is_some());
         let types: Vec<String> = self.events.types.iter().filter(|name| !is_somewhere(name)).cloned().collect();
         seen.report("--type", NameKind::Event, &types);

@@ -91,7 +91,8 @@ pub(crate) struct Received<'a> {
     removed: u64,
     lost: u64,
     overwritten_before: u64,
-    given_up: u64,
+    #[serde(rename = "given_up")]
+    skipped: u64,
     filtered: u64,
     /// Messages that were left out.
     refused: u64,
@@ -181,7 +182,7 @@ pub(crate) fn run(args: &ReceiveArgs) -> anyhow::Result<Exit> {
             removed: stats.removed(),
             lost: stats.lost(),
             overwritten_before: stats.missing_by(GapCause::OverwrittenBefore),
-            given_up: stats.given_up(),
+            skipped: stats.skipped(),
             filtered: stats.filtered(),
             refused: state.refused,
             refusals: &state.refusals,

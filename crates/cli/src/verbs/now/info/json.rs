@@ -118,7 +118,8 @@ struct Clock {
 #[derive(Serialize, JsonSchema)]
 struct Counters {
     refused_claims: u64,
-    lapped_claims: u64,
+    #[serde(rename = "lapped_claims")]
+    overrun_claims: u64,
     skipped_chunks: u64,
     record_errors: u64,
     table_overflows: u64,
@@ -143,7 +144,7 @@ impl<'a> ShardRow<'a> {
         let index = shard.index;
         match &shard.content {
             Ok((reader, survey)) => {
-                let row = RingRow::new(reader, decoder, survey, RingFacts::of(reader, survey));
+                let row = RingRow::new(reader, decoder, survey, RingFacts::from_reader(reader, survey));
                 Self::Opened { ring: Box::new(row), index }
             }
             Err(problem) => Self::Unreadable { problem, index },
@@ -210,7 +211,7 @@ impl Extension {
             },
             counters: Counters {
                 refused_claims: info.refused_claims,
-                lapped_claims: info.lapped_claims,
+                overrun_claims: info.overrun_claims,
                 skipped_chunks: info.skipped_chunks,
                 record_errors: info.record_errors,
                 table_overflows: info.table_overflows,

@@ -189,8 +189,8 @@ fn more(out: &mut impl Write, extension: &ExtensionInfo, all: &RingReport) -> io
     let counters = [
         (count(|shard| shard.record_errors), ["replaced by RECORD_ERROR"; 2]),
         (
-            count(|shard| shard.refused_claims.saturating_add(shard.lapped_claims)),
-            ["sequence number given up to a stalled writer", "sequence numbers given up to stalled writers"],
+            count(|shard| shard.refused_claims.saturating_add(shard.overrun_claims)),
+            ["sequence number skipped for a stalled writer", "sequence numbers skipped for stalled writers"],
         ),
         (count(|shard| shard.skipped_chunks), ["payload chunk skipped", "payload chunks skipped"]),
         (count(|shard| shard.table_overflows), ["table entry without room", "table entries without room"]),

@@ -182,7 +182,7 @@ impl OpenScreen<'_, '_> {
         let mut types: Vec<_> = series.map(|it| (it.window(0), it.name(), it.target())).collect();
         types.retain(|(stats, ..)| stats.count() > 0);
         types.sort_by_key(|(stats, name, content)| (std::cmp::Reverse(stats.count()), *name, *content));
-        let shared = SharedNames::of(types.iter().map(|(_, name, content)| (*name, *content)));
+        let shared = SharedNames::from_names(types.iter().map(|(_, name, content)| (*name, *content)));
         for (stats, name, content) in types {
             let name = shared.shown(name, content);
             let (per_second, payload) = (rate(stats.per_second()), bytes(stats.payload_bytes()));

@@ -101,7 +101,7 @@ impl<'s> OpenTree<'s> {
         shape::complete(nodes.iter_mut().map(|node| (node.depth, &mut node.inner, &mut node.shape)));
         let open = looks.values().filter_map(|(_, site)| site.map(|site| (&*site.name, &*site.target)));
         let closed = state.series().filter(|series| series.kind() == SeriesKind::Spans);
-        let shared = SharedNames::of(open.chain(closed.map(|series| (series.name(), series.target()))));
+        let shared = SharedNames::from_names(open.chain(closed.map(|series| (series.name(), series.target()))));
         Self { spans, order, nodes, shared, has_older, has_ended }
     }
 

@@ -193,7 +193,7 @@ impl Watch<'_> {
         if let Some(left_out) = self.why_left_out() {
             report_problem(false, &left_out);
         }
-        let seen = SeenNames::of(self.live.rings().rings().iter().filter_map(|ring| ring.reader()));
+        let seen = SeenNames::from_rings(self.live.rings().rings().iter().filter_map(|ring| ring.reader()));
         self.args.triggers.conditions.iter().for_each(|condition| seen.report_condition("--on", condition));
         let untested = self.conditions.untested();
         if untested > 0 && !self.args.json {
