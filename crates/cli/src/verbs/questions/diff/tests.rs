@@ -1,6 +1,6 @@
 //! Tests of the tables for people.
 
-use crate::tables::out;
+use crate::text::out;
 use crate::verbs::questions::diff::tables;
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
 use eventring_report::compare::{ChangeLimit, Comparison, LimitResults};
