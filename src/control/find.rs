@@ -87,7 +87,7 @@ impl Process {
     #[doc(hidden)]
     pub fn find_timeout(name: &str, timeout: Duration) -> Result<Vec<Self>, ControlError> {
         let timeout = timeout.min(ANSWER_TIMEOUT);
-        if name.starts_with('@') || is_socket(name) || is_behind_a_closed_door(name) {
+        if name.starts_with('@') || is_socket(name) || is_access_denied(name) {
             return Ok(vec![Self::connect_timeout(&ServerAddress::new(name), timeout)?]);
         }
         if let Some((process, _)) = name.rsplit_once('/').filter(|(process, _)| Self::is_named_by(process)) {
@@ -178,7 +178,7 @@ impl Refusals {
 }
 
 /// Returns true if this is a path to which this user may not go, so that a socket may be there.
-fn is_behind_a_closed_door(path: &str) -> bool {
+fn is_access_denied(path: &str) -> bool {
     let denied = |error: std::io::Error| error.kind() == ErrorKind::PermissionDenied;
     path.contains('/') && std::fs::symlink_metadata(path).err().is_some_and(denied)
 }

@@ -20,7 +20,7 @@
 //! | `stream` | blocks for async programs (feature `stream`) |
 //! | `blocks/`, `pending` | blocks of a ring or a file, and their last states |
 //! | `history/` | files of the published system: EVCAP_01, archives of blocks |
-//! | `replay` | recording stored events again, as a stand-in for a node |
+//! | `stand_in` | recording stored events again, as a stand-in for a node |
 //! | `json/`, `summary` | a block as JSON, and the figures of many blocks |
 //! | `alloy/` | blocks as types of the alloy crates (feature `alloy`) |
 
@@ -40,9 +40,9 @@ mod later_fields;
 mod names;
 mod pending;
 mod problem;
-mod replay;
 mod rlp;
 mod source;
+mod stand_in;
 #[cfg(feature = "stream")]
 mod stream;
 mod summary;
@@ -58,8 +58,8 @@ pub use later_fields::LaterFields;
 pub use names::{reject_reason, txn_reject_reason};
 pub use pending::{LastStates, PendingBlocks};
 pub use problem::{Part, Problem};
-pub use replay::Replay;
 pub use source::{EventPayload, ExecEvents, NextEvent, is_stored, stored_events};
+pub use stand_in::Replay;
 #[cfg(feature = "stream")]
 pub use stream::BlockStream;
 pub use summary::{ChainFigures, ChainSummary};

@@ -29,3 +29,9 @@ pub(crate) mod saved;
 /// The pause between two searches for a ring that is not there yet. It is short, because a program may live for only a
 /// few milliseconds.
 pub(crate) const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// Returns the time of this system, in nanoseconds since the epoch.
+pub(crate) fn now_epoch_nanos() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -6,13 +6,10 @@ use clap::Command;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The options before the verb that have a value.
-const WITH_VALUE: [&str; 2] = ["--schema", "--color"];
-
 /// Returns the arguments with what was left out. The word in a verb's place is a verb if there is one of that name,
 /// whatever files there are.
 pub(crate) fn completed(cli: &Command, mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let Some(place) = place_of_verb(&arguments) else { return arguments };
+    let Some(place) = place_of_verb(cli, &arguments) else { return arguments };
     let word = &arguments[place];
     let is_verb_of = |command: &Command| command.find_subcommand(word).is_some();
     let left_out = match cli.find_subcommand("exec") {
@@ -29,11 +26,13 @@ pub(crate) fn completed(cli: &Command, mut arguments: Vec<OsString>) -> Vec<OsSt
 
 /// Returns the place of the first argument that is neither an option nor the value of one. After `help`, it is the
 /// next one.
-fn place_of_verb(arguments: &[OsString]) -> Option<usize> {
+fn place_of_verb(cli: &Command, arguments: &[OsString]) -> Option<usize> {
+    let with_value = cli.get_arguments().filter(|option| option.get_action().takes_values());
+    let with_value: Vec<String> = with_value.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
     let mut is_value = false;
     let place = arguments.iter().skip(1).position(|argument| {
         let is_word = !is_value && !argument.as_encoded_bytes().starts_with(b"-") && argument != "help";
-        is_value = WITH_VALUE.iter().any(|option| argument == option);
+        is_value = with_value.iter().any(|option| argument == option.as_str());
         is_word
     });
     place.map(|place| place + 1)

@@ -1,6 +1,6 @@
 //! Blocks that a ring has lost, taken from an archive.
 
-use super::BlockUpdate;
+use super::news::BlockUpdate;
 use crate::history::BlockArchive;
 use crate::{Block, ChainEvent, Problem, Wanted};
 use eventring::schema::exec::BlockTag;

@@ -1,6 +1,6 @@
 //! Finding the event with which reading begins.
 
-use super::Start;
+use super::news::Start;
 use crate::Dialect;
 use eventring::reader::{Cursor, Next, PayloadRead, Seek};
 use eventring::schema::exec::ExecEvent;

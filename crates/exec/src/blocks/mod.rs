@@ -2,67 +2,28 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `news` | news about blocks, and where to begin |
 //! | `find` | finding the event with which reading begins |
 //! | `fill` | blocks that a ring has lost, from an archive |
+//! | `archived` | a block of an archive |
 
+mod archived;
 mod fill;
 mod find;
+mod news;
 
 use crate::history::BlockArchive;
-use crate::{
-    Block, BlockBuilder, ChainEvent, CommitTracker, ExecEvents, NextEvent, Problem, UnknownSchema, Update, Wanted,
-};
+use crate::{Block, BlockBuilder, ChainEvent, CommitTracker, ExecEvents, NextEvent, Problem, UnknownSchema, Wanted};
 use eventring::reader::{Reader, Seek};
-use eventring::schema::exec::Bytes32;
 use eventring_capture::CaptureFile;
 use fill::{Fill, Hole};
+pub use news::{BlockUpdate, NextUpdate, Start};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time between two looks into the archive for blocks that the ring has lost.
 const ARCHIVE_PAUSE: Duration = Duration::from_millis(20);
-
-/// News about blocks.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum BlockUpdate {
-    /// A block was executed, or consensus has decided about one.
-    Changed(Update),
-    /// A block was executed that had been executed before, and of which everything is known: the node was started
-    /// again.
-    Reexecuted(Arc<Block>),
-    /// Something is wrong outside of any block.
-    Problem(Problem),
-}
-
-/// Where to begin in a ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Start {
-    /// The oldest event in the ring.
-    Oldest,
-    /// The block that is executed next.
-    Newest,
-    /// The last execution of a block with this number.
-    Number(u64),
-    /// The last execution of the block with this id.
-    Id(Bytes32),
-    /// After the block with this number, which the caller knows to be final: at the first news of consensus after its
-    /// BLOCK_START.
-    AfterFinalized(u64),
-}
-
-/// The result of [`Blocks::next_timeout`].
-#[derive(Clone, PartialEq, Debug)]
-pub enum NextUpdate {
-    /// News.
-    Update(BlockUpdate),
-    /// Nothing came within the timeout.
-    TimedOut,
-    /// The ring has ended, or the file: no more news will come.
-    Ended,
-}
 
 /// The blocks of a ring of execution events, as they are executed and committed, or those of a capture or an archive.
 ///

@@ -1,14 +1,11 @@
 //! A directory with a file for each final block.
 
 use super::eventcap::{EventcapEvents, EventcapFile, Stored};
-use crate::values::Block;
-use crate::{BlockUpdate, Blocks, ExecEvents, Update, Wanted};
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The number of blocks in one directory.
 const BLOCKS_IN_DIRECTORY: u64 = 10_000;
@@ -117,41 +114,6 @@ impl BlockArchive {
         };
         let numbers = entries(&self.part(part))?.iter().filter_map(number_of).collect::<Vec<_>>();
         Ok(numbers.into_iter().filter(|number| number / BLOCKS_IN_DIRECTORY == part).collect())
-    }
-
-    /// Reads the block with this number. Returns `None` if the archive does not have it.
-    ///
-    /// # Errors
-    /// Its file is damaged, cannot be read, has a schema that nobody knows, or holds another block.
-    pub fn block(&self, number: u64, wanted: Wanted) -> Result<Option<Arc<Block>>, CaptureError> {
-        let path = self.path_of(number);
-        let file = match EventcapFile::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == CaptureErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let of_file = |kind, message: String| CaptureError::new(kind, message).at(&path);
-        let events = ExecEvents::of_eventcap(file);
-        let events = events.map_err(|error| of_file(CaptureErrorKind::WrongSchema, error.to_string()))?;
-        let mut blocks = Blocks::of_events(events, wanted);
-        let mut found = None;
-        for update in blocks.by_ref() {
-            if let BlockUpdate::Changed(Update { block: Some(block), is_new: true, .. }) = update
-                && block.number() == number
-            {
-                found.get_or_insert(block);
-            }
-        }
-        if let Some(problem) = blocks.file_problems().into_iter().next() {
-            return Err(CaptureError::new(CaptureErrorKind::Damaged, problem));
-        }
-        match found {
-            Some(block) => Ok(Some(block)),
-            None => Err(of_file(
-                CaptureErrorKind::Damaged,
-                format!("it does not hold block {number}; archive the block again"),
-            )),
-        }
     }
 }
 

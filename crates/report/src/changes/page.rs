@@ -3,8 +3,8 @@
 use super::{Basis, ComparisonReport, ReportSide};
 use crate::compare::{ComparedSpan, Measure};
 use crate::page::document::{CHARTS, document};
+use crate::page::html::{escape, fill, shortened};
 use crate::page::percentiles::{self, ChartedCurve};
-use crate::page::text::{escape, fill, shortened};
 use crate::page::{flame, tables};
 use eventring_export::Weight;
 use std::fmt::Write as _;

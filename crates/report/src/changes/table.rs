@@ -2,8 +2,8 @@
 
 use super::{Basis, ComparisonReport};
 use crate::compare::{ComparedSpan, Measure};
+use crate::page::html::escape;
 use crate::page::tables::{ROWS_MAX, name, rest};
-use crate::page::text::escape;
 use eventring_export::numbers::percent_change;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Reports about small captures.
 
 use super::*;
-use crate::page::text::escape;
+use crate::page::html::escape;
 use eventring::reader::GapCause;
 use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt};
 use eventring_capture::fixtures::CaptureFixture;

@@ -3,7 +3,7 @@
 use super::comparison::{ComparedSpan, Comparison, NAMES_SHOWN};
 use super::limit::ChangeLimit;
 use super::measure::{Measure, SpanFigures};
-use crate::page::text::shortened;
+use crate::page::html::shortened;
 use eventring_export::numbers::counted;
 use std::fmt;
 

@@ -2,8 +2,8 @@
 
 use super::figures::{CaptureFigures, KERNEL_WEIGHTS};
 use super::percentiles::{self, ChartedCurve};
-use super::text::{escape, fill, shortened};
 use super::{charts, flame, tables};
+use crate::page::html::{escape, fill, shortened};
 use eventring_export::Weight;
 use eventring_export::numbers::time;
 use std::fmt::Write as _;

@@ -7,7 +7,7 @@
 //! without scripts its texts keep a guessed width. Its licence, CDDL-1.0, would apply to every program with this crate.
 //! Drawing a rectangle for each frame takes less code than changing all this.
 
-use super::text::{escape, shortened};
+use crate::page::html::{escape, shortened};
 use eventring_export::Weight;
 use eventring_export::numbers::{counted, percent_change, time};
 use eventring_export::stacks::Stacks;

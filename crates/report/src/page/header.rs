@@ -2,7 +2,7 @@
 
 use super::charts;
 use super::figures::CaptureFigures;
-use super::text::{escape, shortened, utc};
+use crate::page::html::{escape, shortened, utc};
 use eventring::reader::GapCause;
 use eventring_export::ProgramSummary;
 use eventring_export::numbers::{counted, grouped, time};

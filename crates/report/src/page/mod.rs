@@ -12,7 +12,7 @@
 //! | `charts`, `percentiles` | charts as SVG |
 //! | `flame` | flame graphs as SVG |
 //! | `document` | the whole page |
-//! | `text` | text in HTML, templates |
+//! | `html` | text in HTML, templates |
 
 mod activity;
 mod block_bars;
@@ -26,7 +26,6 @@ pub(crate) mod flame;
 mod header;
 pub(crate) mod percentiles;
 pub(crate) mod tables;
-pub mod text;
 
 use eventring_capture::recording::write_error;
 use eventring_capture::{CaptureError, CaptureErrorKind, CaptureFile};
@@ -60,5 +59,6 @@ pub fn write(
     Ok(figures.counts().clone())
 }
 
+pub mod html;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! 99.9 %), because the slowest spans are few and matter most.
 
 use super::durations::{NAMED, PercentileCurve};
-use super::text::{escape, shortened};
+use crate::page::html::{escape, shortened};
 use eventring_export::numbers::time;
 use std::borrow::Cow;
 use std::fmt::Write as _;

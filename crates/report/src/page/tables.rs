@@ -1,7 +1,7 @@
 //! The tables of a page.
 
 use super::figures::CaptureFigures;
-use super::text::{escape, shortened};
+use crate::page::html::{escape, shortened};
 use eventring::reader::GapCause;
 use eventring_export::SharedNames;
 use eventring_export::numbers::{counted, grouped, time};

@@ -1,7 +1,7 @@
 //! Pages about small captures.
 
 use super::document::ZOOM;
-use super::text::escape;
+use crate::page::html::escape;
 use eventring::reader::{GapCause, Reader};
 use eventring::schema::perf::{CallSiteKind, PerfEvent};
 use eventring_capture::fixtures::CaptureFixture;

@@ -3,7 +3,7 @@
 use super::open_files;
 use crate::exit::{Exit, Failure};
 use crate::input::directories::is_first_shard;
-use crate::input::ring::history::now_epoch_nanos;
+use crate::input::now_epoch_nanos;
 use eventring::internal::remove_dead_tables;
 use eventring::reader::{Reader, RingState, WriterInfo};
 use eventring::recorder::KEEP_VARIABLE;

@@ -1,11 +1,12 @@
 //! The time span of the events in a ring, and the ring size that would hold more.
 
+use crate::input::now_epoch_nanos;
 use crate::text::format::{duration, rate};
 use eventring::files::{ByteCount, CONTENT_TYPE_FIRST_FREE, EventSizes, Shifts};
 use eventring::reader::{Next, Reader, RingSet, Seek};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// The past that a ring holds.
 #[derive(Clone, Copy, Default, Serialize, JsonSchema)]
@@ -37,12 +38,6 @@ pub(crate) fn by_recorder(set: &RingSet) -> Vec<Vec<&Reader>> {
         }
     }
     found.into_iter().map(|(_, shards)| shards).collect()
-}
-
-/// Returns the time of this system, in nanoseconds since the epoch.
-pub(crate) fn now_epoch_nanos() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl History {

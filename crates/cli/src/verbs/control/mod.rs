@@ -4,7 +4,7 @@ pub(crate) mod clean;
 pub(crate) mod disable;
 pub(crate) mod enable;
 pub(crate) mod levels;
-mod replay;
+pub(crate) mod record_again;
 pub(crate) mod serve;
 
 use crate::input::programs::filter_overrides::described;

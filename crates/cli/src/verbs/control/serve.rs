@@ -1,11 +1,11 @@
 //! `eventring serve`.
 
-use super::replay::{Replay, Speed};
 use crate::exit::{Exit, Failure};
 use crate::input::ring_args::Expect;
 use crate::input::{advice, saved};
 use crate::interrupt::Interrupt;
 use crate::text::format::content_name;
+use crate::verbs::control::record_again::{Replay, Speed};
 use eventring::control::{Server, ServerAddress, ServerBuilder};
 use eventring::internal::ServedFileContent;
 use eventring::reader::{Reader, shard_path};

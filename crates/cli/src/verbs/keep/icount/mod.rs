@@ -8,14 +8,14 @@
 //! | `signals` | the signals that end a run |
 //! | `rings` | the rings that the program makes |
 //! | `count` | the result, or the reason why there is none |
-//! | `text` | the result for people and for programs |
+//! | `result` | the result for people and for programs |
 
 mod count;
 mod directory;
 mod qemu;
+pub(crate) mod result;
 mod rings;
 mod signals;
-mod text;
 mod unfinished;
 
 use crate::exit::Exit;
@@ -26,13 +26,13 @@ use directory::RunDirectory;
 use eventring_capture::{CaptureFile, CaptureOptions, CaptureSummary, OutputKind, capture_rings};
 use eventring_export::summarize;
 use qemu::{CountMode, Qemu};
+pub(crate) use result::Counted;
 use rings::ProgramRings;
 use signals::RunSignals;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-pub(crate) use text::Counted;
 use unfinished::UnfinishedCapture;
 
 /// Run a program under QEMU and count its spans' instructions
@@ -102,10 +102,10 @@ pub(crate) fn run(args: &IcountArgs) -> anyhow::Result<Exit> {
         unfinished.publish(args.force)?;
     }
     match args.json {
-        true => text::print_json(&count)?,
-        false => text::print_table(&count, args.output.as_deref())?,
+        true => result::print_json(&count)?,
+        false => result::print_table(&count, args.output.as_deref())?,
     }
-    text::warn(&count, code);
+    result::warn(&count, code);
     match code {
         _ if count.lost > 0 => Ok(Exit::Lost),
         0 => Ok(Exit::Done),

@@ -7,8 +7,8 @@ mod system;
 
 use crate::args::amounts::parse_duration;
 use crate::exit::Exit;
+use crate::input::now_epoch_nanos;
 use crate::input::programs::process;
-use crate::input::ring::history::now_epoch_nanos;
 use crate::input::ring::state::{StateWord, end_in_words};
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, counted, duration, one_line};

@@ -2,7 +2,7 @@
 
 mod damage;
 mod json;
-mod text;
+pub(crate) mod lines;
 
 use crate::exit::Exit;
 use crate::input::names::decoder::Decoder;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.json {
         json_line(&Info::new(&decoder, &all))?;
     } else {
-        text::write(&mut out, &decoder, &all, &TimeFormat::new(args.utc))?;
+        lines::write(&mut out, &decoder, &all, &TimeFormat::new(args.utc))?;
     }
     out.flush()?;
     let mut exit = Exit::Done;

@@ -1,6 +1,7 @@
 //! The open spans as JSON.
 
 use super::stacks::ThreadStacks;
+use super::tree::may_be_of_age;
 use crate::args::limit::LimitArgs;
 use crate::input::ring::state::EndTimes;
 use crate::text::perf::field_value;
@@ -99,7 +100,7 @@ pub(super) fn print(
     stacks: &ThreadStacks,
 ) -> anyhow::Result<()> {
     let spans = state.open_spans().list();
-    let old = || spans.iter().filter(|span| super::may_be_of_age(span, min_age_nanos));
+    let old = || spans.iter().filter(|span| may_be_of_age(span, min_age_nanos));
     let rest = Rest {
         programs: programs(state),
         may_have_closed: old().filter(OpenSpan::may_have_closed).count(),

@@ -1,9 +1,9 @@
 //! `eventring open`.
 
 mod json;
+pub(crate) mod screen;
 mod shape;
 mod stacks;
-mod text;
 mod tree;
 
 use crate::args::amounts::parse_duration;
@@ -21,16 +21,16 @@ use eventring::files::CONTENT_TYPE_PERF;
 use eventring::now::NowReader;
 use eventring::reader::{Reader, RingSet, SetRing};
 use eventring_capture::{CaptureFile, CapturedRing};
-use eventring_live::{Live, LiveOptions, LiveProgress, LiveState, OpenSpan};
+use eventring_live::{Live, LiveOptions, LiveProgress, LiveState};
 use eventring_profile::frames::last_stacks;
 pub(crate) use json::{OpenAnswer, ProgramRow, programs};
+use screen::OpenScreen;
+pub(crate) use screen::{age, program_name, threads};
 use stacks::ThreadStacks;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use text::OpenScreen;
-pub(crate) use text::{age, program_name, threads};
 use tree::OpenTree;
 
 /// The longest time between two looks at Ctrl-C.
@@ -219,11 +219,6 @@ pub(crate) fn check_whole(rings: &RingSet) -> Result<(), Failure> {
     let Some((ring, lost)) = lost else { return Ok(()) };
     let name = ring.name().unwrap_or("ring".as_ref()).display().to_string();
     Exit::from_lost_pages(lost).fail(format!("{name}: {}", lost.advice()))
-}
-
-/// Returns true if the span has this age. A span of a program that has ended may have it.
-fn may_be_of_age(span: &OpenSpan<'_>, min_age_nanos: u64) -> bool {
-    span.age_max_nanos().unwrap_or(0).max(span.age_nanos()) >= min_age_nanos
 }
 
 /// Where the open spans are shown.

@@ -42,7 +42,7 @@ impl<'s> OpenTree<'s> {
     /// Makes the tree of all spans of this age. A span whose parent is not among them is a root.
     pub(super) fn new(state: LiveState<'s>, min_age_nanos: u64) -> Self {
         let spans = state.open_spans().list();
-        let is_old_span = |span: &OpenSpan<'_>| min_age_nanos == 0 || super::may_be_of_age(span, min_age_nanos);
+        let is_old_span = |span: &OpenSpan<'_>| min_age_nanos == 0 || may_be_of_age(span, min_age_nanos);
         let mut looks: IdMap<usize, (u64, Option<&CallSite>)> = IdMap::default();
         let (mut shapes, mut may_have_closed) = (vec![0; spans.len()], vec![false; spans.len()]);
         let (mut has_older, mut has_ended) = (false, false);
@@ -130,6 +130,11 @@ fn doubtful(may_have_closed: &[bool], parents: &[u32]) -> Vec<bool> {
         }
     }
     is_doubtful
+}
+
+/// Returns true if the span has this age. A span of a program that has ended may have it.
+pub(super) fn may_be_of_age(span: &OpenSpan<'_>, min_age_nanos: u64) -> bool {
+    span.age_max_nanos().unwrap_or(0).max(span.age_nanos()) >= min_age_nanos
 }
 
 #[cfg(test)]

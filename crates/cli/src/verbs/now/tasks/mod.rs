@@ -1,6 +1,6 @@
 //! `eventring tasks`.
 
-mod text;
+pub(crate) mod table;
 
 use crate::args::limit::{self, LimitArgs};
 use crate::exit::Exit;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &TasksArgs) -> anyhow::Result<Exit> {
     if args.json {
         args.limit.write_whole(&answer, "tasks", limit::id)?;
     } else {
-        text::write(&mut out, &answer, args.max.unwrap_or(ROWS), args.deadlocks)?;
+        table::write(&mut out, &answer, args.max.unwrap_or(ROWS), args.deadlocks)?;
     }
     out.flush()?;
     Ok(saved.report(&args.names, &answer.problems, &[]))

@@ -1,7 +1,7 @@
 //! The comparison of a capture's numbers with those of the budget file, and the result for people and for programs.
 
+use super::figures::{CapturedFigures, USUAL_MEASURES};
 use super::file::Budget;
-use super::{CapturedFigures, USUAL_MEASURES};
 use crate::text::format::{counted, grouped};
 use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, WARNING};
 use crate::text::table::NumberTable;

@@ -1,6 +1,6 @@
 //! The budget file.
 
-use super::FiguresByName;
+use super::figures::FiguresByName;
 use crate::exit::{Exit, Failure};
 use eventring::internal::shm;
 use eventring::internal::shm::NotAFile;

@@ -2,10 +2,12 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `figures` | the figures of a capture |
 //! | `file` | the budget file |
 //! | `check` | the comparison of a capture's numbers with those of the file |
 
 mod check;
+mod figures;
 mod file;
 
 use super::summary::not_counted;
@@ -21,6 +23,7 @@ use check::{BudgetResult, CheckedBudget};
 use eventring_ask::command_line;
 use eventring_export::full_name;
 use eventring_report::compare::{Comparison, Measure, SpanFigures};
+use figures::{CapturedFigures, FiguresByName, USUAL_MEASURES};
 use file::BudgetFile;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,27 +84,6 @@ struct BudgetInput {
     /// Write all numbers of the capture into this file, for Bencher (Bencher Metric Format); `-` is stdout
     #[arg(long, value_name = "FILE")]
     bmf: Option<PathBuf>,
-}
-
-/// The measures that an update writes for a new span if none are named.
-const USUAL_MEASURES: [Measure; 2] = [Measure::Instructions, Measure::SelfInstructions];
-
-/// The figures of spans by their full names.
-type FiguresByName = BTreeMap<String, SpanFigures>;
-
-/// The figures of a capture, and what they do not hold.
-struct CapturedFigures {
-    spans: FiguresByName,
-    /// The spans of which some were not counted, with the number of these.
-    not_counted: BTreeMap<String, u64>,
-    /// True if events were lost, or files of the capture are missing.
-    has_losses: bool,
-    /// True if a filter has left events out.
-    is_filtered: bool,
-    /// The spans of which some were open, or their beginning or end was not seen.
-    not_whole: BTreeSet<String>,
-    /// The spans whose instructions differ from run to run.
-    inexact: BTreeSet<String>,
 }
 
 fn parse_measure(text: &str) -> Result<Measure, String> {

@@ -2,11 +2,11 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `text` | the comparison for people |
+//! | `tables` | the comparison for people |
 
+pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use crate::args::limit::{self, LimitArgs};
 use crate::exit::Exit;
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     if args.json {
         args.limit.write_whole(&comparison.answer(&results), "spans", limit::full_name)?;
     } else {
-        text::write(&mut out, &comparison, &results, args.times, format::columns(&std::io::stdout()))?;
+        tables::write(&mut out, &comparison, &results, args.times, format::columns(&std::io::stdout()))?;
     }
     out.flush()?;
     let is_incomplete = !results.incomplete.is_empty();

@@ -1,7 +1,7 @@
 //! Tests of the tables for people.
 
-use super::text;
 use crate::text::out;
+use crate::verbs::questions::diff::tables;
 use eventring_export::{InstructionSummary, SpanSummary, Summary};
 use eventring_report::compare::{ChangeLimit, Comparison, LimitResults};
 
@@ -31,7 +31,7 @@ fn shown(a: Vec<SpanSummary>, b: Vec<SpanSummary>, limits: &[&str], with_times: 
     let limits: Vec<ChangeLimit> = limits.iter().map(|limit| limit.parse().unwrap()).collect();
     let results = comparison.check_limits(&limits, false).unwrap();
     let columns = 80;
-    let text = out::shown(|out| text::write(out, &comparison, &results, with_times, Some(columns)));
+    let text = out::shown(|out| tables::write(out, &comparison, &results, with_times, Some(columns)));
     for line in text.lines().filter(|line| !line.starts_with("failed")) {
         assert!(line.chars().count() <= columns, "{} columns: {line}", line.chars().count());
     }
@@ -86,7 +86,7 @@ fn a_side_that_saw_no_span_whole_is_not_called_new_or_gone_and_losses_stand_belo
     let b = of(1, vec![request(), whole("customer"), not_whole("task", 2, 0), whole("fresh")]);
     let comparison = Comparison::new(&a, &b, 0.01);
     insta::assert_snapshot!(out::shown(|out| {
-        text::write(out, &comparison, &LimitResults::default(), false, Some(80))
+        tables::write(out, &comparison, &LimitResults::default(), false, Some(80))
     }));
     let json = serde_json::to_value(comparison.answer(&LimitResults::default())).unwrap();
     let customer = json["spans"].as_array().unwrap().iter().find(|span| span["name"] == "customer").unwrap();
