@@ -53,8 +53,9 @@ pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin
 pub use tabled::{TabledSpan, TabledSpans, both};
 pub use tables::RecordingTables;
 
+use crate::condition::{SeenContent, TypedContent};
 use eventring::reader::{Descriptor, Gap, PayloadRead};
-use eventring::tracing::{Catalog, RawRecord};
+use eventring::tracing::{Catalog, PerfRecord, RawRecord};
 
 /// One event or loss of a recording.
 pub struct RecordingEntry<'e> {
@@ -103,6 +104,37 @@ impl RecordingEntry<'_> {
             EntryContent::Perf { record, .. } => Some(record.epoch_nanos()),
             EntryContent::Typed { descriptor, .. } => Some(descriptor.record_epoch_nanos),
             EntryContent::Gap(_) => None,
+        }
+    }
+
+    /// Returns the event without its payload, and the payload; `None` for a loss.
+    #[inline]
+    pub fn event(&self) -> Option<(&Descriptor, PayloadRead<'_>)> {
+        match &self.content {
+            EntryContent::Perf { record, .. } => Some((record.descriptor, record.payload)),
+            EntryContent::Typed { descriptor, payload } => Some((descriptor, *payload)),
+            EntryContent::Gap(_) => None,
+        }
+    }
+
+    /// Returns what the event says, as conditions see it; `None` for a loss.
+    #[inline]
+    pub fn seen(&self) -> Option<SeenContent<'_>> {
+        match &self.content {
+            EntryContent::Perf { record, catalog, .. } => Some(SeenContent::Record(record, catalog)),
+            EntryContent::Typed { descriptor, payload } => {
+                let (model, words) = (self.tables.rings.model(self.ring), self.tables.rings.words(self.ring));
+                Some(SeenContent::Typed(TypedContent { descriptor, payload: *payload, model, words }))
+            }
+            EntryContent::Gap(_) => None,
+        }
+    }
+
+    /// Returns the record of a perf ring, decoded; `None` for anything else.
+    pub fn decoded(&self) -> Option<PerfRecord> {
+        match &self.content {
+            EntryContent::Perf { record, catalog, .. } => Some(record.decode(catalog)),
+            _ => None,
         }
     }
 
