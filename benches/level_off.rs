@@ -1,7 +1,7 @@
 //! The cost of a span and of a log record that a level filter switches off. It is measured without a subscriber, with
 //! `RecorderSubscriber`, and with `RecorderLayer`. For a filter that can be changed, it is measured before the first
-//! wish, while a wish with a span directive may enable them, and after this wish has gone. `tracing` stores the enabled
-//! levels once for the whole process, so each case runs in its own process.
+//! filter override, while a filter override with a span directive may enable them, and after this filter override has
+//! gone. `tracing` stores the enabled levels once for the whole process, so each case runs in its own process.
 
 #![allow(missing_docs)]
 
@@ -50,9 +50,9 @@ fn measure(case: &str) {
     global.expect("the first subscriber");
     print_costs(case);
     if matches!(case, "recorder" | "filtered") {
-        let wish = filter.wish("[query{user=7}]=info".parse().expect("a filter"));
-        print_costs(&format!("{case}, with a wish"));
-        drop(wish);
+        let filter_override = filter.add_override("[query{user=7}]=info".parse().expect("a filter"));
+        print_costs(&format!("{case}, with a filter override"));
+        drop(filter_override);
         print_costs(&format!("{case}, after it"));
     }
 }

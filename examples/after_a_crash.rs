@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Records with its own recorder, not with a global one, and dies in the middle of a step.
 fn crash() -> Result<(), Box<dyn Error>> {
-    let recorder = Recorder::builder(ContentDescription::of::<Steps>()).config(RING).build()?;
+    let recorder = Recorder::builder(ContentDescription::from_event_type::<Steps>()).config(RING).build()?;
     for number in 1.. {
         record!(recorder => Steps::Begun, &Step { number });
         if number == 7 {

@@ -94,9 +94,9 @@ fn write(time: Duration, rate: f64) -> Result<(), Box<dyn Error>> {
     let (start, rate) = (Instant::now(), rate / f64::from(LINES + 4 + 1));
     let take_orders = |thread| thread::spawn(move || take_orders(thread, start, time, rate));
     let threads: Vec<_> = (0..THREADS).map(take_orders).collect();
-    let mut report = |[lines, given_up]: [u64; 2]| {
-        let [spans, spans_given_up] = numbers(&spans.stats().shards);
-        writeln!(out, "{lines} {given_up} {spans} {spans_given_up}")
+    let mut report = |[lines, skipped]: [u64; 2]| {
+        let [spans, spans_skipped] = numbers(&spans.stats().shards);
+        writeln!(out, "{lines} {skipped} {spans} {spans_skipped}")
     };
     while !threads.iter().all(JoinHandle::is_finished) {
         thread::sleep(INTERVAL);
@@ -106,14 +106,14 @@ fn write(time: Duration, rate: f64) -> Result<(), Box<dyn Error>> {
     // The threads have counted the typed events that they have recorded. (They cannot count the events of `tracing`,
     // because the recorder adds some of its own, for example at the end of a thread.)
     let counts = threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread has panicked"));
-    let [_, given_up] = numbers(&[lines.stats()]);
-    Ok(report([counts.sum::<Result<u64, _>>()? + given_up, given_up])?)
+    let [_, skipped] = numbers(&[lines.stats()]);
+    Ok(report([counts.sum::<Result<u64, _>>()? + skipped, skipped])?)
 }
 
-/// Returns how many sequence numbers the rings have handed out, and how many of them were given up. A thread that was
+/// Returns how many sequence numbers the rings have handed out, and how many of them were skipped. A thread that was
 /// stalled gives its number up and takes a later one. The number then stands for no event.
 fn numbers(rings: &[RecorderStats]) -> [u64; 2] {
-    rings.iter().fold([0; 2], |[all, up], ring| [all + ring.last_seqno, up + ring.refused_claims + ring.lapped_claims])
+    rings.iter().fold([0; 2], |[all, up], ring| [all + ring.last_seqno, up + ring.refused_claims + ring.overrun_claims])
 }
 
 /// Records the orders of one thread. All threads together record at most `rate` orders a second. Returns the number of
@@ -135,7 +135,7 @@ fn take_orders(thread: u64, start: Instant, time: Duration, rate: f64) -> u64 {
     lines
 }
 
-/// The counts of one kind of events: the sequence numbers that were handed out and given up, the events that were read,
+/// The counts of one kind of events: the sequence numbers that were handed out and skipped, the events that were read,
 /// the sequence numbers without an event that was read, and the torn events.
 type Tally = [AtomicU64; 5];
 
@@ -214,8 +214,8 @@ fn follow_spans(mut reader: PerfReader, tally: &Tally) {
 /// Returns how many events were recorded, read, lost and torn: typed events, events of `tracing`, and both together.
 fn counts(tallies: &[Tally; 2]) -> [[u64; 4]; 3] {
     let [lines, spans] = tallies.each_ref().map(|tally| {
-        let [handed_out, given_up, read, missed, torn] = tally.each_ref().map(|count| count.load(Ordering::Relaxed));
-        [handed_out.saturating_sub(given_up), read, missed.saturating_sub(given_up), torn]
+        let [handed_out, skipped, read, missed, torn] = tally.each_ref().map(|count| count.load(Ordering::Relaxed));
+        [handed_out.saturating_sub(skipped), read, missed.saturating_sub(skipped), torn]
     });
     [lines, spans, std::array::from_fn(|index| lines[index] + spans[index])]
 }

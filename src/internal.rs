@@ -3,7 +3,7 @@
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use crate::control::{
-    directives::check_wish, find::SharedTimeout, server::ServedFileContent, wire::decode_messages,
+    directives::check_override, find::SharedTimeout, fuzzed::decode_messages, server::ServedFileContent,
 };
 pub use crate::now::file::{now_path, remove_dead_tables, tables_group};
 #[cfg(feature = "tracing")]
@@ -11,17 +11,17 @@ pub use crate::now::{
     present::{span_index, whole_thread_ids},
     saved::save_tables,
 };
-pub use crate::reader::in_memory::{START_BYTES, parts_in_memory};
+pub use crate::reader::opening::in_memory::{START_BYTES, parts_in_memory};
 #[cfg(feature = "snapshot")]
 pub use crate::reader::snapshot::counted::CountedWriter;
 #[cfg(feature = "macros")]
 pub use crate::schema::of_ring::decode_event;
 pub use crate::schema::{
-    model::MAX_TEXT_BYTES,
+    dynamic::model::MAX_TEXT_BYTES,
+    dynamic::places::{FieldPlace, PayloadPlaces},
     of_ring::{ext_words, published_schema},
-    places::{FieldPlace, PayloadPlaces},
     resolution::Resolution,
-    text::schema_text_hash,
+    schema_text::schema::schema_text_hash,
 };
 #[cfg(feature = "tracing")]
 pub use crate::tracing::record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};
@@ -34,7 +34,7 @@ pub mod layout {
 /// Names that users type.
 #[cfg(feature = "tracing")]
 pub mod quoted {
-    pub use crate::quoted::*;
+    pub use crate::tracing::filter::quoted::*;
 }
 
 /// What they need of the operating system, and what tests do to ring files.

@@ -41,7 +41,7 @@
 //! #     OrderPlaced = 2,
 //! # }
 //! # // In memory without a name, for this example; a program gives a name: `.config("shop:64MiB")`.
-//! # let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
+//! # let recorder = Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().build()?;
 //! record!(recorder => Shop::OrderPlaced, &OrderPlaced { order_id: 7, price_cents: 1250 });
 //! # assert_eq!(recorder.stats().last_seqno, 1);
 //! # }
@@ -117,9 +117,7 @@ pub mod files;
 pub mod global;
 #[doc(hidden)]
 pub mod internal;
-mod interrupted;
 mod layout;
-mod locked_section;
 #[cfg(feature = "tracing")]
 pub mod log;
 mod macros;
@@ -127,13 +125,10 @@ mod macros;
 #[path = "../crates/stress/src/missing.rs"]
 mod missing;
 pub mod now;
-#[cfg(feature = "tracing")]
-mod quoted;
 pub mod reader;
 pub mod recorder;
 mod ring;
 pub mod schema;
-mod segmented;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod shm;
 mod span_slab;

@@ -8,7 +8,7 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// ```
 /// use eventring::{record, schema::test::{TestCounter, TestEvent}};
 /// # use eventring::recorder::{ContentDescription, Recorder};
-/// # let my_recorder = Recorder::builder(ContentDescription::of::<TestEvent>()).anonymous().build()?;
+/// # let my_recorder = Recorder::builder(ContentDescription::from_event_type::<TestEvent>()).anonymous().build()?;
 ///
 /// // To the recorder that the event type names (`#[event(recorder = …)]`); nothing happens while that is off.
 /// // record!(Shop::DayEnded);
@@ -34,7 +34,7 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// ```compile_fail,E0080
 /// # use eventring::{record, schema::test::{TestCounter, TestEvent}};
 /// # use eventring::recorder::{ContentDescription, Recorder};
-/// # let my_recorder = Recorder::builder(ContentDescription::of::<TestEvent>()).anonymous().build().unwrap();
+/// # let my_recorder = Recorder::builder(ContentDescription::from_event_type::<TestEvent>()).anonymous().build().unwrap();
 /// let counter = TestCounter { writer_id: 1, counter: 2 };
 /// record!(my_recorder => TestEvent::TestCounter, &counter; ext[4] = 7);
 /// ```
@@ -46,7 +46,7 @@ use crate::schema::{EventPayload, EventType, PayloadOf};
 /// ```
 /// # use eventring::{record, schema::{EventPayload, EventType, test::{TestCounter, TestEvent}}};
 /// # use eventring::recorder::{ContentDescription, Recorder};
-/// # let my_recorder = Recorder::builder(ContentDescription::of::<TestEvent>()).anonymous().build()?;
+/// # let my_recorder = Recorder::builder(ContentDescription::from_event_type::<TestEvent>()).anonymous().build()?;
 /// let counter = TestCounter { writer_id: 1, counter: 2 };
 /// const EVENT: TestEvent = TestEvent::TestCounter;
 /// record!(my_recorder => EVENT, &counter);
@@ -105,7 +105,7 @@ macro_rules! record {
 ///     #[event(payload = Batch, trailing(orders: u64 * order_count, note: eventring::schema::Utf8))]
 ///     BatchPlaced = 2,
 /// }
-/// # let recorder = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?;
+/// # let recorder = Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().build()?;
 ///
 /// let orders = eventring::schema::encode_array(&[17u64, 18]);
 /// recordv!(recorder => Shop::BatchPlaced, &Batch { order_count: 2 }, [&orders, b"in a hurry"]; customer = 7);
@@ -234,7 +234,7 @@ macro_rules! __set_ext {
 ///     OrderPlaced = 2,
 ///     LinePacked = 3,
 /// }
-/// # let _recorder = SHOP.override_with(Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build()?);
+/// # let _recorder = SHOP.override_with(Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().build()?);
 ///
 /// let order = record!(Shop::OrderPlaced);
 /// let _order = ext_scope!(Shop, order = order);

@@ -20,7 +20,7 @@ type Count = fn(&SeqnoCounts) -> u64;
 const COUNTS: [(&str, Count); 6] = [
     ("read", |ring| ring.read),
     (LOST, SeqnoCounts::lost),
-    ("given_up", |ring| ring.missing_by(GapCause::GivenUp)),
+    ("given_up", |ring| ring.missing_by(GapCause::Skipped)),
     ("filtered", |ring| ring.missing_by(GapCause::Filtered)),
     ("damaged", |ring| ring.missing_by(GapCause::Damaged)),
     ("lost_payloads", |ring| ring.lost_payloads),

@@ -18,7 +18,7 @@ def rows(tables, name):
 
 
 def counts(lines):
-    """Returns the counts of events, of lost events and of numbers that were given up, from lines of `watch --json`."""
+    """Returns the counts of events, of lost events and of numbers that were skipped, from lines of `watch --json`."""
     read = lost = given_up = 0
     for line in map(json.loads, lines.splitlines()):
         gap = line.get("gap")

@@ -1,17 +1,17 @@
 //! The latch, which publishes the current segment to all threads.
 //!
 //! The latch holds two segments and one word. The word has two parts: a count of published segments, and the
-//! **overrun**. The lowest bit of the count is the index of the current segment. After the end of the current segment,
-//! threads may ask for the time before the next segment is published. They then get times past the segment's end. The
-//! overrun is the distance from the segment's end to the highest such time.
+//! **overshoot**. The lowest bit of the count is the index of the current segment. After the end of the current
+//! segment, threads may ask for the time before the next segment is published. They then get times past the segment's
+//! end. The overshoot is the distance from the segment's end to the highest such time.
 //!
 //! - A reader loads the segment that the word names, and then loads the word again. A publisher writes only to the
 //!   other segment. So readers can read while a publisher is stalled in the middle of its work. The Linux kernel calls
 //!   this scheme a sequence count latch.
-//! - One compare-exchange of the word publishes a segment *and* ends the overrun of the old segment. Another thread may
-//!   raise the overrun at the same moment. If the thread is first, the publisher's exchange fails, and the publisher
-//!   makes a segment that starts later. If the publisher is first, the thread's exchange fails, and the thread uses the
-//!   new segment. So a new segment always starts at or above every time that a thread got before.
+//! - One compare-exchange of the word publishes a segment *and* ends the overshoot of the old segment. Another thread
+//!   may raise the overshoot at the same moment. If the thread is first, the publisher's exchange fails, and the
+//!   publisher makes a segment that starts later. If the publisher is first, the thread's exchange fails, and the
+//!   thread uses the new segment. So a new segment always starts at or above every time that a thread got before.
 //!
 //! The count of published segments has 32 bits and can wrap. A reader would mistake a new segment for an old one only
 //! if it slept between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two segments a
@@ -21,19 +21,19 @@ use super::const_fn::const_except_in_models;
 use super::segment::{Segment, TickTime};
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Step in which the overrun is counted, in nanoseconds. (The overrun is the distance from the segment's end to the
-/// highest time that a thread got.) Overruns are rounded up to whole steps. So the latch's word changes at most once
+/// Step in which the overshoot is counted, in nanoseconds. (The overshoot is the distance from the segment's end to the
+/// highest time that a thread got.) Overshoots are rounded up to whole steps. So the latch's word changes at most once
 /// in 64 ns, even if many threads ask for the time. This leaves time for the publisher's compare-exchange, which
 /// fails if the word changes.
-const OVERRUN_STEP_NANOS: u64 = 64;
+const OVERSHOOT_STEP_NANOS: u64 = 64;
 
-/// Largest overrun, in steps: 274 seconds. If no new segment is published for longer than 274 seconds after a
+/// Largest overshoot, in steps: 274 seconds. If no new segment is published for longer than 274 seconds after a
 /// segment's end, all threads get the same time, which is 274 seconds past this end.
-const OVERRUN_STEPS_MAX: u64 = u32::MAX as u64;
+const OVERSHOOT_STEPS_MAX: u64 = u32::MAX as u64;
 
 const SEGMENTS_SHIFT: u32 = 32;
 
-/// A value of the latch's word: the count, which names the current segment, and the overrun of this segment.
+/// A value of the latch's word: the count, which names the current segment, and the overshoot of this segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edition(u64);
 
@@ -48,7 +48,7 @@ impl Edition {
         self.0 >> SEGMENTS_SHIFT
     }
 
-    /// Returns true if both editions name the same segment. Their overruns may differ.
+    /// Returns true if both editions name the same segment. Their overshoots may differ.
     pub(super) fn has_same_segment_as(self, other: Self) -> bool {
         self.segments() == other.segments()
     }
@@ -59,13 +59,13 @@ impl Edition {
         self.segments() == 0
     }
 
-    /// Returns the overrun: the distance in nanoseconds from the segment's end to the highest time that a thread got.
-    pub(super) fn overrun_nanos(self) -> u64 {
-        (self.0 & OVERRUN_STEPS_MAX) * OVERRUN_STEP_NANOS
+    /// Returns the overshoot: the distance in nanoseconds from the segment's end to the highest time that a thread got.
+    pub(super) fn overshoot_nanos(self) -> u64 {
+        (self.0 & OVERSHOOT_STEPS_MAX) * OVERSHOOT_STEP_NANOS
     }
 
-    fn with_overrun_of_at_least(self, nanos: u64) -> Self {
-        let steps = nanos.div_ceil(OVERRUN_STEP_NANOS).min(OVERRUN_STEPS_MAX).max(self.0 & OVERRUN_STEPS_MAX);
+    fn with_overshoot_of_at_least(self, nanos: u64) -> Self {
+        let steps = nanos.div_ceil(OVERSHOOT_STEP_NANOS).min(OVERSHOOT_STEPS_MAX).max(self.0 & OVERSHOOT_STEPS_MAX);
         Self(self.segments() << SEGMENTS_SHIFT | steps)
     }
 
@@ -111,8 +111,8 @@ impl Latch {
         }
     }
 
-    /// Returns the count `ticks()` as a place on the current segment. This is the fast path. Returns `None` if the count
-    /// is not on the current segment, or if another segment was published meanwhile.
+    /// Returns the count `ticks()` as a place on the current segment. This is the fast path. Returns `None` if the
+    /// count is not on the current segment, or if another segment was published meanwhile.
     #[inline(always)]
     pub(super) fn try_at(&self, ticks: impl FnOnce() -> u64) -> Option<TickTime> {
         let (edition, ticks0, nanos0, mult_and_span) = self.read_unconfirmed();
@@ -147,7 +147,7 @@ impl Latch {
     #[inline(always)]
     fn read_unconfirmed(&self) -> (Edition, u64, u64, u64) {
         // Acquire, pairs with the release of the compare-exchange in `publish`: the loads below return words of this
-        // edition or of a later one. This holds even if a compare-exchange in `overrun` has stored the loaded value.
+        // edition or of a later one. This holds even if a compare-exchange in `overshoot` has stored the loaded value.
         // That exchange is a read-modify-write, so it continues the release sequence of the exchange in `publish`.
         let edition = Edition(self.edition.load(Ordering::Acquire));
         let words = &self.segments[edition.index()];
@@ -197,28 +197,28 @@ impl Latch {
         let _ = word.compare_exchange(0, nanos.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Returns a time past the end of the segment of `edition`, and raises the overrun to this time. The time is
-    /// `wanted`, unless the overrun reaches `wanted` already. Then another thread may have got a time later than
-    /// `wanted`, and the returned time is the end of the overrun.
+    /// Returns a time past the end of the segment of `edition`, and raises the overshoot to this time. The time is
+    /// `wanted`, unless the overshoot reaches `wanted` already. Then another thread may have got a time later than
+    /// `wanted`, and the returned time is the end of the overshoot.
     ///
     /// Returns `None` if a new segment was published meanwhile.
-    pub(super) fn overrun(&self, mut edition: Edition, end_nanos: u64, wanted: u64) -> Option<u64> {
+    pub(super) fn overshoot(&self, mut edition: Edition, end_nanos: u64, wanted: u64) -> Option<u64> {
         loop {
-            let grown = edition.with_overrun_of_at_least(wanted.saturating_sub(end_nanos));
+            let grown = edition.with_overshoot_of_at_least(wanted.saturating_sub(end_nanos));
             if grown == edition {
-                // The overrun reaches the wanted time already and need not be raised. This thread has got no time of a
-                // later segment, because `edition` is the newest edition that it has read. Every time that it got from
-                // this segment or an earlier one is at or below the end of the overrun. So time does not fall for this
-                // thread. Later segments start at or above the end of the overrun, because their publisher sees the
-                // overrun.
-                return Some(end_nanos + edition.overrun_nanos());
+                // The overshoot reaches the wanted time already and need not be raised. This thread has got no time of
+                // a later segment, because `edition` is the newest edition that it has read. Every time that it got
+                // from this segment or an earlier one is at or below the end of the overshoot. So time does not fall
+                // for this thread. Later segments start at or above the end of the overshoot, because their publisher
+                // sees the overshoot.
+                return Some(end_nanos + edition.overshoot_nanos());
             }
-            // Relaxed: the new overrun is in the word itself, and this thread has stored nothing else that readers
+            // Relaxed: the new overshoot is in the word itself, and this thread has stored nothing else that readers
             // need. (A read-modify-write continues the publisher's release sequence. So a reader that acquires the new
             // value still sees the words of the segment.)
             match self.edition.compare_exchange(edition.0, grown.0, Ordering::Relaxed, Ordering::Relaxed) {
-                // The overrun has a maximum. At the maximum, its end may be below the wanted time.
-                Ok(_) => return Some(wanted.min(end_nanos + grown.overrun_nanos())),
+                // The overshoot has a maximum. At the maximum, its end may be below the wanted time.
+                Ok(_) => return Some(wanted.min(end_nanos + grown.overshoot_nanos())),
                 Err(found) if Edition(found).segments() == edition.segments() => edition = Edition(found),
                 Err(_) => return None,
             }
@@ -226,13 +226,13 @@ impl Latch {
     }
 
     /// Publishes the new segment that `make` returns. `make` gets the lowest time at which the segment may start. If a
-    /// thread raises the overrun meanwhile, `make` is called again with a higher time. Only the calibrating thread may
-    /// call this function.
+    /// thread raises the overshoot meanwhile, `make` is called again with a higher time. Only the calibrating thread
+    /// may call this function.
     pub(super) fn publish(&self, mut make: impl FnMut(u64) -> Segment) -> Segment {
         let (mut edition, old) = self.read();
         let end_nanos = old.end_nanos(self.shift());
         loop {
-            let segment = make(end_nanos + edition.overrun_nanos());
+            let segment = make(end_nanos + edition.overshoot_nanos());
             let next = edition.next();
             // Release fence, pairs with the acquire fence in `confirms`. Say segment N is current. The stores below
             // overwrite the words of segment N - 1. The edition of segment N was stored before this fence: by this
@@ -245,7 +245,7 @@ impl Latch {
             words.nanos0.store(segment.nanos0, Ordering::Relaxed);
             words.mult_and_span.store(segment.mult_and_span(), Ordering::Relaxed);
             // Release, pairs with the acquire in `read_unconfirmed`: the stores above happen before the loads of a
-            // reader that acquires the new edition. The exchange fails if another thread has raised the overrun.
+            // reader that acquires the new edition. The exchange fails if another thread has raised the overshoot.
             match self.edition.compare_exchange(edition.0, next.0, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return segment,
                 Err(found) => edition = Edition(found),
@@ -290,19 +290,23 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_starts_above_every_overrun_given_before_it() {
+    fn a_segment_starts_above_every_overshoot_given_before_it() {
         let latch = latch();
         let (edition, old) = latch.read();
         let end = old.end_nanos(20);
-        assert_eq!(latch.overrun(edition, end, end + 100), Some(end + 100));
-        assert_eq!(latch.overrun(edition, end, end + 20), Some(end + 128), "an earlier wish gets the end of the step");
+        assert_eq!(latch.overshoot(edition, end, end + 100), Some(end + 100));
+        assert_eq!(
+            latch.overshoot(edition, end, end + 20),
+            Some(end + 128),
+            "an earlier time gets the end of the step"
+        );
         let next = latch.publish(|lowest| segment(2000, lowest));
         assert_eq!(next.nanos0, end + 128);
-        assert_eq!(latch.overrun(edition, end, end + 500), None, "the segment it would run past is gone");
+        assert_eq!(latch.overshoot(edition, end, end + 500), None, "the segment it would run past is gone");
     }
 
     #[test]
-    fn an_overrun_during_the_making_of_a_segment_makes_it_again() {
+    fn an_overshoot_during_the_making_of_a_segment_makes_it_again() {
         let latch = latch();
         let (edition, old) = latch.read();
         let end = old.end_nanos(20);
@@ -310,7 +314,7 @@ mod tests {
         latch.publish(|lowest| {
             lowest_asked.push(lowest);
             if lowest_asked.len() == 1 {
-                assert_eq!(latch.overrun(edition, end, end + 64), Some(end + 64));
+                assert_eq!(latch.overshoot(edition, end, end + 64), Some(end + 64));
             }
             segment(2000, lowest)
         });
@@ -319,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn an_overrun_stands_at_its_largest() {
+    fn an_overshoot_stands_at_its_largest() {
         let latch = latch();
         let (edition, old) = latch.read();
         let end = old.end_nanos(20);
-        let largest = OVERRUN_STEPS_MAX * OVERRUN_STEP_NANOS;
-        assert_eq!(latch.overrun(edition, end, u64::MAX), Some(end + largest));
-        assert_eq!(latch.read().0.segments(), 1, "the overrun does not spill into the count");
+        let largest = OVERSHOOT_STEPS_MAX * OVERSHOOT_STEP_NANOS;
+        assert_eq!(latch.overshoot(edition, end, u64::MAX), Some(end + largest));
+        assert_eq!(latch.read().0.segments(), 1, "the overshoot does not spill into the count");
     }
 
     #[test]

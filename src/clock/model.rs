@@ -38,7 +38,7 @@ fn ask(latch: &Latch, ticks: u64, truth: u64) -> u64 {
             Position::On(nanos) | Position::Before(nanos) => return nanos,
             Position::Off => {}
         }
-        if let Some(nanos) = latch.overrun(edition, segment.end_nanos(SHIFT), truth) {
+        if let Some(nanos) = latch.overshoot(edition, segment.end_nanos(SHIFT), truth) {
             return nanos;
         }
     }

@@ -1,6 +1,6 @@
 //! Times from `CLOCK_REALTIME` that never fall within a thread, even if the system's clock is set back.
 
-use crate::interrupted::Mark;
+use crate::sync::interrupted::Mark;
 use crate::sync::{Ordering, compiler_fence};
 use std::cell::Cell;
 

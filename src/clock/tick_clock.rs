@@ -5,16 +5,16 @@
 //! A thread gets all of its times from segments. A segment is a line that converts ticks to nanoseconds. The times of
 //! one thread never fall, for two reasons:
 //!
-//! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overrun`]. Let *E* be the
-//! end of a segment, or the highest time past this end that any thread got. The next segment starts at or above *E*:
-//! if *E* has grown, the compare-exchange that publishes the segment fails, and is repeated with a later start. So no
-//! time of a later segment is below a time of an earlier segment. A thread never goes back to an earlier segment,
+//! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overshoot`]. Let *E* be
+//! the end of a segment, or the highest time past this end that any thread got. The next segment starts at or above
+//! *E*: if *E* has grown, the compare-exchange that publishes the segment fails, and is repeated with a later start. So
+//! no time of a later segment is below a time of an earlier segment. A thread never goes back to an earlier segment,
 //! because one atomic word names the current segment, and a thread's later load of one word never returns an older
 //! value.
 //!
 //! **Within a segment.** The time grows with the count. The counter does not run backwards for a thread, because the
 //! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the thread
-//! gets a time from [`Latch::overrun`]. This time is not below any time past the end that a thread got before. If the
+//! gets a time from [`Latch::overshoot`]. This time is not below any time past the end that a thread got before. If the
 //! counter of a core lags a little, a count may be before the segment's start. The thread then gets the time of the
 //! start. This time is not below the times of earlier segments, and not above the other times of this segment.
 //!
@@ -23,17 +23,17 @@
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
 //! calibrates at a time, and the word `calibrating` holds its process number. Other threads try to take this word
 //! without waiting. A thread that does not get the word reads the real-time clock, and gets this time from
-//! [`Latch::overrun`], or a later time that another thread got already. [`Latch::overrun`] publishes how far the time
-//! is past the end of the current segment (the *overrun*). So the next segment starts later, and the thread neither
-//! waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The same holds before the
-//! first segment, and for a signal handler that interrupts the calibrating thread.
+//! [`Latch::overshoot`], or a later time that another thread got already. [`Latch::overshoot`] publishes how far the
+//! time is past the end of the current segment (the *overshoot*). So the next segment starts later, and the thread
+//! neither waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The same holds before
+//! the first segment, and for a signal handler that interrupts the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
 //! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. After any
 //! idle time, the first call finds that the segment has ended. A call that comes long after the last one might be the
-//! only user of a new segment. So it makes no new segment: it reads the real-time clock and raises the overrun to that
-//! time. A call that comes soon after the last one makes a new segment.
+//! only user of a new segment. So it makes no new segment: it reads the real-time clock and raises the overshoot to
+//! that time. A call that comes soon after the last one makes a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};
@@ -56,7 +56,7 @@ const FIRST_BASELINE_TRIES: u32 = 100_000;
 const SELDOM_NANOS: u64 = 64_000;
 
 /// Time after a segment's end from which a call always makes a new segment, even if calls are far apart: one minute.
-/// Without a limit, the overrun would reach its maximum of 274 seconds (see [`Latch::overrun`]).
+/// Without a limit, the overshoot would reach its maximum of 274 seconds (see [`Latch::overshoot`]).
 const OLD_NANOS: u64 = 60_000_000_000;
 
 /// Largest number of samples for one segment. More than one is needed only if the thread is held up before it can
@@ -129,10 +129,10 @@ impl<S: TimeSource> TickClock<S> {
                 return Ok(nanos);
             }
             if segment.nanos0 == 0 {
-                // This is the empty segment. Its start is not set yet, and an overrun can be counted only from a
+                // This is the empty segment. Its start is not set yet, and an overshoot can be counted only from a
                 // start. So the start is set here, and the loop reads the segment again.
                 self.latch.set_empty_segment_start(now);
-            } else if let Some(nanos) = self.latch.overrun(edition, end_nanos, now) {
+            } else if let Some(nanos) = self.latch.overshoot(edition, end_nanos, now) {
                 return Ok(nanos);
             }
             // Another thread has published a segment meanwhile, or the empty segment now has a start. The loop tries
@@ -154,7 +154,7 @@ impl<S: TimeSource> TickClock<S> {
     }
 
     fn first_segment(&self) -> Result<Segment, NoRate> {
-        // Other threads may ask for the time during this first calibration. They count their overrun from here.
+        // Other threads may ask for the time during this first calibration. They count their overshoot from here.
         self.latch.set_empty_segment_start(self.source.realtime_nanos());
         let mut first = sample(&self.source, 0);
         let good_width_ticks = self.learn_good_width(first);
@@ -252,12 +252,12 @@ impl<S: TimeSource> TickClock<S> {
 
 /// Returns true if calls are so far apart that reading the real-time clock is cheaper than a new segment.
 ///
-/// The overrun of `edition` shows the highest time past the segment's end that a call got. This is about the time of
+/// The overshoot of `edition` shows the highest time past the segment's end that a call got. This is about the time of
 /// the last call. `now` is a time of the real-time clock. The pause since the last call is the distance between the
 /// two.
 fn is_asked_seldom(edition: Edition, end_nanos: u64, now: u64) -> bool {
     let since_end = now.saturating_sub(end_nanos);
-    let since_asked = since_end.saturating_sub(edition.overrun_nanos());
+    let since_asked = since_end.saturating_sub(edition.overshoot_nanos());
     // If the real-time clock was set back, `now` is below times that threads already got. Then `since_asked` is 0, and
     // this function returns false. The caller makes a segment that continues from those times.
     !edition.is_first() && since_asked >= SELDOM_NANOS && since_end < OLD_NANOS

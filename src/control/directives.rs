@@ -1,4 +1,4 @@
-//! The text of wishes: lists of directives, and the errors in such lists.
+//! The text of filter overrides: lists of directives, and the errors in such lists.
 
 /// The beginning of a directive that names a domain.
 pub(crate) const DOMAIN: &str = "domain:";
@@ -17,11 +17,11 @@ pub(super) fn directives(list: &str) -> impl Iterator<Item = &str> {
     parts.map(str::trim).filter(|directive| !directive.is_empty())
 }
 
-/// Checks the form of a wish, as far as it can be checked without the program that it is for.
+/// Checks the form of a filter override, as far as it can be checked without the program that it is for.
 ///
 /// # Errors
 /// Returns what is wrong, and what is expected.
-pub fn check_wish(list: &str) -> Result<(), String> {
+pub fn check_override(list: &str) -> Result<(), String> {
     if directives(list).next().is_none() {
         return Err("the directive is empty, expected for example my_crate=debug".into());
     }
@@ -32,8 +32,8 @@ pub fn check_wish(list: &str) -> Result<(), String> {
         && of_spans.all(is_off)
     {
         return Err(format!(
-            "`{first}` switches nothing on: a wish only adds to what the program records; to switch off what was \
-             enabled, use `eventring disable`"
+            "`{first}` switches nothing on: a filter override only adds to what the program records; to switch off what \
+             was enabled, use `eventring disable`"
         ));
     }
     Ok(())
@@ -42,8 +42,8 @@ pub fn check_wish(list: &str) -> Result<(), String> {
 fn check_directive(directive: &str) -> Result<(), String> {
     if directive.starts_with('!') {
         return Err(format!(
-            "`{directive}` begins with `!`: a wish only adds to what the program records, and forbids nothing; only the \
-             program's configuration does (EVENTRING_DOMAINS)"
+            "`{directive}` begins with `!`: a filter override only adds to what the program records, and forbids nothing; only \
+             the program's configuration does (EVENTRING_DOMAINS)"
         ));
     }
     if directive.starts_with(DOMAIN) {
@@ -79,10 +79,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_can_add_nothing_or_that_is_no_directive_is_refused_with_the_reason() {
-        let fault = |list: &str| check_wish(list).unwrap_err();
+    fn an_override_that_can_add_nothing_or_that_is_no_directive_is_refused_with_the_reason() {
+        let fault = |list: &str| check_override(list).unwrap_err();
         for nothing in ["off", "x=off", "x=0", "OFF", "x=off,y=OFF", "x=off,domain:a"] {
-            assert!(fault(nothing).contains("a wish only adds"), "{nothing}");
+            assert!(fault(nothing).contains("a filter override only adds"), "{nothing}");
         }
         assert!(fault("!x").contains("forbids nothing"));
         assert!(fault("info,Domain:x").contains("in small letters"));
@@ -91,7 +91,7 @@ mod tests {
         for good in
             ["info,x=off", "a::b=debug", "a[b{c=\"x:y\"}]=info", "[s{a:b=1}]", "domain:orderbook", "{f=0}=debug"]
         {
-            assert_eq!(check_wish(good), Ok(()), "{good}");
+            assert_eq!(check_override(good), Ok(()), "{good}");
         }
     }
 }

@@ -16,7 +16,7 @@ pub enum ControlErrorKind {
     NotFound,
     /// The directive is wrong, or nothing in the program takes it.
     BadDirective,
-    /// The server has as many clients, wishes or unsent messages as it may have.
+    /// The server has as many clients, filter overrides or unsent messages as it may have.
     TooMany,
     /// The other side has sent a message that is wrong or has another version.
     BadMessage,

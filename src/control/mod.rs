@@ -11,10 +11,10 @@
 //! | `wire/` | the messages, byte by byte |
 //! | `socket` | sockets that carry messages and descriptors |
 //! | `address` | the addresses of sockets |
-//! | `directives` | the text of wishes |
-//! | `served` | the files that a server serves |
+//! | `directives` | the text of filter overrides |
+//! | `served`, `export` | the files that a server serves, and how a ring becomes one of them |
 //! | `switches` | the parts of a program that take directives |
-//! | `wishes` | the wishes of all clients, and how long they live |
+//! | `filter_overrides` | the filter overrides of all clients, and how long they live |
 //! | `shares` | the shares of users in a server's resources |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
@@ -23,11 +23,15 @@
 //! | `served_file` | a ring of a server, as a client sees it |
 //! | `state` | the recording of a process, as a client sees it |
 //! | `error` | the error type |
+//! | `fuzzed` | what the fuzzer checks of messages |
 
 mod address;
 pub(crate) mod directives;
 mod error;
+mod export;
+mod filter_overrides;
 pub(crate) mod find;
+pub(crate) mod fuzzed;
 mod line;
 mod process;
 mod served;
@@ -38,18 +42,18 @@ mod socket;
 mod state;
 mod switches;
 pub(crate) mod wire;
-mod wishes;
 
 pub use address::ServerAddress;
 pub use error::{ControlError, ControlErrorKind};
 pub use process::Process;
 pub use served_file::{FileChange, ServedFile};
 pub use server::{SERVER_VARIABLE, Server, ServerBuilder, environment_error};
-pub use state::{ClientWish, Domain, ProcessState, WishTime};
+pub use state::{ClientOverride, Domain, OverrideTime, ProcessState};
 
 pub(crate) use directives::DOMAIN;
-pub(crate) use served::{Export, export};
+pub(crate) use export::export;
+pub(crate) use served::Export;
 #[cfg(feature = "tracing")]
 pub(crate) use switches::changed;
-pub(crate) use switches::{Switchable, SwitchedDomain, register};
-pub(crate) use wire::ServedInfo;
+pub(crate) use switches::{Switchable, register};
+pub(crate) use wire::{ServedInfo, SwitchedDomain};

@@ -4,17 +4,16 @@ use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
 use super::line::{ANSWER_TIMEOUT, Peer, ServerLine, is_readable};
 use super::served_file::{FileChange, NAME_BYTES_MAX, ServedFile, cut};
-use super::state::{ClientWish, Domain, ProcessState, WishTime};
-use super::switches::SwitchedDomain;
-use super::wire::{Answer, ClientRequest, ServedInfo, WishInfo, WishLife};
+use super::state::{ClientOverride, Domain, OverrideTime, ProcessState};
+use super::wire::{Answer, ClientRequest, OverrideInfo, OverrideLife, ServedInfo, SwitchedDomain};
 use crate::shm;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A process that runs a server, as a client sees it. Dropping it closes the connection: wishes that live as long as
-/// the client end then.
+/// A process that runs a server, as a client sees it. Dropping it closes the connection: filter overrides that live as
+/// long as the client end then.
 ///
 /// ```
 /// use eventring::control::{Process, Server};
@@ -193,25 +192,25 @@ impl Process {
     ///
     /// # Errors
     /// Returns an error if the directive is wrong, if this user may not switch, or if the process has ended.
-    pub fn wish(&self, directive: &str, time: WishTime) -> Result<String, ControlError> {
+    pub fn add_override(&self, directive: &str, time: OverrideTime) -> Result<String, ControlError> {
         let life = match time {
-            WishTime::Connection => WishLife::Client,
-            WishTime::For(time) => WishLife::Millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-            WishTime::Kept => WishLife::Kept,
+            OverrideTime::Connection => OverrideLife::Client,
+            OverrideTime::For(time) => OverrideLife::Millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            OverrideTime::Kept => OverrideLife::Kept,
         };
-        match self.ask(&ClientRequest::Wish { life, directive: directive.to_owned() })? {
+        match self.ask(&ClientRequest::Override { life, directive: directive.to_owned() })? {
             (Answer::Granted { note, .. }, _) => Ok(note),
             _ => Err(self.unexpected()),
         }
     }
 
-    /// Takes back all wishes with this directive: those of this user, or for root those of all users. Returns how many
-    /// there were.
+    /// Revokes all filter overrides with this directive: those of this user, or for root those of all users. Returns
+    /// how many there were.
     ///
     /// # Errors
     /// Returns an error if this user may not switch, or if the process has ended.
-    pub fn withdraw(&self, directive: &str) -> Result<u64, ControlError> {
-        match self.ask(&ClientRequest::Withdraw { directive: directive.to_owned() })? {
+    pub fn revoke(&self, directive: &str) -> Result<u64, ControlError> {
+        match self.ask(&ClientRequest::Revoke { directive: directive.to_owned() })? {
             (Answer::End { count }, _) => Ok(count),
             _ => Err(self.unexpected()),
         }
@@ -225,9 +224,9 @@ impl Process {
         let mut state = ProcessState::default();
         let ended = self.ask_all(&ClientRequest::State, |answer| match answer {
             Answer::State { configured, effective } => (state.configured, state.effective) = (configured, effective),
-            Answer::Wish(WishInfo { pid, uid, until_epoch_nanos, directive }) => {
+            Answer::Override(OverrideInfo { pid, uid, until_epoch_nanos, directive }) => {
                 let until_epoch_nanos = Some(until_epoch_nanos).filter(|nanos| *nanos > 0);
-                state.wishes.push(ClientWish { pid, user: uid, directive, until_epoch_nanos });
+                state.overrides.push(ClientOverride { pid, user: uid, directive, until_epoch_nanos });
             }
             Answer::Domain(SwitchedDomain { name, is_enabled, is_forbidden }) => {
                 state.domains.push(Domain { name, is_enabled, is_forbidden });

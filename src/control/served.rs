@@ -2,8 +2,8 @@
 //! it.
 
 use super::wire::ServedInfo;
-use crate::locked_section::get_or_make;
 use crate::shm::{self, UninheritedFd, lock_with_timeout};
+use crate::sync::locked_section::get_or_make;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::BTreeMap;
 use std::io;
@@ -137,13 +137,4 @@ pub(super) fn wake(waker: &UninheritedFd) {
 pub(super) fn of_process() -> &'static Arc<ServedFiles> {
     static OWN: OnceLock<Arc<ServedFiles>> = OnceLock::new();
     get_or_make(&OWN, || Arc::new(ServedFiles::new()))
-}
-
-/// Serves a ring of this process, as long as the returned value lives. `descriptor` must be open for reading only.
-///
-/// If the environment variable `EVENTRING_SERVER` says so, the first call starts the server of the process.
-pub(crate) fn export(info: ServedInfo, descriptor: OwnedFd) -> Option<Export> {
-    let export = of_process().add(info, descriptor);
-    super::server::start_if_environment_says_so();
-    export
 }

@@ -44,7 +44,7 @@ mod tests {
     fn other_users_have_half_and_one_of_them_a_quarter() {
         let own = rustix::process::geteuid().as_raw();
         let of = |counts: &[(usize, u32)], user| {
-            refusal("wishes", 8, counts.iter().map(|(count, user)| (*user, *count)), user, 1)
+            refusal("filter overrides", 8, counts.iter().map(|(count, user)| (*user, *count)), user, 1)
         };
         let (one, two, three) = (own + 1, own + 2, own + 3);
         assert_eq!(of(&[(1, one)], one), None);
@@ -52,9 +52,12 @@ mod tests {
         assert!(of(&[(2, one), (2, two)], three).is_some());
         assert_eq!(of(&[(2, one), (2, two), (3, own)], 0), None);
         assert_eq!(of(&[(7, own)], one), None);
-        assert!(of(&[(8, own)], own).is_some_and(|text| text.contains("8 wishes, and room for at most 8: 1 more")));
+        assert!(
+            of(&[(8, own)], own)
+                .is_some_and(|text| text.contains("8 filter overrides, and room for at most 8: 1 more"))
+        );
         assert_eq!(refusal("clients", 1, std::iter::empty(), one, 1), None);
-        // A larger wish counts for more.
+        // A larger filter override counts for more.
         let bytes = |user, more| refusal("bytes", 800, [(one, 150), (own, 100)].into_iter(), user, more);
         assert!(bytes(one, 50).is_none() && bytes(one, 51).is_some());
         assert!(bytes(two, 200).is_none() && bytes(two, 201).is_some());

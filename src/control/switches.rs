@@ -1,6 +1,7 @@
 //! The parts of a program that take directives: the filters of `tracing`, and the domains of recorders.
 
 use super::served;
+use super::wire::SwitchedDomain;
 use crate::shm::lock_with_timeout;
 use std::sync::{Arc, Mutex};
 
@@ -15,9 +16,9 @@ pub(crate) trait Switchable: Send + Sync {
     /// Returns the reason, as text, if the directive is one for this part and is wrong.
     fn takes(&self, directive: &str) -> Result<bool, String>;
 
-    /// Puts all wishes into force, in place of the earlier ones. Each wish is a list of directives that have passed
-    /// [`Self::takes`]. Returns what their clients should know, or an empty text.
-    fn set_wishes(&self, wishes: &[String]) -> String;
+    /// Puts all filter overrides into force, in place of the earlier ones. Each filter override is a list of directives
+    /// that have passed [`Self::takes`]. Returns what their clients should know, or an empty text.
+    fn set_overrides(&self, overrides: &[String]) -> String;
 
     /// Returns the directives that the program itself has set, or an empty text.
     fn configured(&self) -> String {
@@ -35,19 +36,10 @@ pub(crate) trait Switchable: Send + Sync {
     }
 }
 
-/// A domain that a part of the program can switch.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct SwitchedDomain {
-    pub(crate) name: String,
-    pub(crate) is_enabled: bool,
-    /// True if the configuration forbids the domain, so that no wish switches it on.
-    pub(crate) is_forbidden: bool,
-}
-
 static SWITCHES: Mutex<Vec<Arc<dyn Switchable>>> = Mutex::new(Vec::new());
 
-/// Makes a part of the program known to the servers of this process, as long as it is alive. They put the wishes of
-/// their clients into force there.
+/// Makes a part of the program known to the servers of this process, as long as it is alive. They put the filter
+/// overrides of their clients into force there.
 pub(crate) fn register(part: Arc<dyn Switchable>) {
     let Some(mut switches) = lock_with_timeout(&SWITCHES) else { return };
     switches.retain(|known| known.is_alive());
@@ -56,8 +48,8 @@ pub(crate) fn register(part: Arc<dyn Switchable>) {
     changed();
 }
 
-/// Makes the servers of this process put the wishes of their clients into force once more, because something that takes
-/// directives has come.
+/// Makes the servers of this process put the filter overrides of their clients into force once more, because something
+/// that takes directives has come.
 pub(crate) fn changed() {
     served::of_process().changed();
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// # use eventring::exec::BlockScope;
 /// # use eventring::recorder::{ContentDescription, Recorder};
 /// # use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
-/// # let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().block_table(true);
+/// # let builder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().block_table(true);
 /// # let recorder = builder.prefault(false).build()?;
 /// # let _guard = eventring::global::EXEC.override_with(recorder.clone());
 /// # let mut start = BlockStart::default();

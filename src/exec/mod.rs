@@ -44,7 +44,7 @@ impl RecordsTo for ExecEvent {
 /// use eventring::recorder::{ContentDescription, Recorder};
 /// use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
 ///
-/// let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+/// let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().build()?;
 /// let _guard = EXEC.override_with(recorder);
 ///
 /// let block = BlockScope::start(&BlockStart::default());

@@ -1,6 +1,5 @@
 //! The recorder that `record!` gets from a global recorder.
 
-use super::ambient::{AmbientWords, ambient_ext};
 use super::global_recorder::{ASK, GlobalRecorder, OFF, OVERRIDES_ONLY};
 use super::overrides;
 use crate::recorder::{EventsIdentity, Recorder, Reservation};
@@ -13,32 +12,6 @@ pub enum ActiveRecorder {
     Installed(&'static Recorder),
     /// The calling thread's override.
     Override(Recorder),
-}
-
-/// A type of events that names the global recorder to which its events are recorded. The derive `EventType`
-/// implements this trait for an enum with the attribute `#[event(recorder = …)]`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` has no recorder of its own",
-    note = "declare one: `#[event(recorder = GLOBAL)]` on the enum; or name one: `record!(recorder => EVENT, …)`"
-)]
-pub trait RecordsTo: EventType {
-    /// Returns the global recorder.
-    fn global_recorder() -> &'static GlobalRecorder;
-
-    /// Calls `f` with the extension words that scopes ([`ExtScope`](super::ExtScope)) have set on the calling thread
-    /// for events of this type. This default passes words that are all 0.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn with_ambient<R>(f: impl FnOnce(&AmbientWords) -> R) -> R {
-        f(&AmbientWords::new())
-    }
-
-    /// Returns the extension words of this event for a call of `record!` that gives no extension words. They are the
-    /// words that scopes ([`ExtScope`](super::ExtScope)) have set, and the id of the current span.
-    #[inline(always)]
-    fn default_ext(self) -> [u64; 4] {
-        ambient_ext(self)
-    }
 }
 
 /// Returns the identity of `E` that recorders compare.

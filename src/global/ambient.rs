@@ -1,7 +1,7 @@
 //! Extension words that an event gets from its recording thread: the id of the thread's current span, and the named
 //! words that scopes ([`ExtScope`]) have set on the thread.
 
-use super::RecordsTo;
+use super::global_recorder::GlobalRecorder;
 use crate::schema::EventType;
 use crate::sync::{AtomicU64, local_fetch_add};
 use std::cell::{Cell, RefCell};
@@ -70,6 +70,32 @@ pub(super) fn ambient_ext<E: RecordsTo>(event: E) -> [u64; 4] {
 /// The extension words that scopes have set on one thread, for the events of one type. Only code that the derive
 /// `EventType` generates uses this type.
 // Each word has its own cell, so that storing one word is one store, without a load of the other words.
+/// A type of events that names the global recorder to which its events are recorded. The derive `EventType`
+/// implements this trait for an enum with the attribute `#[event(recorder = …)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no recorder of its own",
+    note = "declare one: `#[event(recorder = GLOBAL)]` on the enum; or name one: `record!(recorder => EVENT, …)`"
+)]
+pub trait RecordsTo: EventType {
+    /// Returns the global recorder.
+    fn global_recorder() -> &'static GlobalRecorder;
+
+    /// Calls `f` with the extension words that scopes ([`ExtScope`](super::ExtScope)) have set on the calling thread
+    /// for events of this type. This default passes words that are all 0.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn with_ambient<R>(f: impl FnOnce(&AmbientWords) -> R) -> R {
+        f(&AmbientWords::new())
+    }
+
+    /// Returns the extension words of this event for a call of `record!` that gives no extension words. They are the
+    /// words that scopes ([`ExtScope`](super::ExtScope)) have set, and the id of the current span.
+    #[inline(always)]
+    fn default_ext(self) -> [u64; 4] {
+        ambient_ext(self)
+    }
+}
+
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct AmbientWords([Cell<u64>; 4]);

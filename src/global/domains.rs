@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_recorders_word_decides_while_the_filter_is_not_up_to_date() {
-        let builder = Recorder::builder(ContentDescription::of::<Market>()).compact(true).shifts(15, 21);
+        let builder = Recorder::builder(ContentDescription::from_event_type::<Market>()).compact(true).shifts(15, 21);
         let recorder = builder.prefault(false).build().unwrap();
         // This follower is called before the global recorder is told. So the filter is what it was before the change.
         let (is_off, evaluated) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));

@@ -2,8 +2,8 @@
 
 use super::already_installed::AlreadyInstalled;
 use super::leaked::Leaked;
-use crate::locked_section::LockedSection;
 use crate::recorder::Recorder;
+use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,8 @@
 //! Functions that make a recorder and install it for the whole process. The configuration of the recorder comes from
 //! code or from an environment variable.
 
-use super::active::{RecordsTo, identity};
+use super::active::identity;
+use super::ambient::RecordsTo;
 use super::global_recorder::{GlobalRecorder, NotInstalled};
 use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, RecorderErrorKind};
 use crate::schema::EventType;
@@ -97,7 +98,7 @@ impl std::error::Error for InitError {
 
 impl ContentDescription {
     /// Returns the description of the events of type `E`: content type, name, schema hash, schema text and domains.
-    pub fn of<E: EventType>() -> Self {
+    pub fn from_event_type<E: EventType>() -> Self {
         let schema = E::schema();
         let domains = schema.domains().into_iter().map(|domain| (domain.number, domain.name));
         Self::new(E::CONTENT_TYPE, E::CONTENT_NAME)
@@ -149,7 +150,8 @@ impl GlobalRecorder {
         configure: impl FnOnce(RecorderBuilder) -> RecorderBuilder,
     ) -> Result<&'static Recorder, InitError> {
         self.check_events::<E>()?;
-        let builder = configure(Recorder::builder(ContentDescription::of::<E>())).keep_from_env().domains_from_env();
+        let builder =
+            configure(Recorder::builder(ContentDescription::from_event_type::<E>())).keep_from_env().domains_from_env();
         let builder = builder.numbered(true);
         self.try_init_with(builder).map_err(|error| match (&error.cause, self.installed()) {
             (InitCause::AlreadyInstalled, Some(installed)) if !installed.takes(identity::<E>()) => {

@@ -11,12 +11,12 @@ mod init;
 mod leaked;
 mod overrides;
 
+pub use active::ActiveRecorder;
 pub(crate) use active::identity;
-pub use active::{ActiveRecorder, RecordsTo};
 pub use already_installed::AlreadyInstalled;
 pub(crate) use ambient::set_current_span_id;
 pub(crate) use ambient::span_ext;
-pub use ambient::{AmbientWords, ExtScope, current_span_id};
+pub use ambient::{AmbientWords, ExtScope, RecordsTo, current_span_id};
 pub use global_recorder::GlobalRecorder;
 pub(crate) use global_recorder::{Installable, NotInstalled};
 pub use init::{InitError, InitErrorKind};

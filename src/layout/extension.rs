@@ -91,10 +91,10 @@ pub const CLOCK_SHIFT: usize = CLOCK + 0x20;
 /// Clock: estimated ticks per second.
 pub const CLOCK_TICKS_PER_SECOND: usize = CLOCK + 0x28;
 
-/// Counter: seqnos that were given up because another writer was stalled inside their slot.
+/// Counter: seqnos that were skipped because another writer was stalled inside their slot.
 pub const COUNT_REFUSED_CLAIMS: usize = 0x280;
-/// Counter: seqnos that were given up because the ring had gone round: a later event had already used their slot.
-pub const COUNT_LAPPED_CLAIMS: usize = 0x288;
+/// Counter: seqnos that were skipped because the ring had gone round: a later event had already used their slot.
+pub const COUNT_OVERRUN_CLAIMS: usize = 0x288;
 /// Counter: failed attempts to take neighbouring payload chunks. An attempt fails if another writer could still write
 /// to one of the chunks.
 pub const COUNT_SKIPPED_CHUNKS: usize = 0x290;

@@ -1,6 +1,6 @@
 //! The end of a ring, as an interval of time, because a process that dies does not record the time of its death.
 
-use super::cursor::{Next, Seek};
+use super::cursors::cursor::{Next, Seek};
 use super::handle::Reader;
 use crate::clock::Clock;
 use std::sync::{Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! Following a live ring: waiting for its events, and noticing when its writer ends.
 
-use super::cursor::{Cursor, Next};
+use super::cursors::cursor::{Cursor, Next};
 use super::gap::Gap;
 use super::info::RingState;
 use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};

@@ -24,19 +24,19 @@ pub enum GapCause {
     Overwritten,
     /// The numbers were handed out, but their events were never committed. The writer was killed while it recorded
     /// them, or the ring ended before the writer had committed them. (In capture files of version 1, this cause also
-    /// covers numbers that a writer gave up.)
+    /// covers numbers that a writer skipped.)
     NeverCommitted,
-    /// The numbers stand for no event, because their writers gave them up. A writer gives a number up if another writer
+    /// The numbers stand for no event, because their writers skipped them. A writer skips a number if another writer
     /// is stalled in the slot, or if other writers have recorded a whole lap since the number was handed out. The
     /// writer then records its event under a later number. (If the writer is killed before that, the event is missing.)
-    GivenUp,
+    Skipped,
     /// The events are in a shard that this reader could not open. In most cases, the recorder made the shard and
     /// removed it again before the reader looked for new shards.
     NeverOpened,
     /// The events were not wanted: whoever took them from the ring had a filter. They are not lost.
     Filtered,
     /// The part of a capture file that held the events is damaged. The numbers may include some that the capture itself
-    /// had lost, or that were given up: what the file said about them is damaged, too.
+    /// had lost, or that were skipped: what the file said about them is damaged, too.
     Damaged,
 }
 
@@ -46,7 +46,7 @@ impl GapCause {
         Self::OverwrittenBefore,
         Self::Overwritten,
         Self::NeverCommitted,
-        Self::GivenUp,
+        Self::Skipped,
         Self::NeverOpened,
         Self::Filtered,
         Self::Damaged,
@@ -57,31 +57,31 @@ impl GapCause {
         Self::OverwrittenBefore,
         Self::Overwritten,
         Self::NeverCommitted,
-        Self::GivenUp,
+        Self::Skipped,
         Self::NeverOpened,
         Self::Filtered,
     ];
 
-    /// Returns true if events are lost. Returns false for numbers that a writer gave up, because they stand for no
+    /// Returns true if events are lost. Returns false for numbers that a writer skipped, because they stand for no
     /// event, and for events that nobody wanted.
     #[must_use]
     pub fn is_loss(self) -> bool {
-        !matches!(self, Self::GivenUp | Self::Filtered)
+        !matches!(self, Self::Skipped | Self::Filtered)
     }
 
     /// Returns true if something may have been recorded in the gap that is not known. Returns false for numbers that a
-    /// writer gave up, and for events that were never committed: a program records an event before what it says happens,
-    /// and was killed meanwhile.
+    /// writer skipped, and for events that were never committed: a program records an event before what it says
+    /// happens, and was killed meanwhile.
     ///
     /// ```
     /// use eventring::reader::GapCause;
     ///
     /// assert!(GapCause::Overwritten.may_hide_events() && GapCause::Filtered.may_hide_events());
-    /// assert!(!GapCause::GivenUp.may_hide_events() && !GapCause::NeverCommitted.may_hide_events());
+    /// assert!(!GapCause::Skipped.may_hide_events() && !GapCause::NeverCommitted.may_hide_events());
     /// ```
     #[must_use]
     pub fn may_hide_events(self) -> bool {
-        !matches!(self, Self::GivenUp | Self::NeverCommitted)
+        !matches!(self, Self::Skipped | Self::NeverCommitted)
     }
 
     /// Returns a short name: `overwritten_before`, `overwritten`, `never_committed`, `given_up`, `never_opened`,
@@ -92,7 +92,7 @@ impl GapCause {
             Self::OverwrittenBefore => "overwritten_before",
             Self::Overwritten => "overwritten",
             Self::NeverCommitted => "never_committed",
-            Self::GivenUp => "given_up",
+            Self::Skipped => "given_up",
             Self::NeverOpened => "never_opened",
             Self::Filtered => "filtered",
             Self::Damaged => "damaged",
@@ -101,7 +101,7 @@ impl GapCause {
 }
 
 impl Gap {
-    /// Returns true if events are missing. Returns false for numbers that a writer gave up: they stand for no event.
+    /// Returns true if events are missing. Returns false for numbers that a writer skipped: they stand for no event.
     pub fn is_loss(&self) -> bool {
         self.cause.is_loss()
     }
@@ -114,7 +114,7 @@ impl Gap {
 }
 
 /// Counts of the sequence numbers that a reader has passed: how many were read, overwritten before the reader began,
-/// lost, and given up. The sum of the four counts is the number of all sequence numbers that the reader has passed.
+/// lost, and skipped. The sum of the four counts is the number of all sequence numbers that the reader has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadStats {
@@ -124,15 +124,15 @@ pub struct ReadStats {
     pub overwritten_before: u64,
     /// Events that this reader has lost, whatever the cause.
     pub lost: u64,
-    /// Numbers that stand for no event ([`GapCause::GivenUp`]).
-    pub given_up: u64,
+    /// Numbers that stand for no event ([`GapCause::Skipped`]).
+    pub skipped: u64,
 }
 
 impl ReadStats {
     pub(super) fn count_gap(&mut self, gap: Gap) {
         let count = match gap.cause {
             GapCause::OverwrittenBefore => &mut self.overwritten_before,
-            GapCause::GivenUp => &mut self.given_up,
+            GapCause::Skipped => &mut self.skipped,
             // (Only captures have gaps of the last two causes.)
             GapCause::Overwritten
             | GapCause::NeverCommitted
@@ -145,6 +145,6 @@ impl ReadStats {
 
     /// Returns how many sequence numbers the reader has passed without reading an event.
     pub(super) fn missing(&self) -> u64 {
-        self.overwritten_before.saturating_add(self.lost).saturating_add(self.given_up)
+        self.overwritten_before.saturating_add(self.lost).saturating_add(self.skipped)
     }
 }

@@ -1,10 +1,10 @@
 //! A handle of an opened ring.
 
-use super::cursor::Cursor;
+use super::cursors::cursor::Cursor;
 use super::end::RingEnd;
 use super::error::ReaderError;
 use super::info::{self, RingInfo, RingState};
-use super::open::ReaderOptions;
+use super::opening::open::ReaderOptions;
 use super::source::Source;
 use crate::layout::Geometry;
 use crate::ring::memory::RingMemory as _;
@@ -216,13 +216,13 @@ impl Reader {
 
     /// Returns the server from which the ring came.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn served_by(&self) -> Option<&super::served::ServedBy> {
+    pub(super) fn served_by(&self) -> Option<&super::opening::served::ServedBy> {
         self.source.served_by.as_ref()
     }
 
     /// Returns the program that holds the ring open, if the ring's file was removed.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn held_by(&self) -> Option<&super::removed::OpenedBy> {
+    pub(super) fn held_by(&self) -> Option<&super::opening::removed::OpenedBy> {
         self.source.held_by.as_ref()
     }
 
@@ -231,7 +231,7 @@ impl Reader {
     #[must_use]
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub fn was_at(&self) -> Option<&Path> {
-        self.held_by().map(super::removed::OpenedBy::was_at)
+        self.held_by().map(super::opening::removed::OpenedBy::was_at)
     }
 
     /// Returns the identity of the ring's file. For a snapshot, this is the identity of the compressed file.

@@ -55,10 +55,10 @@ pub struct ExtensionInfo {
     pub reduced_free_bytes: u64,
     /// The clock's calibration when it was last stored.
     pub clock: ClockInfo,
-    /// Number of seqnos that writers gave up because another writer was stalled inside the slot.
+    /// Number of seqnos that writers skipped because another writer was stalled inside the slot.
     pub refused_claims: u64,
-    /// Number of seqnos that writers gave up because other writers recorded a whole lap before the slot was claimed.
-    pub lapped_claims: u64,
+    /// Number of seqnos that writers skipped because other writers recorded a whole lap before the slot was claimed.
+    pub overrun_claims: u64,
     /// Number of failed attempts to take payload chunks. An attempt fails if another writer could still write to one of
     /// the chunks.
     pub skipped_chunks: u64,
@@ -265,7 +265,7 @@ fn read_extension(memory: &MappedMemory) -> ExtensionInfo {
             ticks_per_second: word(ext::CLOCK_TICKS_PER_SECOND),
         },
         refused_claims: word(ext::COUNT_REFUSED_CLAIMS),
-        lapped_claims: word(ext::COUNT_LAPPED_CLAIMS),
+        overrun_claims: word(ext::COUNT_OVERRUN_CLAIMS),
         skipped_chunks: word(ext::COUNT_SKIPPED_CHUNKS),
         record_errors: word(ext::COUNT_RECORD_ERRORS),
         table_overflows: word(ext::COUNT_TABLE_OVERFLOWS),

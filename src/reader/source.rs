@@ -2,7 +2,7 @@
 
 use super::end::{RingEnd, SignOfLife};
 use super::info::{self, RingState};
-use super::open::ReaderOptions;
+use super::opening::open::ReaderOptions;
 use crate::clock::Clock;
 use crate::ring::memory::{MappedMemory, RingMemory as _};
 use crate::ring::mutation::{self, Mutation};
@@ -27,10 +27,10 @@ pub(super) struct Source {
     pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
     /// The server from which the ring came.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) served_by: Option<super::served::ServedBy>,
+    pub(super) served_by: Option<super::opening::served::ServedBy>,
     /// The program that holds the ring open, if the ring's file was removed.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) held_by: Option<super::removed::OpenedBy>,
+    pub(super) held_by: Option<super::opening::removed::OpenedBy>,
     /// True if the ring was made while this reader waited for it. A ring set then reads the ring from its first event
     /// on.
     pub(super) was_awaited: bool,

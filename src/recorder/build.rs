@@ -14,9 +14,9 @@ use crate::clock::{Clock, ClockKind};
 use crate::layout::header::MAGIC;
 use crate::layout::limits::{HEADER_SECTION_BYTES, MAX_CONTEXT_SHIFT};
 use crate::layout::{Geometry, start_table};
-use crate::locked_section::LockedSection;
 use crate::ring::memory::MappedMemory;
 use crate::shm::{self, RingSize};
+use crate::sync::locked_section::LockedSection;
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -62,6 +62,13 @@ pub struct RecorderBuilder {
     is_numbered: bool,
     is_in_core_files: bool,
     options: shm::CreateOptions,
+}
+
+impl Recorder {
+    /// Starts the configuration of a recorder. `description` describes the events that the recorder will record.
+    pub fn builder(description: ContentDescription) -> RecorderBuilder {
+        RecorderBuilder::new(description)
+    }
 }
 
 impl RecorderBuilder {

@@ -6,7 +6,7 @@ use crate::layout::extension::{CONTENT_NAME_BYTES, SCHEMA_TEXT_MAX_BYTES};
 /// which every reader checks. The name and the schema text are stored in the header extension. With them a tool can
 /// decode the events of a ring even if it was built without their types.
 ///
-/// `ContentDescription::of::<MyEvents>()` makes the description from an enum of event types.
+/// `ContentDescription::from_event_type::<MyEvents>()` makes the description from an enum of event types.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ContentDescription {
     pub(super) content_type: u16,

@@ -2,10 +2,7 @@
 
 use super::config::ContentDescription;
 use super::domain_switch::DomainSwitch;
-use super::events::TakenEvents;
-use super::thread_cursors::REMEMBERED;
 use crate::clock::Clock;
-use crate::interrupted::OwnerTag;
 use crate::layout::extension;
 use crate::layout::limits::PAYLOAD_ALIGN;
 use crate::layout::record_error::ErrorType;
@@ -14,7 +11,23 @@ use crate::ring::memory::{ControlWord, MappedMemory, RingMemory};
 use crate::ring::start_table;
 use crate::ring::writer::RingWriter;
 use crate::shm;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::interrupted::OwnerTag;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+
+/// Number of places in which a thread remembers its payload cursors, to find them without a search. The recorder's id
+/// modulo this number selects the place. Most programs record to one or two rings.
+pub(super) const REMEMBERED: usize = 4;
+
+/// The `id` of the type of events that a recorder accepted last, or 0. With it, most events need no comparison of
+/// schemas.
+#[derive(Debug)]
+pub(super) struct TakenEvents(pub(super) AtomicUsize);
+
+impl TakenEvents {
+    const fn none() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+}
 
 /// The state that all handles of one recorder share. The fields that every recording call needs come first. These
 /// fields and the part of `writer` that every call needs take three cache lines.
@@ -50,6 +63,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// Returns the number of events that `record!` refused.
+    pub(super) fn refused_events(&self) -> u64 {
+        self.writer.memory().header_value(extension::COUNT_FOREIGN_EVENTS)
+    }
+
     pub(super) fn new(
         memory: MappedMemory,
         file: shm::OwnedRingFile,
@@ -65,7 +83,7 @@ impl Core {
         let writer = RingWriter::new(memory);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         Self {
-            tag: OwnerTag::of(id),
+            tag: OwnerTag::from_number(id),
             place: (id % REMEMBERED as u64) as u8,
             id,
             overflow_expire_bytes,

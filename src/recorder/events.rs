@@ -3,8 +3,7 @@
 use super::config::ContentDescription;
 use super::handle::Recorder;
 use crate::layout::extension;
-use crate::ring::memory::MappedMemory;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::Ordering;
 
 /// Identity of one type of events. For most events, a recorder compares only the address `id`.
 pub(crate) struct EventsIdentity {
@@ -12,17 +11,6 @@ pub(crate) struct EventsIdentity {
     pub(crate) id: *const (),
     pub(crate) content_type: u16,
     pub(crate) schema_hash: fn() -> [u8; 32],
-}
-
-/// The `id` of the type of events that a recorder accepted last, or 0. With it, most events need no comparison of
-/// schemas.
-#[derive(Debug)]
-pub(super) struct TakenEvents(AtomicUsize);
-
-impl TakenEvents {
-    pub(super) const fn none() -> Self {
-        Self(AtomicUsize::new(0))
-    }
 }
 
 impl ContentDescription {
@@ -59,9 +47,4 @@ impl Recorder {
     pub(crate) fn refuse_event(&self) {
         self.core.add_to_counter(extension::COUNT_FOREIGN_EVENTS, 1);
     }
-}
-
-/// Returns the number of refused events.
-pub(super) fn refused(memory: &MappedMemory) -> u64 {
-    memory.header_value(extension::COUNT_FOREIGN_EVENTS)
 }

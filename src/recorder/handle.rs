@@ -1,9 +1,7 @@
 //! `Recorder`: the handle through which a program records.
 
-use super::build::RecorderBuilder;
 use super::config::ContentDescription;
 use super::core::Core;
-use super::events;
 use super::reservation::Reservation;
 use crate::clock::Clock;
 use crate::layout::{Geometry, extension};
@@ -45,12 +43,12 @@ pub struct RecorderStats {
     /// Newest sequence number handed out. It is the number of recorded events plus the number of holes (seqnos given
     /// up).
     pub last_seqno: u64,
-    /// Number of seqnos given up (holes) because another writer was stalled inside their slot. The event that should
+    /// Number of seqnos skipped (holes) because another writer was stalled inside their slot. The event that should
     /// have had such a seqno got a later one.
     pub refused_claims: u64,
-    /// Number of seqnos given up (holes) because their writer tried to claim the slot too late: the ring had already
+    /// Number of seqnos skipped (holes) because their writer tried to claim the slot too late: the ring had already
     /// gone round by a whole lap.
-    pub lapped_claims: u64,
+    pub overrun_claims: u64,
     /// Number of failed attempts to take payload chunks. An attempt fails if a stalled writer holds one of the chunks.
     pub skipped_chunks: u64,
     /// Number of events that became RECORD_ERROR events.
@@ -61,11 +59,6 @@ pub struct RecorderStats {
 }
 
 impl Recorder {
-    /// Starts the configuration of a recorder. `description` describes the events that the recorder will record.
-    pub fn builder(description: ContentDescription) -> RecorderBuilder {
-        RecorderBuilder::new(description)
-    }
-
     /// Records an event with one buffer of payload, which may be empty. Returns the event's sequence number, or 0 if
     /// the recorder is disabled.
     ///
@@ -187,10 +180,10 @@ impl Recorder {
         RecorderStats {
             last_seqno: read(ControlWord::LastSeqno),
             refused_claims: read(ControlWord::RefusedClaims),
-            lapped_claims: read(ControlWord::LappedClaims),
+            overrun_claims: read(ControlWord::OverrunClaims),
             skipped_chunks: read(ControlWord::SkippedChunks),
             record_errors: read(ControlWord::RecordErrors),
-            foreign_events: events::refused(self.core.writer.memory()),
+            foreign_events: self.core.refused_events(),
         }
     }
 

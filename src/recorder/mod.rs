@@ -3,6 +3,7 @@
 mod build;
 mod config;
 mod core;
+mod domain_control;
 mod domain_switch;
 mod domains;
 mod error;

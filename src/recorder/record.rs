@@ -14,8 +14,8 @@ use super::thread_cursors;
 use crate::layout::record_error;
 use crate::ring::claim::Claim;
 use crate::ring::commit::DescriptorFields;
-use crate::ring::payload_cursor::PayloadCursor;
-use crate::ring::writer::Unfinished;
+use crate::ring::payload::cursor::PayloadCursor;
+use crate::ring::reserve::Unfinished;
 use std::sync::Arc;
 
 /// What became of a recording call.

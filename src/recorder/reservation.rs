@@ -5,7 +5,7 @@ use super::thread_cursors;
 use crate::layout::record_error::{self, ErrorType};
 use crate::ring::claim::Claim;
 use crate::ring::commit::DescriptorFields;
-use crate::ring::payload_cursor::PayloadCursor;
+use crate::ring::payload::cursor::PayloadCursor;
 use std::marker::PhantomData;
 use std::sync::Arc;
 

@@ -63,12 +63,12 @@ impl Switchable for SteeredDomains {
         Ok(self.domains().iter().any(|known| known.name == name))
     }
 
-    fn set_wishes(&self, wishes: &[String]) -> String {
+    fn set_overrides(&self, overrides: &[String]) -> String {
         let Some(recorder) = self.recorder() else { return String::new() };
-        let directives = wishes.iter().flat_map(|wish| wish.split(','));
+        let directives = overrides.iter().flat_map(|filter_override| filter_override.split(','));
         let names: Vec<&str> = directives.filter_map(|directive| directive.strip_prefix(DOMAIN)).collect();
         // Each name has passed `takes`.
-        recorder.set_wished_domains(&names).map_or_else(|unknown| unknown.to_string(), |()| String::new())
+        recorder.set_requested_domains(&names).map_or_else(|unknown| unknown.to_string(), |()| String::new())
     }
 
     fn domains(&self) -> Vec<SwitchedDomain> {

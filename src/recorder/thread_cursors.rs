@@ -1,14 +1,10 @@
 //! The payload cursors of each thread. A thread has one payload cursor for each ring that it records to.
 
-use super::core::Core;
-use crate::interrupted::{Owned, OwnedWord};
-use crate::ring::payload_cursor::{CursorId, PayloadCursor};
+use super::core::{Core, REMEMBERED};
+use crate::ring::payload::cursor::{CursorId, PayloadCursor};
+use crate::sync::interrupted::{Owned, OwnedWord};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
-
-/// Number of places in which a thread remembers its payload cursors, to find them without a search. The recorder's id
-/// modulo this number selects the place. Most programs record to one or two rings.
-pub(super) const REMEMBERED: usize = 4;
 
 /// A payload cursor that this thread holds until its end.
 struct ThreadCursor {

@@ -55,7 +55,7 @@ impl<'r> ClaimedSlot<'r> {
 
 impl Claim<'_> {
     /// Returns the claim of an event that is lost because no slot could be claimed (see
-    /// `RingWriter::claim_slot_slow`). Each seqno that the writer tried has been given up and counted. The commit of
+    /// `RingWriter::claim_slot_slow`). Each seqno that the writer tried has been skipped and counted. The commit of
     /// this claim publishes nothing; it only ends the reservation in the payload cursor.
     #[cold]
     pub(super) fn lost() -> Self {
@@ -84,9 +84,9 @@ impl<M: RingMemory> RingWriter<M> {
     }
 
     /// Allocates seqnos until the slot of one of them can be claimed. Returns `None` if all seqnos of a whole lap were
-    /// given up, or if the file was truncated.
+    /// skipped, or if the file was truncated.
     ///
-    /// A seqno is given up only if another writer is stalled inside the seqno's slot, or if the slot already belongs to
+    /// A seqno is skipped only if another writer is stalled inside the seqno's slot, or if the slot already belongs to
     /// a later lap. A stalled writer is inside one slot for each of its open reservations. So a claim succeeds within a
     /// lap, unless every slot has an open reservation.
     #[cold]
@@ -133,7 +133,7 @@ impl<M: RingMemory> RingWriter<M> {
             // On the first lap, a seqno word of 0 means that the slot is unused. Only this seqno may claim it, so no
             // exchange is needed. On later laps, 0 means that another writer is inside the slot.
             if seqno > self.capacity {
-                self.give_up(seqno);
+                self.skip(seqno);
                 return None;
             }
         } else {
@@ -148,7 +148,7 @@ impl<M: RingMemory> RingWriter<M> {
             // (`seen` equals our seqno only in a damaged file.) If the exchange fails, another writer has claimed the
             // slot since we loaded `seen`.
             if seen >= seqno || word.compare_exchange(seen, 0, order, Ordering::Relaxed).is_err() {
-                self.give_up(seqno);
+                self.skip(seqno);
                 return None;
             }
         }
@@ -165,13 +165,13 @@ impl<M: RingMemory> RingWriter<M> {
     /// Publishes `seqno` as a hole, so that readers learn that it will never be committed. Also counts it.
     #[cold]
     #[inline(never)]
-    fn give_up(&self, seqno: u64) {
+    fn skip(&self, seqno: u64) {
         let seen = self.memory.descriptor(seqno.wrapping_sub(1))[WORD_SEQNO].load(Ordering::Relaxed);
         step::at(Step::Refused);
         // Readers need the hole. Without it, they would wait for `seqno` until the slot's next seqno is handed out.
         holes::publish(&self.memory, seqno);
         step::at(Step::HolePublished);
-        let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::LappedClaims };
+        let counter = if seen == 0 { ControlWord::RefusedClaims } else { ControlWord::OverrunClaims };
         // Relaxed: a count.
         self.memory.control(counter).fetch_add(1, Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
 //! Fill and commit: the steps that turn a claim into an event that readers see.
 
-use super::chunk::Taker;
 use super::claim::{Claim, PayloadMemory, SlotWords};
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};
-use super::payload_cursor::PayloadCursor;
+use super::payload::chunk::Taker;
+use super::payload::cursor::PayloadCursor;
 use super::step::{self, Step};
 use super::writer::RingWriter;
 use crate::layout::descriptor::{

@@ -1,6 +1,6 @@
 //! A ring in heap memory, for unit tests and models.
 
-use super::holes::HoleTable;
+use super::memory::HoleTable;
 use super::memory::{ControlWord, RingMemory};
 use crate::layout::Geometry;
 use crate::layout::extension;

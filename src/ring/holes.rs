@@ -13,20 +13,11 @@
 //! Readers that know version 1.2 of the header's extension use the wide table. The narrow table is for older readers.
 //! It has 64 sets; the remainder of the seqno divided by 64 selects the set.
 
-use super::memory::RingMemory;
+use super::memory::{HoleTable, RingMemory};
 use super::mutation::{self, Mutation};
 use crate::layout::extension::{HOLE_ENTRIES, HOLE_WAYS, WIDE_HOLE_WAYS, wide_hole_set};
 use crate::sync::Ordering;
 use std::ops::Range;
-
-/// One of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HoleTable {
-    /// The table of all versions.
-    Narrow,
-    /// The table since version 1.2.
-    Wide,
-}
 
 /// Returns the indices of the entries that may hold `seqno`.
 fn entries<M: RingMemory>(memory: &M, table: HoleTable, seqno: u64) -> Range<u64> {

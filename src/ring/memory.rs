@@ -4,7 +4,6 @@
 //! language allows that an atomic changes while a reference to it exists. Second, its bytes are copied only by atomics
 //! and by the opaque copies of `arch::copy`.
 
-use super::holes::HoleTable;
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::layout::{Descriptor, Geometry};
 use crate::sync::{AtomicU64, Ordering};
@@ -20,12 +19,21 @@ pub(crate) enum ControlWord {
     BufferWindowStart,
     /// Counter of refused claims.
     RefusedClaims,
-    /// Counter of seqnos given up because they were lapped.
-    LappedClaims,
+    /// Counter of seqnos skipped because they were overrun.
+    OverrunClaims,
     /// Counter of skipped chunks.
     SkippedChunks,
     /// Counter of RECORD_ERROR events.
     RecordErrors,
+}
+
+/// One of the tables of [holes](super::holes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoleTable {
+    /// The table of all versions.
+    Narrow,
+    /// The table since version 1.2.
+    Wide,
 }
 
 /// A ring's memory. The implementation wraps or checks every index, so no argument can reach outside of the memory.
@@ -269,7 +277,7 @@ mod mapped {
                 ControlWord::NextPayloadByte => header::NEXT_PAYLOAD_BYTE,
                 ControlWord::BufferWindowStart => header::BUFFER_WINDOW_START,
                 ControlWord::RefusedClaims => extension::COUNT_REFUSED_CLAIMS,
-                ControlWord::LappedClaims => extension::COUNT_LAPPED_CLAIMS,
+                ControlWord::OverrunClaims => extension::COUNT_OVERRUN_CLAIMS,
                 ControlWord::SkippedChunks => extension::COUNT_SKIPPED_CHUNKS,
                 ControlWord::RecordErrors => extension::COUNT_RECORD_ERRORS,
             })

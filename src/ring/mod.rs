@@ -5,7 +5,7 @@
 //! explains the steps. `docs/ORDERING.md` explains every pair of orderings that is named here.
 
 mod active;
-pub(crate) mod chunk;
+mod allocation;
 pub(crate) mod claim;
 pub(crate) mod commit;
 pub(crate) mod holes;
@@ -13,14 +13,11 @@ pub(crate) mod holes;
 pub(crate) mod memory;
 pub(crate) mod mutation;
 pub(crate) mod observe;
-mod payload_allocation;
-pub(crate) mod payload_cursor;
-mod payload_cursors;
-mod run_sizes;
+pub(crate) mod payload;
+pub(crate) mod reserve;
 #[allow(dead_code, reason = "builds without some feature have no use for some")]
 pub(crate) mod start_table;
 pub mod step;
-pub(crate) mod window;
 pub(crate) mod writer;
 
 #[cfg(any(test, loom, shuttle))]

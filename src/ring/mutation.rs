@@ -31,7 +31,7 @@ mutations! {
     MissingReaderFence,
     /// Fault: the commit is a relaxed store, not a release store.
     RelaxedCommit,
-    /// Fault: a writer that gives up a seqno does not publish it as a hole.
+    /// Fault: a writer that skips a seqno does not publish it as a hole.
     MissingHole,
     /// Fault: a writer gets its seqno by a relaxed addition without a fence. So the addition does not release earlier
     /// stores. And there is no fence between the mark "inside" and the check whether the run is still near.

@@ -19,7 +19,7 @@ pub(crate) enum Observation {
     /// A seqno that is not committed yet: it is not allocated, or its writer has not finished.
     NotReady,
     /// A seqno whose slot a later lap has overwritten.
-    Lapped,
+    Overrun,
     /// A seqno that was allocated and will never be committed.
     Hole,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Slot {
     /// The event, whole.
     Event(Descriptor),
     /// An event that was overwritten while it was read.
-    Lapped,
+    Overrun,
     /// Another value in the slot's seqno word: another seqno, or 0 (the slot is unused, or a writer is inside it).
     Other(u64),
 }
@@ -39,7 +39,7 @@ pub(crate) enum Slot {
 pub(crate) fn descriptor<M: RingMemory>(memory: &M, seqno: u64) -> Observation {
     match slot(memory, seqno) {
         Slot::Event(descriptor) => Observation::Event(descriptor),
-        Slot::Lapped => Observation::Lapped,
+        Slot::Overrun => Observation::Overrun,
         Slot::Other(seen) => absent(memory, seqno, seen),
     }
 }
@@ -63,7 +63,7 @@ pub(crate) fn slot<M: RingMemory>(memory: &M, seqno: u64) -> Slot {
         // fence would not be enough, because it does not order the earlier loads before itself.
         fence(Ordering::Acquire);
     }
-    if word.load(reload_order()) == seqno { Slot::Event(descriptor) } else { Slot::Lapped }
+    if word.load(reload_order()) == seqno { Slot::Event(descriptor) } else { Slot::Overrun }
 }
 
 /// Returns the ordering of the load by which a reader checks its copy. Relaxed is enough, because an acquire fence
@@ -76,7 +76,7 @@ fn reload_order() -> Ordering {
 /// Returns the reason why `seqno` is not in its slot. `seen` is the value that the slot holds instead.
 pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observation {
     if seen > seqno {
-        return Observation::Lapped;
+        return Observation::Overrun;
     }
     // Relaxed: a stale value only makes the reader wait longer.
     let last = memory.control(ControlWord::LastSeqno).load(Ordering::Relaxed).min(SEQNO_MAX);
@@ -88,7 +88,7 @@ pub(crate) fn absent<M: RingMemory>(memory: &M, seqno: u64, seen: u64) -> Observ
     }
     // If the slot's next seqno has been handed out, the event is lost to readers: its writer has not committed it for
     // a whole lap.
-    if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Lapped } else { Observation::NotReady }
+    if last - seqno >= memory.geometry().descriptor_capacity() { Observation::Overrun } else { Observation::NotReady }
 }
 
 /// Copies the payload of `descriptor` into `out`, which must have the payload's size. Returns false if the payload has

@@ -1,13 +1,13 @@
 //! Tests of reservations that stay open for long or for ever. Each reservation costs only its own slot and run.
 
-use super::chunk::{Chunks, Taker};
 use super::claim::Claim;
 use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
-use super::payload_cursor::{LeftRun, PayloadCursor};
-use super::payload_cursors::PayloadCursors;
+use super::payload::chunk::{Chunks, Taker};
+use super::payload::cursor::{LeftRun, PayloadCursor};
+use super::payload::cursors::PayloadCursors;
 use super::writer::RingWriter;
 use crate::layout::Geometry;
 use crate::sync::Ordering;

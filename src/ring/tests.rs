@@ -1,10 +1,10 @@
 //! Tests of the protocol in one thread, on heap memory. The models test how threads interleave.
 
-use super::chunk::Taker;
 use super::commit::DescriptorFields;
 use super::heap::HeapMemory;
 use super::memory::{ControlWord, RingMemory};
 use super::observe::{self, Observation};
+use super::payload::chunk::Taker;
 use super::writer::RingWriter;
 use crate::layout::Geometry;
 use crate::sync::Ordering;
@@ -63,12 +63,12 @@ fn what_was_recorded_is_observed() {
 }
 
 #[test]
-fn a_lapped_slot_is_told_from_one_that_is_not_ready() {
+fn an_overrun_slot_is_told_from_one_that_is_not_ready() {
     let ring = with_cursor();
     for i in 0..CAPACITY + 3 {
         record(&ring, i as u16, &[]);
     }
-    assert_eq!(observe::descriptor(ring.memory(), 3), Observation::Lapped);
+    assert_eq!(observe::descriptor(ring.memory(), 3), Observation::Overrun);
     assert!(matches!(observe::descriptor(ring.memory(), 4), Observation::Event(_)));
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 4), Observation::NotReady);
     assert_eq!(observe::oldest_seqno(ring.memory(), CAPACITY + 3), 4);
@@ -88,7 +88,7 @@ fn a_stalled_writer_keeps_its_slot_and_the_refused_seqno_is_a_hole() {
     assert_eq!(observe::descriptor(ring.memory(), CAPACITY + 1), Observation::Hole);
     assert_eq!(ring.memory().control(ControlWord::RefusedClaims).load(Ordering::Relaxed), 1);
     // The stalled writer may still commit its event, which belongs to the first lap. But since its slot's next seqno
-    // was handed out, readers get `Lapped` for this event.
+    // was handed out, readers get `Overrun` for this event.
     ring.commit(None, stalled, &fields(9, 0));
     for _ in 0..CAPACITY - 1 {
         record(&ring, 2, &[]);
@@ -158,15 +158,15 @@ fn the_window_passes_exactly_what_is_overwritten_and_never_moves_back() {
         before = window();
     }
     // A stalled writer may call this function late, with a smaller end. That does not move the window back.
-    super::window::move_past(ring.memory(), 64);
+    super::payload::window::move_past(ring.memory(), 64);
     assert_eq!(window(), before);
 }
 
 #[test]
 fn a_chunk_allocated_a_lap_ago_cannot_be_taken_any_more() {
     let geometry = Geometry::new(CAPACITY, PAYLOAD, 0).unwrap();
-    let chunks = super::chunk::Chunks::new(&geometry);
-    let cursors = super::payload_cursors::PayloadCursors::new();
+    let chunks = super::payload::chunk::Chunks::new(&geometry);
+    let cursors = super::payload::cursors::PayloadCursors::new();
     assert!(chunks.take(PAYLOAD, Taker::OneOff(None), &cursors));
     chunks.free(PAYLOAD, Taker::OneOff(None));
     assert!(!chunks.take(0, Taker::OneOff(None), &cursors));

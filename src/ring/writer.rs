@@ -1,19 +1,12 @@
-//! Reserve: the step that gives an event its slot and its payload bytes.
-//!
-//! `try_reserve` and `try_reserve_empty` are the fast paths, and are inlined where an event is recorded. They handle
-//! only the common case: the slot is free, and the payload fits into the run of chunks that the thread's payload
-//! cursor fills. The other functions handle every case.
+//! A ring as its writer has it: the memory, the chunks and the payload cursors of the threads.
 
 use super::active::ActiveCursors;
-use super::chunk::Chunks;
-use super::claim::{Claim, ClaimedSlot, PayloadMemory};
 use super::memory::{ControlWord, RingMemory};
 use super::mutation::{self, Mutation};
-use super::payload_allocation::padded;
-use super::payload_cursor::{Bump, PayloadCursor};
-use super::payload_cursors::PayloadCursors;
-use super::run_sizes::RunSizes;
-use super::step::{self, Step};
+use super::payload::chunk::Chunks;
+use super::payload::cursor::PayloadCursor;
+use super::payload::cursors::PayloadCursors;
+use super::payload::run_sizes::RunSizes;
 use crate::sync::Ordering;
 
 /// A ring that this process writes. The fields that are needed to record an event lie together.
@@ -28,15 +21,6 @@ pub(crate) struct RingWriter<M> {
     pub(super) chunks: Chunks,
     pub(super) cursors: PayloadCursors,
     pub(super) active: ActiveCursors,
-}
-
-/// A reservation that the fast path began and could not finish. Its payload cursor is marked "inside".
-pub(crate) struct Unfinished {
-    /// Outcome of the attempt to take bytes from the cursor's run.
-    bump: Bump,
-    /// The seqno of the claimed slot, or 0 if no slot has been claimed. (With an `Option<ClaimedSlot>` the fast path
-    /// would store two words for every event.)
-    claimed_seqno: u64,
 }
 
 impl<M: RingMemory> RingWriter<M> {
@@ -65,20 +49,27 @@ impl<M: RingMemory> RingWriter<M> {
         &self.cursors
     }
 
-    /// Reserves an event without payload. No payload cursor takes part, so commit the claim without one.
-    pub(crate) fn reserve_empty(&self) -> Claim<'_> {
-        match self.try_claim_slot().or_else(|| self.claim_slot_slow()) {
-            Some(slot) => slot.with_payload(self.empty_payload_offset(), PayloadMemory::Run),
-            None => Claim::lost(),
+    /// Gives a thread's payload cursor back at the thread's end. The next thread gets the cursor together with the run
+    /// of chunks that it fills. No signal handler of the ending thread may record during this call.
+    ///
+    /// A reservation may still be open: another thread-local variable owns it, or the program has leaked it. Then the
+    /// cursor becomes an *orphan*, and its run of chunks is released. No thread gets an orphan until its last
+    /// reservation has ended and [`Self::give_back_orphan`] is called.
+    pub(crate) fn give_back(&self, cursor: &PayloadCursor) {
+        if cursor.is_outside() || mutation::active(Mutation::EarlyHandOver) {
+            self.cursors.release(cursor.id());
+            return;
         }
+        self.release_run(cursor, false);
+        cursor.make_orphan();
     }
 
-    /// Reserves an event without payload, if the next slot is free. Otherwise returns `None`. The caller must then
-    /// call [`Self::reserve_empty`].
-    #[inline(always)]
-    pub(crate) fn try_reserve_empty(&self) -> Option<Claim<'_>> {
-        let slot = self.try_claim_slot()?;
-        Some(slot.with_payload(self.empty_payload_offset(), PayloadMemory::Run))
+    /// Gives the cursor back if it is an orphan and its last reservation has ended. Call this after the end of a
+    /// reservation.
+    pub(crate) fn give_back_orphan(&self, cursor: &PayloadCursor) {
+        if cursor.is_outside() && cursor.take_orphan_mark() {
+            self.cursors.release(cursor.id());
+        }
     }
 
     /// Returns an offset for a payload of 0 bytes. Any offset that is not before the buffer window will do.
@@ -86,89 +77,6 @@ impl<M: RingMemory> RingWriter<M> {
     pub(super) fn empty_payload_offset(&self) -> u64 {
         // Relaxed: no payload bytes depend on the offset.
         self.memory.control(ControlWord::NextPayloadByte).load(Ordering::Relaxed)
-    }
-
-    /// Reserves an event with `payload_bytes` bytes of payload: more than 0 bytes, and fewer than the overflow limit.
-    ///
-    /// `cursor` is the payload cursor of the calling thread. If it is `None`, the payload gets chunks of its own.
-    pub(crate) fn reserve(&self, cursor: Option<&PayloadCursor>, payload_bytes: u64) -> Claim<'_> {
-        match cursor {
-            Some(cursor) => match self.try_reserve(cursor, payload_bytes) {
-                Ok(claim) => claim,
-                Err(unfinished) => self.reserve_slow(cursor, unfinished, payload_bytes),
-            },
-            None => match self.try_claim_slot().or_else(|| self.claim_slot_slow()) {
-                Some(slot) => self.allocate_for(slot, None, payload_bytes),
-                None => Claim::lost(),
-            },
-        }
-    }
-
-    /// Reserves like [`Self::reserve`], if the payload fits into the run of chunks that the cursor fills and the next
-    /// slot is free. Otherwise returns the unfinished reservation. The caller must then call [`Self::reserve_slow`].
-    #[inline(always)]
-    pub(crate) fn try_reserve(&self, cursor: &PayloadCursor, payload_bytes: u64) -> Result<Claim<'_>, Unfinished> {
-        let bump = cursor.enter_and_bump(padded(payload_bytes));
-        step::at(Step::Entered);
-        let Bump::Fits { offset, base } = bump else {
-            return Err(Unfinished { bump, claimed_seqno: 0 });
-        };
-        // This call claims the slot, and also executes a full fence. The fence must come after the mark "inside" (set
-        // by `enter_and_bump`) and before the check `may_fill`.
-        let Some(slot) = self.try_claim_slot() else { return Err(Unfinished { bump, claimed_seqno: 0 }) };
-        if !self.may_fill(cursor, base) {
-            return Err(Unfinished { bump, claimed_seqno: slot.seqno });
-        }
-        Ok(slot.with_payload(offset, PayloadMemory::Run))
-    }
-
-    /// Finishes the reservation that [`Self::try_reserve`] began.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn reserve_slow<'r>(
-        &'r self,
-        cursor: &PayloadCursor,
-        unfinished: Unfinished,
-        payload_bytes: u64,
-    ) -> Claim<'r> {
-        let Unfinished { bump, claimed_seqno } = unfinished;
-        let mut slot = self.claimed_slot(claimed_seqno).or_else(|| self.claim_slot_slow());
-        match bump {
-            Bump::Fits { offset, base } => {
-                // The payload fits into the run of chunks. If a slot has been claimed by now and `may_fill` returns
-                // true, the reservation is complete.
-                if let Some(slot) = slot.take_if(|_| self.may_fill(cursor, base)) {
-                    return slot.with_payload(offset, PayloadMemory::Run);
-                }
-                cursor.withdraw(offset);
-            }
-            Bump::DoesNotFit { base } => cursor.undo_bump(base, padded(payload_bytes)),
-        }
-        match slot {
-            Some(slot) => self.allocate_for(slot, Some(cursor), payload_bytes),
-            None => Claim::lost(),
-        }
-    }
-
-    /// Allocates payload memory for the event of a claimed slot.
-    #[cold]
-    #[inline(never)]
-    fn allocate_for<'r>(
-        &'r self,
-        slot: ClaimedSlot<'r>,
-        cursor: Option<&PayloadCursor>,
-        payload_bytes: u64,
-    ) -> Claim<'r> {
-        let (payload_offset, memory) = self.allocate_slow(cursor, padded(payload_bytes));
-        slot.with_payload(payload_offset, memory)
-    }
-
-    /// Returns true if the cursor may write to the bytes that it has taken from the run of chunks at `base`. Two
-    /// things must hold: no other thread can have taken the run's chunks, and no signal handler has changed runs.
-    /// Call this after the fence that follows the mark "inside".
-    #[inline(always)]
-    fn may_fill(&self, cursor: &PayloadCursor, base: u64) -> bool {
-        self.is_near(base) && cursor.is_filling(base)
     }
 
     /// Returns true if the run of chunks at `base` is near: at most `stale_bytes` bytes have been allocated since the

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
 
-use super::ext_words::ExtWords;
-use super::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
-use super::text::Schema;
+use super::description::ext_words::ExtWords;
+use super::dynamic::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
+use super::schema_text::schema::Schema;
 
 #[cfg(feature = "macros")]
 use super::{EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Value, test::TestEvent};

@@ -1,9 +1,9 @@
 //! Payload structs, event types, and the payload that belongs to each event.
 
-use super::describe::{FieldInfo, SchemaInfo, StructInfo};
+use super::description::describe::{FieldInfo, SchemaInfo, StructInfo};
 use super::error::DecodeError;
-use super::field::PayloadField;
-use super::text::Schema;
+use super::fields::field::PayloadField;
+use super::schema_text::schema::Schema;
 
 /// The fixed struct at the beginning of an event's payload. `#[derive(EventPayload)]` implements this trait.
 ///
@@ -90,7 +90,7 @@ const NO_PAYLOAD: StructInfo = StructInfo { name: "()", bytes: 0, align: 1, fiel
 impl PayloadField for () {
     const WIRE_BYTES: usize = 0;
     const WIRE_ALIGN: usize = 1;
-    const TYPE: super::describe::FieldType = super::describe::FieldType::Struct(&NO_PAYLOAD);
+    const TYPE: super::description::describe::FieldType = super::description::describe::FieldType::Struct(&NO_PAYLOAD);
     const ZERO_IS_VALID: bool = true;
 
     #[inline(always)]

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::describe::{EventInfo, FieldInfo, FieldType, StructInfo, TrailingCount, TrailingInfo};
+use super::description::describe::{EventInfo, FieldInfo, FieldType, StructInfo, TrailingCount, TrailingInfo};
+use super::description::evolution::Evolution;
 use super::error::DecodeError;
-use super::evolution::Evolution;
-use super::field::PayloadField;
+use super::fields::field::PayloadField;
+use super::fields::trailing::{expect_end, split_bytes};
 use super::payload::EventPayload;
-use super::trailing::{expect_end, split_bytes};
 use crate::layout;
 use crate::layout::record_error::ErrorType;
 

@@ -2,9 +2,9 @@
 
 use super::Hex;
 use super::Value;
-use super::decimal::decimal_digits;
 #[cfg(feature = "macros")]
 use super::perf::FieldValue;
+use super::values::decimal::decimal_digits;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 impl Serialize for Value<'_> {

@@ -1,6 +1,6 @@
 //! One cell of the span slab.
 
-use super::{CLOSED, GENERATION_MASK, INDEX_BITS, INDEX_MASK, LAYER_BIT};
+use super::id::{CLOSED, GENERATION_MASK, INDEX_BITS, INDEX_MASK, LAYER_BIT};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A cell, which belongs to an open span or is free.

@@ -4,8 +4,9 @@
 //! gets too long, the thread moves a chain of [`CHAIN`] cells to the shared free list. If its list is empty, it takes
 //! a chain from there.
 
+use super::SpanSlab;
 use super::cell::link;
-use super::{INDEX_BITS, INDEX_MASK, NO_CELL, SpanSlab};
+use super::id::{INDEX_BITS, INDEX_MASK, NO_CELL};
 use crate::sync::{Ordering, compiler_fence};
 use std::cell::Cell;
 

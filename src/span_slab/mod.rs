@@ -10,7 +10,7 @@
 //! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
 //! that has had all generations is never used again.
 //!
-//! The ids have [`ID_BITS`] bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
+//! The ids have [`ID_BITS`](id::ID_BITS) bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
 //! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
 //! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; a trace that began in another
@@ -18,47 +18,30 @@
 
 mod cell;
 mod free_list;
+mod id;
 mod remote_trace;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "context")]
 mod trace;
+#[cfg(feature = "context")]
+mod traces;
 
-use crate::segmented::SegmentedArray;
+use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 use cell::SpanCell;
 pub(crate) use free_list::FreeList;
+use id::{BELOW_LAST_IDS, CLOSED, INDEX_BITS, INDEX_MASK, LAYER_BIT};
 pub use remote_trace::{RemoteTrace, TraceId};
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use trace::TraceKey;
 
-/// Number of bits of an id that hold the index of the cell. So nearly 2^24 spans can be open at the same time, and
-/// their cells take 256 MiB.
-const INDEX_BITS: u32 = 24;
-const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
-/// Bits of an id.
-const ID_BITS: u32 = 52;
-/// Bit of an id: the span belongs to a layer.
-const LAYER_BIT: u64 = 1 << ID_BITS;
-/// Bit of the id in a cell: the span is closed. No id has this bit.
-const CLOSED: u64 = 1 << 63;
-/// Bits of an id that hold the generation.
-const GENERATION_MASK: u64 = (LAYER_BIT - 1) & !INDEX_MASK;
-/// The last generation of a cell, after 2^28 spans. A thread that does nothing but make spans reaches it in about
-/// half a minute.
-const GENERATION_MAX: u64 = if cfg!(test) { 1000 } else { (1 << (ID_BITS - INDEX_BITS)) - 1 };
-/// The largest id whose generation is not the last one. The generation of this id is `GENERATION_MAX - 1`, and its
-/// index is the largest index, `NO_CELL - 1`. The code compares ids with this constant and not with the smallest id of
-/// the last generation, because this saves an instruction.
-const BELOW_LAST_IDS: u64 = (GENERATION_MAX << INDEX_BITS) - 2;
 /// Number of cells of the first block, which takes 1 MiB of address space. In tests the block is smaller, because
 /// tests of this module put whole slabs on the stack.
 const FIRST_CELLS: u64 = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = if cfg!(test) { 12 } else { 16 };
 /// The blocks of cells after the first block. Each block is twice as large as the block before it.
 type FurtherCells = SegmentedArray<SpanCell, { FIRST_SHIFT + 1 }, 1, { (INDEX_BITS - FIRST_SHIFT - 1) as usize }>;
-/// Index that means no cell.
-const NO_CELL: u64 = INDEX_MASK;
 
 /// All cells of the process.
 pub(crate) struct SpanSlab {

@@ -2,6 +2,7 @@
 
 use super::cell::SpanCell;
 use super::free_list::CHAIN;
+use super::id::{GENERATION_MAX, ID_BITS, NO_CELL};
 use super::*;
 use std::collections::HashSet;
 use std::sync::Mutex;

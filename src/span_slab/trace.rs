@@ -1,21 +1,21 @@
-//! The traces of open spans. A cell holds the root of the span's tree, or the trace of a remote caller.
+//! The trace in a cell: the root of the span's tree, or the trace of a remote caller.
 
+use super::id::LAYER_BIT;
 use super::remote_trace::{RemoteTrace, TraceId};
-use super::{INDEX_MASK, LAYER_BIT, SpanSlab};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// The trace of a cell's span.
 pub(super) struct CellTrace {
     /// The root of the tree of the span in this process. In a remote trace also the flags of the trace, and the bit
     /// [`REMOTE`].
-    key: AtomicU64,
+    pub(super) key: AtomicU64,
     /// The halves of the id of the remote trace.
     high: AtomicU64,
     low: AtomicU64,
 }
 
 /// Bit of a key: the trace is a remote one.
-const REMOTE: u64 = 1 << 62;
+pub(super) const REMOTE: u64 = 1 << 62;
 /// The lowest bit of the flags in a key.
 const FLAGS_SHIFT: u32 = 54;
 /// Bits of a key that hold the root.
@@ -26,7 +26,7 @@ impl CellTrace {
         Self { key: AtomicU64::new(0), high: AtomicU64::new(0), low: AtomicU64::new(0) }
     }
 
-    fn set(&self, root: u64, remote: Option<RemoteTrace>) {
+    pub(super) fn set(&self, root: u64, remote: Option<RemoteTrace>) {
         self.key.store(root, Ordering::Relaxed);
         let Some(RemoteTrace { trace_id, flags }) = remote else { return };
         // Release, pairs with the acquire in `get`: who sees a half of this id sees that the key has changed.
@@ -38,7 +38,7 @@ impl CellTrace {
     }
 
     /// Returns the root, and the remote trace if there is one. If another thread changes them meanwhile, looks again.
-    fn get(&self) -> (u64, Option<RemoteTrace>) {
+    pub(super) fn get(&self) -> (u64, Option<RemoteTrace>) {
         loop {
             if let Some(found) = self.try_get(self.key.load(Ordering::Acquire)) {
                 return found;
@@ -49,7 +49,7 @@ impl CellTrace {
     /// Returns what belongs to this key, which was loaded from this cell. Returns `None` if the cell has another key
     /// now.
     #[inline(always)]
-    fn try_get(&self, key: u64) -> Option<(u64, Option<RemoteTrace>)> {
+    pub(super) fn try_get(&self, key: u64) -> Option<(u64, Option<RemoteTrace>)> {
         let (high, low) = (self.high.load(Ordering::Relaxed), self.low.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         let trace_id = TraceId::new(u128::from(high) << 64 | u128::from(low)).filter(|_| key & REMOTE != 0);
@@ -61,7 +61,7 @@ impl CellTrace {
 /// Tells the trace of an open span from all others of this process.
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TraceKey(u64);
+pub(crate) struct TraceKey(pub(super) u64);
 
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 impl TraceKey {
@@ -71,62 +71,6 @@ impl TraceKey {
     #[inline(always)]
     pub(crate) const fn is_remote(self) -> bool {
         self.0 & REMOTE != 0
-    }
-}
-
-impl SpanSlab {
-    /// Gives a new span the trace of its parent; without a parent, which is 0, it begins a trace.
-    #[inline(always)]
-    pub(crate) fn inherit_trace(&self, id: u64, parent: u64) {
-        let Some(cell) = self.cell(id & INDEX_MASK) else { return };
-        let of_parent =
-            self.cell(parent & INDEX_MASK).filter(|of| parent != 0 && of.id.load(Ordering::Relaxed) == parent);
-        match of_parent.map(|of| (of, of.trace.key.load(Ordering::Relaxed))) {
-            Some((_, root)) if root & REMOTE == 0 => cell.trace.set(root, None),
-            Some((of, _)) => {
-                let (root, remote) = of.trace.get();
-                cell.trace.set(root, remote);
-            }
-            None => cell.trace.set(if parent == 0 { id } else { parent }, None),
-        }
-    }
-
-    /// Makes an open span the root of this process's part of a remote trace. Returns false if no open span has this
-    /// id, or if another thread has done it, or if the span is such a root already.
-    pub(crate) fn begin_remote_trace(&self, id: u64, trace: RemoteTrace) -> bool {
-        let Some(cell) = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id) else {
-            return false;
-        };
-        let (root, remote) = cell.trace.get();
-        let is_root_already = remote.is_some() && root == id;
-        if !is_root_already {
-            cell.trace.set(id, Some(trace));
-        }
-        !is_root_already
-    }
-
-    /// Returns the key of the trace of an open span. Returns `None` if no open span has this id.
-    #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
-    #[inline(always)]
-    pub(crate) fn trace_key(&self, id: u64) -> Option<TraceKey> {
-        let cell = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id)?;
-        Some(TraceKey(cell.trace.key.load(Ordering::Acquire)))
-    }
-
-    /// Returns the root and the remote trace that belong to this key of an open span. Returns `None` if no open span
-    /// has this id, or if it has another key now.
-    #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
-    #[inline(always)]
-    pub(crate) fn try_trace_of(&self, id: u64, key: TraceKey) -> Option<(u64, Option<RemoteTrace>)> {
-        let cell = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id)?;
-        cell.trace.try_get(key.0)
-    }
-
-    /// Returns the root of the tree of an open span, and its remote trace if it is in one. Returns `None` if no open
-    /// span has this id.
-    pub(crate) fn trace_of(&self, id: u64) -> Option<(u64, Option<RemoteTrace>)> {
-        let cell = self.cell(id & INDEX_MASK).filter(|cell| cell.id.load(Ordering::Relaxed) == id)?;
-        Some(cell.trace.get())
     }
 }
 

@@ -37,7 +37,7 @@
 //! a whole recording and holds all of its spans.
 
 pub mod context;
-mod filter;
+pub(crate) mod filter;
 mod read;
 pub(crate) mod record;
 
@@ -58,7 +58,7 @@ pub use tracing_core::Level;
 
 pub use filter::filter::{FilterError, TargetFilter};
 pub use filter::filter_handle::FilterHandle;
-pub use filter::wish::Wish;
+pub use filter::filter_override::FilterOverride;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,
@@ -75,11 +75,9 @@ pub use record::otel::publish as publish_otel_context;
 pub use record::perf_recorder::builder::PerfRecorderBuilder;
 pub use record::perf_recorder::global::PERF;
 pub use record::perf_recorder::handle::{PerfRecorder, PerfStats};
-pub use record::perf_recorder::init::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, Recording, init, try_init,
-    try_init_from_env, try_init_with,
-};
+pub use record::perf_recorder::init::{Recording, init, try_init, try_init_from_env, try_init_with};
 pub use record::perf_recorder::setup_error::{SetupError, SetupErrorKind};
+pub use record::perf_recorder::variables::{CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE};
 pub use record::scope::Scope;
 pub use record::subscriber::RecorderSubscriber;
 pub use record::threads::instruction_count::InstructionSource;

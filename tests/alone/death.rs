@@ -174,9 +174,9 @@ pub fn examine(reader: &Reader, following: (Cursor, Verdict), reported: &[u64], 
         }
     }
     // Each of the writer's threads may have died inside one event, whose seqno then has no event. Any other seqno
-    // without an event was given up because a thread stalled for a lap. The ring's counters count these seqnos.
+    // without an event was skipped because a thread stalled for a lap. The ring's counters count these seqnos.
     let stats = reader.info().extension.unwrap();
-    assert!(verdict.lost <= WRITERS + stats.refused_claims + stats.lapped_claims, "{verdict}");
+    assert!(verdict.lost <= WRITERS + stats.refused_claims + stats.overrun_claims, "{verdict}");
     findings.never_committed += verdict.lost;
     findings.verdict.add(&followed);
     findings.verdict.add(&verdict);

@@ -127,14 +127,14 @@ fn a_writer_that_was_stopped_counts_as_live_and_goes_on() {
         signal(&writer, rustix::process::Signal::CONT);
         std::thread::sleep(Duration::from_micros(500));
     }
-    let given_up = || reader.info().extension.map(|ext| ext.refused_claims + ext.lapped_claims).unwrap();
-    while cursor.next_seqno() <= 60_000 + given_up() {
+    let skipped = || reader.info().extension.map(|ext| ext.refused_claims + ext.overrun_claims).unwrap();
+    while cursor.next_seqno() <= 60_000 + skipped() {
         read_on(&mut cursor, &mut verdict);
     }
-    let given_up = given_up();
+    let skipped = skipped();
     println!("a writer stopped {stops} times: {verdict}");
     assert_eq!((verdict.read + verdict.lost, verdict.wrong()), (reader.info().last_seqno, 0), "{verdict}");
-    assert_eq!(reader.info().last_seqno, 60_000 + given_up);
+    assert_eq!(reader.info().last_seqno, 60_000 + skipped);
     assert!(writer.end().success());
     // The recorder has removed the file when it ended. The reader still has the file open, and sees the state
     // "ended".
@@ -174,8 +174,8 @@ fn a_fork_in_the_middle_of_recording_gives_a_child_that_records_nothing_and_spoi
     let mut verdict = Verdict::default();
     read_on(&mut from_the_start(&reader), &mut verdict);
     println!("{forks}: {verdict}");
-    let given_up = reader.info().extension.map(|ext| ext.refused_claims + ext.lapped_claims).unwrap();
-    assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (24_000, given_up, 0), "{verdict}");
+    let skipped = reader.info().extension.map(|ext| ext.refused_claims + ext.overrun_claims).unwrap();
+    assert_eq!((verdict.read, verdict.lost, verdict.wrong()), (24_000, skipped, 0), "{verdict}");
     assert_eq!(reader.state(), RingState::Live, "the children's ends did not end the ring");
     assert!(writer.end().success());
     assert_eq!(reader.state(), RingState::Ended);

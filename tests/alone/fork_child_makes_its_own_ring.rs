@@ -21,7 +21,7 @@ fn parent_and_child_record_into_rings_of_their_own() {
     alone!();
     let (_directory, [path, child_path]) = places(["parent", "child"]);
     let builder = |path: &Path| {
-        let description = ContentDescription::of::<ExecEvent>();
+        let description = ContentDescription::from_event_type::<ExecEvent>();
         Recorder::builder(description).config(path).compact(true).shifts(15, 21)
     };
     EXEC.try_init_with(builder(&path)).unwrap();

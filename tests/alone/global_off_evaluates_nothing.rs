@@ -31,8 +31,11 @@ fn arguments_are_evaluated_only_while_the_recorder_is_on() {
     // No recorder is installed.
     assert_eq!((record_all(), evaluated.get()), ([0, 0], 0));
 
-    let recorder =
-        Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();
+    let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
+        .anonymous()
+        .prefault(false)
+        .build()
+        .unwrap();
     EXEC.install(recorder.clone()).unwrap();
     assert_eq!((record_all(), evaluated.get()), ([1, 2], 4));
 

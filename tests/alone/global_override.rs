@@ -4,7 +4,7 @@ use crate::fixtures::*;
 use eventring::global::EXEC;
 
 fn recorder() -> Recorder {
-    Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap()
+    Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().prefault(false).build().unwrap()
 }
 
 fn counts(recorders: [&Recorder; 3]) -> [u64; 3] {

@@ -339,7 +339,7 @@ fn pair(work: usize, handler: usize, interruptions: u64) {
     let builder = || PerfRecorder::builder().shifts(18, 25).prefault(false);
     try_init_with(builder().config(directory.path().join("perf")), "info".parse().unwrap()).unwrap();
     HELD.set(tracing::info_span!("held")).unwrap();
-    let numbers = ContentDescription::of::<Numbers>();
+    let numbers = ContentDescription::from_event_type::<Numbers>();
     NUMBERS.install(Recorder::builder(numbers).anonymous().prefault(false).build().unwrap()).unwrap();
     let typed = || Recorder::builder(ContentDescription::new(301, "OTHER")).anonymous().prefault(false);
     let typed = [(); 5].map(|()| typed().build().unwrap());

@@ -170,7 +170,7 @@ fn program(kind: &str, threshold: usize, is_early: bool) {
         let layer = RecorderLayer::global().filtered(&FilterHandle::new(filter));
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)).unwrap();
     }
-    let heap = ContentDescription::of::<Heap>();
+    let heap = ContentDescription::from_event_type::<Heap>();
     HEAP.install(Recorder::builder(heap).anonymous().prefault(false).build().unwrap()).unwrap();
     std::panic::set_hook(Box::new(|info| {
         tracing::error_span!("panic").in_scope(|| tracing::error!(%info, "panicked"));
@@ -242,7 +242,7 @@ fn interrupted_program() {
     let recorder = builder.build().unwrap();
     PERF.install(recorder.clone()).unwrap();
     tracing::subscriber::set_global_default(RecorderSubscriber::global()).unwrap();
-    let heap = ContentDescription::of::<Heap>();
+    let heap = ContentDescription::from_event_type::<Heap>();
     HEAP.install(Recorder::builder(heap).anonymous().prefault(false).build().unwrap()).unwrap();
     Arena::start();
     let action = libc::sigaction {

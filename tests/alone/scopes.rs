@@ -216,7 +216,7 @@ fn without_a_subscriber_scopes_are_recorded_and_without_a_recorder_nothing_is_ev
 }
 
 #[test]
-fn filters_and_wishes_decide_about_scopes_as_about_spans() {
+fn filters_and_overrides_decide_about_scopes_as_about_spans() {
     alone!();
     PERF.install(small().build().unwrap()).unwrap();
     let subscriber = RecorderSubscriber::global().with_filter("info,quiet=off".parse().unwrap());
@@ -233,9 +233,9 @@ fn filters_and_wishes_decide_about_scopes_as_about_spans() {
     filter.set("trace".parse().unwrap());
     all_four();
     filter.set("off".parse().unwrap());
-    let wish = filter.wish("[request{user=7}]=debug".parse().unwrap());
+    let filter_override = filter.add_override("[request{user=7}]=debug".parse().unwrap());
     all_four();
-    drop(wish);
+    drop(filter_override);
     all_four();
     let first = ["info", "request"];
     let second = ["quiet", "info", "trace", "request", "request/debug"];

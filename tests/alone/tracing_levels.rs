@@ -1,7 +1,7 @@
-//! Filters that name spans and fields, and wishes that come and go while the program runs.
+//! Filters that name spans and fields, and filter overrides that come and go while the program runs.
 
 use crate::fixtures::*;
-use eventring::tracing::{FilterHandle, PerfItem, Wish};
+use eventring::tracing::{FilterHandle, FilterOverride, PerfItem};
 use proptest::prelude::*;
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -58,8 +58,8 @@ impl Program {
         tracing::dispatcher::with_default(&self.dispatch, program)
     }
 
-    fn wish(&self, directives: &str) -> Wish {
-        self.filter.wish(filter(directives))
+    fn add_override(&self, directives: &str) -> FilterOverride {
+        self.filter.add_override(filter(directives))
     }
 
     fn recorded(&self) -> Vec<String> {
@@ -116,8 +116,8 @@ fn the_values_of_open_spans_are_found_in_the_ring() {
                 ("[open{user=9}]=debug", "nothing is right in"),
                 ("[open{user=7}]=info", "info is enabled in"),
             ] {
-                let wish = program.wish(directive);
-                assert_eq!(wish.unjudged_spans(), 0);
+                let filter_override = program.add_override(directive);
+                assert_eq!(filter_override.unjudged_spans(), 0);
                 log(when);
             }
             log("after");
@@ -133,9 +133,9 @@ fn the_values_of_open_spans_are_found_in_the_ring() {
 fn new_spans_are_judged_when_they_get_their_values() {
     alone!();
     for program in Program::both("off") {
-        let _wishes =
+        let _overrides =
             ["[new{user=7}]=debug", "[new{ok=true}]=debug", "[{ratio=0.5}]=debug", "[new{who=bob,n=1}]=debug"]
-                .map(|directive| program.wish(directive));
+                .map(|directive| program.add_override(directive));
         program.run(|| {
             info_span!("new", user = 7).in_scope(|| debug!("user"));
             info_span!("new", user = 8).in_scope(|| debug!("another user"));
@@ -169,7 +169,7 @@ fn redacted_values_meet_no_condition() {
     let program = Program::with_subscriber(redacting.build().unwrap(), "off");
     program.run(|| {
         let open = info_span!("login", password = "secret");
-        let _wish = program.wish("[login{password=secret}]=debug");
+        let _override = program.add_override("[login{password=secret}]=debug");
         open.in_scope(|| debug!("open"));
         info_span!("login", password = "secret").in_scope(|| debug!("new"));
     });
@@ -177,7 +177,7 @@ fn redacted_values_meet_no_condition() {
 }
 
 #[test]
-fn two_wishes_give_the_union_and_the_end_of_one_leaves_the_other() {
+fn two_overrides_give_the_union_and_the_end_of_one_leaves_the_other() {
     alone!();
     for program in Program::both("warn") {
         let log = || {
@@ -187,16 +187,17 @@ fn two_wishes_give_the_union_and_the_end_of_one_leaves_the_other() {
         };
         program.run(|| {
             log();
-            let db = program.wish("shop::db=info");
+            let db = program.add_override("shop::db=info");
             log();
-            let net = program.wish("shop::net=info,warn=off");
+            let net = program.add_override("shop::net=info,warn=off");
             log();
             drop(db);
             log();
             drop(net);
             log();
-            // A wish switches nothing off, and a change of the configured filter leaves the wishes.
-            let db = program.wish("off,shop::db=info");
+            // A filter override switches nothing off, and a change of the configured filter leaves the filter
+            // overrides.
+            let db = program.add_override("off,shop::db=info");
             program.filter.set(filter("off"));
             log();
             drop(db);
@@ -237,8 +238,8 @@ fn switching_a_thousand_times_loses_and_duplicates_nothing_that_is_enabled_throu
             begin.wait();
             program.run(|| {
                 for n in 0..500 {
-                    let wishes = ["sometimes=debug", "[work{thread=1}]=debug", "[work]=debug"];
-                    drop(program.wish(wishes[n % 3]));
+                    let overrides = ["sometimes=debug", "[work{thread=1}]=debug", "[work]=debug"];
+                    drop(program.add_override(overrides[n % 3]));
                 }
             });
             ends.store(true, Ordering::Relaxed);
@@ -267,19 +268,19 @@ fn spans_that_are_created_while_a_directive_comes_are_judged() {
     const SPANS: usize = 100;
     for round in 0..30 {
         for program in Program::both("info") {
-            let (spans, wish) = std::thread::scope(|scope| {
+            let (spans, filter_override) = std::thread::scope(|scope| {
                 let create = || {
                     let span = |_| info_span!("created", user = 7);
                     program.run(|| (0..SPANS).map(span).collect::<Vec<_>>())
                 };
                 let threads = [scope.spawn(create), scope.spawn(create)];
                 std::thread::sleep(std::time::Duration::from_micros(round * 20));
-                let wish = program.run(|| program.wish("[created{user=7}]=debug"));
-                (threads.map(|thread| thread.join().unwrap()).concat(), wish)
+                let filter_override = program.run(|| program.add_override("[created{user=7}]=debug"));
+                (threads.map(|thread| thread.join().unwrap()).concat(), filter_override)
             });
             program.run(|| {
                 spans.iter().for_each(|span| span.in_scope(|| debug!("inside")));
-                drop((spans, wish));
+                drop((spans, filter_override));
             });
             let inside = program.recorded().iter().filter(|name| *name == "inside").count();
             assert_eq!(inside, 2 * SPANS, "round {round}");
@@ -317,13 +318,13 @@ fn a_span_that_another_thread_enters_is_the_same_span() {
             let _ = program.run(|| future.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         };
         poll(&mut matching);
-        let wish = program.run(|| program.wish("[task{id=1}]=debug"));
+        let filter_override = program.run(|| program.add_override("[task{id=1}]=debug"));
         std::thread::scope(|scope| {
             scope.spawn(|| poll(&mut matching));
             scope.spawn(|| poll(&mut other));
         });
         assert_eq!(program.recorded().iter().filter(|name| *name == "polled").count(), 1);
-        program.run(|| drop((wish, matching, other)));
+        program.run(|| drop((filter_override, matching, other)));
     }
 }
 
@@ -336,12 +337,12 @@ fn spans_whose_creation_was_overwritten_are_counted() {
             // The ring holds 32,768 events.
             (0..40_000).for_each(|n| info!(n));
             let known = info_span!("judged", user = 7);
-            let wish = program.wish("[judged{user=7}]=debug");
-            assert_eq!(wish.unjudged_spans(), 1);
+            let filter_override = program.add_override("[judged{user=7}]=debug");
+            assert_eq!(filter_override.unjudged_spans(), 1);
             lost.in_scope(|| debug!("lost"));
             known.in_scope(|| debug!("known"));
             // A directive without values needs no values.
-            assert_eq!(program.wish("[judged]=trace").unjudged_spans(), 0);
+            assert_eq!(program.add_override("[judged]=trace").unjudged_spans(), 0);
         });
         let recorded = program.recorded();
         assert!(recorded.contains(&"known".to_owned()) && !recorded.contains(&"lost".to_owned()));
@@ -368,9 +369,9 @@ fn only_call_sites_that_a_span_directive_may_enable_are_asked_about_and_only_whi
     };
     handle.set(filter("info"));
     assert_eq!(interests(), ["always", "never", "never", "never"]);
-    let wish = handle.wish(filter("[query{user=7}]=debug"));
+    let filter_override = handle.add_override(filter("[query{user=7}]=debug"));
     assert_eq!(interests(), ["always", "always", "sometimes", "never"]);
-    drop(wish);
+    drop(filter_override);
     assert_eq!(interests(), ["always", "never", "never", "never"]);
 }
 

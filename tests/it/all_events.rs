@@ -117,8 +117,11 @@ fn two_blocks() {
 
 /// Makes a ring in anonymous memory that holds the two blocks.
 pub fn recorded() -> Recorder {
-    let recorder =
-        Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();
+    let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
+        .anonymous()
+        .prefault(false)
+        .build()
+        .unwrap();
     let _guard = EXEC.override_with(recorder.clone());
     two_blocks();
     recorder

@@ -40,7 +40,7 @@ static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 
 /// Installs a recorder for events of `E`.
 fn install<E: RecordsTo>() {
-    let builder = Recorder::builder(ContentDescription::of::<E>()).anonymous().compact(true);
+    let builder = Recorder::builder(ContentDescription::from_event_type::<E>()).anonymous().compact(true);
     let recorder = builder.shifts(17, 23).build().expect("memory for a ring");
     E::global_recorder().install(recorder).expect("nothing is installed yet");
 }

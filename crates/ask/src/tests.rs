@@ -100,7 +100,7 @@ fn clean_recordings_have_no_flags() {
         program.error("not found");
         program.trigger("its own");
         program.made.gap(0, 100, GapCause::OverwrittenBefore);
-        program.made.gap(0, 3, GapCause::GivenUp);
+        program.made.gap(0, 3, GapCause::Skipped);
         program.typed(TestEvent::TestVlt);
         program.open(1);
         program.nanos += 300_000;

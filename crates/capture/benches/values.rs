@@ -73,7 +73,8 @@ fn main() {
             tracing::info!(status = 200, bytes = mixed(id) % 100_000, "done");
         }
     });
-    let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(place("typed")).shifts(20, 27);
+    let builder =
+        Recorder::builder(ContentDescription::from_event_type::<Shop>()).config(place("typed")).shifts(20, 27);
     let typed = builder.build().unwrap();
     for id in 0..EVENTS {
         record!(&typed => Shop::Placed, &Order { id, customer: mixed(id) as u32, cents: mixed(id) as u32 % 10_000 });

@@ -51,6 +51,7 @@ mod sinks;
 pub mod text;
 mod wall_times;
 
+pub use condition::pattern::names_span;
 pub use engine::options::CaptureOptions;
 pub use engine::rotation::RotationOptions;
 pub use engine::summary::{CaptureProgress, CaptureSummary, NextRing};
@@ -61,7 +62,7 @@ pub use format::ring::{CapturedRing, RingRole};
 pub use format::stats::{CaptureStats, RingStats};
 pub use read::events::CaptureEvents;
 pub use read::file::CaptureFile;
-pub use select::selection::{Selection, names_span};
+pub use select::selection::Selection;
 pub use sinks::cut::{CutSummary, Shortfall};
 pub use sinks::file::{capture, capture_rings, capture_rings_to, capture_to};
 pub use sinks::rolling::{RollingCapture, RollingOptions, RollingState};
@@ -76,6 +77,8 @@ pub use files::output_entry::{OutputEntry, OutputKind, UnfinishedFile};
 #[doc(hidden)]
 pub use files::read_files::ReadFiles;
 #[doc(hidden)]
+pub use format::values::block_test::BlockTest;
+#[doc(hidden)]
 pub use format::values::key::NameKey;
 #[doc(hidden)]
 pub use read::events::{ContentRef, RecordRef};
@@ -88,13 +91,11 @@ pub use read::process_end::CapturedLife;
 #[doc(hidden)]
 pub use read::workers::worker_threads;
 #[doc(hidden)]
+pub use recording::now::SelectedNow;
+#[doc(hidden)]
 pub use select::batch_filter::BatchFilter;
 #[doc(hidden)]
-pub use select::block_test::BlockTest;
-#[doc(hidden)]
 pub use select::events::EventSelection;
-#[doc(hidden)]
-pub use select::now::SelectedNow;
 #[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]

@@ -6,7 +6,7 @@
 
 use super::exit::Exit;
 use crate::args::limit::Cut;
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -21,16 +21,16 @@ type Make = fn() -> Schema;
 const SCHEMAS: &[(&str, Make)] = &[
     ("ask", of::<eventring_ask::LookAnswer<'static>>),
     ("blocks", of::<Either<eventring_exec::json::BlockJson<'static>, Cut>>),
-    ("budget", of_part::<super::budget::CheckedBudgets<'static>>),
+    ("budget", of_part::<crate::verbs::questions::budget::CheckedBudgets<'static>>),
     ("diff", of_part::<eventring_report::compare::ComparisonAnswer<'static>>),
-    ("export", of::<super::export::Exported<'static>>),
-    ("find", of::<super::find::FindLine<'static>>),
+    ("export", of::<crate::verbs::show::export::Exported<'static>>),
+    ("find", of::<crate::verbs::questions::find::FindLine<'static>>),
     #[cfg(feature = "gateway")]
-    ("gateway", of::<Either<super::gateway::Listening, eventring_gateway::GatewayStats>>),
-    ("info", of::<super::info::Info<'static>>),
-    ("open", of_part::<super::open::OpenAnswer<'static>>),
-    ("report", of::<super::report::Reported<'static>>),
-    ("summary", of_part::<super::summary::SummaryAnswer<'static>>),
+    ("gateway", of::<Either<crate::verbs::exec::gateway::Listening, eventring_gateway::GatewayStats>>),
+    ("info", of::<crate::verbs::now::info::Info<'static>>),
+    ("open", of_part::<crate::verbs::now::open::OpenAnswer<'static>>),
+    ("report", of::<crate::verbs::show::report::Reported<'static>>),
+    ("summary", of_part::<crate::verbs::questions::summary::SummaryAnswer<'static>>),
     ("tasks", of_part::<eventring_tasks::Answer>),
     ("top", of_part::<super::top::TopAnswer<'static>>),
     #[cfg(feature = "view")]
@@ -42,22 +42,28 @@ const SCHEMAS: &[(&str, Make)] = &[
 /// Those that are about rings of running programs.
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 const OF_RINGS: &[(&str, Make)] = &[
-    ("archive", of::<super::archive::Written>),
-    ("capture", of::<Either<super::capture::CaptureAnswer<'static>, super::capture::Watched<'static>>>),
-    ("check", of::<super::check::Checked<'static>>),
-    ("clean", of::<super::clean::Cleaned>),
-    ("core", of::<super::core::Taken<'static>>),
+    ("archive", of::<crate::verbs::exec::archive::Written>),
+    (
+        "capture",
+        of::<Either<crate::verbs::keep::capture::CaptureAnswer<'static>, crate::verbs::keep::capture::Watched<'static>>>,
+    ),
+    ("check", of::<crate::verbs::now::check::Checked<'static>>),
+    ("clean", of::<crate::verbs::control::clean::Cleaned>),
+    ("core", of::<crate::verbs::keep::core::Taken<'static>>),
     #[cfg(feature = "forward")]
-    ("forward", of::<Either<super::forward::Forwarded<'static>, super::forward::Sent<'static>>>),
-    ("icount", of::<super::icount::Counted<'static>>),
-    ("levels", of::<super::control::levels::Levels<'static>>),
-    ("list", of_part::<super::list::Listed<'static>>),
+    (
+        "forward",
+        of::<Either<crate::verbs::keep::forward::Forwarded<'static>, crate::verbs::keep::forward::Sent<'static>>>,
+    ),
+    ("icount", of::<crate::verbs::keep::icount::Counted<'static>>),
+    ("levels", of::<crate::verbs::control::levels::Levels<'static>>),
+    ("list", of_part::<crate::verbs::now::list::Listed<'static>>),
     #[cfg(feature = "profile")]
-    ("profile", of::<super::profile::Profiled<'static>>),
+    ("profile", of::<crate::verbs::keep::profile::Profiled<'static>>),
     #[cfg(feature = "forward")]
-    ("receive", of::<super::forward::Received<'static>>),
-    ("replay", of::<super::replay::Done>),
-    ("snapshot", of::<super::snapshot::Saved<'static>>),
+    ("receive", of::<crate::verbs::keep::forward::Received<'static>>),
+    ("replay", of::<crate::verbs::exec::replay::Done>),
+    ("snapshot", of::<crate::verbs::keep::snapshot::Saved<'static>>),
 ];
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
@@ -114,16 +120,16 @@ fn all() -> impl Iterator<Item = (&'static str, Make)> {
     SCHEMAS.iter().chain(OF_RINGS).copied()
 }
 
-/// Prints the schema of a verb.
-pub(super) fn print(verb: &str) -> anyhow::Result<Exit> {
+/// Prints the schema of a verb of this command line.
+pub(super) fn print(cli: &Command, verb: &str) -> anyhow::Result<Exit> {
     let Some((_, schema)) = all().find(|(name, _)| *name == verb) else {
         let mut names: Vec<&str> = all().map(|(name, _)| name).collect();
         names.sort_unstable();
         return Exit::Usage.fail(format!("{OPTION}: `{verb}` has no --json; these have: {}", names.join(", ")));
     };
     let mut schema = schema();
-    let is_of_exec = |cli: &Command| cli.find_subcommand(EXEC).is_some_and(|exec| exec.find_subcommand(verb).is_some());
-    let of = if is_of_exec(&crate::Cli::command()) { "exec " } else { "" };
+    let is_of_exec = cli.find_subcommand(EXEC).is_some_and(|exec| exec.find_subcommand(verb).is_some());
+    let of = if is_of_exec { "exec " } else { "" };
     schema.insert("$id".to_owned(), format!("urn:eventring:json-schema:{verb}:1").into());
     schema.insert("title".to_owned(), format!("what `eventring {of}{verb} --json` prints").into());
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&schema)?)?;
@@ -133,10 +139,11 @@ pub(super) fn print(verb: &str) -> anyhow::Result<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
 
     #[test]
     fn each_verb_with_json_has_a_schema_and_no_other_verb_has() {
-        let cli = crate::Cli::command();
+        let cli = crate::verbs::Cli::command();
         let has_json = |verb: &Command| {
             let of = |command: &Command| command.get_arguments().any(|argument| argument.get_long() == Some("json"));
             of(verb) || verb.get_subcommands().any(of)
@@ -157,7 +164,7 @@ mod tests {
 
     #[test]
     fn only_what_is_before_another_program_is_ours() {
-        let cli = crate::Cli::command();
+        let cli = crate::verbs::Cli::command();
         let asked = |words: &[&str]| asked(&cli, &words.iter().map(OsString::from).collect::<Vec<_>>());
         assert_eq!(asked(&["eventring", "summary", "--json-schema"]).as_deref(), Some("summary"));
         assert_eq!(asked(&["eventring", "--color", "never", "why", "x", "--json-schema"]).as_deref(), Some("why"));

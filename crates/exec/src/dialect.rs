@@ -69,7 +69,7 @@ impl Dialect {
     ///
     /// # Errors
     /// These are no execution events, or nobody knows the schema.
-    pub fn of(content_type: u16, schema_hash: [u8; 32]) -> Result<Self, UnknownSchema> {
+    pub fn from_schema_hash(content_type: u16, schema_hash: [u8; 32]) -> Result<Self, UnknownSchema> {
         // Of the earlier hashes only the ends are known.
         let ends = (&schema_hash[..4], &schema_hash[30..]);
         let unknown = || UnknownSchema { content_type, schema_hash, differences: None };
@@ -82,7 +82,7 @@ impl Dialect {
         }
     }
 
-    /// [`Self::of`], of a ring with this schema, if it has one: the ring's own, or one that the program was
+    /// [`Self::from_schema_hash`], of a ring with this schema, if it has one: the ring's own, or one that the program was
     /// [given](eventring::schema::give_schema). A schema that this crate does not know by its hash is read as today's,
     /// event by event and field by field, by their names.
     ///
@@ -93,7 +93,7 @@ impl Dialect {
         schema_hash: [u8; 32],
         model: Option<&SchemaModel>,
     ) -> Result<Self, UnknownSchema> {
-        let (unknown, model) = match (Self::of(content_type, schema_hash), model) {
+        let (unknown, model) = match (Self::from_schema_hash(content_type, schema_hash), model) {
             (Err(unknown), Some(model)) if content_type == CONTENT_TYPE_EXEC => (unknown, model),
             (known, _) => return known,
         };

@@ -79,7 +79,7 @@ impl PendingBlocks {
 /// ```no_run
 /// use eventring_exec::{Blocks, ExecEvents, LastStates, Wanted, stored_events};
 /// let read = || -> Result<ExecEvents, Box<dyn std::error::Error>> { Ok(stored_events("archive".as_ref())??) };
-/// let mut states = LastStates::of(Blocks::of_events(read()?, Wanted::HEADERS));
+/// let mut states = LastStates::from_blocks(Blocks::of_events(read()?, Wanted::HEADERS));
 /// for update in Blocks::of_events(read()?, Wanted::ALL) {
 ///     if let Some((block, state)) = states.take(update) {
 ///         println!("{} {state}", block.number());
@@ -100,7 +100,7 @@ struct LastState {
 impl LastStates {
     /// Reads all news. What is wanted of the blocks does not matter.
     #[must_use]
-    pub fn of(blocks: Blocks) -> Self {
+    pub fn from_blocks(blocks: Blocks) -> Self {
         let mut states = Self::default();
         blocks.for_each(|update| states.learn(&update));
         states

@@ -18,7 +18,7 @@ const TAGS_MAX: usize = 64;
 /// use eventring::schema::exec::ExecEvent;
 /// use eventring_exec::Replay;
 ///
-/// let node = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+/// let node = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().build()?;
 /// let mut replay = Replay::new(&node);
 /// let event = Descriptor { seqno: 1, event_type: 5, record_epoch_nanos: 17, ..Descriptor::default() };
 /// assert_eq!(replay.record(&event, &[]), 1);

@@ -110,7 +110,7 @@ impl ExecEvents {
         let mut rest = rings.clone().map(of_ring).collect::<Result<VecDeque<_>, UnknownSchema>>()?;
         let (Some((dialect, events)), Some((_, first))) = (rest.pop_front(), rings.clone().next()) else {
             let other = file.rings().first().map_or((0, [0; 32]), |ring| (ring.content_type, ring.schema_hash));
-            return Err(Dialect::of(other.0, other.1).err().unwrap_or_else(UnknownSchema::no_ring));
+            return Err(Dialect::from_schema_hash(other.0, other.1).err().unwrap_or_else(UnknownSchema::no_ring));
         };
         let (schema_hash, schema_text) = (first.schema_hash, first.schema_text.clone());
         let source = CaptureSource { events, payload: CapturedPayload::Expired, problems: Vec::new(), rest };

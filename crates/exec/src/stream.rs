@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_millis(250);
 /// # use eventring::schema::exec::ExecEvent;
 /// use eventring_exec::{Blocks, Wanted};
 /// use futures_lite::{StreamExt as _, future::block_on};
-/// # let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+/// # let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().build()?;
 /// # let reader = eventring::reader::Reader::options().open_fd(recorder.as_fd())?;
 /// # drop(recorder);
 /// let mut news = Blocks::of_ring(&reader, Wanted::TRANSACTIONS)?.into_stream()?;

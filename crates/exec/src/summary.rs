@@ -66,7 +66,7 @@ impl Default for ChainSummary {
 
 impl ChainSummary {
     /// Sums up the executions among the news.
-    pub fn of(updates: impl IntoIterator<Item = BlockUpdate>) -> Self {
+    pub fn from_updates(updates: impl IntoIterator<Item = BlockUpdate>) -> Self {
         let mut summary = Self::default();
         for update in updates {
             match update {

@@ -41,7 +41,7 @@ pub fn full_name(name: &str, target: &str) -> String {
 /// ```
 /// use eventring_export::SharedNames;
 ///
-/// let shared = SharedNames::of([("apply", "shop::cart"), ("apply", "shop::tax"), ("pay", "shop")]);
+/// let shared = SharedNames::from_names([("apply", "shop::cart"), ("apply", "shop::tax"), ("pay", "shop")]);
 /// assert_eq!(shared.shown("apply", "shop::tax"), "shop::tax::apply");
 /// assert_eq!(shared.shown("pay", "shop"), "pay");
 /// ```
@@ -51,7 +51,7 @@ pub struct SharedNames(HashSet<String>);
 impl SharedNames {
     /// Finds the shared names among names with their targets.
     #[must_use]
-    pub fn of<'n>(names: impl IntoIterator<Item = (&'n str, &'n str)>) -> Self {
+    pub fn from_names<'n>(names: impl IntoIterator<Item = (&'n str, &'n str)>) -> Self {
         let mut targets: HashMap<&str, &str> = HashMap::new();
         let mut shared = HashSet::new();
         for (name, target) in names {

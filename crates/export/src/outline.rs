@@ -4,21 +4,21 @@
 //! The pass keeps at most one bit for each span slice or span, and the exceptions.
 
 use super::bits::BitSet;
-use super::exec_states::{ExecStates, StatePass};
-use super::flows::{FlowFinder, Flows};
-use super::joins::Joins;
 use super::losses::{Loss, LossCollector};
 use super::{ExportSummary, View};
+use crate::exec::states::{ExecStates, StatePass};
+use crate::slices::flows::{FlowFinder, Flows};
+use crate::slices::joins::Joins;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{
     CallSite, Catalog, IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep, TakenSlice, Thread, ThreadKey,
 };
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanOver, SpanParts,
-    replay_capture,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanOver,
+    SpanParts, replay_capture,
 };
-use eventring_profile::by_span::{CodeStacks, KernelRing, KernelView, ThreadOwners};
+use eventring_profile::by_span::{CodeStacks, KernelNames, KernelPart, KernelRing, KernelWanted, ThreadOwners};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub struct Outline {
 
 /// What must be known before what the kernel says is drawn.
 pub(super) struct KernelOutline {
-    view: KernelView<()>,
+    /// What the part knows at the end.
+    names: Arc<KernelNames>,
     /// The threads of the programs, in the order of their first spans.
     begun: Vec<BegunThread>,
     known: HashSet<ThreadKey>,
@@ -59,7 +60,7 @@ struct BegunThread {
 impl KernelOutline {
     fn new(recording: &CaptureRecording<'_>) -> Option<Self> {
         KernelRing::are_in(recording.rings()).then(|| Self {
-            view: KernelView::new(true),
+            names: Arc::default(),
             begun: Vec::new(),
             known: HashSet::new(),
             by_turn: HashMap::new(),
@@ -67,36 +68,28 @@ impl KernelOutline {
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, now_nanos: u64) {
-        match (&entry.content, step) {
-            (EntryContent::Perf { catalog, .. }, SpanStep::SliceBegun(slice)) => {
-                if !self.known.insert(slice.thread) {
-                    return;
-                }
-                let described = catalog.thread(slice.thread.thread_id);
-                if let Some(os_thread_id) = described.os_thread_id {
-                    let (process, key) = (entry.process, slice.thread);
-                    self.begun.push(BegunThread { os_thread_id, nanos: now_nanos, process, key, described });
-                }
-            }
-            (EntryContent::Typed { .. }, _) => _ = self.view.entry(entry, now_nanos, &mut |_| ()),
-            _ => {}
+        let (EntryContent::Perf { catalog, .. }, SpanStep::SliceBegun(slice)) = (&entry.content, step) else { return };
+        if !self.known.insert(slice.thread) {
+            return;
+        }
+        let described = catalog.thread(slice.thread.thread_id);
+        if let Some(os_thread_id) = described.os_thread_id {
+            let (process, key) = (entry.process, slice.thread);
+            self.begun.push(BegunThread { os_thread_id, nanos: now_nanos, process, key, described });
         }
     }
 
     /// Finds the threads of the programs among those of the system.
     fn finish(&mut self) {
         for (index, thread) in self.begun.iter().enumerate() {
-            let turn = self.view.owners.turn(thread.os_thread_id, thread.nanos);
+            let turn = self.names.owners.turn(thread.os_thread_id, thread.nanos);
             self.by_turn.entry((thread.os_thread_id, turn)).or_insert(index);
-        }
-        if let Some(code) = &mut self.view.code {
-            code.resolve();
         }
     }
 
     /// Returns the threads, as the system numbers them.
     pub(super) fn owners(&self) -> &ThreadOwners {
-        &self.view.owners
+        &self.names.owners
     }
 
     /// Returns the thread of a program that has had a number of the system in this turn, and its process.
@@ -107,7 +100,7 @@ impl KernelOutline {
 
     /// Returns the stacks of the program.
     pub(super) fn code(&self) -> Option<&CodeStacks> {
-        self.view.code.as_ref()
+        self.names.code.as_ref()
     }
 }
 
@@ -202,7 +195,8 @@ impl OutlinePass {
             finished
         };
         let mut processes: Vec<ProcessOutline> = self.processes.into_iter().map(finished).collect();
-        self.joins.finish(&mut processes, flows);
+        let mut of_processes: Vec<_> = processes.iter_mut().map(|process| &mut process.flows).collect();
+        self.joins.finish(&mut of_processes, flows);
         let losses = self.losses.finish(recording, counts.first_nanos, counts.last_nanos);
         let (mut kernel, states) = (self.kernel, self.states.finish());
         if let Some(kernel) = &mut kernel {
@@ -221,6 +215,12 @@ struct ProcessPass {
 impl ReplayConsumer for OutlinePass {
     fn parts(&self) -> SpanParts {
         SpanParts { remaining: true, ..SpanParts::default() }
+    }
+
+    fn follow(&self, parts: &mut ReplayParts) {
+        if self.kernel.is_some() {
+            KernelPart::ask(KernelWanted { code: true, ..KernelWanted::default() }, parts);
+        }
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
@@ -259,13 +259,15 @@ impl ReplayConsumer for OutlinePass {
             process.end_slices(replay, *end_nanos);
         }
         self.end_nanos = end_nanos.to_vec();
+        if let (Some(kernel), Some(part)) = (&mut self.kernel, state.part::<KernelPart>()) {
+            kernel.names = part.names().unwrap_or_default();
+        }
         Ok(())
     }
 
     fn kept_bytes(&self) -> u64 {
         let of_processes = self.processes.iter().map(ProcessPass::kept_bytes).fold(0, u64::saturating_add);
-        let of_kernel =
-            self.kernel.as_ref().map_or(0, |kernel| kernel.view.kept_bytes() + kernel.begun.len() as u64 * 256);
+        let of_kernel = self.kernel.as_ref().map_or(0, |kernel| kernel.begun.len() as u64 * 256);
         let more = [self.losses.kept_bytes(), self.states.kept_bytes(), self.joins.kept_bytes(), of_kernel];
         more.into_iter().fold(of_processes, u64::saturating_add)
     }
@@ -301,7 +303,7 @@ impl ProcessPass {
         self.end(span);
         if let (true, Some(parent)) = (view.has_spans(), span.parent) {
             // A parent that is not in the replay any more was closed before.
-            let parent = replay.get(parent).map(SpanInterval::of);
+            let parent = replay.get(parent).map(SpanInterval::from_span);
             self.nest(span, parent);
         }
     }
@@ -318,7 +320,7 @@ impl ProcessPass {
     }
 
     fn nest(&mut self, span: &Span, parent: Option<SpanInterval>) {
-        if !parent.is_some_and(|parent| SpanInterval::of(span).lies_in(&parent)) {
+        if !parent.is_some_and(|parent| SpanInterval::from_span(span).lies_in(&parent)) {
             self.outline.outside_parent.insert(span.number);
         }
     }
@@ -335,7 +337,8 @@ impl ProcessPass {
 
     /// Takes the spans that have no close, and those that were closed last.
     fn end_spans(&mut self, spans: &[Span], view: View) {
-        let by_id: IdMap<SpanId, SpanInterval> = spans.iter().map(|span| (span.id, SpanInterval::of(span))).collect();
+        let by_id: IdMap<SpanId, SpanInterval> =
+            spans.iter().map(|span| (span.id, SpanInterval::from_span(span))).collect();
         for span in spans {
             self.end(span);
             if span.is_open() {
@@ -370,7 +373,7 @@ struct SpanInterval {
 }
 
 impl SpanInterval {
-    fn of(span: &Span) -> Self {
+    fn from_span(span: &Span) -> Self {
         let start_nanos = span.start_epoch_nanos();
         let closed = span.closed.as_ref().map(|closed| closed.epoch_nanos);
         let end_nanos = closed.or(span.is_end_lost.then_some(span.last_seen_epoch_nanos));

@@ -1,11 +1,13 @@
 //! The stacks of names of spans, as a tree. A stack is a name and the stack around it.
 
 use super::{Names, SharedNames, Weight, full_name};
-use eventring::tracing::{CallSite, IdMap, Span};
+use eventring::tracing::{CallSite, IdMap, Span, SpanId};
 use eventring_capture::recording::PerDescription;
+use eventring_profile::by_span::SpanPlace;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// The largest number of spans in a stack. From a deeper stack, only the innermost spans are written.
 const DEPTH_MAX: u32 = 256;
@@ -129,9 +131,18 @@ impl Stacks {
 
     /// Returns the stack of a span in another stack, or of an outermost span of the process.
     pub(super) fn stack_of(&mut self, process_index: usize, outer: Option<StackId>, span: &Span) -> StackId {
-        let name = self.name_of(span);
+        let name = self.name_of(span.id, span.call_site.as_ref());
         let outer = outer.map(|outer| self.shortened(outer));
         self.inside(outer.map_or(Outer::Process(process_index), Outer::Stack), name)
+    }
+
+    /// Returns the stack of a span that may be over, and of those around it.
+    pub(super) fn stack_of_place(&mut self, place: &SpanPlace) -> Option<StackId> {
+        place.spans.iter().rev().fold(None, |outer, (id, site)| {
+            let name = self.name_of(*id, site.as_ref());
+            let outer = outer.map(|outer| self.shortened(outer));
+            Some(self.inside(outer.map_or(Outer::Process(place.process_index), Outer::Stack), name))
+        })
     }
 
     pub(super) fn add(&mut self, stack: StackId, more: StackSums) {
@@ -328,15 +339,16 @@ impl Stacks {
         id
     }
 
-    fn name_of(&mut self, span: &Span) -> NameId {
-        let known = span.call_site.as_ref().filter(|call_site| call_site.is_known);
-        if let Some(name) = known.and_then(|call_site| self.of_call_sites.get(call_site)) {
+    fn name_of(&mut self, id: SpanId, site: Option<&Arc<CallSite>>) -> NameId {
+        let known = site.filter(|site| site.is_known);
+        if let Some(name) = known.and_then(|site| self.of_call_sites.get(site)) {
             return *name;
         }
-        let target = span.call_site.as_ref().map(|call_site| call_site.target.clone()).unwrap_or_default();
-        let id = self.name(FrameName::Span(span.name(), target));
-        if let Some(call_site) = known {
-            self.of_call_sites.insert(call_site, id);
+        let name = site.map_or_else(|| format!("span {id}"), |site| site.name.clone());
+        let target = site.map(|site| site.target.clone()).unwrap_or_default();
+        let id = self.name(FrameName::Span(name, target));
+        if let Some(site) = known {
+            self.of_call_sites.insert(site, id);
         }
         id
     }

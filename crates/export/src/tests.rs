@@ -497,7 +497,7 @@ fn names_with_their_target_are_in_the_slices_and_stacks_of_all_formats() {
         let mut out = Vec::new();
         export(&capture, format, ExportOptions::from(view).names(Names::Target), &mut out).unwrap();
         if format == Format::Perfetto {
-            out = super::perfetto::tests::decompressed(&out);
+            out = crate::formats::perfetto::tests::decompressed(&out);
         }
         String::from_utf8_lossy(&out).into_owned()
     };

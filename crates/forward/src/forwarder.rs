@@ -4,14 +4,12 @@ use super::broker::EventStream;
 use super::program::SpanRings;
 use super::sender::BatchSender;
 use super::subject::{check_name, subject_of};
-use super::watched::Watched;
+use super::watched::{ForwardProgress, Watched};
 use eventring::reader::{LostPages, Reader};
 use eventring_capture::batches::{
     Batch, BatchOptions, BatchStart, BatchesInMemory, capture_batches, host_name, name_of,
 };
 use eventring_capture::{BatchFilter, CaptureError, CaptureErrorKind, CaptureOptions, EndReason, NextRing};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -82,46 +80,6 @@ impl ForwardOptions {
         let host = self.host.clone().unwrap_or_else(host_name);
         check_name("the name of the host", "name it with --host (`ForwardOptions::host`)", &host)?;
         Ok(host)
-    }
-}
-
-/// The state of a forwarder.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
-#[non_exhaustive]
-pub struct ForwardProgress {
-    /// Batches that the broker has stored.
-    pub batches: u64,
-    /// Events in them.
-    pub events: u64,
-    /// Events that are missing: gaps in these batches.
-    pub lost: u64,
-    /// The number of events among `lost` that had been overwritten before the forwarder began.
-    pub overwritten_before: u64,
-    /// Events that the filter has left out.
-    pub filtered: u64,
-    /// Bytes of these batches.
-    pub bytes: u64,
-    /// The number of times that a batch had to be sent again, because no answer came or the broker refused it.
-    pub resent: u64,
-    /// The number of times that the forwarder began anew after what the stream has, because another forwarder had sent
-    /// events of this ring, or the broker had lost some.
-    pub restarts: u64,
-    /// The problem because of which a batch waits at this moment, if one does.
-    #[serde(skip)]
-    pub problem: Option<String>,
-}
-
-impl ForwardProgress {
-    /// Adds the counts of another forwarder.
-    pub fn add(&mut self, other: &Self) {
-        self.batches += other.batches;
-        self.events += other.events;
-        self.lost += other.lost;
-        self.overwritten_before += other.overwritten_before;
-        self.filtered += other.filtered;
-        self.bytes += other.bytes;
-        self.resent += other.resent;
-        self.restarts += other.restarts;
     }
 }
 

@@ -41,6 +41,7 @@ pub use connect::StreamOptions;
 pub use eventring_capture::received::receive_message;
 #[doc(hidden)]
 pub use eventring_capture::{BatchFilter, EventSelection, host_name};
-pub use forwarder::{ForwardOptions, ForwardProgress, ForwardSummary, forward};
+pub use forwarder::{ForwardOptions, ForwardSummary, forward};
 pub use program::{Programs, SpanRings};
 pub use receiver::{ReceiveProgress, ReceiveSummary, Receiver, ReceiverOptions, Refusal, Share};
+pub use watched::ForwardProgress;

@@ -1,9 +1,50 @@
-//! The caller of a forwarder, who gets progress and may end it.
+//! The progress of a forwarder, and its caller, who gets it and may end it.
 
-use super::forwarder::ForwardProgress;
 use eventring_capture::batches::Batch;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
+
+/// The state of a forwarder.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ForwardProgress {
+    /// Batches that the broker has stored.
+    pub batches: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Events that are missing: gaps in these batches.
+    pub lost: u64,
+    /// The number of events among `lost` that had been overwritten before the forwarder began.
+    pub overwritten_before: u64,
+    /// Events that the filter has left out.
+    pub filtered: u64,
+    /// Bytes of these batches.
+    pub bytes: u64,
+    /// The number of times that a batch had to be sent again, because no answer came or the broker refused it.
+    pub resent: u64,
+    /// The number of times that the forwarder began anew after what the stream has, because another forwarder had sent
+    /// events of this ring, or the broker had lost some.
+    pub restarts: u64,
+    /// The problem because of which a batch waits at this moment, if one does.
+    #[serde(skip)]
+    pub problem: Option<String>,
+}
+
+impl ForwardProgress {
+    /// Adds the counts of another forwarder.
+    pub fn add(&mut self, other: &Self) {
+        self.batches += other.batches;
+        self.events += other.events;
+        self.lost += other.lost;
+        self.overwritten_before += other.overwritten_before;
+        self.filtered += other.filtered;
+        self.bytes += other.bytes;
+        self.resent += other.resent;
+        self.restarts += other.restarts;
+    }
+}
 
 /// The time for which a batch is still sent after the caller has ended the forwarding.
 const TIME_AT_END: Duration = Duration::from_secs(5);
@@ -21,7 +62,7 @@ impl<'p> Watched<'p> {
         Self { progress, state: ForwardProgress::default(), ended: None }
     }
 
-    /// Tells the caller the state. Returns the caller's wish.
+    /// Tells the caller the state. Returns what the caller asks for.
     pub(super) fn ask(&mut self) -> ControlFlow<()> {
         let asked = (self.progress)(&self.state);
         if asked.is_break() {

@@ -1,6 +1,7 @@
 //! A stream for tests: records with chosen times, which the engine processes like those of a ring.
 
-use super::core::{LiveConsumer, LiveCore, replay};
+use super::core::LiveCore;
+use super::engine::consumer::{LiveConsumer, replay};
 use super::observation::Observation;
 use super::options::LiveOptions;
 use super::state::LiveState;

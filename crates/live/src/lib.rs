@@ -36,57 +36,37 @@
 //! | file | idea |
 //! |---|---|
 //! | `options` | the limits |
-//! | `rings` | reading rings without end, or a capture up to a time |
-//! | `occurrence` | occurrences, on which conditions are tested |
-//! | `conditions` | conditions that are tested on each occurrence |
-//! | `ages` | the ages at which open spans are tested |
-//! | `looks` | looking at tables of the present, instead of reading rings |
-//! | `tables` | the tables of the present of all programs |
-//! | `tabled` | the open spans in tables of the present, instead of those of a replay |
-//! | `core` | the effect of each event on the state |
-//! | `open` | the open spans |
-//! | `task_phases` | the phases of tasks, their durations, and the ages at which these are tested |
-//! | `threads` | the threads, and the spans that they are in |
-//! | `order` | the open spans in the order of their beginnings |
+//! | `core/` | what is known beside the spans of the replay: counts, tables of the present, the order of open spans |
+//! | `state/` | questions about the present: open spans, threads, what tasks do |
 //! | `observation` | observations: things that the engine saw |
-//! | `series` | counts and durations by name |
-//! | `window` | the last seconds |
-//! | `state` | questions about the present |
+//! | `conditions/` | conditions that are tested on each occurrence, and at ages of open spans and tasks |
+//! | `engine/` | reading rings without end, a capture up to a time, or nothing but tables of the present (`looks`) |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
-mod ages;
 #[cfg(test)]
 mod bounds_tests;
 mod conditions;
 mod core;
+mod engine;
 #[cfg(any(test, feature = "fixtures"))]
 #[doc(hidden)]
 #[allow(missing_docs, reason = "for tests of the crates above")]
 pub mod fixture;
-mod looks;
 #[cfg(all(test, target_os = "linux"))]
 mod memory_tests;
 mod observation;
-mod occurrence;
-mod open;
 mod options;
-mod order;
 #[cfg(test)]
 mod rates_tests;
-mod rings;
-mod series;
 mod state;
-mod tabled;
-mod tables;
-mod task_phases;
-#[cfg(test)]
-mod task_phases_tests;
-mod threads;
-mod window;
 
 pub use conditions::ConditionSet;
+pub use conditions::occurrence::Occurrence;
+pub use core::series::{SeriesKind, SeriesView};
+pub use core::window::WindowStats;
+pub use engine::{Live, LiveProgress};
 #[doc(no_inline)]
 pub use eventring_capture::condition::{
     Compare, Condition, ConditionError, Integer, LiveFields, NameKind, NamePattern, Operand, RateOf, Subject, Tokens,
@@ -95,19 +75,15 @@ pub use eventring_capture::condition::{
 pub use eventring_capture::recording::RecordedProgram;
 pub use eventring_tasks::TaskState;
 pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
-pub use occurrence::Occurrence;
-#[doc(hidden)]
-pub use open::OpenFields;
-#[doc(hidden)]
-pub use open::OpenList;
-pub use open::{OpenSpan, OpenSpans};
 pub use options::LiveOptions;
-pub use rings::{Live, LiveProgress};
-pub use series::{SeriesKind, SeriesView};
 pub use state::LiveState;
-pub use task_phases::TaskPhase;
-pub use threads::LiveThread;
-pub use window::WindowStats;
+#[doc(hidden)]
+pub use state::open::OpenFields;
+#[doc(hidden)]
+pub use state::open::OpenList;
+pub use state::open::{OpenSpan, OpenSpans};
+pub use state::task_phase::TaskPhase;
+pub use state::threads::LiveThread;
 
 #[cfg(test)]
 eventring_stress::names_lead_nowhere!();

@@ -2,7 +2,8 @@
 //!
 //! The parts of an observation borrow from the event. Names, fields and payloads are decoded on demand.
 
-use super::task_phases::TaskPhase;
+use crate::state::open::span_name;
+use crate::state::task_phase::TaskPhase;
 use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, Gap, PayloadRead, RingEnd};
 use eventring::schema::perf::CallSiteLevel;
@@ -397,14 +398,6 @@ pub struct ProgramEnd<'a> {
     pub epoch_nanos: u64,
     /// The times between which the program ended; `None` if they are not known.
     pub bounds: Option<RingEnd>,
-}
-
-/// Returns the name of a span; `span N` if it is not known.
-pub(super) fn span_name(span: &Span) -> Cow<'_, str> {
-    match &span.call_site {
-        Some(call_site) => Cow::Borrowed(&call_site.name),
-        None => Cow::Owned(span.name()),
-    }
 }
 
 macro_rules! debug_by_name_and_time {

@@ -1,6 +1,6 @@
 //! The limits of the engine.
 
-use super::looks::PresentAges;
+use eventring_tasks::TaskState;
 use std::time::Duration;
 
 /// The limits of a [`Live`](super::Live).
@@ -69,5 +69,25 @@ impl LiveOptions {
     /// 60 bytes more than its span does.
     pub fn with_tasks(self) -> Self {
         Self { has_tasks: true, ..self }
+    }
+}
+
+/// The ages at which spans and tasks are to be seen, in nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PresentAges {
+    pub(crate) open: Vec<u64>,
+    pub(crate) phases: Vec<(TaskState, u64)>,
+    /// True if nothing else is to be seen.
+    pub(crate) is_all: bool,
+}
+
+impl PresentAges {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.phases.is_empty()
+    }
+
+    pub(crate) fn least_nanos(&self) -> u64 {
+        let phases = self.phases.iter().map(|(_, nanos)| *nanos);
+        self.open.iter().copied().chain(phases).min().unwrap_or(u64::MAX)
     }
 }

@@ -3,8 +3,8 @@
 use super::fixture::{START, StreamFixture};
 use super::observation::Observation;
 use super::options::LiveOptions;
-use super::series::SeriesKind;
 use super::state::LiveState;
+use crate::core::series::SeriesKind;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use std::time::Duration;
 

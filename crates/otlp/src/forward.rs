@@ -3,14 +3,12 @@
 use super::endpoint::OtlpEndpoint;
 use super::error::OtlpError;
 use super::post::Post;
-use super::sender::{SendTimeout, send_all};
+use super::sender::{OtlpSummary, SendTimeout, send_all};
 use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
 use eventring::reader::{Reader, RingSet, RingState, SetRing};
 use eventring::recorder::Clock;
 use eventring_capture::NextRing;
 use eventring_live::{Live, LiveOptions, LiveProgress};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,44 +52,6 @@ impl OtlpOptions {
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
-}
-
-/// The counts of a forwarding.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
-#[non_exhaustive]
-pub struct OtlpSummary {
-    /// Spans that the collector has taken.
-    pub spans: u64,
-    /// Spans, also those that the collector did not take, that were open when their programs ended.
-    pub open_spans: u64,
-    /// Log records that the collector has taken: log records outside of spans, typed events outside of spans, losses.
-    pub log_records: u64,
-    /// Events that were lost in the rings, whatever the cause.
-    pub lost: u64,
-    /// Those of `lost` that had been overwritten before the forwarding began.
-    pub overwritten_before: u64,
-    /// Spans that found no room in the engine, so that they were not sent. One of which events were lost may count
-    /// twice.
-    pub not_tracked: u64,
-    /// Links that were dropped because their spans had more than 128.
-    pub dropped_links: u64,
-    /// Events and links that were sent as log records, and that their spans neither have nor count.
-    pub apart: u64,
-    /// Requests, with repetitions.
-    pub requests: u64,
-    /// Repetitions of requests that the collector could not take at first.
-    pub retries: u64,
-    /// Spans and log records that the collector has refused.
-    pub rejected: u64,
-    /// Spans and log records that could not be sent before the timeout was over.
-    pub unsent: u64,
-    /// Bytes of the bodies of all requests, compressed.
-    pub bytes: u64,
-    /// The reason why a part of a ring's file could not be read, if that happened.
-    #[serde(skip)]
-    pub unreadable: Option<String>,
-    /// The last problem with the collector.
-    pub last_error: Option<String>,
 }
 
 /// Reads rings until their programs have ended, or until `stops` returns true, and sends spans and log records to a

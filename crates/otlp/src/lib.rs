@@ -32,7 +32,8 @@ mod tls;
 
 pub use endpoint::OtlpEndpoint;
 pub use error::OtlpError;
-pub use forward::{OtlpOptions, OtlpSummary, forward_otlp};
+pub use forward::{OtlpOptions, forward_otlp};
+pub use sender::OtlpSummary;
 
 #[cfg(test)]
 eventring_stress::names_lead_nowhere!();

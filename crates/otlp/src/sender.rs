@@ -1,16 +1,55 @@
 //! Sending batches, with retries.
 
-use super::forward::OtlpSummary;
 use super::post::{CollectorAnswer, Post, compress, one_line};
 use crate::messages::OtlpRequests;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::{DecodeError, Message};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::sync::mpsc::Receiver;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The counts of a forwarding.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct OtlpSummary {
+    /// Spans that the collector has taken.
+    pub spans: u64,
+    /// Spans, also those that the collector did not take, that were open when their programs ended.
+    pub open_spans: u64,
+    /// Log records that the collector has taken: log records outside of spans, typed events outside of spans, losses.
+    pub log_records: u64,
+    /// Events that were lost in the rings, whatever the cause.
+    pub lost: u64,
+    /// Those of `lost` that had been overwritten before the forwarding began.
+    pub overwritten_before: u64,
+    /// Spans that found no room in the engine, so that they were not sent. One of which events were lost may count
+    /// twice.
+    pub not_tracked: u64,
+    /// Links that were dropped because their spans had more than 128.
+    pub dropped_links: u64,
+    /// Events and links that were sent as log records, and that their spans neither have nor count.
+    pub apart: u64,
+    /// Requests, with repetitions.
+    pub requests: u64,
+    /// Repetitions of requests that the collector could not take at first.
+    pub retries: u64,
+    /// Spans and log records that the collector has refused.
+    pub rejected: u64,
+    /// Spans and log records that could not be sent before the timeout was over.
+    pub unsent: u64,
+    /// Bytes of the bodies of all requests, compressed.
+    pub bytes: u64,
+    /// The reason why a part of a ring's file could not be read, if that happened.
+    #[serde(skip)]
+    pub unreadable: Option<String>,
+    /// The last problem with the collector.
+    pub last_error: Option<String>,
+}
 
 /// The pause before the first repetition of a request. It doubles with each repetition.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);

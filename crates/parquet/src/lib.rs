@@ -6,62 +6,37 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `tables` | the second pass over a capture: which table gets which row |
-//! | `chain` | execution events as blocks, transactions, logs, call frames, accesses |
-//! | `typed_tables` | the tables of typed events: which types have a table of their own |
-//! | `table_names` | the names of those tables |
-//! | `table_sink` | the interface of the receiver of rows |
-//! | `arrow`, `arrow_tail` | the same tables as Arrow arrays, of a capture or of live rings |
-//! | `seqno_counts` | the counts of each ring's seqnos, for users of Arrow arrays |
-//! | `tail_progress` | the time until which all records of rings have arrived |
-//! | `row_groups` | the thread that writes row groups, and the files |
-//! | `table` | rows that wait to be a row group |
-//! | `row_columns` | the columns for the rows of a kind ([`eventring_export::rows`]) |
-//! | `typed_columns` | columns of extension words and payloads |
-//! | `sites` | columns of call sites and of threads |
-//! | `columns` | columns with the pending rows |
-//! | `column_names` | names of columns that every reader accepts |
 //! | `field_types` | the first pass: names and types of fields |
-//! | `fields` | columns of fields |
-//! | `payload` | columns of a payload, by its schema |
+//! | `tables/` | the second pass over a capture: which table gets which row |
+//! | `columns/` | the columns of a table, with the pending rows |
+//! | `row_groups` | the thread that writes row groups, and the files |
+//! | `arrow/` | the same tables as Arrow arrays, of a capture or of live rings |
+//! | `seqno_counts` | the counts of each ring's seqnos, for users of Arrow arrays |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod arrow;
-mod arrow_tail;
-mod chain;
-mod column_names;
 mod columns;
 mod field_types;
-mod fields;
-mod payload;
-mod row_columns;
 mod row_groups;
 mod seqno_counts;
-mod sites;
-mod table;
-mod table_names;
-mod table_sink;
 mod tables;
-mod tail_progress;
-mod typed_columns;
-mod typed_tables;
 
 use eventring_capture::CaptureError;
 use eventring_capture::CaptureFile;
 use eventring_capture::recording::{CaptureRecording, replay_capture, write_error};
 use eventring_export::ExportSummary;
-use eventring_export::files::ExportFiles;
+use eventring_export::formats::files::ExportFiles;
 use field_types::FieldTypes;
 use row_groups::{CREATED_BY, RowGroups};
 use std::io;
 use std::thread;
-use table_sink::TableSink;
 use tables::ParquetTables;
+use tables::table_sink::TableSink;
 
+pub use arrow::tail::ArrowTail;
 pub use arrow::{ArrowSink, ArrowSummary, tables_of_capture};
-pub use arrow_tail::ArrowTail;
 pub use seqno_counts::SeqnoCounts;
 
 /// A file that each export has, and a text in it that says who wrote the file.
@@ -100,7 +75,7 @@ fn write_rows(
     let mut tables = ParquetTables::new(recording, types, None, out).map_err(write_error)?;
     let counts = replay_capture(recording, &mut tables)?;
     tables.finish().map_err(write_error)?;
-    chain::write(recording.capture, out).map(|()| counts).map_err(write_error)
+    tables::chain::write(recording.capture, out).map(|()| counts).map_err(write_error)
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! The thread that writes row groups, and the files to which it writes them.
 
-use super::table_sink::{RowGroup, TableSink};
+use crate::tables::table_sink::{RowGroup, TableSink, to_io};
 use arrow_schema::SchemaRef;
-use eventring_export::files::ExportFiles;
+use eventring_export::formats::files::ExportFiles;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 use std::io::{self, Write};
@@ -86,15 +85,4 @@ pub(super) fn write(messages: Receiver<RowMessage>) -> io::Result<()> {
         }
     }
     files.into_iter().try_for_each(|file| file.close().map(drop).map_err(to_io))
-}
-
-/// Returns the error of the system, if there was one.
-pub(super) fn to_io(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(error) => match error.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(error) => io::Error::other(error),
-        },
-        error => io::Error::other(error),
-    }
 }

@@ -3,10 +3,10 @@
 
 use super::field_types::FieldTypes;
 use super::may_have_file;
-use super::row_columns::{RowColumns, TableSetup};
-use super::table::ParquetTable;
-use super::table_sink::{RowGroup, TableSink};
 use super::tables::{ParquetTables, TailState};
+use crate::columns::row_columns::{RowColumns, TableSetup};
+use crate::tables::table::ParquetTable;
+use crate::tables::table_sink::{RowGroup, TableSink};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};

@@ -2,16 +2,17 @@
 
 pub use crate::frame::Frame;
 
-use crate::by_span::{KernelRing, KernelView, Said, StackKey};
+use crate::by_span::{KernelNames, KernelPart, KernelRing, KernelWanted, Said, StackKey};
 use crate::schema::{Sched, ThreadEnded, ThreadSeen};
 use eventring::schema::{EventPayload as _, EventType as _};
 use eventring::tracing::SpanStep;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayState, replay_capture,
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::sync::Arc;
 
 /// The stack of a thread's last sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +30,9 @@ pub struct LastStack {
 /// # Errors
 /// The capture is damaged.
 pub fn last_stacks(capture: &CaptureFile, until: u64) -> Result<BTreeMap<u32, LastStack>, CaptureError> {
-    let mut seen = Seen { until, last: BTreeMap::new(), ended: HashSet::new(), view: KernelView::new(true) };
+    let mut seen = Seen { until, last: BTreeMap::new(), ended: HashSet::new(), names: Arc::default() };
     replay_capture(&CaptureRecording::new(capture)?, &mut seen)?;
-    let Some(mut code) = seen.view.code else { return Ok(BTreeMap::new()) };
-    code.resolve();
+    let Some(code) = &seen.names.code else { return Ok(BTreeMap::new()) };
     let with_names = |(thread, (epoch_nanos, stack))| {
         let mut frames = code.frames(stack);
         frames.reverse();
@@ -48,14 +48,18 @@ struct Seen {
     last: BTreeMap<u32, (u64, StackKey)>,
     /// The threads that have ended.
     ended: HashSet<u32>,
-    view: KernelView<()>,
+    names: Arc<KernelNames>,
 }
 
 impl ReplayConsumer for Seen {
+    fn follow(&self, parts: &mut ReplayParts) {
+        KernelPart::ask(KernelWanted { code: true, ..KernelWanted::default() }, parts);
+    }
+
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let (until, last) = (self.until, &mut self.last);
         if let EntryContent::Typed { descriptor, payload } = &entry.content
-            && KernelRing::of(&entry.tables.rings, entry.ring) == Some(KernelRing::Sched)
+            && KernelRing::from_ring(&entry.tables.rings, entry.ring) == Some(KernelRing::Sched)
             && descriptor.record_epoch_nanos <= until
             && let Some(payload) = payload.valid()
         {
@@ -73,12 +77,18 @@ impl ReplayConsumer for Seen {
                 _ => {}
             }
         }
-        self.view.entry(entry, state.now_nanos, &mut |said| match said {
-            Said::Sample(sample) if sample.nanos <= until => {
+        for said in state.part().map_or(&[][..], KernelPart::said) {
+            if let Said::Sample(sample) = said
+                && sample.nanos <= until
+            {
                 last.insert(sample.thread_id, (sample.nanos, sample.stack));
             }
-            _ => {}
-        });
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, state: ReplayState<'_>, _: &[u64]) -> io::Result<()> {
+        self.names = state.part().and_then(KernelPart::names).unwrap_or_default();
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ pub enum Market {
 
 /// Returns the configuration of a recorder in anonymous memory.
 pub fn builder() -> RecorderBuilder {
-    let builder = Recorder::builder(ContentDescription::of::<Market>()).anonymous();
+    let builder = Recorder::builder(ContentDescription::from_event_type::<Market>()).anonymous();
     builder.compact(true).shifts(15, 21).prefault(false)
 }
 

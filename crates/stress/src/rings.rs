@@ -12,5 +12,5 @@ pub fn spans_in(place: impl AsRef<OsStr>) -> PerfRecorderBuilder {
 
 /// Begins a recorder of typed events at this place, whose memory is taken as it is used.
 pub fn typed_in<T: EventType>(place: impl AsRef<OsStr>) -> RecorderBuilder {
-    Recorder::builder(ContentDescription::of::<T>()).config(place).prefault(false)
+    Recorder::builder(ContentDescription::from_event_type::<T>()).config(place).prefault(false)
 }

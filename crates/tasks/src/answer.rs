@@ -1,6 +1,7 @@
 //! The answer, as it is printed in JSON.
 
-use super::{Order, TaskState};
+use super::TaskState;
+use super::question::Order;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,20 +1,25 @@
 //! The effect of each event on the tasks' counts and locks.
 
+use super::TaskState;
 use super::answer::{Answer, LockWait, TaskView};
 use super::finished::Finished;
 use super::locks::{Known, Locks, Turn};
 use super::open::{OpenTasks, PerTask, TaskChange, TaskEvent};
 use super::place::places;
 use super::present::{PresentTasks, leave_out_others};
+use super::question::Question;
 use super::seen::{TARGET, number};
 use super::task::Tally;
-use super::{Question, TaskState};
 use eventring::now::Present;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, RawRecord, SpanId, SpanStep, ThreadKey};
-use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts};
+use eventring_capture::recording::{
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    replay_presents,
+};
+use eventring_capture::{CaptureError, CapturedPresent};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::io;
 
 /// The number of waits for locks in an answer.
@@ -229,4 +234,32 @@ impl ReplayConsumer for Collector {
         let latencies: u64 = self.tallies.values().take(1000).map(Tally::kept_bytes).sum();
         (open + of_locks * 64) as u64 + latencies + self.finished.kept_bytes()
     }
+}
+
+/// Reads what tables of the present show at the end of a capture.
+pub(crate) fn present_tasks(recording: &CaptureRecording<'_>) -> Result<PresentTasks, CaptureError> {
+    let mut presents = recording.capture.presents()?;
+    let rings = recording.rings();
+    let is_whole = |of: &CapturedPresent| of.present.untabled == Default::default();
+    let has_tables = |recorder: u32| presents.iter().any(|of| of.ring == recorder && is_whole(of));
+    let without = rings.recorders().iter().filter(|recorder| !has_tables(**recorder));
+    let without: HashSet<usize> = without.map(|recorder| rings.origin(*recorder).process_index).collect();
+    presents.retain(|of| !without.contains(&rings.origin(of.ring).process_index));
+    let processes = presents.iter().map(|of| rings.origin(of.ring).process_index).collect();
+    if presents.is_empty() {
+        return Ok(PresentTasks::default());
+    }
+    let mut collector = Collector::new(&Question::default(), PresentTasks::default());
+    replay_presents(recording, &mut presents, &mut collector)?;
+    let Answer { tasks, deadlocks, futurelocks, .. } = collector.finish();
+    let mut tasks: HashMap<_, _> = tasks.into_iter().map(|task| ((task.pid, task.id), task)).collect();
+    for of in &presents {
+        let pid = rings.programs().get(rings.origin(of.ring).process_index).map_or(0, |program| program.pid);
+        for cell in &of.present.tasks {
+            if let Some(task) = tasks.get_mut(&(pid, cell.id)) {
+                (task.polls, task.wakes) = (cell.polls.into(), cell.wakes);
+            }
+        }
+    }
+    Ok(PresentTasks { processes, tasks, deadlocks, futurelocks })
 }

@@ -1,7 +1,8 @@
 //! Tasks that have ended: the first ones in the requested order are kept, and all are counted.
 
+use super::TaskState;
 use super::answer::{Counts, TaskView};
-use super::{Order, TaskState};
+use super::question::Order;
 use std::collections::BTreeMap;
 
 /// Tasks that have ended.

@@ -27,6 +27,7 @@
 //! | `place` | the innermost span that is open in a task |
 //! | `present` | the tasks that tables of the present show at the end |
 //! | `finished` | the tasks that have ended: some are kept, and all are counted |
+//! | `question` | which tasks are asked about |
 //! | `answer` | the answer, and its JSON |
 
 #![forbid(unsafe_code)]
@@ -42,6 +43,7 @@ mod open;
 mod phase;
 mod place;
 mod present;
+mod question;
 mod seen;
 mod task;
 
@@ -50,41 +52,11 @@ pub use answer::{Answer, Counts, LockWait, TaskView, WokenBy};
 pub use open::PerTask;
 pub use open::{OpenTask, OpenTasks, TaskChange, TaskEvent};
 pub use phase::{Phase, TaskState};
+pub use question::{Order, Question};
 pub use seen::{TARGET, is_task};
 
 use eventring_capture::recording::{CaptureRecording, replay_capture};
 use eventring_capture::{CaptureError, CaptureFile};
-
-/// The order of the tasks: the first have most of this.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Order {
-    /// The length of the longest poll.
-    #[default]
-    LongestPoll,
-    /// The time of all polls.
-    Busy,
-    /// The time from wake to poll.
-    Scheduled,
-    /// The number of polls.
-    Polls,
-    /// The number of wakes.
-    Wakes,
-}
-
-/// Which tasks are asked about.
-#[derive(Clone, Copy, Debug)]
-pub struct Question {
-    /// The order of the tasks.
-    pub order: Order,
-    /// How many tasks that have ended are listed: the first ones in that order. All are counted.
-    pub finished_max: usize,
-}
-
-impl Default for Question {
-    fn default() -> Self {
-        Self { order: Order::default(), finished_max: 10_000 }
-    }
-}
 
 /// Reads what the tasks of a capture did and wait for at its end.
 ///
@@ -114,7 +86,7 @@ impl Default for Question {
 /// The capture is damaged.
 pub fn tasks(capture: &CaptureFile, question: &Question) -> Result<Answer, CaptureError> {
     let recording = CaptureRecording::new(capture)?;
-    let mut collector = collect::Collector::new(question, present::PresentTasks::read(&recording)?);
+    let mut collector = collect::Collector::new(question, collect::present_tasks(&recording)?);
     let counts = replay_capture(&recording, &mut collector)?;
     Ok(Answer { lost: counts.lost, problems: counts.problems, ..collector.finish() })
 }

@@ -43,7 +43,7 @@ mod tests {
     fn what_a_ring_has_lost_is_older_than_its_next_event_and_a_loss_at_its_end_may_be_anything() {
         let mut losses = Losses::default();
         assert!(losses.has_all_since(0));
-        losses.gap(1, GapCause::GivenUp);
+        losses.gap(1, GapCause::Skipped);
         losses.gap(1, GapCause::NeverCommitted);
         assert!(losses.has_all_since(0));
         losses.gap(1, GapCause::Overwritten);

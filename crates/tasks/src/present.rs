@@ -1,54 +1,24 @@
 //! The tasks that tables of the present show at the end of a capture. The state of these tasks is certain.
 
-use super::answer::{Answer, TaskView};
-use super::collect::Collector;
+use super::TaskState;
+use super::answer::TaskView;
 use super::seen::is_task;
-use super::{Question, TaskState};
 use eventring::now::{Presence, Present, SpanCell};
 use eventring::tracing::{Catalog, IdMap};
-use eventring_capture::recording::{CaptureRecording, replay_presents};
-use eventring_capture::{CaptureError, CapturedPresent};
 use std::collections::{HashMap, HashSet};
 
 /// What tables show of the tasks of some processes.
 #[derive(Debug, Default)]
 pub(crate) struct PresentTasks {
     /// The processes all of whose recorders have whole tables, by their index.
-    processes: HashSet<usize>,
+    pub(crate) processes: HashSet<usize>,
     /// By process id and span id.
-    tasks: HashMap<(u32, u64), TaskView>,
+    pub(crate) tasks: HashMap<(u32, u64), TaskView>,
     pub(crate) deadlocks: Vec<Vec<u64>>,
     pub(crate) futurelocks: Vec<u64>,
 }
 
 impl PresentTasks {
-    pub(crate) fn read(recording: &CaptureRecording<'_>) -> Result<Self, CaptureError> {
-        let mut presents = recording.capture.presents()?;
-        let rings = recording.rings();
-        let is_whole = |of: &CapturedPresent| of.present.untabled == Default::default();
-        let has_tables = |recorder: u32| presents.iter().any(|of| of.ring == recorder && is_whole(of));
-        let without = rings.recorders().iter().filter(|recorder| !has_tables(**recorder));
-        let without: HashSet<usize> = without.map(|recorder| rings.origin(*recorder).process_index).collect();
-        presents.retain(|of| !without.contains(&rings.origin(of.ring).process_index));
-        let processes = presents.iter().map(|of| rings.origin(of.ring).process_index).collect();
-        if presents.is_empty() {
-            return Ok(Self::default());
-        }
-        let mut collector = Collector::new(&Question::default(), Self::default());
-        replay_presents(recording, &mut presents, &mut collector)?;
-        let Answer { tasks, deadlocks, futurelocks, .. } = collector.finish();
-        let mut tasks: HashMap<_, _> = tasks.into_iter().map(|task| ((task.pid, task.id), task)).collect();
-        for of in &presents {
-            let pid = rings.programs().get(rings.origin(of.ring).process_index).map_or(0, |program| program.pid);
-            for cell in &of.present.tasks {
-                if let Some(task) = tasks.get_mut(&(pid, cell.id)) {
-                    (task.polls, task.wakes) = (cell.polls.into(), cell.wakes);
-                }
-            }
-        }
-        Ok(Self { processes, tasks, deadlocks, futurelocks })
-    }
-
     /// Returns true if tables show the tasks of this process.
     pub(crate) fn has(&self, process: usize) -> bool {
         self.processes.contains(&process)

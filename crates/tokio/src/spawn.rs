@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet, LocalSet};
 /// Makes a task of a future. Without a name it has that of the future's type, which names the function around it.
 #[inline]
 fn task<F>(name: Option<&str>, kind: &'static str, spawned_at: &'static Location<'static>, future: F) -> Task<F> {
-    Task::of(NewTask { name: name.unwrap_or(type_name::<F>()), kind, spawned_at }, future)
+    Task::from_new_task(NewTask { name: name.unwrap_or(type_name::<F>()), kind, spawned_at }, future)
 }
 
 /// Calls `spawn`, and lets the hooks of [`instrument`](crate::instrument) leave out the task that it spawns.

@@ -44,11 +44,11 @@ impl<F> Task<F> {
     /// Makes a task of a future. It begins now, not at its first poll.
     #[track_caller]
     pub fn new(name: &str, future: F) -> Self {
-        Self::of(NewTask { name, kind: "async", spawned_at: Location::caller() }, future)
+        Self::from_new_task(NewTask { name, kind: "async", spawned_at: Location::caller() }, future)
     }
 
     #[inline]
-    pub(crate) fn of(new: NewTask<'_>, future: F) -> Self {
+    pub(crate) fn from_new_task(new: NewTask<'_>, future: F) -> Self {
         Self { future, traced: Traced::new(new) }
     }
 

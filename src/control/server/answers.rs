@@ -1,27 +1,27 @@
 //! The answer to each request.
 
 use super::connection::{Connection, Lost, MESSAGE_BYTES, UNSENT_BYTES_MAX};
-use crate::control::directives::{DOMAIN, check_wish, directives};
+use crate::control::directives::{DOMAIN, check_override, directives};
 use crate::control::error::ControlErrorKind;
+use crate::control::filter_overrides::{FilterOverrides, OVERRIDES_BYTES_MAX, OVERRIDES_MAX, OverrideClient};
 use crate::control::served::ServedFiles;
-use crate::control::switches::{self, Switchable, SwitchedDomain};
-use crate::control::wire::{Answer, ClientRequest, ServedInfo, WishLife};
-use crate::control::wishes::{WISHES_BYTES_MAX, WISHES_MAX, Wisher, Wishes};
+use crate::control::switches::{self, Switchable};
+use crate::control::wire::{Answer, ClientRequest, OverrideLife, ServedInfo, SwitchedDomain};
 use crate::shm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-// A client that reads is never given up because there are many wishes. (Each has less than 64 bytes beside its text.)
-// The last quarter is for domains.
-const _: () = assert!(WISHES_BYTES_MAX + WISHES_MAX * (64 + MESSAGE_BYTES) <= UNSENT_BYTES_MAX / 4 * 3);
+// A client that reads is never given up because there are many filter overrides. (Each has less than 64 bytes beside
+// its text.) The last quarter is for domains.
+const _: () = assert!(OVERRIDES_BYTES_MAX + OVERRIDES_MAX * (64 + MESSAGE_BYTES) <= UNSENT_BYTES_MAX / 4 * 3);
 
 /// The parts of a server that answers need.
 pub(super) struct ServerState {
     pub(super) files: Arc<ServedFiles>,
-    pub(super) wishes: Wishes,
-    /// True if wishes have ended that are still in force. Several ends cost as much as one.
-    pub(super) has_ended_wishes: bool,
+    pub(super) overrides: FilterOverrides,
+    /// True if filter overrides have ended that are still in force. Several ends cost as much as one.
+    pub(super) has_ended_overrides: bool,
     pub(super) program: String,
     /// The number of clients that have greeted.
     pub(super) greeted: u32,
@@ -71,14 +71,18 @@ impl ServerState {
                     Err(text) => refuse(connection, number, ControlErrorKind::NotFound, text),
                 }
             }
-            ClientRequest::Wish { life, directive } => match self.wish(client, connection, life, &directive) {
-                Ok((wish, note)) => connection.send(number, &Answer::Granted { wish, note }, None),
-                Err((kind, text)) => refuse(connection, number, kind, text),
-            },
-            ClientRequest::Withdraw { directive } => {
-                let count = self.wishes.withdraw(directive.trim(), connection.uid);
+            ClientRequest::Override { life, directive } => {
+                match self.add_override(client, connection, life, &directive) {
+                    Ok((filter_override, note)) => {
+                        connection.send(number, &Answer::Granted { filter_override, note }, None)
+                    }
+                    Err((kind, text)) => refuse(connection, number, kind, text),
+                }
+            }
+            ClientRequest::Revoke { directive } => {
+                let count = self.overrides.revoke(directive.trim(), connection.uid);
                 if count > 0 {
-                    self.apply_wishes();
+                    self.apply_overrides();
                 }
                 connection.send(number, &Answer::End { count }, None)
             }
@@ -97,63 +101,68 @@ impl ServerState {
             _ if !connection.has_greeted => {
                 Some((ControlErrorKind::BadMessage, "the first message must be HELLO".into()))
             }
-            ClientRequest::Wish { .. } | ClientRequest::Withdraw { .. } if !connection.may_switch => {
+            ClientRequest::Override { .. } | ClientRequest::Revoke { .. } if !connection.may_switch => {
                 Some((ControlErrorKind::PermissionDenied, denied(connection.uid, "switch what is recorded by")))
             }
             _ => None,
         }
     }
 
-    fn wish(
+    fn add_override(
         &mut self,
         client: u64,
         connection: &Connection,
-        life: WishLife,
+        life: OverrideLife,
         text: &str,
     ) -> Result<(u64, String), (ControlErrorKind, String)> {
         let text = text.trim();
         let bad = |text| (ControlErrorKind::BadDirective, text);
-        check_wish(text).map_err(bad)?;
+        check_override(text).map_err(bad)?;
         let switches = switches::all();
         for directive in directives(text) {
             check_directive(&switches, directive).map_err(bad)?;
         }
-        let by = Wisher { client, pid: connection.pid, uid: connection.uid };
-        let added = self.wishes.add(by, life, text.to_owned(), Instant::now(), shm::realtime_nanos());
-        let wish = added.map_err(|text| (ControlErrorKind::TooMany, text))?;
-        let notes = [self.apply_wishes(), forbidden(&switches, text)];
-        Ok((wish, notes.iter().filter(|note| !note.is_empty()).map(String::as_str).collect::<Vec<_>>().join("; ")))
+        let by = OverrideClient { client, pid: connection.pid, uid: connection.uid };
+        let added = self.overrides.add(by, life, text.to_owned(), Instant::now(), shm::realtime_nanos());
+        let filter_override = added.map_err(|text| (ControlErrorKind::TooMany, text))?;
+        let notes = [self.apply_overrides(), forbidden(&switches, text)];
+        Ok((
+            filter_override,
+            notes.iter().filter(|note| !note.is_empty()).map(String::as_str).collect::<Vec<_>>().join("; "),
+        ))
     }
 
-    /// Puts the present wishes into force. Returns what clients should know.
-    pub(super) fn apply_wishes(&mut self) -> String {
-        self.has_ended_wishes = false;
-        let wishes = self.wishes.directives();
+    /// Puts the present filter overrides into force. Returns what clients should know.
+    pub(super) fn apply_overrides(&mut self) -> String {
+        self.has_ended_overrides = false;
+        let overrides = self.overrides.directives();
         let mut notes: Vec<String> = Vec::new();
         for switchable in switches::all() {
-            // A wish is a list, in which a directive may restrict another one. So its directives stay together.
-            let of_wish = |wish: &String| {
-                let taken = directives(wish).filter(|directive| switchable.takes(directive) == Ok(true));
+            // A filter override is a list, in which a directive may restrict another one. So its directives stay
+            // together.
+            let of_override = |filter_override: &String| {
+                let taken = directives(filter_override).filter(|directive| switchable.takes(directive) == Ok(true));
                 taken.collect::<Vec<_>>().join(",")
             };
-            let taken: Vec<String> = wishes.iter().map(of_wish).filter(|wish| !wish.is_empty()).collect();
+            let taken: Vec<String> =
+                overrides.iter().map(of_override).filter(|filter_override| !filter_override.is_empty()).collect();
             // The change asks the program's own subscribers, whose code may panic. The server goes on.
-            let note = catch_unwind(AssertUnwindSafe(|| switchable.set_wishes(&taken))).unwrap_or_default();
+            let note = catch_unwind(AssertUnwindSafe(|| switchable.set_overrides(&taken))).unwrap_or_default();
             notes.push(note);
         }
         notes.retain(|note| !note.is_empty());
         notes.join("; ")
     }
 
-    /// Takes wishes that have ended out of force.
-    pub(super) fn end_wishes(&mut self) {
-        if self.has_ended_wishes {
-            self.apply_wishes();
+    /// Takes filter overrides that have ended out of force.
+    pub(super) fn end_overrides(&mut self) {
+        if self.has_ended_overrides {
+            self.apply_overrides();
         }
     }
 
     fn tell_state(&mut self, connection: &mut Connection, number: u32) -> Result<(), Lost> {
-        self.end_wishes();
+        self.end_overrides();
         let switches = switches::all();
         let joined = |of: &dyn Fn(&dyn Switchable) -> String| {
             let texts: Vec<String> = switches.iter().map(|s| of(&**s)).filter(|text| !text.is_empty()).collect();
@@ -164,13 +173,15 @@ impl ServerState {
             effective: joined(&|switch| switch.effective()),
         };
         connection.send(number, &state, None)?;
-        let wishes = self.wishes.infos();
+        let overrides = self.overrides.infos();
         let mut domains: Vec<_> = switches.iter().flat_map(|switch| switch.domains()).collect();
         // Several rings may have events of one schema.
         domains.sort();
         domains.dedup();
-        let count = (wishes.len() + domains.len()) as u64;
-        wishes.into_iter().try_for_each(|wish| connection.send(number, &Answer::Wish(wish), None))?;
+        let count = (overrides.len() + domains.len()) as u64;
+        overrides
+            .into_iter()
+            .try_for_each(|filter_override| connection.send(number, &Answer::Override(filter_override), None))?;
         domains.into_iter().try_for_each(|domain| connection.send(number, &Answer::Domain(domain), None))?;
         connection.send(number, &Answer::End { count }, None)
     }
@@ -241,10 +252,11 @@ fn check_directive(switches: &[Arc<dyn Switchable>], directive: &str) -> Result<
     }
 }
 
-/// Returns what a client should know about the domains of its wish that the configuration forbids, or an empty text.
-fn forbidden(switches: &[Arc<dyn Switchable>], wish: &str) -> String {
+/// Returns what a client should know about the domains of its filter override that the configuration forbids, or an
+/// empty text.
+fn forbidden(switches: &[Arc<dyn Switchable>], filter_override: &str) -> String {
     let all: Vec<SwitchedDomain> = switches.iter().flat_map(|switch| switch.domains()).collect();
-    let notes = directives(wish).filter_map(|directive| directive.strip_prefix(DOMAIN)).filter_map(|name| {
+    let notes = directives(filter_override).filter_map(|directive| directive.strip_prefix(DOMAIN)).filter_map(|name| {
         let of_rings = || all.iter().filter(|domain| domain.name == name);
         let forbidding = of_rings().filter(|domain| domain.is_forbidden).count();
         let where_to = match forbidding {

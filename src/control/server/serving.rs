@@ -1,4 +1,5 @@
-//! The thread of a server. It sleeps until a client connects, sends or ends, a wish ends, or the list of files changes.
+//! The thread of a server. It sleeps until a client connects, sends or ends, a filter override ends, or the list of
+//! files changes.
 //!
 //! Its work is bounded: each client can send some messages per round, and much work is followed by pauses. So clients
 //! that flood the server slow down each other, and not the program. Clients of the program's user and of root have
@@ -9,11 +10,11 @@ use super::connection::{Connection, Lost};
 use super::effort::Effort;
 use super::given_up::GivenUp;
 use crate::control::error::ControlErrorKind;
+use crate::control::filter_overrides::FilterOverrides;
 use crate::control::served::{Export, ServedFiles};
 use crate::control::shares;
 use crate::control::socket::{self, Packet, Tried};
 use crate::control::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, ServedInfo, WireFault, WireMessage};
-use crate::control::wishes::Wishes;
 use crate::shm::{UninheritedFd, process_and_user};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -99,7 +100,13 @@ impl Serving {
             next_client: FIRST_CLIENT,
             turn: FIRST_CLIENT,
             effort: Effort::begin(),
-            state: ServerState { files, wishes: Wishes::default(), has_ended_wishes: false, program, greeted: 0 },
+            state: ServerState {
+                files,
+                overrides: FilterOverrides::default(),
+                has_ended_overrides: false,
+                program,
+                greeted: 0,
+            },
             buffer: vec![0; MESSAGE_BYTES_MAX],
         })
     }
@@ -140,7 +147,7 @@ impl Serving {
             self.end_overdue();
             self.send_again();
             self.given_up.look_in_time();
-            self.state.end_wishes();
+            self.state.end_overrides();
             let pause = self.effort.pause().max(if is_busy { BUSY_PAUSE } else { Duration::ZERO });
             if !pause.is_zero() {
                 std::thread::sleep(pause);
@@ -149,10 +156,10 @@ impl Serving {
         self.end();
     }
 
-    /// Ends all wishes and connections.
+    /// Ends all filter overrides and connections.
     fn end(mut self) {
-        self.state.wishes = Wishes::default();
-        self.state.apply_wishes();
+        self.state.overrides = FilterOverrides::default();
+        self.state.apply_overrides();
         self.state.files.forget(&self.files_changed);
     }
 
@@ -161,7 +168,8 @@ impl Serving {
         let greetings = self.clients.values().filter(|client| !client.has_greeted);
         let greetings = greetings.map(|client| client.since + GREETING_TIMEOUT);
         let tries = self.clients.values().filter_map(|client| client.next_try);
-        let next = greetings.chain(tries).chain(self.given_up.next_look).chain(self.state.wishes.next_end()).min()?;
+        let next =
+            greetings.chain(tries).chain(self.given_up.next_look).chain(self.state.overrides.next_end()).min()?;
         // A millisecond more, so that the time is over when the thread wakes.
         let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         Timespec::try_from(left.min(Duration::from_secs(3600))).ok()
@@ -269,11 +277,11 @@ impl Serving {
         let _ = epoll::modify(&self.epoll, &client.socket, epoll::EventData::new_u64(number), flags);
     }
 
-    /// Forgets a client, and ends its wishes. Its place is free when it has taken what was sent.
+    /// Forgets a client, and ends its filter overrides. Its place is free when it has taken what was sent.
     fn drop_client(&mut self, number: u64) {
         let Some(client) = self.clients.remove(&number) else { return };
         self.state.greeted -= u32::from(client.has_greeted);
-        self.state.has_ended_wishes |= self.state.wishes.end_client(number);
+        self.state.has_ended_overrides |= self.state.overrides.end_client(number);
         let user = client.uid;
         if let Some(socket) = client.end() {
             // The kernel would tell of its end without end.
@@ -282,20 +290,20 @@ impl Serving {
         }
     }
 
-    /// Ends what has waited too long: wishes whose time is over, and clients without a first message.
+    /// Ends what has waited too long: filter overrides whose time is over, and clients without a first message.
     fn end_overdue(&mut self) {
         let now = Instant::now();
-        self.state.has_ended_wishes |= self.state.wishes.end_expired(now);
+        self.state.has_ended_overrides |= self.state.overrides.end_expired(now);
         let is_late = |client: &Connection| !client.has_greeted && now >= client.since + GREETING_TIMEOUT;
         let late = self.clients.iter().filter(|(_, client)| is_late(client));
         let late: Vec<u64> = late.map(|(number, _)| *number).collect();
         late.into_iter().for_each(|number| self.drop_client(number));
     }
 
-    /// Tells clients of files that came or went since the last time. New switches get the wishes.
+    /// Tells clients of files that came or went since the last time. New switches get the filter overrides.
     fn tell_files(&mut self) {
         let _ = rustix::io::read(&self.files_changed, &mut [0_u8; 8]);
-        self.state.apply_wishes();
+        self.state.apply_overrides();
         let now = self.state.files.infos();
         let is_in = |files: &[ServedInfo], id: u64| files.iter().any(|file| file.id == id);
         let removed = self.told.iter().filter(|file| !is_in(&now, file.id)).map(|file| Answer::Removed { id: file.id });

@@ -1,9 +1,9 @@
 //! The messages that a server sends.
 
 use super::bytes::{Body, BodyParts};
-use super::{WireFault, WireMessage};
+use super::fault::WireFault;
+use super::message::WireMessage;
 use crate::control::error::ControlErrorKind;
-use crate::control::switches::SwitchedDomain;
 
 /// A message of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,12 +17,12 @@ pub(crate) enum Answer {
     End { count: u64 },
     /// A descriptor of a served file comes with this message.
     Imported { id: u64, bytes: u64 },
-    /// The wish with this number is in force. `note` says what the client should know about it, or is empty.
-    Granted { wish: u64, note: String },
+    /// The filter override with this number is in force. `note` says what the client should know about it, or is empty.
+    Granted { filter_override: u64, note: String },
     /// The directives of the configuration, and the directives in force.
     State { configured: String, effective: String },
-    /// A wish that is in force, as one of the answers to [`State`](super::ClientRequest::State).
-    Wish(WishInfo),
+    /// A filter override that is in force, as one of the answers to [`State`](super::ClientRequest::State).
+    Override(OverrideInfo),
     /// A domain, as one of the answers to [`State`](super::ClientRequest::State).
     Domain(SwitchedDomain),
     /// The server serves this file now. It is sent without a request, with the number 0.
@@ -51,13 +51,22 @@ pub(crate) struct ServedInfo {
     pub(crate) shard_index: u32,
 }
 
-/// A wish that is in force.
+/// A domain that a part of the program can switch.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SwitchedDomain {
+    pub(crate) name: String,
+    pub(crate) is_enabled: bool,
+    /// True if the configuration forbids the domain, so that no filter override switches it on.
+    pub(crate) is_forbidden: bool,
+}
+
+/// A filter override that is in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct WishInfo {
+pub(crate) struct OverrideInfo {
     pub(crate) pid: u32,
     /// The user of the client.
     pub(crate) uid: u32,
-    /// The time at which the wish ends, in nanoseconds since the epoch, or 0 if no time ends it.
+    /// The time at which the filter override ends, in nanoseconds since the epoch, or 0 if no time ends it.
     pub(crate) until_epoch_nanos: u64,
     pub(crate) directive: String,
 }
@@ -69,7 +78,7 @@ mod kind {
     pub(super) const IMPORTED: u16 = 0x8004;
     pub(super) const GRANTED: u16 = 0x8005;
     pub(super) const STATE: u16 = 0x8006;
-    pub(super) const WISH: u16 = 0x8007;
+    pub(super) const OVERRIDE: u16 = 0x8007;
     pub(super) const DOMAIN: u16 = 0x8008;
     pub(super) const ADDED: u16 = 0x8009;
     pub(super) const REMOVED: u16 = 0x800a;
@@ -85,7 +94,7 @@ impl WireMessage for Answer {
             Self::Imported { .. } => kind::IMPORTED,
             Self::Granted { .. } => kind::GRANTED,
             Self::State { .. } => kind::STATE,
-            Self::Wish(_) => kind::WISH,
+            Self::Override(_) => kind::OVERRIDE,
             Self::Domain(_) => kind::DOMAIN,
             Self::Added(_) => kind::ADDED,
             Self::Removed { .. } => kind::REMOVED,
@@ -107,15 +116,15 @@ impl WireMessage for Answer {
                 body.u64(*id);
                 body.u64(*bytes);
             }
-            Self::Granted { wish, note } => {
-                body.u64(*wish);
+            Self::Granted { filter_override, note } => {
+                body.u64(*filter_override);
                 body.text(note);
             }
             Self::State { configured, effective } => {
                 body.text(configured);
                 body.text(effective);
             }
-            Self::Wish(WishInfo { pid, uid, until_epoch_nanos, directive }) => {
+            Self::Override(OverrideInfo { pid, uid, until_epoch_nanos, directive }) => {
                 body.u32(*pid);
                 body.u32(*uid);
                 body.u64(*until_epoch_nanos);
@@ -143,11 +152,11 @@ impl WireMessage for Answer {
             kind::FILE => Self::File(ServedInfo::take(parts)?),
             kind::END => Self::End { count: parts.u64()? },
             kind::IMPORTED => Self::Imported { id: parts.u64()?, bytes: parts.u64()? },
-            kind::GRANTED => Self::Granted { wish: parts.u64()?, note: parts.text()? },
+            kind::GRANTED => Self::Granted { filter_override: parts.u64()?, note: parts.text()? },
             kind::STATE => Self::State { configured: parts.text()?, effective: parts.text()? },
-            kind::WISH => {
+            kind::OVERRIDE => {
                 let (pid, uid, until_epoch_nanos) = (parts.u32()?, parts.u32()?, parts.u64()?);
-                Self::Wish(WishInfo { pid, uid, until_epoch_nanos, directive: parts.text()? })
+                Self::Override(OverrideInfo { pid, uid, until_epoch_nanos, directive: parts.text()? })
             }
             kind::DOMAIN => {
                 let (is_enabled, is_forbidden) = (parts.flag()?, parts.flag()?);

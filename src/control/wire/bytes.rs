@@ -1,6 +1,6 @@
 //! The parts of a body: numbers, texts and arrays.
 
-use super::{TEXT_BYTES_MAX, WireFault};
+use super::fault::{TEXT_BYTES_MAX, WireFault};
 
 /// A body that is being written.
 pub(crate) struct Body {

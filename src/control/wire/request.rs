@@ -1,7 +1,8 @@
 //! The messages that a client sends.
 
 use super::bytes::{Body, BodyParts};
-use super::{WireFault, WireMessage};
+use super::fault::WireFault;
+use super::message::WireMessage;
 
 /// A request of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,21 +17,21 @@ pub(crate) enum ClientRequest {
     /// Asks to be told of files that the server serves from now on, and of those that it no longer serves.
     Follow,
     /// Asks to switch on what a directive names.
-    Wish { life: WishLife, directive: String },
-    /// Takes back all wishes with this directive, also those of other clients of the same user.
-    Withdraw { directive: String },
+    Override { life: OverrideLife, directive: String },
+    /// Revokes all filter overrides with this directive, also those of other clients of the same user.
+    Revoke { directive: String },
     /// Asks what is on, and who wants it.
     State,
 }
 
-/// The time for which a wish lives.
+/// The time for which a filter override lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WishLife {
+pub(crate) enum OverrideLife {
     /// The life of the client.
     Client,
     /// A number of milliseconds, whether the client lives or not.
     Millis(u64),
-    /// Life without an end, until the wish is taken back or the program ends.
+    /// Life without an end, until the filter override is revoked or the program ends.
     Kept,
 }
 
@@ -39,8 +40,8 @@ mod kind {
     pub(super) const LIST: u16 = 2;
     pub(super) const IMPORT: u16 = 3;
     pub(super) const FOLLOW: u16 = 4;
-    pub(super) const WISH: u16 = 5;
-    pub(super) const WITHDRAW: u16 = 6;
+    pub(super) const OVERRIDE: u16 = 5;
+    pub(super) const REVOKE: u16 = 6;
     pub(super) const STATE: u16 = 7;
 }
 
@@ -51,8 +52,8 @@ impl WireMessage for ClientRequest {
             Self::List => kind::LIST,
             Self::Import { .. } => kind::IMPORT,
             Self::Follow => kind::FOLLOW,
-            Self::Wish { .. } => kind::WISH,
-            Self::Withdraw { .. } => kind::WITHDRAW,
+            Self::Override { .. } => kind::OVERRIDE,
+            Self::Revoke { .. } => kind::REVOKE,
             Self::State => kind::STATE,
         }
     }
@@ -66,17 +67,17 @@ impl WireMessage for ClientRequest {
                 body.u16(*content_type);
                 body.array(schema_hash);
             }
-            Self::Wish { life, directive } => {
+            Self::Override { life, directive } => {
                 let (code, millis) = match life {
-                    WishLife::Client => (0, 0),
-                    WishLife::Millis(millis) => (1, *millis),
-                    WishLife::Kept => (2, 0),
+                    OverrideLife::Client => (0, 0),
+                    OverrideLife::Millis(millis) => (1, *millis),
+                    OverrideLife::Kept => (2, 0),
                 };
                 body.u16(code);
                 body.u64(millis);
                 body.text(directive);
             }
-            Self::Withdraw { directive } => body.text(directive),
+            Self::Revoke { directive } => body.text(directive),
         }
     }
 
@@ -86,16 +87,16 @@ impl WireMessage for ClientRequest {
             kind::LIST => Self::List,
             kind::IMPORT => Self::Import { id: parts.u64()?, content_type: parts.u16()?, schema_hash: parts.array()? },
             kind::FOLLOW => Self::Follow,
-            kind::WISH => {
+            kind::OVERRIDE => {
                 let life = match (parts.u16()?, parts.u64()?) {
-                    (0, 0) => WishLife::Client,
-                    (1, millis) => WishLife::Millis(millis),
-                    (2, 0) => WishLife::Kept,
-                    _ => return Err(WireFault::Value("the life of a wish is not known")),
+                    (0, 0) => OverrideLife::Client,
+                    (1, millis) => OverrideLife::Millis(millis),
+                    (2, 0) => OverrideLife::Kept,
+                    _ => return Err(WireFault::Value("the life of a filter override is not known")),
                 };
-                Self::Wish { life, directive: parts.text()? }
+                Self::Override { life, directive: parts.text()? }
             }
-            kind::WITHDRAW => Self::Withdraw { directive: parts.text()? },
+            kind::REVOKE => Self::Revoke { directive: parts.text()? },
             kind::STATE => Self::State,
             _ => return Ok(None),
         }))

@@ -1,12 +1,13 @@
 //! Messages decode to what was encoded, and malformed messages are rejected.
 
+use super::fault::TEXT_BYTES_MAX;
 use super::*;
 use crate::control::error::ControlErrorKind;
-use crate::control::switches::SwitchedDomain;
+use crate::control::wire::SwitchedDomain;
 use proptest::prelude::*;
 
-fn life() -> impl Strategy<Value = WishLife> {
-    prop_oneof![Just(WishLife::Client), any::<u64>().prop_map(WishLife::Millis), Just(WishLife::Kept)]
+fn life() -> impl Strategy<Value = OverrideLife> {
+    prop_oneof![Just(OverrideLife::Client), any::<u64>().prop_map(OverrideLife::Millis), Just(OverrideLife::Kept)]
 }
 
 fn request() -> impl Strategy<Value = ClientRequest> {
@@ -16,8 +17,8 @@ fn request() -> impl Strategy<Value = ClientRequest> {
         (any::<u64>(), any::<u16>(), any::<[u8; 32]>())
             .prop_map(|(id, content_type, schema_hash)| ClientRequest::Import { id, content_type, schema_hash }),
         Just(ClientRequest::Follow),
-        (life(), ".{0,200}").prop_map(|(life, directive)| ClientRequest::Wish { life, directive }),
-        ".{0,200}".prop_map(|directive| ClientRequest::Withdraw { directive }),
+        (life(), ".{0,200}").prop_map(|(life, directive)| ClientRequest::Override { life, directive }),
+        ".{0,200}".prop_map(|directive| ClientRequest::Revoke { directive }),
         Just(ClientRequest::State),
     ]
 }
@@ -39,10 +40,10 @@ fn answer() -> impl Strategy<Value = Answer> {
         file().prop_map(Answer::Added),
         any::<u64>().prop_map(|count| Answer::End { count }),
         (any::<u64>(), any::<u64>()).prop_map(|(id, bytes)| Answer::Imported { id, bytes }),
-        (any::<u64>(), ".{0,80}").prop_map(|(wish, note)| Answer::Granted { wish, note }),
+        (any::<u64>(), ".{0,80}").prop_map(|(filter_override, note)| Answer::Granted { filter_override, note }),
         (".{0,80}", ".{0,80}").prop_map(|(configured, effective)| Answer::State { configured, effective }),
         (any::<u32>(), any::<u32>(), any::<u64>(), ".{0,80}").prop_map(|(pid, uid, until_epoch_nanos, directive)| {
-            Answer::Wish(WishInfo { pid, uid, until_epoch_nanos, directive })
+            Answer::Override(OverrideInfo { pid, uid, until_epoch_nanos, directive })
         }),
         (".{0,80}", any::<bool>(), any::<bool>()).prop_map(|(name, is_enabled, is_forbidden)| Answer::Domain(
             SwitchedDomain { name, is_enabled, is_forbidden }
@@ -88,10 +89,10 @@ fn wrong_messages_are_refused_with_their_fault() {
     assert_eq!(with(4, 9), Err(WireFault::Version(9)));
     assert_eq!(with(6, 99), Err(WireFault::Kind(99)));
     assert_eq!(with(12, 1), Err(WireFault::Short));
-    let text = ClientRequest::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX + 1) };
+    let text = ClientRequest::Revoke { directive: "x".repeat(TEXT_BYTES_MAX + 1) };
     let (_, cut) = ClientRequest::decode(&text.encode(1)).unwrap();
-    assert_eq!(cut, ClientRequest::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX) });
-    let mut hostile = ClientRequest::Withdraw { directive: "x".repeat(TEXT_BYTES_MAX) }.encode(1);
+    assert_eq!(cut, ClientRequest::Revoke { directive: "x".repeat(TEXT_BYTES_MAX) });
+    let mut hostile = ClientRequest::Revoke { directive: "x".repeat(TEXT_BYTES_MAX) }.encode(1);
     hostile[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
     assert!(matches!(ClientRequest::decode(&hostile), Err(WireFault::Value(_))));
 }

@@ -1,23 +1,19 @@
 //! Adding rings and shards to a set.
 
-use super::super::cursor::Seek;
 use super::super::error::ReaderError;
 use super::super::gap::Gap;
 use super::super::handle::Reader;
 use super::super::wait::{WaitStrategy, Waiter};
+use super::RingSet;
+use super::item::RingItem;
 use super::ring::SetRing;
-use super::shards::OpenedShards;
-use super::shards::{ShardFinder, ShardItem};
-use super::{MERGE_PAUSE, RingItem, RingSet};
+use super::shards::{OpenedShards, ShardFinder, ShardItem, ShardedRecorder};
+use crate::reader::cursors::cursor::Seek;
+use std::time::Duration;
 
-/// A sharded recorder of the set.
-pub(super) struct ShardedRecorder {
-    /// Index of its shard 0 in the set.
-    pub(super) ring: usize,
-    pub(super) finder: ShardFinder,
-    /// The start position for the shards that `finder` finds next.
-    shard_start: Seek,
-}
+/// The pause between two polls of several rings. A shorter pause would gain nothing, because the set holds young
+/// events back for a few milliseconds anyway.
+const MERGE_PAUSE: Duration = Duration::from_micros(500);
 
 /// A shard that a recorder has made, but that the reader cannot open. When the recorder has ended, a [`RingItem::Gap`]
 /// says how many events the shard held.

@@ -1,7 +1,7 @@
 //! Finding the position at which the last events of several rings together begin.
 
-use super::super::cursor::{Next, Seek};
 use super::ring::SetRing;
+use crate::reader::cursors::cursor::{Next, Seek};
 
 /// Moves the rings to the position where the last `count` events of all rings together begin. Before the call, each
 /// ring stands at the first of its own last `count` events. A ring that the call moves reports no gap for events that

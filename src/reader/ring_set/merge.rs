@@ -1,7 +1,7 @@
 //! The choice of the ring whose event comes next in time. `docs/ORDERING.md`, section 15, proves that this choice is
 //! right.
 
-use super::RingItem;
+use super::item::RingItem;
 use super::ring::{Looked, RingSilence, SetRing};
 use crate::clock::Clock;
 

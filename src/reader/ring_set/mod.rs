@@ -2,6 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `item` | what the set hands out |
 //! | `options` | the options with which a set is opened |
 //! | `ring` | one ring of the set: its cursor, and its next event |
 //! | `merge` | choosing the ring whose event comes next |
@@ -11,6 +12,7 @@
 //! | `last` | finding the position at which the last events of all rings together begin |
 
 mod grow;
+mod item;
 mod last;
 mod merge;
 mod options;
@@ -19,26 +21,23 @@ mod ring;
 mod shards;
 
 pub use grow::ShardError;
+pub use item::RingItem;
 pub use options::RingSetOptions;
 pub use ring::SetRing;
 pub use shards::OpenedShards;
 pub use shards::shard_path;
 
-use super::cursor::{Next, Seek};
+use super::cursors::cursor::{Next, Seek};
+use super::cursors::payload::PayloadRead;
 use super::error::ReaderError;
-use super::gap::Gap;
-use super::payload::PayloadRead;
 use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};
 use crate::clock::Clock;
 use crate::layout::Descriptor;
-use grow::ShardedRecorder;
+use shards::ShardedRecorder;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
-/// The pause between two polls of several rings. A shorter pause would gain nothing, because the set holds young
-/// events back for a few milliseconds anyway.
-const MERGE_PAUSE: Duration = Duration::from_micros(500);
 /// The largest expected difference between the clocks of the reader and the writer, unless somebody sets the time.
 const CLOCK_ERROR_NANOS: u64 = 20_000;
 
@@ -93,25 +92,6 @@ pub struct RingSet {
     /// The last event that was handed out: the index of its ring, and its descriptor.
     last_event: (usize, Descriptor),
     waiter: Waiter,
-}
-
-/// An item of a [`RingSet`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingItem {
-    /// The next event of all rings. Call [`RingSet::payload`] for its payload.
-    Event {
-        /// Index of its ring in [`RingSet::rings`].
-        ring: usize,
-        /// The event.
-        event: Descriptor,
-    },
-    /// A ring has lost events.
-    Gap {
-        /// Index of the ring.
-        ring: usize,
-        /// The missing events.
-        gap: Gap,
-    },
 }
 
 impl RingSet {

@@ -1,10 +1,10 @@
 //! The options with which a ring set is opened.
 
-use super::super::cursor::Seek;
 use super::super::error::ReaderError;
 use super::super::handle::Reader;
-use super::super::open::ReaderOptions;
 use super::RingSet;
+use crate::reader::cursors::cursor::Seek;
+use crate::reader::opening::open::ReaderOptions;
 use std::path::Path;
 use std::time::Duration;
 

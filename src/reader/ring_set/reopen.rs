@@ -1,10 +1,10 @@
 //! Switching to the next ring of a name.
 
-use super::super::cursor::Seek;
 use super::super::error::ReaderError;
-use super::super::open::WAIT_INTERVAL;
 use super::RingSet;
 use crate::layout::Descriptor;
+use crate::reader::cursors::cursor::Seek;
+use crate::reader::opening::open::WAIT_INTERVAL;
 use std::time::{Duration, Instant};
 
 impl RingSet {

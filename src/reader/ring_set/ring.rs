@@ -1,10 +1,10 @@
 //! One ring of a ring set: its cursor, and its next event.
 
-use super::super::cursor::{Cursor, Next, Seek};
 use super::super::gap::{Gap, ReadStats};
 use super::super::handle::Reader;
-use super::super::payload::PayloadRead;
 use crate::layout::Descriptor;
+use crate::reader::cursors::cursor::{Cursor, Next, Seek};
+use crate::reader::cursors::payload::PayloadRead;
 use std::time::{Duration, Instant};
 
 /// The longest time for which the merge waits for an event that is being recorded. If its writer was preempted, the
@@ -127,7 +127,7 @@ impl SetRing {
         }
     }
 
-    /// Returns how many of the ring's sequence numbers were read, overwritten before reading began, lost, and given up
+    /// Returns how many of the ring's sequence numbers were read, overwritten before reading began, lost, and skipped
     /// so far. A shard that could not be opened counts as one lost event if nobody knows how many events it held.
     #[must_use]
     pub fn stats(&self) -> ReadStats {

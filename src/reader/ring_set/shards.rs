@@ -2,8 +2,9 @@
 
 use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::handle::Reader;
+use crate::reader::cursors::cursor::Seek;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use super::super::removed::OpenedBy;
+use crate::reader::opening::removed::OpenedBy;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,15 @@ use std::time::{Duration, Instant};
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 const LOOK_TIME: Duration = Duration::from_secs(5);
 const LOOK_PAUSE_LATER: Duration = Duration::from_millis(20);
+
+/// A sharded recorder of the set.
+pub(super) struct ShardedRecorder {
+    /// Index of its shard 0 in the set.
+    pub(super) ring: usize,
+    pub(super) finder: ShardFinder,
+    /// The start position for the shards that `finder` finds next.
+    pub(super) shard_start: Seek,
+}
 
 /// A finder of the shards of a sharded recorder. It finds the shards that exist, and later also the shards that the
 /// recorder makes while the finder is in use.
@@ -105,7 +115,7 @@ pub(super) enum ShardItem {
     /// follows with the number of events that the shard held.
     Unreadable { index: u32, error: ReaderError },
     /// A shard could not be opened, so all of its events are lost to this reader. `seqnos` is how many sequence numbers
-    /// the shard has handed out, including numbers that writers gave up. If the writer did not end in good order, the
+    /// the shard has handed out, including numbers that writers skipped. If the writer did not end in good order, the
     /// number is not known, and `seqnos` is `None`. The shard then counts as one event, because a recorder makes a
     /// shard for a thread that is about to record its first event.
     Missed { index: u32, seqnos: Option<u64> },

@@ -1,14 +1,14 @@
 //! Copying the events of a ring out of it, into nameless files. Every loss is counted.
 
-use super::super::cursor::{Cursor, Next, Seek};
 use super::super::error::{ReaderError, ReaderErrorKind};
-use super::super::event_batch::EventBatch;
 use super::super::handle::Reader;
-use super::super::payload::PayloadRead;
 use super::numbers::SeqnoRuns;
 use super::spool::Spool;
 use crate::layout::Descriptor;
 use crate::layout::limits::PAYLOAD_ALIGN;
+use crate::reader::cursors::cursor::{Cursor, Next, Seek};
+use crate::reader::cursors::event_batch::EventBatch;
+use crate::reader::cursors::payload::PayloadRead;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub(super) fn collect(
     cursor.seek(Seek::Seqno(first_seqno));
     let spool = |_| Spool::new(directory).map_err(no_spool);
     let [descriptors, payloads] = [spool(())?, spool(())?];
-    let seqnos = SeqnoRuns::of(reader);
+    let seqnos = SeqnoRuns::from_reader(reader);
     let mut collected = Collected { descriptors, payloads, seqnos, lost: 0, expired: 0, being_written: 0 };
     let mut batch = EventBatch::new(BATCH_BYTES, BATCH_PAYLOAD_BYTES_MAX);
     let mut deadline = Deadline::default();

@@ -1,10 +1,10 @@
 //! Decompressing a zstd frame into anonymous memory that can be mapped like a ring file.
 
 use super::super::error::{ReaderError, ReaderErrorKind};
-use super::super::open::not_a_ring;
 use crate::layout::Geometry;
 use crate::layout::header::FixedHeader;
 use crate::layout::limits::HEADER_SECTION_BYTES;
+use crate::reader::opening::open::not_a_ring;
 use crate::ring::mutation::{self, Mutation};
 use crate::shm::{self, AsFd};
 use std::fs::File;

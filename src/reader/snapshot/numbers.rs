@@ -26,7 +26,7 @@ struct SeqnoRun {
 
 impl SeqnoRuns {
     /// Makes the runs of a snapshot of this ring.
-    pub(super) fn of(reader: &Reader) -> Self {
+    pub(super) fn from_reader(reader: &Reader) -> Self {
         let info = reader.info();
         let is_known = || published_schema(info.content_type, info.schema_hash).is_some();
         let has_errors = info.extension.is_some() || info.content_type != CONTENT_TYPE_EXEC || is_known();

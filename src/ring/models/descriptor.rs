@@ -19,7 +19,7 @@ fn first_lap_events_are_seen_whole_or_not_at_all() {
 
 #[test]
 fn an_event_that_is_overwritten_is_never_seen_mixed() {
-    explore("second_lap", 4, &["whole", "lapped", "not ready"], |tally| {
+    explore("second_lap", 4, &["whole", "overrun", "not ready"], |tally| {
         let ring = full_ring();
         let writer = beside(&ring, |ring| assert_eq!(record_empty(ring), Some(3)));
         for seqno in [1, 3] {
@@ -31,8 +31,8 @@ fn an_event_that_is_overwritten_is_never_seen_mixed() {
 }
 
 #[test]
-fn a_writer_that_is_lapped_spoils_nothing() {
-    explore("lapped_writer", 2, &["whole", "lapped", "hole", "not ready"], |tally| {
+fn a_writer_that_is_overrun_spoils_nothing() {
+    explore("overrun_writer", 2, &["whole", "overrun", "hole", "not ready"], |tally| {
         let ring = full_ring();
         let slow = beside(&ring, |ring| u64::from(record_empty(ring).is_some()));
         let fast = beside(&ring, |ring| [(); 3].map(|()| record_empty(ring)).into_iter().flatten().count() as u64);

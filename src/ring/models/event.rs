@@ -7,7 +7,7 @@ use crate::ring::commit::DescriptorFields;
 use crate::ring::heap::HeapMemory;
 use crate::ring::memory::{ControlWord, RingMemory};
 use crate::ring::observe::{self, Observation};
-use crate::ring::payload_cursor::PayloadCursor;
+use crate::ring::payload::cursor::PayloadCursor;
 use crate::ring::writer::RingWriter;
 use crate::sync::Ordering;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ pub(super) enum Got {
     /// A seqno that is not committed yet.
     NotReady,
     /// A seqno whose event has been overwritten.
-    Lapped,
+    Overrun,
     /// A seqno that will never have an event.
     Hole,
 }
@@ -169,7 +169,7 @@ impl Got {
             Self::Whole => "whole",
             Self::Expired => "expired",
             Self::NotReady => "not ready",
-            Self::Lapped => "lapped",
+            Self::Overrun => "overrun",
             Self::Hole => "hole",
         }
     }
@@ -191,7 +191,7 @@ pub(super) fn read<M: RingMemory>(memory: &M, seqno: u64) -> Got {
             Got::Whole
         }
         Observation::NotReady => Got::NotReady,
-        Observation::Lapped => Got::Lapped,
+        Observation::Overrun => Got::Overrun,
         Observation::Hole => Got::Hole,
     }
 }
@@ -240,9 +240,9 @@ pub(super) fn check_at_rest<M: RingMemory>(ring: &Ring<M>, recorded: u64, open: 
     for seqno in observe::oldest_seqno(ring.memory(), last)..=last {
         let got = read(ring.memory(), seqno);
         waiting += u64::from(got == Got::NotReady);
-        assert!(got != Got::Lapped, "{seqno} of {last} is lapped at rest");
+        assert!(got != Got::Overrun, "{seqno} of {last} is overrun at rest");
     }
     assert!(waiting <= open, "{waiting} of the last seqnos have no event, {open} reservations are open");
-    let given_up = count(ring, ControlWord::RefusedClaims) + count(ring, ControlWord::LappedClaims);
-    assert_eq!(last, recorded + given_up + open, "seqnos handed out; recorded, given up and open");
+    let skipped = count(ring, ControlWord::RefusedClaims) + count(ring, ControlWord::OverrunClaims);
+    assert_eq!(last, recorded + skipped + open, "seqnos handed out; recorded, skipped and open");
 }

@@ -6,7 +6,7 @@ use crate::ring::observe;
 
 #[test]
 fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
-    explore("hole", 3, &["whole", "not ready", "hole", "lapped"], |tally| {
+    explore("hole", 3, &["whole", "not ready", "hole", "overrun"], |tally| {
         let ring = ring(2);
         // The stalled writer has seqno 1. Its slot is also the slot of seqno 3.
         let stalled = ring.reserve_empty();
@@ -25,7 +25,7 @@ fn a_reader_skips_the_hole_that_a_stalled_writer_leaves() {
         assert_eq!(writer.join().unwrap(), [Some(2), Some(4)]);
         assert_eq!(
             [1, 2, 3, 4].map(|seqno| read(ring.memory(), seqno)),
-            [Got::Lapped, Got::Lapped, Got::Hole, Got::Whole]
+            [Got::Overrun, Got::Overrun, Got::Hole, Got::Whole]
         );
         finish(&ring, None, stalled, 0);
         assert_eq!(read(ring.memory(), 3), Got::Hole);

@@ -89,8 +89,8 @@ fn follow(ring: &Ring, writing: &AtomicU64, tally: &Tally) {
                 lost += 1;
                 next += 1;
             }
-            Got::Lapped => {
-                tally.saw("lapped");
+            Got::Overrun => {
+                tally.saw("overrun");
                 let oldest = observe::oldest_seqno(ring.memory(), observe::last_seqno(ring.memory()));
                 let to = oldest.max(next + 1);
                 lost += to - next;
@@ -133,13 +133,13 @@ fn storm(capacity: u64, chunks: u64, writers: usize, stops: usize, steps: usize,
 
 #[test]
 fn three_writers_lap_a_ring_of_two() {
-    let expected = ["whole", "expired", "hole", "lapped", "came to the end", "another's cursor"];
+    let expected = ["whole", "expired", "hole", "overrun", "came to the end", "another's cursor"];
     explore("storm_of_two_slots", 20_000, &expected, |tally| storm(2, 1, 3, 0, 8, tally));
 }
 
 #[test]
 fn four_writers_of_which_two_stop_lap_a_ring_of_four() {
-    let expected = ["whole", "expired", "hole", "lapped", "stopped", "came to the end", "another's cursor"];
+    let expected = ["whole", "expired", "hole", "overrun", "stopped", "came to the end", "another's cursor"];
     explore("storm_with_stops", 20_000, &expected, |tally| storm(4, 1, 4, 2, 10, tally));
 }
 

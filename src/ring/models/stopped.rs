@@ -35,10 +35,10 @@ fn stop_before(steps: u64) -> bool {
         let ended = stopping.join().unwrap();
         *seen.lock().unwrap() |= ended;
         // The stopped writer may have one seqno, committed or not. Every other seqno must be a recorded event or a
-        // seqno that was given up.
+        // seqno that was skipped.
         let last = observe::last_seqno(ring.memory());
-        let given_up = count(&ring, ControlWord::RefusedClaims) + count(&ring, ControlWord::LappedClaims);
-        let others = last - 5 - given_up;
+        let skipped = count(&ring, ControlWord::RefusedClaims) + count(&ring, ControlWord::OverrunClaims);
+        let others = last - 5 - skipped;
         assert!(others == 1 || others == 0 && !ended, "{others} seqnos are unaccounted for");
         for seqno in 1..=last {
             let got = read(ring.memory(), seqno);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::schema::hex::{read_hex, write_hex};
+use crate::schema::values::hex::{read_hex, write_hex};
 use crate::schema::{DecodeError, FieldType, PayloadField};
 
 /// Text that is not a number or byte string of the wanted type.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::bytes::ParseBytesError;
-use crate::schema::decimal::decimal_digits;
+use crate::schema::values::decimal::decimal_digits;
 use crate::schema::{DecodeError, FieldType, PayloadField, Scalar};
 
 /// An unsigned integer of 256 bits: four limbs of 64 bits, least significant first. In a payload, it has 32 bytes and

@@ -204,7 +204,7 @@ impl fmt::Display for FieldValue {
             Self::U64(value) => value.fmt(f),
             Self::I128(value) => value.fmt(f),
             Self::U128(value) => value.fmt(f),
-            Self::F64(value) => crate::schema::float::show(value, *value, f),
+            Self::F64(value) => crate::schema::values::float::show(value, *value, f),
             Self::Bool(value) => value.fmt(f),
             Self::Str(text) | Self::Error(text) | Self::Debug(text) => f.write_str(text),
             Self::Bytes(bytes) | Self::Unknown { bytes, .. } => write!(f, "0x{}", crate::schema::Hex(bytes)),

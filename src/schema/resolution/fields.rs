@@ -1,10 +1,10 @@
 //! Resolution of structs and of the types of their fields.
 
-use super::super::describe::{FieldInfo, FieldType, StructInfo};
-use super::super::evolution::Evolution;
-use super::super::model::{FieldModel, StructModel, TypeModel};
+use super::resolver::{Resolver, index_of};
 use super::types::name_of;
-use super::{Resolver, index_of};
+use crate::schema::description::describe::{FieldInfo, FieldType, StructInfo};
+use crate::schema::description::evolution::Evolution;
+use crate::schema::dynamic::model::{FieldModel, StructModel, TypeModel};
 use std::ops::Range;
 
 /// How a value of the writer's type becomes a value of the reader's type.

@@ -7,15 +7,16 @@
 mod difference;
 mod fields;
 mod payload;
+mod resolver;
 mod types;
 
-use super::describe::{EventInfo, SchemaInfo};
-use super::evolution::Evolution;
-use super::model::{EventModel, SchemaModel};
+use super::description::describe::{EventInfo, SchemaInfo};
+use super::dynamic::model::{EventModel, SchemaModel};
 use super::record_error::RECORD_ERROR_CODE;
 pub(crate) use difference::Differences;
 pub use difference::SchemaDifference;
 use payload::PayloadResolution;
+use resolver::{Resolver, index_of};
 
 /// How payloads of the writer's schema become payloads of the reader's schema.
 #[derive(Debug)]
@@ -91,14 +92,6 @@ impl Resolution {
     }
 }
 
-/// The comparison of two schemas.
-struct Resolver<'a> {
-    writer: &'a SchemaModel,
-    /// True if an event has the same code in both schemas.
-    keeps_codes: bool,
-    differences: Differences,
-}
-
 impl Resolver<'_> {
     fn content(&mut self, reader: &SchemaInfo) {
         let writer = self.writer;
@@ -152,10 +145,4 @@ impl Resolver<'_> {
             }
         }
     }
-}
-
-/// Finds the item with the name `name`, or otherwise with one of its earlier names. Returns its index.
-fn index_of<T>(items: &[T], name_of: fn(&T) -> &str, name: &str, evolution: &Evolution) -> Option<usize> {
-    let find = |is_it: &dyn Fn(&str) -> bool| items.iter().position(|item| is_it(name_of(item)));
-    find(&|of| of == name).or_else(|| find(&|of| evolution.has_alias(of)))
 }

@@ -1,11 +1,11 @@
 //! Resolution of whole payloads: the fixed struct and the trailing arrays.
 
-use super::super::describe::{EventInfo, StructInfo, TrailingCount, TrailingInfo};
-use super::super::model::{CountModel, EventModel, MAX_STRUCT_BYTES, StructModel, TrailingModel};
 use super::super::payload::EventPayload;
-use super::super::trailing::{count_at, read_count};
 use super::fields::TypeResolution;
-use super::{Resolver, index_of};
+use super::resolver::{Resolver, index_of};
+use crate::schema::description::describe::{EventInfo, StructInfo, TrailingCount, TrailingInfo};
+use crate::schema::dynamic::model::{CountModel, EventModel, MAX_STRUCT_BYTES, StructModel, TrailingModel};
+use crate::schema::fields::trailing::{count_at, read_count};
 use std::ops::Range;
 
 /// The largest number of bytes that defaults add to a payload. Without a limit, a small ring could make a reader take

@@ -1,9 +1,9 @@
 //! Resolution of enums, and names of types for messages.
 
-use super::super::describe::{EnumInfo, FieldType, Scalar};
-use super::super::evolution::Evolution;
-use super::super::model::{EnumModel, TypeModel};
-use super::{Resolver, index_of};
+use super::resolver::{Resolver, index_of};
+use crate::schema::description::describe::{EnumInfo, FieldType, Scalar};
+use crate::schema::description::evolution::Evolution;
+use crate::schema::dynamic::model::{EnumModel, TypeModel};
 
 impl Resolver<'_> {
     /// Compares two enums. A number means the same in both.

@@ -6,6 +6,7 @@
 //! are computed from data in the rings. So each export makes the same ids, and the running program can compute them,
 //! too.
 
+use crate::schema::Hex;
 use crate::span_slab::{RemoteTrace, TraceId};
 use crate::tracing::read::{Span, SpanId};
 use std::fmt;
@@ -17,7 +18,7 @@ pub struct SpanIdText(pub u64);
 
 impl fmt::Display for SpanIdText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
+        Hex(&self.0.to_be_bytes()).fmt(f)
     }
 }
 

@@ -40,6 +40,7 @@
 //! | `recorded` | the fields of a span that hold a context in the ring |
 //! | `recent_states` | the `tracestate`s that were stored lately |
 
+pub(in crate::tracing) mod field_names;
 mod ids;
 #[cfg(feature = "context")]
 pub(in crate::tracing) mod recent_states;

@@ -4,24 +4,10 @@
 //! which no call site with fewer than 255 fields uses. Readers that do not know these indices show fields without a
 //! name.
 
+use super::field_names::{PARENT_INDEX, STATE_INDEX};
 use super::remote::RemoteContext;
 use crate::schema::perf::{FieldValue, RawFields, ValueType};
 use crate::tracing::Fields;
-use std::sync::{Arc, LazyLock};
-
-/// The index of the field with `traceparent`.
-const PARENT_INDEX: u8 = 254;
-/// The index of the field with `tracestate`.
-const STATE_INDEX: u8 = 255;
-
-/// The names of the fields at [`PARENT_INDEX`] and [`STATE_INDEX`].
-static NAMES: LazyLock<[Arc<str>; 2]> =
-    LazyLock::new(|| ["eventring.traceparent".into(), "eventring.tracestate".into()]);
-
-/// Returns the name of a field whose call site has no name for it.
-pub(in crate::tracing) fn field_name(index: u8) -> Option<&'static Arc<str>> {
-    NAMES.get(usize::from(index.checked_sub(PARENT_INDEX)?))
-}
 
 /// Returns the payload of a record of a context, and the number of its fields.
 #[cfg(feature = "context")]

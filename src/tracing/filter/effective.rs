@@ -1,4 +1,4 @@
-//! The filter that is in force: the configured filter together with all wishes.
+//! The filter that is in force: the configured filter together with all filter overrides.
 
 use crate::schema::perf::RawFields;
 use crate::tracing::filter::directive::Directive;
@@ -7,12 +7,12 @@ use crate::tracing::filter::span_matches::MetConditions;
 use tracing_core::subscriber::Interest;
 use tracing_core::{Level, LevelFilter, Metadata};
 
-/// A filter that accepts what the configured filter accepts, and what any of the wishes accepts.
+/// A filter that accepts what the configured filter accepts, and what any of the filter overrides accepts.
 #[derive(Clone, Debug)]
 pub(in crate::tracing) struct EffectiveFilter {
     pub(in crate::tracing) configured: TargetFilter,
-    /// The wishes, each with its number.
-    pub(in crate::tracing) wishes: Vec<(u64, TargetFilter)>,
+    /// The filter overrides, each with its number.
+    pub(in crate::tracing) overrides: Vec<(u64, TargetFilter)>,
     /// The span directives of all of them.
     pub(in crate::tracing) span_directives: Vec<SpanDirective>,
     /// The least important level that a span directive enables.
@@ -32,12 +32,12 @@ impl EffectiveFilter {
     /// `next_key` on.
     pub(in crate::tracing) fn new(
         configured: TargetFilter,
-        wishes: Vec<(u64, TargetFilter)>,
+        overrides: Vec<(u64, TargetFilter)>,
         old: &[SpanDirective],
         next_key: &mut u32,
     ) -> Self {
         let mut span_directives: Vec<SpanDirective> = Vec::new();
-        let all = [&configured].into_iter().chain(wishes.iter().map(|(_, wish)| wish));
+        let all = [&configured].into_iter().chain(overrides.iter().map(|(_, filter_override)| filter_override));
         let of_spans = all.flat_map(TargetFilter::directives).filter(|directive| directive.is_of_spans());
         for directive in of_spans.filter(|directive| directive.level > LevelFilter::OFF) {
             if span_directives.iter().any(|other| other.directive == *directive) {
@@ -51,11 +51,11 @@ impl EffectiveFilter {
             span_directives.push(SpanDirective { key, directive: directive.clone() });
         }
         let max_span_level = span_directives.iter().map(|span| span.directive.level).max().unwrap_or(LevelFilter::OFF);
-        Self { configured, wishes, span_directives, max_span_level }
+        Self { configured, overrides, span_directives, max_span_level }
     }
 
     fn all(&self) -> impl Iterator<Item = &TargetFilter> {
-        [&self.configured].into_iter().chain(self.wishes.iter().map(|(_, wish)| wish))
+        [&self.configured].into_iter().chain(self.overrides.iter().map(|(_, filter_override)| filter_override))
     }
 
     /// Returns true if the filter accepts the spans or events of this call site, wherever they happen.

@@ -1,6 +1,6 @@
 //! Names of fields.
 
-use crate::quoted::{take_name, write_name};
+use crate::tracing::filter::quoted::{take_name, write_name};
 use std::borrow::Cow;
 use std::fmt;
 

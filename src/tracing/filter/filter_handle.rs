@@ -6,7 +6,6 @@ use crate::tracing::filter::effective::{EffectiveFilter, SpanDirective};
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::span_matches::SpanMatches;
 use crate::tracing::filter::switch::switch;
-use crate::tracing::filter::wish::{Wish, add_live_filter, judging_filters};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 use tracing_core::dispatcher::{Dispatch, WeakDispatch};
@@ -52,9 +51,9 @@ pub(in crate::tracing) trait OpenSpans: Send {
 
 /// The state that only changes of a filter need.
 #[derive(Default)]
-struct Changing {
+pub(super) struct Changing {
     next_key: u32,
-    next_wish: u64,
+    pub(super) next_override: u64,
     /// The subscribers and layers that the filter belongs to.
     sources: Vec<Box<dyn OpenSpans>>,
 }
@@ -62,16 +61,29 @@ struct Changing {
 /// Value of `level_of_all` if the filter names targets, so that one level does not decide for all of them.
 const BY_TARGET: usize = LEVELS.len();
 
+/// True if there is, or has been, a filter with conditions on values of fields.
+static MAY_JUDGE: AtomicBool = AtomicBool::new(false);
+
+fn note_judging_filter() {
+    // Relaxed, as `FilterHandle::judges_values`.
+    MAY_JUDGE.store(true, Ordering::Relaxed);
+}
+
+/// Returns true if there is, or has been, a filter with conditions on values of fields.
+#[inline(always)]
+pub(in crate::tracing) fn may_judge() -> bool {
+    MAY_JUDGE.load(Ordering::Relaxed)
+}
+
 impl FilterHandle {
-    /// Makes a filter for a layer; see [`RecorderLayer::filtered`](crate::tracing::RecorderLayer::filtered).
-    #[must_use]
-    pub fn new(filter: TargetFilter) -> Self {
+    /// Makes a filter that the process does not know yet.
+    pub(super) fn not_known_yet(filter: TargetFilter) -> Self {
         let mut changing = Changing::default();
         let filter = EffectiveFilter::new(filter, Vec::new(), &[], &mut changing.next_key);
         if filter.judges_values() {
-            judging_filters::note();
+            note_judging_filter();
         }
-        let shared = Arc::new(SharedFilter {
+        Self(Arc::new(SharedFilter {
             judges_values: AtomicBool::new(filter.judges_values()),
             level_of_all: AtomicUsize::new(level_index(&filter)),
             filters: [RwLock::new(filter.clone()), RwLock::new(filter)],
@@ -79,9 +91,7 @@ impl FilterHandle {
             changing: Mutex::new(changing),
             matches: SpanMatches::default(),
             dispatch: OnceLock::new(),
-        });
-        add_live_filter(Arc::downgrade(&shared));
-        Self(shared)
+        }))
     }
 
     pub(in crate::tracing) fn from_weak(filter: &Weak<SharedFilter>) -> Option<Self> {
@@ -118,13 +128,13 @@ impl FilterHandle {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the configured filter, without wishes.
+    /// Returns the configured filter, without filter overrides.
     #[must_use]
     pub fn get(&self) -> TargetFilter {
         self.ask(|filter| filter.configured.clone())
     }
 
-    /// Replaces the configured filter. Wishes stay. Spans that are open stay recorded.
+    /// Replaces the configured filter. Filter overrides stay. Spans that are open stay recorded.
     ///
     /// `tracing` caches for each call site whether a subscriber wants it. So this function makes `tracing` ask again
     /// for all call sites. `tracing` asks through the calling thread's subscriber. If the program has only a scoped
@@ -143,43 +153,15 @@ impl FilterHandle {
         self.change(|_, effective| effective.configured = filter);
     }
 
-    /// Adds a wish: what `filter` accepts is recorded, too, until the wish is dropped. What was said of [`Self::set`]
-    /// and scoped subscribers also holds here, and for the drop of the wish.
-    ///
-    /// If a directive names the value of a field, this function reads the values of the open spans from the recorder's
-    /// rings. This takes a few milliseconds.
-    pub fn wish(&self, filter: TargetFilter) -> Wish {
-        let mut added = (0, 0);
-        switch(|| {
-            let mut number = 0;
-            let unjudged_spans = self.change(|changing, effective| {
-                changing.next_wish += 1;
-                number = changing.next_wish;
-                effective.wishes.push((number, filter));
-            });
-            added = (number, unjudged_spans);
-            true
-        });
-        let (number, unjudged_spans) = added;
-        Wish { filter: self.clone(), number, unjudged_spans }
-    }
-
-    pub(in crate::tracing) fn end_wish(&self, number: u64) {
-        switch(|| {
-            self.change(|_, effective| effective.wishes.retain(|(other, _)| *other != number));
-            true
-        });
-    }
-
     /// Changes the filter, and judges the open spans by new directives. Returns the number of spans that could not be
     /// judged.
-    fn change(&self, change: impl FnOnce(&mut Changing, &mut EffectiveFilter)) -> u64 {
+    pub(super) fn change(&self, change: impl FnOnce(&mut Changing, &mut EffectiveFilter)) -> u64 {
         let shared = &*self.0;
         let mut changing = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wanted = self.ask(EffectiveFilter::clone);
         change(&mut changing, &mut wanted);
         let old = wanted.span_directives;
-        let filter = EffectiveFilter::new(wanted.configured, wanted.wishes, &old, &mut changing.next_key);
+        let filter = EffectiveFilter::new(wanted.configured, wanted.overrides, &old, &mut changing.next_key);
         shared.store(filter.clone());
         if old.is_empty() && filter.span_directives.is_empty() {
             return 0;
@@ -270,13 +252,25 @@ impl FilterHandle {
     }
 }
 
+impl FilterHandle {
+    /// Returns the configured filter as text.
+    pub(crate) fn configured(&self) -> String {
+        self.get().to_string()
+    }
+
+    /// Returns what the configured filter and the filter overrides accept together, as one filter.
+    pub(crate) fn effective(&self) -> TargetFilter {
+        self.ask(EffectiveFilter::union)
+    }
+}
+
 impl SharedFilter {
     /// Makes `filter` the current filter. Only one thread at a time may call this.
     fn store(&self, filter: EffectiveFilter) {
         let level_of_all = level_index(&filter);
         let judges_values = filter.judges_values();
         if judges_values {
-            judging_filters::note();
+            note_judging_filter();
         }
         // Relaxed: the index is stored only under the lock.
         let next = 1 - self.current.load(Ordering::Relaxed);
@@ -338,18 +332,18 @@ mod tests {
             assert_eq!(index_of(filter.parse().unwrap()), index, "{filter}");
         }
         let filter = FilterHandle::new(TargetFilter::level(LevelFilter::WARN));
-        let wish = filter.wish(TargetFilter::level(LevelFilter::DEBUG));
+        let filter_override = filter.add_override(TargetFilter::level(LevelFilter::DEBUG));
         assert_eq!(filter.ask(level_index), 4);
-        drop(wish);
+        drop(filter_override);
         assert_eq!(filter.ask(level_index), 2);
         assert!(TargetFilter::all().accepts("any", &Level::TRACE));
     }
 
     #[test]
-    fn the_effective_filter_accepts_what_the_configured_one_and_the_wishes_accept() {
+    fn the_effective_filter_accepts_what_the_configured_one_and_the_overrides_accept() {
         let filter = FilterHandle::new("info,db=warn,db::pool=off".parse().unwrap());
-        let wishes =
-            ["db=debug", "error,net=trace,[query{user=7}]=trace"].map(|wish| filter.wish(wish.parse().unwrap()));
+        let overrides = ["db=debug", "error,net=trace,[query{user=7}]=trace"]
+            .map(|filter_override| filter.add_override(filter_override.parse().unwrap()));
         let accepts = |target: &str| {
             let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
             let by_all = |level: &Level| filter.ask(|filter| filter.union().accepts(target, level));
@@ -361,8 +355,10 @@ mod tests {
         assert_eq!(accepts("net"), Some(Level::TRACE));
         assert_eq!(filter.effective().to_string(), "db::pool=debug,net=trace,db=debug,[query{user=7}]=trace,info");
         assert_eq!(filter.configured(), "db::pool=off,db=warn,info");
-        assert!(crate::tracing::filter::wish::live_filters().iter().any(|live| Arc::ptr_eq(&live.0, &filter.0)));
-        drop(wishes);
+        assert!(
+            crate::tracing::filter::live_filters::live_filters().iter().any(|live| Arc::ptr_eq(&live.0, &filter.0))
+        );
+        drop(overrides);
         assert_eq!(filter.effective().to_string(), filter.configured());
     }
 }

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `directive/`, `field_name` | one directive: `target[span{field=value}]=level` |
 //! | `filter` | a filter: a list of directives |
-//! | `effective` | the filter that is in force: the configured filter together with all wishes |
+//! | `quoted` | names and texts in quotes, also in conditions |
+//! | `effective` | the filter that is in force: the configured filter together with all filter overrides |
 //! | `filter_handle` | changing a filter while other threads use it |
 //! | `span_matches` | the open spans that have met conditions of span directives |
-//! | `wish`, `steered` | wishes, also those of a server's clients |
+//! | `make`, `live_filters` | making a filter, and the filters of the process that can be changed |
+//! | `filter_override`, `steered` | filter overrides, also those of a server's clients |
 //! | `switch` | the lock for changes, after each of which `tracing` asks for interest again |
 
 pub(super) mod directive;
@@ -16,8 +18,11 @@ pub(super) mod field_name;
 #[allow(clippy::module_inception, reason = "the filter is the idea of this part")]
 pub(super) mod filter;
 pub(super) mod filter_handle;
+pub(super) mod filter_override;
+pub(super) mod live_filters;
+mod make;
+pub(crate) mod quoted;
 pub(super) mod span_matches;
 #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
 pub(super) mod steered;
 pub(super) mod switch;
-pub(super) mod wish;

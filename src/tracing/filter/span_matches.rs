@@ -3,8 +3,8 @@
 //! The values of a span's fields are not kept in memory. So a span is tested when its values are recorded, and only the
 //! result is kept. A span that meets no condition has no entry.
 
-use crate::locked_section::LockedSection;
 use crate::span_slab::SPAN_SLAB;
+use crate::sync::locked_section::LockedSection;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 

@@ -3,18 +3,19 @@
 use crate::control::{DOMAIN, Switchable, register};
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::filter::wish::{Wish, live_filters};
+use crate::tracing::filter::filter_override::FilterOverride;
+use crate::tracing::filter::live_filters::live_filters;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 /// All filters of this process that can be changed.
 #[derive(Default)]
 struct SteeredFilters {
-    /// The wishes in force, each with its text.
-    wishes: Mutex<Vec<(String, Wish)>>,
+    /// The filter overrides in force, each with its text.
+    overrides: Mutex<Vec<(String, FilterOverride)>>,
 }
 
-/// Makes the filters known to the servers of this process. A server puts the wishes of its clients into force in
-/// filters that are made later, too.
+/// Makes the filters known to the servers of this process. A server puts the filter overrides of its clients into force
+/// in filters that are made later, too.
 pub(in crate::tracing) fn make_known() {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| register(Arc::new(SteeredFilters::default())));
@@ -33,27 +34,27 @@ impl Switchable for SteeredFilters {
         TargetFilter::parse(directive).map(|_| true).map_err(|error| error.to_string())
     }
 
-    fn set_wishes(&self, wanted: &[String]) -> String {
-        let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
+    fn set_overrides(&self, wanted: &[String]) -> String {
+        let mut overrides = self.overrides.lock().unwrap_or_else(PoisonError::into_inner);
         let filters = live_filters();
         let mut unjudged_spans = 0;
         for text in wanted {
             let Ok(filter) = TargetFilter::parse(text) else { continue };
             for handle in &filters {
-                if wishes.iter().any(|(known, wish)| known == text && wish.is_of(handle)) {
+                if overrides.iter().any(|(known, filter_override)| known == text && filter_override.is_of(handle)) {
                     continue;
                 }
-                let wish = handle.in_scope(|| handle.wish(filter.clone()));
-                unjudged_spans += wish.unjudged_spans();
-                wishes.push((text.clone(), wish));
+                let filter_override = handle.in_scope(|| handle.add_override(filter.clone()));
+                unjudged_spans += filter_override.unjudged_spans();
+                overrides.push((text.clone(), filter_override));
             }
         }
-        // Old wishes end after the new ones have begun, so what both want is recorded without a break.
-        let (kept, ended) = wishes.drain(..).partition(|(text, _)| wanted.contains(text));
-        *wishes = kept;
-        for (_, wish) in ended {
-            let handle = wish.handle();
-            handle.in_scope(|| drop(wish));
+        // Old filter overrides end after the new ones have begun, so what both want is recorded without a break.
+        let (kept, ended) = overrides.drain(..).partition(|(text, _)| wanted.contains(text));
+        *overrides = kept;
+        for (_, filter_override) in ended {
+            let handle = filter_override.handle();
+            handle.in_scope(|| drop(filter_override));
         }
         match unjudged_spans {
             0 => String::new(),

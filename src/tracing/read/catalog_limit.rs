@@ -4,7 +4,7 @@
 //! keep the descriptions with which they were created. So an id keeps its first description, and a description counts
 //! until nothing refers to it.
 
-use super::catalog::{CallSite, Thread};
+use super::call_site::{CallSite, Thread};
 use super::id_map::IdMap;
 use std::collections::HashSet;
 use std::sync::Arc;

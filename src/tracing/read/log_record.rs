@@ -5,7 +5,7 @@
 //! puts this place into the call site. An event is a `log` record if its call site has the target and the field names
 //! of `tracing-log`. These field names have not changed since 2018.
 
-use super::catalog::CallSite;
+use super::call_site::CallSite;
 use super::record::{Field, Fields};
 use crate::schema::perf::{CallSiteKind, FieldValue};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! An event of a perf ring before it is decoded: its numbers are known, and its payload is borrowed.
 
-use super::catalog::{CallSite, Catalog};
+use super::call_site::CallSite;
+use super::catalog::Catalog;
 use super::record::{Field, Fields, FieldsProblem, SpanId};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::EventType;

@@ -1,6 +1,6 @@
 //! Decoded events of a perf ring.
 
-use super::catalog::{CallSite, Thread};
+use super::call_site::{CallSite, Thread};
 use crate::schema::RecordError;
 use crate::schema::perf::{Cut, FieldValue, flags};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! A span, put together from its records.
 
-use super::catalog::{CallSite, Thread};
+use super::call_site::{CallSite, Thread};
 use super::record::{Fields, SpanId};
-use super::replay::{OpenSlice, TakenSlice, ThreadKey};
+use super::replay::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
 use crate::schema::perf::flags;
 use crate::tracing::context::{RemoteContext, RemoteTrace};
 use std::sync::Arc;
@@ -85,20 +85,6 @@ pub struct Span {
     pub remote_trace: Option<RemoteTrace>,
     /// The id of the caller's span, if the program stored a context with this span.
     pub remote_parent: Option<u64>,
-}
-
-/// The instructions that a program executed in a span: the sum over all slices that have ended, on all threads. The
-/// instructions of the recorder are not among them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct SpanInstructions {
-    /// All instructions, also those of spans that the thread entered inside this one.
-    pub all: u64,
-    /// The instructions while the thread was in no other span inside this one.
-    pub own: u64,
-    /// The number of slices: how often a thread was in the span. The span of a future has one for each poll, and their
-    /// number differs from run to run.
-    pub slices: u64,
 }
 
 /// A time on a thread.

@@ -32,8 +32,8 @@ pub trait Subject: Sync {
     fn read_post_mortem(&self, verdict: &mut Verdict, seen: &mut dyn FnMut(u64));
     /// Returns the last seqno that was handed out.
     fn last_seqno(&self) -> u64;
-    /// Returns the number of seqnos that were given up.
-    fn given_up(&self) -> u64;
+    /// Returns the number of seqnos that were skipped.
+    fn skipped(&self) -> u64;
 }
 
 /// The numbers of a run: attempts and findings.
@@ -45,7 +45,7 @@ pub struct Figures {
     pub threads: u64,
     pub recorded: u64,
     pub laps: u64,
-    pub given_up: u64,
+    pub skipped: u64,
     /// Committed events that should still be in the ring at the end, but are not there. An event counts as committed
     /// if `record` has returned its seqno.
     pub vanished: u64,
@@ -198,9 +198,9 @@ pub fn run(subject: &impl Subject, writers: u64, time: Duration) -> Figures {
     figures.stalls = STALLS.load(Ordering::Relaxed);
     figures.stalls_inside = STALLS_INSIDE.load(Ordering::Relaxed);
     figures.threads = THREADS.load(Ordering::Relaxed);
-    figures.recorded = last - subject.given_up();
+    figures.recorded = last - subject.skipped();
     figures.laps = last >> DESCRIPTOR_SHIFT;
-    figures.given_up = subject.given_up();
+    figures.skipped = subject.skipped();
     drop(alive);
     figures
 }
@@ -326,7 +326,7 @@ impl Figures {
         self.threads += round.threads;
         self.recorded += round.recorded;
         self.laps += round.laps;
-        self.given_up += round.given_up;
+        self.skipped += round.skipped;
         self.vanished += round.vanished;
         self.unaccounted += round.unaccounted;
         self.verdict.add(&round.verdict);
@@ -335,10 +335,10 @@ impl Figures {
 
 impl std::fmt::Display for Figures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { stalls, stalls_inside, threads, recorded, laps, given_up, vanished, unaccounted, verdict } = self;
+        let Self { stalls, stalls_inside, threads, recorded, laps, skipped, vanished, unaccounted, verdict } = self;
         write!(
             f,
-            "stalls={stalls} inside={stalls_inside} threads={threads} recorded={recorded} laps={laps} given_up={given_up} \
+            "stalls={stalls} inside={stalls_inside} threads={threads} recorded={recorded} laps={laps} skipped={skipped} \
              vanished={vanished} unaccounted={unaccounted} {verdict}"
         )
     }

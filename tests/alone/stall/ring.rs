@@ -103,8 +103,8 @@ impl Subject for EventRing {
         self.0.stats().last_seqno
     }
 
-    fn given_up(&self) -> u64 {
-        self.0.stats().refused_claims + self.0.stats().lapped_claims
+    fn skipped(&self) -> u64 {
+        self.0.stats().refused_claims + self.0.stats().overrun_claims
     }
 }
 

@@ -103,7 +103,7 @@ pub struct Verdict {
     pub misattributed: u64,
     /// Events that a reader returned twice, or before an earlier event of the same writer.
     pub disordered: u64,
-    /// Seqnos for which a reader would wait for ever. They have no event, and readers do not report them as given up.
+    /// Seqnos for which a reader would wait for ever. They have no event, and readers do not report them as skipped.
     pub stuck: u64,
     /// Descriptions of the first few faults.
     pub examples: Vec<String>,

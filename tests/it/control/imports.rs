@@ -175,7 +175,7 @@ fn another_user_gets_nothing_but_the_reason_unless_the_program_allows_it() {
                 let file = process.files()?.remove(0);
                 process.import(&file)?;
                 assert!(!process.may_switch());
-                process.wish("info", eventring::control::WishTime::Kept)
+                process.add_override("info", eventring::control::OverrideTime::Kept)
             })
         });
         thread.join().unwrap()

@@ -1,6 +1,6 @@
 mod fork;
 mod hostile;
-mod hostile_wishes;
+mod hostile_overrides;
 mod imports;
 
 use crate::fixtures::*;

@@ -195,7 +195,7 @@ events_in_64_domains! {
 
 #[test]
 fn a_schema_has_64_domains_that_are_switched_one_by_one() {
-    let description = ContentDescription::of::<Many>();
+    let description = ContentDescription::from_event_type::<Many>();
     let recorder = Recorder::builder(description).anonymous().compact(true).shifts(15, 21).prefault(false);
     let recorder = recorder.domains("none").build().unwrap();
     assert_eq!(Many::schema().model().unwrap().domains().len(), 64);

@@ -177,7 +177,7 @@ static SHOP: GlobalRecorder = GlobalRecorder::new("shop");
 
 #[test]
 fn a_schema_without_domains_is_one_domain() {
-    let builder = || Recorder::builder(ContentDescription::of::<Shop>()).anonymous().prefault(false);
+    let builder = || Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().prefault(false);
     SHOP.install(builder().build().unwrap()).unwrap();
     let all = || [record!(Shop::DayEnded), record!(SHOP.installed().unwrap() => Shop::DayEnded)].map(|n| n != 0);
     assert_eq!((all(), SHOP.domains().len(), SHOP.domains()[0].name.as_str()), ([true; 2], 1, "shop"));

@@ -18,7 +18,7 @@ const ENTRIES: u64 = 4096;
 const CAPACITY: u64 = 1 << 15;
 
 fn recorder() -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous();
+    let builder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous();
     builder.compact(true).shifts(15, 24).block_table(true).prefault(false).build().unwrap()
 }
 
@@ -370,7 +370,9 @@ fn only_rings_of_execution_events_have_a_table_and_only_if_it_was_asked_for() {
     let error = builder().block_table(true).build().unwrap_err();
     assert_eq!(error.kind(), RecorderErrorKind::BadConfig);
     assert!(error.to_string().contains("the content type is 300"), "{error}");
-    let exec = || Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().compact(true).shifts(15, 21);
+    let exec = || {
+        Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().compact(true).shifts(15, 21)
+    };
     for builder in [exec(), exec().context_shift(22), builder().context_shift(22)] {
         let recorder = builder.prefault(false).build().unwrap();
         start(1).with_bytes(|bytes| recorder.record(2, [1, 0, 0, 0], bytes));

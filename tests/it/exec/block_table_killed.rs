@@ -9,7 +9,7 @@ const THREADS: u64 = 2;
 
 /// Starts blocks until the process is killed.
 fn write() {
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(place()).compact(true);
+    let builder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).config(place()).compact(true);
     let recorder = builder.shifts(15, 24).block_table(true).build().unwrap();
     say("ring");
     std::thread::scope(|scope| {

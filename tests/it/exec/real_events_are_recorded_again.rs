@@ -54,7 +54,7 @@ struct Run {
 /// Records all of the events.
 fn write(ring: &Path, run: Run) {
     let originals = originals(run.recording);
-    let description = ContentDescription::of::<ExecEvent>();
+    let description = ContentDescription::from_event_type::<ExecEvent>();
     let recorder = Recorder::builder(description).config(ring).shifts(run.shifts.0, run.shifts.1).build().unwrap();
     say("ring");
     wait_for_parent();

@@ -105,7 +105,9 @@ fn two_event_types_do_not_share_a_recorder_though_they_name_the_same() {
 
     // Another recorder of `Lamp` events may override the global recorder. It refuses `Door` events, too. And a recorder
     // of `Lamp` events refuses `Mistaken` events if it is installed in the global recorder of `Mistaken`.
-    let lamps = || Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
+    let lamps = || {
+        Recorder::builder(ContentDescription::from_event_type::<Lamp>()).anonymous().prefault(false).build().unwrap()
+    };
     let other = lamps();
     {
         let _guard = SHARED.override_with(other.clone());
@@ -129,7 +131,8 @@ enum Mistaken {
 
 #[test]
 fn a_named_recorder_takes_no_events_of_another_schema() {
-    let recorder = Recorder::builder(ContentDescription::of::<Lamp>()).anonymous().prefault(false).build().unwrap();
+    let recorder =
+        Recorder::builder(ContentDescription::from_event_type::<Lamp>()).anonymous().prefault(false).build().unwrap();
     let evaluated = std::cell::Cell::new(0);
     let tag = || {
         evaluated.set(evaluated.get() + 1);

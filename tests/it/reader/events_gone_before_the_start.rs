@@ -30,7 +30,7 @@ fn before(first_seqno: u64, count: u64) -> Next {
 }
 
 /// Reads until no event is ready. Returns four counts: events read, events overwritten before the start, events lost,
-/// and seqnos that the writer gave up without an event.
+/// and seqnos that the writer skipped without an event.
 fn account(cursor: &mut Cursor) -> [u64; 4] {
     let mut counts = [0; 4];
     let mut next_seqno = cursor.next_seqno();
@@ -101,7 +101,7 @@ fn every_way_to_read_tells_it() {
     while rings.next().is_some() {}
     let [newest, oldest] = [0, 1].map(|ring| rings.rings()[ring].stats());
     assert_eq!((newest.read, newest.overwritten_before), (0, 0));
-    assert_eq!((oldest.read, oldest.overwritten_before, oldest.lost, oldest.given_up), (last - GONE, GONE, 0, 0));
+    assert_eq!((oldest.read, oldest.overwritten_before, oldest.lost, oldest.skipped), (last - GONE, GONE, 0, 0));
     rings.seek(Seek::Newest);
     assert!(rings.next_timeout(Duration::from_millis(20)).is_none() && !rings.has_ended());
     drop(recorder);
@@ -148,8 +148,8 @@ fn events_overwritten_after_the_start_are_the_readers_losses() {
     assert_eq!(oldest.next(), Next::Gap(first));
     // This cursor began at the newest event, and all later events were recorded after its start. So none of them
     // counts as overwritten before the start.
-    let [read, before, lost, given_up] = account(&mut newest);
-    assert_eq!((read + lost, before, given_up), (more, 0, 0));
+    let [read, before, lost, skipped] = account(&mut newest);
+    assert_eq!((read + lost, before, skipped), (more, 0, 0));
     assert!(lost > 0);
 }
 

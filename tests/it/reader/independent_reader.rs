@@ -111,7 +111,7 @@ fn a_reader_of_the_published_format_reads_a_ring_with_a_block_table() {
 
 fn record_and_read(block_table: bool) {
     let (_directory, [path]) = places(["ring"]);
-    let description = ContentDescription::of::<ExecEvent>();
+    let description = ContentDescription::from_event_type::<ExecEvent>();
     let recorder =
         Recorder::builder(description).config(&path).shifts(16, 27).block_table(block_table).build().unwrap();
     let ring = Ring::open(&path, 2, HASH);

@@ -38,19 +38,19 @@ fn next(rings: &mut RingSet) -> Given {
 }
 
 #[test]
-fn a_given_up_seqno_does_not_hide_an_earlier_event_of_another_ring() {
+fn a_skipped_seqno_does_not_hide_an_earlier_event_of_another_ring() {
     let (first, second) = (ring(), ring());
     let capacity = first.geometry().descriptor_capacity();
     // This reservation stays open in the first slot. In the next lap, seqno `capacity + 1` comes to the same slot and
-    // is given up.
+    // is skipped.
     let stalled = first.reserve(2, [0; 4], 0).unwrap();
     (1..capacity).for_each(|_| assert_ne!(first.record(3, [0; 4], b""), 0));
     let mut rings = newest([&first, &second]);
     assert_eq!(first.record(4, [0; 4], b""), capacity + 2);
     second.record(5, [0; 4], b"");
     outlast_the_slack();
-    let given_up = Gap { first_seqno: capacity + 1, count: 1, cause: GapCause::GivenUp };
-    assert_eq!(next(&mut rings), Given::Gap(0, given_up));
+    let skipped = Gap { first_seqno: capacity + 1, count: 1, cause: GapCause::Skipped };
+    assert_eq!(next(&mut rings), Given::Gap(0, skipped));
     assert_eq!(next(&mut rings), Given::Event(0, 4));
     assert_eq!(next(&mut rings), Given::Event(1, 5));
     drop(stalled);

@@ -35,8 +35,9 @@ fn a_panicking_program_leaves_the_ring_of_its_global_recorder_and_a_returning_on
 #[test]
 fn a_recorder_that_is_dropped_by_a_panic_leaves_its_ring() {
     let (_directory, [path]) = places(["ring"]);
-    let recorder =
-        || Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&path).compact(true).shifts(15, 21);
+    let recorder = || {
+        Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).config(&path).compact(true).shifts(15, 21)
+    };
     drop(recorder().build().unwrap());
     assert!(!path.exists());
     let panic = std::panic::catch_unwind(|| {

@@ -1,4 +1,4 @@
-//! This crate's reader reads a file of an independent writer: while that writer lives, after it has lapped the
+//! This crate's reader reads a file of an independent writer: while that writer lives, after it has overrun the
 //! reader, and after it has gone. The writer does not use this crate. It follows the algorithm of the original C
 //! implementation (the published C event system whose ring format is `RING01`), by the facts in `docs/FORMAT.md`.
 

@@ -30,7 +30,7 @@ impl Shop {
 }
 
 fn recorder() -> Recorder {
-    Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build().unwrap()
+    Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().build().unwrap()
 }
 
 /// Returns the type, the extension words and the payload of each recorded event.

@@ -13,8 +13,11 @@ fn noted(recorder: &Recorder, number: u64) -> BlockVerified {
 
 #[test]
 fn arguments_panics_and_open_reservations_record_too() {
-    let recorder =
-        Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().prefault(false).build().unwrap();
+    let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
+        .anonymous()
+        .prefault(false)
+        .build()
+        .unwrap();
     let _guard = EXEC.override_with(recorder.clone());
 
     // The code runs in the arguments, which are evaluated first.

@@ -39,7 +39,7 @@ fn a_reader_without_the_types_decodes_by_the_text_in_the_ring() {
     let order = |side| Order { id: 7, side, card_number: *b"4111111111111111", fill_count: 2 };
     assert_eq!(record!(ShopEvent::DayEnded), 0, "nothing is recorded while the slot is empty");
 
-    let description = ContentDescription::of::<ShopEvent>();
+    let description = ContentDescription::from_event_type::<ShopEvent>();
     let recorder = Recorder::builder(description).anonymous().compact(true).shifts(15, 21).build().unwrap();
     let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
     SHOP.install(recorder).unwrap();

@@ -12,7 +12,7 @@ const TXN_LOG: u16 = ExecEvent::TxnLog as u16;
 const DESCRIPTORS: usize = 2 << 20;
 
 fn compact_exec_recorder() -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
+    let description = ContentDescription::from_event_type::<ExecEvent>();
     Recorder::builder(description).anonymous().compact(true).shifts(15, 21).build().unwrap()
 }
 

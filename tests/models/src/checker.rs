@@ -1,4 +1,4 @@
-//! The atomics of the model checker. They replace the atomics of `src/sync.rs`. Each access first calls `step`, which
+//! The atomics of the model checker. They replace the atomics of `src/sync/mod.rs`. Each access first calls `step`, which
 //! may run a test's signal handler on the thread. Then the access calls the checker, which can stop the thread at
 //! this point.
 

@@ -11,8 +11,6 @@ mod checker;
 mod clock;
 #[path = "../../../src/layout/mod.rs"]
 mod layout;
-#[path = "../../../src/locked_section.rs"]
-mod locked_section;
 /// The cells of the present, without the file that they lie in.
 #[path = "../../../src/now"]
 mod now {
@@ -25,7 +23,5 @@ mod now {
 }
 #[path = "../../../src/ring/mod.rs"]
 mod ring;
-#[path = "../../../src/segmented.rs"]
-mod segmented;
-#[path = "../../../src/sync.rs"]
+#[path = "../../../src/sync/mod.rs"]
 mod sync;

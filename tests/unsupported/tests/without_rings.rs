@@ -43,7 +43,7 @@ fn typed_events_go_nowhere_and_are_not_even_evaluated() {
     record!(Shop::OrderPlaced, &order());
     recordv!(Shop::OrderPlaced, &order(), []);
 
-    let builder = || Recorder::builder(ContentDescription::of::<Shop>());
+    let builder = || Recorder::builder(ContentDescription::from_event_type::<Shop>());
     assert_eq!(builder().config("shop:16:27").build().unwrap_err().kind(), RecorderErrorKind::Unsupported);
     assert_eq!(builder().anonymous().build().unwrap_err().kind(), RecorderErrorKind::Unsupported);
     // A mistake in the configuration is found on every system.

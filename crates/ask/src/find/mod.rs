@@ -122,7 +122,7 @@ fn errors(collected: &Collected, flags: &mut Vec<Flag>) {
 
 fn blocks(capture: &CaptureFile, flags: &mut Vec<Flag>) {
     let Ok(blocks) = Blocks::of_capture(capture, Wanted::ALL) else { return };
-    let chain = ChainSummary::of(blocks);
+    let chain = ChainSummary::from_updates(blocks);
     let of = format!("of {}", counted(chain.blocks, "block", "blocks"));
     let incomplete = chain.blocks.saturating_sub(chain.complete);
     for (kind, count, what) in [

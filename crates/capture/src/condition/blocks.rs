@@ -2,10 +2,11 @@
 //! condition.
 
 use super::fields::further_names;
+use super::node::Node;
 use super::term::{Compare, FieldLimit, LEVELS, Term};
-use super::{Condition, NameKind, NamePattern, Node};
+use super::{Condition, NameKind, NamePattern};
+use crate::format::values::block_test::BlockTest;
 use crate::format::values::key::NameKey;
-use crate::select::block_test::BlockTest;
 
 impl Condition {
     /// Returns the test of the blocks of a capture. It holds for each block with an event that fulfils the condition by

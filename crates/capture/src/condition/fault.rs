@@ -23,11 +23,11 @@ impl ConditionError {
             "" => format!("the expression ends, expected {expected}"),
             rest => format!("found `{}`, expected {expected}", &rest[..rest.floor_char_boundary(FOUND_BYTES_MAX)]),
         };
-        Self::at(text, at, message)
+        Self::new(text, at, message)
     }
 
     /// Makes an error about the byte `at` of the expression.
-    pub fn at(text: &str, at: usize, message: String) -> Self {
+    pub fn new(text: &str, at: usize, message: String) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |end| end + 1);
         let line = text[start..].lines().next().unwrap_or("");

@@ -1,9 +1,13 @@
 //! The parser of conditions. Its work is linear in the length of the expression, and its recursion is bounded.
 
+use super::fault::ConditionError;
+use super::node::{DEPTH_MAX, Node, TEXT_BYTES_MAX};
+use super::pattern::NamePattern;
 use super::possible::contradiction;
+use super::subject::RateOf;
+use super::term::WINDOW;
 use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, Term};
 use super::tokens::Tokens;
-use super::{ConditionError, DEPTH_MAX, NamePattern, Node, RateOf, TEXT_BYTES_MAX, WINDOW};
 use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
 use std::time::Duration;
@@ -30,7 +34,7 @@ const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 pub(super) fn parse(text: &str, must_name: bool, has_bare_fields: bool) -> Result<Node, ConditionError> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("the expression has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len());
-        return Err(ConditionError::at(text, 0, message));
+        return Err(ConditionError::new(text, 0, message));
     }
     let terms = match (must_name, has_bare_fields) {
         (true, _) => A_TERM,

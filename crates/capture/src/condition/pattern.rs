@@ -1,6 +1,5 @@
 //! Patterns of names.
 
-use crate::select::selection::names_span;
 use std::fmt;
 
 /// A pattern of a name: a text in which each `*` stands for any characters, also none.
@@ -80,4 +79,17 @@ impl fmt::Display for NamePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::tokens::write_word(f, &self.text)
     }
+}
+
+/// Returns true if a user who writes `wanted` means a span: its name, or its target and its name (`shop::db::query`).
+///
+/// ```
+/// use eventring_capture::names_span;
+///
+/// assert!(names_span("query", "shop::db", "query") && names_span("shop::db::query", "shop::db", "query"));
+/// assert!(!names_span("db::query", "shop::db", "query"));
+/// ```
+#[must_use]
+pub fn names_span(wanted: &str, target: &str, name: &str) -> bool {
+    wanted.strip_suffix(name).is_some_and(|before| before.is_empty() || before.strip_suffix("::") == Some(target))
 }

@@ -1,7 +1,8 @@
 //! The subjects that can fulfil a part of an expression. A part that no subject can fulfil is a mistake of the user.
 
+use super::NameKind;
+use super::node::Node;
 use super::term::{Compare, LEVELS, PHASES, Term};
-use super::{NameKind, Node};
 use eventring::schema::perf::CallSiteLevel;
 
 /// A range of times in nanoseconds, with both ends.

@@ -10,6 +10,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
+/// The window of rates and percentiles that name none.
+pub(super) const WINDOW: Duration = Duration::from_secs(10);
+
 /// A term of a condition.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Term {
@@ -141,7 +144,9 @@ impl Term {
                 holds
             }
             // A record of the `log` crate has its target in its payload.
-            Self::Name { kind: NameKind::Target, .. } if subject.may_have_lost("log.target") => return Truth::Unknown,
+            Self::Name { kind: NameKind::Target, .. } if subject.may_have_lost("log.target") => {
+                return Truth::Indeterminate;
+            }
             Self::Name { kind: NameKind::Target, is, pattern } => {
                 subject.target().is_some_and(|target| pattern.fits(target) == *is)
             }
@@ -184,7 +189,7 @@ impl Term {
                     fits |= value.order_of(found).is_some_and(|order| compare.holds(order));
                 });
                 if !has_field && subject.may_have_lost(path) {
-                    return Truth::Unknown;
+                    return Truth::Indeterminate;
                 }
                 has_field && fits == is
             }
@@ -326,7 +331,7 @@ impl RateUnit {
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = |is: bool| if is { "=" } else { "!=" };
-        let of_window = |of: &RateOf, window: Duration| match window == super::WINDOW {
+        let of_window = |of: &RateOf, window: Duration| match window == WINDOW {
             true => of.to_string(),
             false => format!("{of},{}", time(window)),
         };

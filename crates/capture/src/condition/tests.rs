@@ -1,3 +1,4 @@
+use super::node::{DEPTH_MAX, TEXT_BYTES_MAX};
 use super::*;
 use eventring::schema::perf::CallSiteLevel;
 use proptest::prelude::*;
@@ -109,9 +110,9 @@ fn a_lost_field_makes_unknown_only_what_depends_on_it() {
     let (fields, lost) = (vec![("size", Operand::Bool(true))], vec!["kind", "log.target"]);
     let event = Happened { event: Some("BLOB"), fields, lost, ..Happened::default() };
     let cases = [
-        (Truth::Unknown, &["field.kind=1", "field.kind!=1", "not field.kind=1", "event=BLOB field.kind=1"][..]),
-        (Truth::Unknown, &["event=OTHER or field.kind=1", "not (event=BLOB field.kind=1)"]),
-        (Truth::Unknown, &["target=shop", "target!=shop"]),
+        (Truth::Indeterminate, &["field.kind=1", "field.kind!=1", "not field.kind=1", "event=BLOB field.kind=1"][..]),
+        (Truth::Indeterminate, &["event=OTHER or field.kind=1", "not (event=BLOB field.kind=1)"]),
+        (Truth::Indeterminate, &["target=shop", "target!=shop"]),
         (Truth::No, &["event=OTHER field.kind=1", "field.kind=1 event=OTHER", "not (event=BLOB or field.kind=1)"]),
         (Truth::No, &["field.other=1", "field.size=false"]),
         (Truth::Yes, &["event=BLOB or field.kind=1", "field.kind=1 or event=BLOB", "not (event=OTHER field.kind=1)"]),

@@ -122,7 +122,7 @@ impl<'t> Tokens<'t> {
 
     /// Returns an error about a place.
     pub(crate) fn fault(&self, place: usize, message: &str) -> ConditionError {
-        ConditionError::at(self.text, place, message.to_owned())
+        ConditionError::new(self.text, place, message.to_owned())
     }
 
     fn advance(&mut self, bytes: usize) {

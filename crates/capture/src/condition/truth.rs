@@ -7,7 +7,7 @@ pub enum Truth {
     /// It does not hold, whatever was lost.
     No,
     /// It depends on a lost payload.
-    Unknown,
+    Indeterminate,
     /// It holds, whatever was lost.
     Yes,
 }
@@ -24,7 +24,7 @@ impl std::ops::Not for Truth {
     fn not(self) -> Self {
         match self {
             Self::No => Self::Yes,
-            Self::Unknown => Self::Unknown,
+            Self::Indeterminate => Self::Indeterminate,
             Self::Yes => Self::No,
         }
     }

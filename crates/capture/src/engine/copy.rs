@@ -393,7 +393,8 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         let builder = PerfRecorder::builder().config(path("spans")).shards(2).shifts(15, 21).prefault(false);
         let spans = builder.build().unwrap();
-        let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path("typed")).prefault(false);
+        let builder =
+            Recorder::builder(ContentDescription::from_event_type::<Shop>()).config(path("typed")).prefault(false);
         let typed = builder.build().unwrap();
         let record = |span: fn() -> tracing::Span| {
             let subscriber = RecorderSubscriber::new(spans.clone());
@@ -431,7 +432,8 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         let spans =
             PerfRecorder::builder().config(path("spans")).shards(1).shifts(15, 21).prefault(false).build().unwrap();
-        let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(path("typed")).prefault(false);
+        let builder =
+            Recorder::builder(ContentDescription::from_event_type::<Shop>()).config(path("typed")).prefault(false);
         let typed = builder.build().unwrap();
         tracing::subscriber::with_default(RecorderSubscriber::new(spans.clone()), || {
             tracing::info_span!("order").in_scope(|| {

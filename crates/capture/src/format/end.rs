@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(bytes.len(), CaptureEnd::encoded_bytes(3) - 2 * 16, "a ring whose end is not known takes 19 words");
         assert_eq!(CaptureEnd::decode(&bytes), Some(end.clone()));
         assert_eq!(CaptureEnd::decode(&bytes[..bytes.len() - 1]), None);
-        assert_eq!((end.stats.events(), end.stats.lost(), end.stats.given_up()), (2, 38, 200));
+        assert_eq!((end.stats.events(), end.stats.lost(), end.stats.skipped()), (2, 38, 200));
     }
     #[test]
     fn the_files_of_a_rotated_capture_have_one_end() {

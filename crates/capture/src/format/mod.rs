@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `header` | constants, file header, block header, index, footer |
 //! | `filter_bits` | bits in a block's header: types, call sites and threads of which the block has no event |
+//! | `block_records` | the events and gaps of a block, in memory |
 //! | `columns/` | the content of a block of events |
 //! | `values/` | the column that shows that no event of a block has a value |
+//! | `varint` | numbers that take as few bytes as they need |
 //! | `wire` | decoding numbers and texts from untrusted bytes |
 //! | `ring`, `identity` | the description of a ring: identity, sizes, schema, clock |
 //! | `record` | a record of a capture: an event or a gap |
@@ -17,6 +19,7 @@
 //! | `fit` | the part of a block that fits into the rest of a file |
 
 pub(crate) mod block;
+pub(crate) mod block_records;
 pub(crate) mod columns;
 pub(crate) mod end;
 pub(crate) mod filter_bits;
@@ -28,5 +31,6 @@ pub(crate) mod ring;
 pub(crate) mod stats;
 pub(crate) mod tables;
 pub(crate) mod values;
+pub(crate) mod varint;
 pub(crate) mod wire;
 pub(crate) mod write;

@@ -4,9 +4,9 @@ use crate::format::columns::{BlockRecords, RecordRange};
 use eventring::reader::{Gap, GapCause, PayloadRead, Reader, RingEnd, RingState};
 use eventring::tracing::CatalogLosses;
 
-/// Counts of one ring's events: captured, removed, lost, given up. In a capture's [summary](crate::CaptureSummary),
-/// `events + removed + lost() + given_up()` is the number of seqnos from the first seqno of the capture to
-/// `last_seqno`. In the end of a single file, `events + lost() + given_up()` is the number of seqnos from the first
+/// Counts of one ring's events: captured, removed, lost, skipped. In a capture's [summary](crate::CaptureSummary),
+/// `events + removed + lost() + skipped()` is the number of seqnos from the first seqno of the capture to
+/// `last_seqno`. In the end of a single file, `events + lost() + skipped()` is the number of seqnos from the first
 /// seqno of the file to `last_seqno`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -56,10 +56,10 @@ impl RingStats {
         self.expired_payloads.saturating_add(self.malformed_payloads).saturating_add(self.omitted_payloads)
     }
 
-    /// Returns the number of seqnos that were given up. No event ever had them, so nothing is lost.
+    /// Returns the number of seqnos that were skipped. No event ever had them, so nothing is lost.
     #[must_use]
-    pub fn given_up(&self) -> u64 {
-        self.missing_by(GapCause::GivenUp)
+    pub fn skipped(&self) -> u64 {
+        self.missing_by(GapCause::Skipped)
     }
 
     /// Returns the number of events that a filter has left out.
@@ -202,10 +202,10 @@ impl CaptureStats {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.lost_payloads()))
     }
 
-    /// Returns the number of seqnos that were given up, for all rings together.
+    /// Returns the number of seqnos that were skipped, for all rings together.
     #[must_use]
-    pub fn given_up(&self) -> u64 {
-        self.missing_by(GapCause::GivenUp)
+    pub fn skipped(&self) -> u64 {
+        self.missing_by(GapCause::Skipped)
     }
 
     /// Returns the number of events that a filter has left out, of all rings together.

@@ -221,7 +221,7 @@ impl CaptureEvents {
                 NextRecord::Event(index) => {
                     let accepted =
                         sieve.accepts_event(ring, open.key.gap(), &descriptors[index], events.payload(index));
-                    if accepted == Truth::Unknown {
+                    if accepted == Truth::Indeterminate {
                         self.untested[ring as usize].add(events.payload(index), events.is_left_out(index));
                     }
                     accepted == Truth::Yes

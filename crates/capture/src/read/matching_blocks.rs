@@ -1,11 +1,11 @@
 //! The blocks of a capture in which an event may fulfil a condition.
 
 use crate::format::header::{BlockKind, BlockRef};
+use crate::format::values::block_test::BlockTest;
 use crate::format::values::column::BlockValues;
 use crate::format::values::losses::BlockLoss;
 use crate::read::file::CaptureFile;
 use crate::read::workers;
-use crate::select::block_test::BlockTest;
 use crate::select::selection::Selection;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use std::collections::HashMap;

@@ -8,6 +8,7 @@
 //! | `events`, `ahead`, `workers` | the events in the order of time, from blocks that other threads decode ahead |
 //! | `content` | all events of a capture, or those of a selection |
 //! | `matching_blocks` | the blocks in which an event may fulfil a condition |
+//! | `payloads` | counts of events that have lost their payload |
 //! | `window` | checking the time window of a selection |
 //! | `other_schemas` | perf rings with the schema of another version, whose spans cannot be read |
 //! | `present` | the content of tables of the present at the end |
@@ -20,6 +21,7 @@ pub(crate) mod file;
 pub(crate) mod file_block;
 pub(crate) mod matching_blocks;
 pub(crate) mod other_schemas;
+pub mod payloads;
 pub(crate) mod present;
 pub(crate) mod process_end;
 pub(crate) mod several;

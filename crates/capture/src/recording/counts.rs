@@ -1,6 +1,7 @@
 //! The counts of a replay.
 
-use super::payloads::{self, PayloadLosses};
+use crate::read::payloads;
+use crate::read::payloads::PayloadLosses;
 use schemars::JsonSchema;
 use serde::Serialize;
 

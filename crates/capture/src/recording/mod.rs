@@ -17,26 +17,30 @@
 //! | `looks` | the content of tables of the present while a capture was made |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
-//! | `payloads` | counts of events that have lost their payload |
+//! | `select`, `find` | selecting a part of a capture, and the pass that finds what fulfils conditions |
+//! | `now` | the selection of live events, on the replay of that moment |
 //! | `self_times` | the time in which a span existed and none of its children did |
 
 mod consumer;
 mod counts;
 mod descriptions;
 mod fields_in_rings;
+pub(crate) mod find;
 mod looks;
 mod memory_limit;
+pub(crate) mod now;
 mod of_capture;
 mod of_rings;
 mod parts;
-pub mod payloads;
 mod present;
 mod replay;
 mod rings;
+mod select;
 mod self_times;
 mod tabled;
 mod tables;
 
+pub use crate::read::payloads::PayloadLosses;
 pub use consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
 pub use counts::ReplayCounts;
 pub use descriptions::PerDescription;
@@ -44,7 +48,6 @@ pub(crate) use fields_in_rings::FieldsInRings;
 pub use of_capture::{CaptureEntries, CaptureRecording};
 pub use of_rings::RingEntries;
 pub use parts::{ReplayPart, ReplayParts};
-pub use payloads::PayloadLosses;
 #[doc(hidden)]
 pub use present::{PresentRecord, replay_presents};
 pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};

@@ -1,9 +1,9 @@
 //! The events of a capture, decoded.
 
 use super::memory_limit::MemoryLimit;
-use super::payloads::{self, PayloadLosses};
 use crate::format::columns::PayloadsWanted;
 use crate::read::file_block::FileBlock;
+use crate::read::payloads::{self, PayloadLosses};
 use crate::recording::{
     EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingTables, RingOrigin, ShardOrigin,
 };

@@ -15,6 +15,9 @@ pub trait ReplayPart: Any + Send + Sync {
     /// Takes what tables of the present of a process have shown at a time that the stream has reached, or at its end.
     fn looked(&mut self, _process: usize, _: &Present, _epoch_nanos: u64) {}
 
+    /// Takes the end of the recording, before its consumer does.
+    fn end(&mut self, _: ReplayState<'_>) {}
+
     /// Forgets what is of no use any more. A replay in bounded memory calls this from time to time.
     fn tidy(&mut self, _: ReplayState<'_>) {}
 

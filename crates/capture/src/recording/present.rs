@@ -73,7 +73,7 @@ impl PresentRecord {
 #[must_use]
 pub(super) fn present_records(present: &Present, catalog: &Catalog) -> Vec<PresentRecord> {
     let tasks: HashMap<u64, &TaskCell> = present.tasks.iter().map(|task| (task.id, task)).collect();
-    let sites = TaskSites::of(catalog);
+    let sites = TaskSites::from_catalog(catalog);
     let mut records = Vec::new();
     for span in &present.spans {
         let task = tasks.get(&span.id).copied();
@@ -168,7 +168,7 @@ struct TaskSites {
 }
 
 impl TaskSites {
-    fn of(catalog: &Catalog) -> Self {
+    fn from_catalog(catalog: &Catalog) -> Self {
         let site = |name: &str| {
             let is_it = |site: &&std::sync::Arc<CallSite>| site.target == "eventring::task" && site.name == name;
             catalog.call_sites().find(is_it).map(|site| site.id)

@@ -142,7 +142,7 @@ impl RecordingReplay {
                 }
                 (descriptor.record_epoch_nanos, *payload)
             }
-            // A seqno that was given up never had an event, so it is not shown as a loss.
+            // A seqno that was skipped never had an event, so it is not shown as a loss.
             EntryContent::Gap(gap) if !gap.is_loss() => {
                 if gap.cause == GapCause::Filtered {
                     self.counts.filtered = self.counts.filtered.saturating_add(gap.count);
@@ -381,6 +381,7 @@ impl RecordingReplay {
         tables: &RecordingTables,
         to: &mut impl ReplayConsumer,
     ) -> io::Result<ReplayCounts> {
+        self.each_part(tables, |part, state| part.end(state));
         to.end(self.state(tables), end_nanos)?;
         let replays = std::mem::take(&mut self.replays);
         let (processes, SpanParts { remaining, .. }) = (replays.len(), self.span_parts);

@@ -141,7 +141,7 @@ impl BlockFilter {
             let process = ring.is_perf.then_some(ring.process);
             truth = truth.min(match is_inside || found.has_event(ring_index, event.seqno) {
                 true => Truth::Yes,
-                false if found.is_untested(ring_index, process, event) => Truth::Unknown,
+                false if found.is_untested(ring_index, process, event) => Truth::Indeterminate,
                 false => Truth::No,
             });
         }

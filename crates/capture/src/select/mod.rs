@@ -3,20 +3,15 @@
 //! | file | idea |
 //! |---|---|
 //! | `events` | the options for selecting events that all verbs have |
-//! | `now` | the selection of live events |
 //! | `selection` | the options of a selection: times, threads, rings, spans |
 //! | `block_filter` | the blocks that a selection needs, and the records that it returns |
 //! | `roots` | the spans with which a selection of spans begins |
-//! | `find`, `matches` | the pass over a capture that finds matches of conditions, and its result |
-//! | `block_test` | the test of a block's values for a condition |
+//! | `matches` | what the pass over a capture has found for conditions |
 //! | `batch_filter/` | the events that a capture into batches leaves out |
 
 pub(crate) mod batch_filter;
 pub(crate) mod block_filter;
-pub(crate) mod block_test;
 pub(crate) mod events;
-pub(crate) mod find;
 pub(crate) mod matches;
-pub(crate) mod now;
 pub(crate) mod roots;
 pub(crate) mod selection;

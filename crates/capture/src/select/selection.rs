@@ -183,22 +183,9 @@ fn names_of_thread(thread: &Thread) -> impl Iterator<Item = String> + use<> {
     thread.name.clone().into_iter().chain(thread.os_thread_id.map(|id| id.to_string()))
 }
 
-/// Returns the name of a span, and the name after its target: what [`names_span`] accepts.
+/// Returns the name of a span, and the name after its target: what [`names_span`](crate::names_span) accepts.
 fn names_of_span(site: &CallSite) -> impl Iterator<Item = String> + use<> {
     [site.name.clone(), format!("{}::{}", site.target, site.name)].into_iter()
-}
-
-/// Returns true if a user who writes `wanted` means a span: its name, or its target and its name (`shop::db::query`).
-///
-/// ```
-/// use eventring_capture::names_span;
-///
-/// assert!(names_span("query", "shop::db", "query") && names_span("shop::db::query", "shop::db", "query"));
-/// assert!(!names_span("db::query", "shop::db", "query"));
-/// ```
-#[must_use]
-pub fn names_span(wanted: &str, target: &str, name: &str) -> bool {
-    wanted.strip_suffix(name).is_some_and(|before| before.is_empty() || before.strip_suffix("::") == Some(target))
 }
 
 /// Checks that each wanted name is there. `there` has the names of each thing, and the first of them is shown.

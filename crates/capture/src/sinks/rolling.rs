@@ -123,7 +123,7 @@ pub(crate) struct RolledState {
     parts: VecDeque<RolledPart>,
     /// For each ring, the last seqno that was written.
     written: Vec<WrittenRing>,
-    /// The number of cuts that have asked for the present file to be ended, and of those whose wish was fulfilled.
+    /// The number of cuts that have asked for the present file to be ended, and of those whose request was fulfilled.
     asked: u64,
     answered: u64,
     forgotten_parts: u32,

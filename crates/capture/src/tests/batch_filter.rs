@@ -185,8 +185,8 @@ impl Program {
             let builder = Recorder::builder(description).config(dir.path().join(name));
             builder.compact(true).shifts(shift, 21).prefault(false).build().unwrap()
         };
-        let spans = build(ContentDescription::of::<PerfEvent>(), "spans", 15);
-        let typed = build(ContentDescription::of::<Shop>(), "typed", 17);
+        let spans = build(ContentDescription::from_event_type::<PerfEvent>(), "spans", 15);
+        let typed = build(ContentDescription::from_event_type::<Shop>(), "typed", 17);
         let ext = PerfExt { call_site_id: 1, ..PerfExt::default() };
         spans.record(PerfEvent::CallSite.code(), ext.to_words(), &call_site("work"));
         Self { dir, spans, typed }

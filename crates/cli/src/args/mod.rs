@@ -2,7 +2,5 @@
 
 pub(crate) mod amounts;
 pub(crate) mod limit;
-pub(crate) mod ring_args;
 pub(crate) mod rotation;
-pub(crate) mod saved;
 pub(crate) mod selection;

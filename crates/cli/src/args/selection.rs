@@ -1,11 +1,10 @@
 //! The options that select a part of a capture.
 
 use crate::args::amounts::parse_duration;
-use crate::input::unknown_names::SeenNames;
 use crate::text::format::TimeFormat;
 use crate::text::losses::report_problem;
 use eventring::schema::perf::CallSiteLevel;
-use eventring_capture::condition::{Condition, NameKind};
+use eventring_capture::condition::Condition;
 use eventring_capture::{CaptureFile, EventSelection, Selection};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, civil};
@@ -79,14 +78,6 @@ impl EventArgs {
             level: self.max_level,
             condition: self.condition.clone(),
         }
-    }
-
-    /// Says which of the names that were asked for nothing had.
-    pub(crate) fn report_unseen(&self, seen: &SeenNames) {
-        seen.report("--span", NameKind::Span, &self.span);
-        seen.report("--thread", NameKind::Thread, &self.thread);
-        seen.report("--target", NameKind::Target, &self.target);
-        self.condition.iter().for_each(|condition| seen.report_condition("--where", condition));
     }
 }
 

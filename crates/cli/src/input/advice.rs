@@ -2,8 +2,9 @@
 //! option that helps.
 
 use crate::exit::{Exit, Failure};
-use crate::input::{directories, processes};
-
+use crate::input::directories;
+use crate::input::programs::processes;
+use crate::input::programs::strangers::warn_of_strangers_ring;
 use crate::text::paint::WARNING;
 use eventring::files::{ByteCount, CONTENT_TYPE_PERF, RingDirectories, content_type_name};
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind};
@@ -47,20 +48,6 @@ pub(crate) fn warn_of_shard(name: &Path, reader: &Reader) {
         "{WARNING}warning:{WARNING:#} {shown} is only shard {index} of a recorder; the names of spans, call sites and threads are in shard 0; \
          {recorder}"
     );
-}
-
-/// Warns on stderr that a server belongs to another user. `process` is its process in words.
-pub(crate) fn warn_of_stranger(name: &str, process: &str) {
-    say!(
-        "{WARNING}warning:{WARNING:#} {name} is served by {process}: its program, its rings and their names are what that user says"
-    );
-}
-
-/// Warns on stderr if a stranger serves this ring.
-pub(crate) fn warn_of_strangers_ring(name: &Path, reader: &Reader) {
-    if let Some(process) = reader.serving_stranger() {
-        warn_of_stranger(&name.display().to_string(), &process);
-    }
 }
 
 /// Refuses a shard other than shard 0 if its recorder is there. A span that was opened in one shard may be closed in
@@ -115,12 +102,12 @@ pub(crate) fn why_gone(path: &Path) -> String {
         return shards;
     }
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    if let Some(why) = crate::input::open_files::why_not_made(path) {
+    if let Some(why) = crate::input::programs::open_files::why_not_made(path) {
         return format!("; {why}");
     }
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     if let Some(removed) =
-        crate::input::open_files::instead_of(path, &RingDirectories::from_environment().for_reading())
+        crate::input::programs::open_files::instead_of(path, &RingDirectories::from_environment().for_reading())
     {
         return removed;
     }
@@ -191,7 +178,7 @@ fn instead_of_a_ring(path: &Path) -> Option<String> {
     if metadata.is_file() && metadata.len() == 0 {
         return Some(format!("{shown} is empty, expected a ring, a snapshot or a capture; record or copy it again"));
     }
-    if let Some(tables) = directories::TablesFile::at(path) {
+    if let Some(tables) = directories::TablesFile::from_path(path) {
         return Some(format!(
             "{shown} has the tables of the present of a recorder, and is no ring; name the ring: {}",
             short_name(&tables.ring).map_or_else(|| tables.ring.display().to_string(), str::to_owned)

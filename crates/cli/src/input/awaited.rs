@@ -2,14 +2,15 @@
 //! is found and stays open. So it can still be read after its program has ended and removed the ring's file.
 
 use crate::exit::Exit;
+use crate::input::directories::instance_of;
 use crate::input::directories::named_or_usual;
-use crate::input::family::Family;
-use crate::input::open_files::WhyAwaited;
-use crate::input::processes::{FollowedPrograms, is_of_process};
-use crate::input::program::Program;
+use crate::input::programs::family::Family;
+use crate::input::programs::open_files::WhyAwaited;
+use crate::input::programs::processes::{FollowedPrograms, is_of_process};
+use crate::input::programs::program::Program;
+use crate::input::programs::strangers;
 use crate::input::{LOOK_PAUSE, advice};
 use crate::interrupt::Interrupt;
-use crate::list::instance_of;
 use crate::text::format::{counted, duration};
 use crate::text::losses::report_problem;
 use crate::text::silence::Silence;
@@ -523,7 +524,7 @@ fn directories(names: &[PathBuf]) -> Vec<PathBuf> {
 fn open(name: &Path) -> Result<Reader, ReaderError> {
     let reader = Reader::open(name)?;
     advice::check_perf_schema(&reader)?;
-    advice::warn_of_strangers_ring(name, &reader);
+    strangers::warn_of_strangers_ring(name, &reader);
     Ok(reader)
 }
 

@@ -109,7 +109,7 @@ pub(crate) struct TablesFile {
 
 impl TablesFile {
     /// Returns what the file at `path` is, if its name and its first bytes are those of a file of the present.
-    pub(crate) fn at(path: &Path) -> Option<Self> {
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         let ring = PathBuf::from(path.to_str()?.strip_suffix(".now")?);
         let file = RingFile::open_path(path, &OpenOptions::default()).ok()?;
         let group = eventring::internal::tables_group(&file)?;
@@ -147,4 +147,11 @@ fn owner(path: &Path) -> Option<u32> {
 #[cfg(not(unix))]
 fn owner(path: &Path) -> Option<u32> {
     path.exists().then_some(0)
+}
+
+/// Returns the name that a program asked for, if it got another because other instances of it ran: `shop` for `shop~2`.
+pub(crate) fn instance_of(name: &str) -> Option<&str> {
+    let (of, number) = name.rsplit_once('~').filter(|(of, _)| !of.is_empty())?;
+    let is_plain = number.starts_with(|first| matches!(first, '1'..='9'));
+    number.parse::<u32>().is_ok_and(|number| is_plain && number >= 2).then_some(of)
 }

@@ -34,7 +34,7 @@ impl Measured {
         let mut measured = Self::default();
         for names in captures(names) {
             let mut saved = saved::open(&names, true)?;
-            (saved.capture, saved.reading) = ReadingBar::on(saved.capture, is_quiet, |_, _| ());
+            (saved.capture, saved.reading) = ReadingBar::with_capture(saved.capture, is_quiet, |_, _| ());
             measured.read.add_capture(&saved.capture);
             let summary = saved.capture.expect_spans().and_then(|()| summarize(&saved.capture));
             saved.reading.end();

@@ -29,7 +29,7 @@ impl ReadingBar {
 
     /// Makes the bar, and a capture that reports to it and to `tell`. With `is_quiet`, or if stderr is no terminal, the
     /// bar is not shown.
-    pub(crate) fn on(
+    pub(crate) fn with_capture(
         capture: CaptureFile,
         is_quiet: bool,
         tell: impl Fn(u64, u64) + Send + Sync + 'static,

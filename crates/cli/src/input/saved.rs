@@ -1,18 +1,13 @@
 //! The input of `export`, `report`, `summary` and `view`: a capture file, or the events that rings hold now.
 
-use crate::args::selection::EventArgs;
 use crate::exit::{Exit, Failure};
-use crate::input::decoder::{Decoder, no_such_event};
-use crate::input::fields::{KnownFields, check_fields};
+use crate::input::advice;
+use crate::input::programs::processes;
 use crate::input::reading::ReadingBar;
-use crate::input::unknown_names::SeenNames;
-use crate::input::{advice, processes};
-use crate::open;
 use crate::text::losses::{
     MissingEvents, report_filter, report_never_opened, report_payload_losses, report_problem, report_removed,
     report_table_losses,
 };
-use crate::text::paint::DIM;
 use eventring::files::{CONTENT_TYPE_PERF, RingDirectories, RingName};
 use eventring::reader::{LostPages, Reader, ReaderError, RingState};
 use eventring::schema::perf::PerfEvent;
@@ -140,57 +135,6 @@ impl Saved {
     /// Returns true if the input is a rotated capture of which files are missing at the start or at the end.
     pub(crate) fn has_missing_files(&self) -> bool {
         self.capture.part() > 1 || self.capture.end().is_some_and(|end| end.reason == EndReason::Rotated)
-    }
-
-    /// Selects, of a part of the capture, what fulfils a condition. The condition is about everything in the part's
-    /// window of time: what fulfils it may lie around a chosen span, or on another thread.
-    ///
-    /// # Errors
-    /// Nothing is selected; then it is said what could hide it.
-    pub(crate) fn select(
-        &mut self,
-        names: &[PathBuf],
-        selection: &Selection,
-        events: &EventArgs,
-        is_strict: bool,
-    ) -> anyhow::Result<()> {
-        self.is_part = *selection != Selection::new();
-        self.is_cut = selection.cuts_spans();
-        let selected = self.say_what_is_open(selection).and_then(|()| self.select_part(selection, events));
-        selected.map_err(|error| self.or_hidden(names, selection, is_strict, error))
-    }
-
-    /// If a window of time has no event, says which spans were open then.
-    fn say_what_is_open(&mut self, selection: &Selection) -> anyhow::Result<()> {
-        let window = selection.window();
-        if window == Selection::new() {
-            return Ok(());
-        }
-        self.capture.select(&window)?;
-        if self.capture.has_event() {
-            return Ok(());
-        }
-        self.capture.select(&Selection::new())?;
-        say!("{DIM}the window of time has no event; what was open in it:{DIM:#}");
-        open::lines_at(&self.capture, window.end_epoch_nanos())?.iter().for_each(|line| say!("{line}"));
-        Ok(())
-    }
-
-    fn select_part(&mut self, selection: &Selection, events: &EventArgs) -> anyhow::Result<()> {
-        if let Some(condition) = &events.condition {
-            let known = KnownFields::of_capture(&self.capture);
-            check_fields(condition, &known).map_err(|why| Exit::Usage.failure(format!("--where: {why}")))?;
-        }
-        let types: Vec<Decoder> = self.capture.rings().iter().map(Decoder::for_captured).collect();
-        if let Some(name) = events.types.iter().find(|name| types.iter().all(|ring| ring.code_of(name).is_none())) {
-            let known = types.iter().flat_map(Decoder::events).map(|(_, known)| known);
-            return Err(Exit::Usage.failure(no_such_event(name, known.collect())).into());
-        }
-        let selected = self.capture.select(selection);
-        if !events.target.is_empty() || events.condition.is_some() {
-            events.report_unseen(&SeenNames::of_capture(&self.capture));
-        }
-        Ok(selected?)
     }
 
     /// Says what could hide that which was not found: damage, losses, the filter of the capture, removed files. Returns

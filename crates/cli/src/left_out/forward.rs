@@ -1,10 +1,10 @@
 //! The verbs `forward` and `receive` in a program built without them.
 
 use crate::exit::Exit;
-pub(super) use crate::left_out::{LeftOut as ForwardArgs, LeftOut as ReceiveArgs};
+pub(crate) use crate::left_out::{LeftOut as ForwardArgs, LeftOut as ReceiveArgs};
 
-pub(super) fn run(_: &ForwardArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(_: &ForwardArgs) -> anyhow::Result<Exit> {
     Err(crate::left_out::failure("the verbs `forward` and `receive`", "forward").into())
 }
 
-pub(super) use run as run_receive;
+pub(crate) use run as run_receive;

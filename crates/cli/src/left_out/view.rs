@@ -1,8 +1,8 @@
 //! The verb `view` in a program built without it.
 
 use crate::exit::Exit;
-pub(super) use crate::left_out::LeftOut as ViewArgs;
+pub(crate) use crate::left_out::LeftOut as ViewArgs;
 
-pub(super) fn run(_: &ViewArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(_: &ViewArgs) -> anyhow::Result<Exit> {
     Err(crate::left_out::failure("the verb `view`", "view").into())
 }

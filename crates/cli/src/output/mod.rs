@@ -1,7 +1,5 @@
 //! The output of the verbs: a file that gets its name only when it is complete, or a device, a pipe or stdout.
 
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub(crate) mod capture_result;
 pub(crate) mod directory;
 pub(crate) mod formats;
 

@@ -78,7 +78,7 @@ pub(crate) fn report_problem(is_error: bool, problem: &str) {
 /// Returns the line that [`report_problem`] prints.
 pub(crate) fn problem_line(is_error: bool, problem: &str) -> String {
     let (style, kind) = if is_error { (ERROR, "error:") } else { (WARNING, "warning:") };
-    format!("{style}{kind}{style:#} {}", crate::without_secrets(problem))
+    format!("{style}{kind}{style:#} {}", crate::text::secrets::without_secrets(problem))
 }
 
 /// Prints on stderr how many events of each ring have no payload, because it was overwritten, is damaged or was too

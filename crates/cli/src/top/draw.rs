@@ -6,11 +6,11 @@ use super::model::{SHORT, TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOW
 use super::open_spans::{TopOpen, TopOpenSpans};
 use super::typed::TopEvent;
 use super::view::TopView;
-use crate::input::state::end_in_words;
-use crate::open;
-use crate::summary::time;
+use crate::input::ring::state::end_in_words;
 use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate, shown_name};
 use crate::text::table::shortened_end;
+use crate::verbs::now::open;
+use crate::verbs::questions::summary::time;
 use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -158,7 +158,8 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
     }
     titles.extend(STATS.map(right));
     widths.extend(STATS_WIDTHS.map(Constraint::Length));
-    let shared = SharedNames::of(screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str())));
+    let shared =
+        SharedNames::from_names(screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str())));
     let rows = shown.iter().map(|row| {
         // A wide table has a column of targets.
         let name = if is_wide { row.key.name.as_str().into() } else { shared.shown(&row.key.name, &row.key.target) };
@@ -178,7 +179,8 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
 
 /// Draws the types of typed events.
 fn typed(screen: &TopScreen, area: Rect, buf: &mut Buffer) {
-    let shared = SharedNames::of(screen.events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
+    let shared =
+        SharedNames::from_names(screen.events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     let row = |event: &TopEvent| {
         let bytes = format!("{}/s", bytes(event.bytes_per_second as u64));
         let name = one_line(&shown_name(&shared.shown(&event.name, &event.content)));
@@ -254,7 +256,7 @@ fn open_lines(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView) -> Vec<[
     let thread = |span: &TopOpen| one_line(span.thread.as_deref().unwrap_or("in no thread"));
     let open = spans.all().map(|span| (span.name.as_str(), span.target.as_str()));
     let rows = screen.names.iter().map(|row| (row.key.name.as_str(), row.key.target.as_str()));
-    let shared = SharedNames::of(open.chain(rows));
+    let shared = SharedNames::from_names(open.chain(rows));
     let line =
         |span: &TopOpen| [age(span), thread(span), one_line(&shown_name(&shared.shown(&span.name, &span.target)))];
     let perhaps = if view.shows_perhaps { &spans.first_perhaps[..] } else { &[] };

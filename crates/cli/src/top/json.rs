@@ -5,7 +5,7 @@ use super::names::TopName;
 use super::open_spans::TopOpen;
 use super::threads::TopThread;
 use super::typed::TopEvent;
-use crate::open::ProgramRow;
+use crate::verbs::now::open::ProgramRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -36,13 +36,13 @@ pub(super) use json::TopAnswer;
 
 use super::exit::Exit;
 use super::interrupt::Interrupt;
-use super::open::{check_whole, open_rings, report_unreadable_tables, rows, set_of};
 use crate::args::limit::{self, LimitArgs};
 use crate::args::selection::Time;
-use crate::input::processes::ProcessArgs;
+use crate::input::programs::processes::ProcessArgs;
 use crate::input::saved;
 use crate::text::format::columns;
 use crate::text::out::stdout;
+use crate::verbs::now::open::{check_whole, open_rings, report_unreadable_tables, rows, set_of};
 use eventring_live::{Live, LiveOptions, LiveProgress};
 use kernel::TopKernel;
 use model::{TopExtra, TopScreen};

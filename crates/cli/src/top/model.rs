@@ -5,7 +5,8 @@ use super::names::TopName;
 use super::open_spans::TopOpenSpans;
 use super::threads::TopThread;
 use super::typed::TopEvent;
-use crate::open::{self, ProgramRow, program_name};
+use crate::verbs::now::open;
+use crate::verbs::now::open::{ProgramRow, program_name};
 use eventring::reader::RingEnd;
 use eventring_live::{LiveState, OpenList, OpenSpan, SeriesKind, SeriesView, WindowStats};
 use schemars::JsonSchema;
@@ -162,7 +163,7 @@ impl TopScreen {
 }
 
 impl TopStats {
-    pub(super) fn of(stats: &WindowStats) -> Self {
+    pub(super) fn from_window(stats: &WindowStats) -> Self {
         let percentiles = [0.5, 0.9, 0.99].map(|part| stats.quantile_nanos(part));
         let wall_nanos = match percentiles {
             [Some(p50), Some(p90), Some(p99)] => Some([p50, p90, p99, stats.max_nanos()]),
@@ -176,7 +177,7 @@ impl TopStats {
 impl TopDetail {
     fn new(state: LiveState<'_>, key: TopKey, open: &OpenList<'_>) -> Self {
         let series = state.series_of(key.kind, &key.name, Some(&key.target));
-        let stats = |window| series.map(|it| TopStats::of(&it.window(window))).unwrap_or_default();
+        let stats = |window| series.map(|it| TopStats::from_window(&it.window(window))).unwrap_or_default();
         let is_of_name = |span: &OpenSpan<'_>| span.name() == key.name.as_str() && span.target() == key.target;
         Self {
             windows: (0..WINDOWS.len()).map(stats).collect(),

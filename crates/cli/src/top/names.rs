@@ -45,7 +45,7 @@ impl TopName {
         let row = |it: SeriesView<'_>| Self {
             key: TopKey { kind: it.kind(), name: it.name().to_owned(), target: it.target().to_owned() },
             kernel_nanos: times(&it),
-            stats: TopStats::of(&it.window(TABLE)),
+            stats: TopStats::from_window(&it.window(TABLE)),
         };
         let mut rows: Vec<Self> = series.map(row).filter(|row| row.stats.count > 0).collect();
         let all = rows.iter().map(|row| row.stats.self_nanos as f64).sum::<f64>().max(1.0);

@@ -1,8 +1,8 @@
 //! Open spans as plain data.
 
 use super::draw::THREAD_WIDTH;
-use crate::open;
 use crate::text::format::{counted, grouped};
+use crate::verbs::now::open;
 use eventring_live::OpenSpan;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,7 +52,7 @@ impl TopOpenSpans {
                 false => (&mut all.first, &mut all.surely),
             };
             *count += 1;
-            first.extend((*count <= OPEN_MAX).then(|| TopOpen::of(&span)));
+            first.extend((*count <= OPEN_MAX).then(|| TopOpen::from_span(&span)));
         }
         all
     }
@@ -78,7 +78,7 @@ impl TopOpenSpans {
 }
 
 impl TopOpen {
-    fn of(span: &OpenSpan<'_>) -> Self {
+    fn from_span(span: &OpenSpan<'_>) -> Self {
         Self {
             id: span.id().get(),
             name: span.name().into_owned(),

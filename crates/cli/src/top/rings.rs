@@ -1,7 +1,7 @@
 //! The rings, and the time span of their events.
 
 use super::model::TopRing;
-use crate::input::history::{History, by_recorder};
+use crate::input::ring::history::{History, by_recorder};
 use eventring::reader::{Reader, RingSet, RingState};
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 
 use super::list::{ListOrder, ListRow};
 use super::model::TopKey;
-use crate::open::program_name;
-use crate::watch::perf::thread_label;
+use crate::text::perf::thread_label;
+use crate::verbs::now::open::program_name;
 use eventring::tracing::ThreadKey;
 use eventring_live::{LiveState, LiveThread, SeriesKind};
 use schemars::JsonSchema;
@@ -72,10 +72,10 @@ impl TopThread {
     /// Returns the threads of all programs. Where tables of the present show the spans that they are in, nothing is in
     /// doubt.
     pub(super) fn all(state: LiveState<'_>, present: Option<LiveState<'_>>) -> Vec<Self> {
-        let mut threads: Vec<Self> = state.threads().iter().map(Self::of).collect();
+        let mut threads: Vec<Self> = state.threads().iter().map(Self::from_thread).collect();
         if let Some(present) = present {
             let of_tables = present.threads();
-            let of_tables = of_tables.iter().map(Self::of).map(|thread| (thread.key, thread.innermost));
+            let of_tables = of_tables.iter().map(Self::from_thread).map(|thread| (thread.key, thread.innermost));
             let mut innermost: HashMap<_, _> = of_tables.collect();
             for thread in &mut threads {
                 thread.innermost = innermost.remove(&thread.key).flatten();
@@ -85,7 +85,7 @@ impl TopThread {
         threads
     }
 
-    fn of(thread: &LiveThread<'_>) -> Self {
+    fn from_thread(thread: &LiveThread<'_>) -> Self {
         let innermost = || {
             let (span, entered_epoch_nanos) = (thread.span()?, thread.in_span_since_epoch_nanos()?);
             let (name, target) = (span.name().into_owned(), span.target().to_owned());

@@ -1,6 +1,7 @@
 //! The words that may be left out of a command line: the verb before a file or ring, and `exec` before its verbs.
 
-use crate::input::{patterns, processes, saved};
+use crate::input::programs::processes;
+use crate::input::{patterns, saved};
 use clap::Command;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -55,7 +56,7 @@ mod tests {
 
     fn completed(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();
-        super::completed(&crate::Cli::command(), words).join(OsStr::new(" ")).into_string().unwrap()
+        super::completed(&crate::verbs::Cli::command(), words).join(OsStr::new(" ")).into_string().unwrap()
     }
 
     #[test]

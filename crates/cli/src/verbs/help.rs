@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn each_verb_is_in_exactly_one_group_with_the_line_of_its_definition() {
-        let command = crate::Cli::command();
+        let command = crate::verbs::Cli::command();
         let listed: Vec<(String, String)> = groups(&command).into_iter().flat_map(|(_, verbs)| verbs).collect();
         let top = command.get_subcommands().filter(|verb| verb.get_name() != "exec").map(|verb| ("", verb));
         let exec = command.find_subcommand("exec").unwrap().get_subcommands().map(|verb| ("exec ", verb));

@@ -1,16 +1,65 @@
-//! The verbs, each with its arguments and the function that runs it, in groups by purpose.
+//! The verbs, each with its arguments and the function that runs it, in groups by purpose: those of `eventring --help`.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `now/` | looking at what is there now |
+//! | `keep/` | keeping what programs record |
+//! | `questions/` | asking a recording |
+//! | `show/` | showing a recording in another form |
+//! | `control/` | steering what programs record, and cleaning up |
+//! | `exec/` | the execution events of a node |
+//! | `part` | the input of verbs that read a recording, or a part of it |
+//! | `given`, `help` | the words that may be left out of a command line; the list of verbs |
 
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod control;
+pub(crate) mod exec;
 pub(super) mod given;
 pub(super) mod help;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(crate) mod keep;
+pub(crate) mod now;
+pub(crate) mod part;
+pub(crate) mod questions;
+pub(crate) mod show;
 
 use crate::exit::Exit;
+use crate::{top, view, watch};
+use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use crate::{archive, capture, check, clean, control, core, forward, icount, list, profile, replay, snapshot};
-use crate::{
-    ask, blocks, budget, completions, diff, export, find, gateway, info, mcp, open, report, summary, tasks, top, view,
-    watch, why,
-};
-use clap::Subcommand;
+use control::{clean, disable, enable, levels, serve};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use exec::{archive, replay};
+use exec::{blocks, gateway};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use keep::{capture, core, forward, icount, profile, snapshot};
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+use now::{check, list};
+use now::{info, open, tasks};
+use questions::{ask, budget, diff, find, mcp, summary, why};
+use show::{export, report};
+use std::path::PathBuf;
+
+/// Shows event rings: shared-memory files that programs record events into
+///
+/// `list` says which rings there are, `watch NAME` follows one, `top NAME` shows what its program does, and
+/// `capture NAME -o FILE` keeps everything. `eventring VERB --help` explains a verb.
+#[derive(Parser)]
+#[command(name = "eventring", version, max_term_width = 120, after_help = crate::exit::help())]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub(super) color: clap::ColorChoice,
+    /// The schema text of rings that carry none and whose schema is not known here, for example of a node that is newer
+    /// than this program; may be repeated
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) schema: Vec<PathBuf>,
+    /// Print the JSON Schema of what --json prints, and end
+    #[arg(long, global = true)]
+    pub(super) json_schema: bool,
+}
 
 /// Makes the verbs and their groups. Each verb stands in the group that defines it, so none can be in two.
 macro_rules! verbs {
@@ -81,16 +130,16 @@ verbs! {
     }
     "Control" {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Enable(control::enable::EnableArgs) => control::enable::run,
+        Enable(enable::EnableArgs) => enable::run,
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Disable(control::disable::DisableArgs) => control::disable::run,
+        Disable(disable::DisableArgs) => disable::run,
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Levels(control::levels::LevelsArgs) => control::levels::run,
+        Levels(levels::LevelsArgs) => levels::run,
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        Serve(control::serve::ServeArgs) => control::serve::run,
+        Serve(serve::ServeArgs) => serve::run,
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
         Clean(clean::Args) => clean::run,
-        Completions(completions::Args) => completions::run,
+        Completions(CompletionsArgs) => print_completions,
     }
 }
 
@@ -116,4 +165,18 @@ impl ExecVerb {
             Self::Replay(args) => replay::run(args),
         }
     }
+}
+
+/// Print a completion script for a shell
+#[derive(clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// Name of the shell
+    shell: clap_complete::Shell,
+}
+
+fn print_completions(args: &CompletionsArgs) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "eventring", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+    Ok(Exit::Done)
 }

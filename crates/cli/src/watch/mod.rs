@@ -19,12 +19,12 @@ use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::output::check_reader;
 use crate::args::limit::{LineLimitArgs, Part};
-use crate::args::ring_args::Expect;
 use crate::args::selection::WindowRest;
+use crate::input::names::unknown_names::SeenNames;
 use crate::input::patterns::FollowedPatterns;
-use crate::input::processes::ProcessArgs;
+use crate::input::programs::processes::ProcessArgs;
+use crate::input::ring_args::Expect;
 use crate::input::saved;
-use crate::input::unknown_names::SeenNames;
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
@@ -245,7 +245,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     args.end(part, summary.is_complete())?;
     if !args.quiet {
         summary.print(&rings);
-        args.select.events().report_unseen(&seen);
+        seen.report_unseen(&args.select.events());
     }
     rings.check_whole()?;
     Ok(if args.strict && summary.lost() > 0 { Exit::Lost } else { Exit::Done })
@@ -268,7 +268,7 @@ impl WatchOutput<'_> {
             return self.printer.gap(ring, gap);
         }
         let Some((event, payload)) = entry.event() else { return Ok(()) };
-        if self.hides_descriptions && ring.is_perf && perf::is_description(event.event_type) {
+        if self.hides_descriptions && ring.is_perf && crate::text::perf::is_description(event.event_type) {
             self.summary.description();
             return Ok(());
         }
@@ -323,7 +323,7 @@ fn follow(
             timeout = Duration::ZERO;
             silence.ends();
         }
-        output.summary.untested((accepted == Truth::Unknown).into());
+        output.summary.untested((accepted == Truth::Indeterminate).into());
         match next {
             NextItem::Entry(ring, entry) if accepted == Truth::Yes => output.show(ring, &entry)?,
             _ if output.summary.not_selected().is_multiple_of(LOOK_EVENTS) => {

@@ -1,23 +1,10 @@
 //! The events of perf rings as values.
 
-use eventring::schema::perf::{Cut, FieldValue, PerfEvent, flags};
-use eventring::schema::{EventType as _, Value};
+use crate::text::perf::field_value;
+use eventring::schema::Value;
+use eventring::schema::perf::{Cut, flags};
 use eventring::tracing::{CallSite, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread};
 use std::borrow::Cow;
-
-/// Returns true if the event only describes a thread or a call site. Other events refer to such a description.
-pub(crate) fn is_description(event_type: u16) -> bool {
-    [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
-}
-
-/// Returns the thread's name, or its id.
-pub(crate) fn thread_label(thread: &Thread) -> String {
-    match (&thread.name, thread.os_thread_id) {
-        (Some(name), _) if !name.is_empty() => name.clone(),
-        (_, Some(tid)) => format!("tid {tid}"),
-        (_, None) => format!("thread {}", thread.id),
-    }
-}
 
 /// Returns the record as a struct. The struct includes the thread and the span only if `whole` is true. (Lines for
 /// people show the thread and the span in columns.)
@@ -143,19 +130,5 @@ fn cut(cut: Cut) -> Value<'static> {
         Cut::Failed => text("failed"),
         Cut::Panicked => text("panicked"),
         _ => NOTHING,
-    }
-}
-
-pub(crate) fn field_value(value: &FieldValue) -> Value<'_> {
-    match value {
-        FieldValue::I64(number) => Value::Int(*number),
-        FieldValue::U64(number) => Value::Uint(*number),
-        FieldValue::I128(number) => Value::Int128(*number),
-        FieldValue::U128(number) => Value::Uint128(*number),
-        FieldValue::F64(number) => Value::F64(*number),
-        FieldValue::Bool(bool) => Value::Bool(*bool),
-        FieldValue::Str(string) | FieldValue::Error(string) | FieldValue::Debug(string) => text(string),
-        FieldValue::Bytes(bytes) => Value::Bytes(bytes),
-        other => Value::Text(Cow::Owned(other.to_string())),
     }
 }

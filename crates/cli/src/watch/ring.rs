@@ -1,6 +1,6 @@
 //! A ring that is watched.
 
-use crate::input::decoder::Decoder;
+use crate::input::names::decoder::Decoder;
 use eventring::exec::KnownBlocks;
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::internal::ext_words;

@@ -6,7 +6,7 @@ mod open;
 
 use super::ring::Ring;
 use crate::exit::{Exit, Failure};
-use crate::input::fields::KnownFields;
+use crate::input::names::fields::KnownFields;
 use crate::input::patterns::FollowedPatterns;
 use crate::text::paint::WARNING;
 use entries::Entries;

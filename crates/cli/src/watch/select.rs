@@ -1,14 +1,14 @@
 //! The selection of the events that `watch` shows.
 
-use super::perf::is_description;
 use super::ring::{Ring, RingSchema};
 use super::rings::Rings;
 use crate::args::selection::{EventArgs, parse_level};
 use crate::exit::{Exit, Failure};
-use crate::input::decoder::no_such_event;
-use crate::input::fields::check_fields;
+use crate::input::names::decoder::no_such_event;
+use crate::input::names::fields::check_fields;
 use crate::text::format::counted;
 use crate::text::losses::report_problem;
+use crate::text::perf::is_description;
 use eventring::reader::{Descriptor, EventFilter};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;

@@ -1,7 +1,7 @@
 //! The summary at the end of a watch.
 
 use super::rings::Rings;
-use crate::input::state::end_in_words;
+use crate::input::ring::state::end_in_words;
 use crate::text::format::{TimeFormat, columns, duration, events, grouped};
 use crate::text::paint::{BREAK, DIM, PLAIN, WARNING, seen_chars};
 use eventring::reader::{Gap, GapCause, PayloadRead, RingEnd, RingState};
@@ -26,8 +26,8 @@ pub(super) struct WatchSummary {
     /// Events that had been overwritten before the watch began.
     overwritten_before: u64,
     lost: u64,
-    /// The number of seqnos that writers gave up. A seqno that was given up never had an event, so it is no loss.
-    given_up: u64,
+    /// The number of seqnos that writers skipped. A seqno that was skipped never had an event, so it is no loss.
+    skipped: u64,
     /// Events without payload that are shown, or are not because the selection depends on it.
     expired: u64,
     /// The reason why the watch was stopped although more events may come. `None` if it was not stopped.
@@ -47,7 +47,7 @@ impl WatchSummary {
             descriptions: 0,
             overwritten_before: 0,
             lost: 0,
-            given_up: 0,
+            skipped: 0,
             expired: 0,
             reason: None,
             reopens,
@@ -89,7 +89,7 @@ impl WatchSummary {
             // The note about the filter of the capture has them.
             GapCause::Filtered => return,
             _ if gap.is_loss() => &mut self.lost,
-            _ => &mut self.given_up,
+            _ => &mut self.skipped,
         };
         *count = count.saturating_add(gap.count);
     }
@@ -138,9 +138,9 @@ impl WatchSummary {
             0 => "none lost".to_owned(),
             lost => format!("{WARNING}{} lost{WARNING:#}", grouped(lost)),
         });
-        if self.given_up > 0 {
-            let numbers = if self.given_up == 1 { "number" } else { "numbers" };
-            parts.push(format!("{} {numbers} without an event", grouped(self.given_up)));
+        if self.skipped > 0 {
+            let numbers = if self.skipped == 1 { "number" } else { "numbers" };
+            parts.push(format!("{} {numbers} without an event", grouped(self.skipped)));
         }
         if self.expired > 0 {
             parts.push(format!("{WARNING}{} without payload{WARNING:#}", grouped(self.expired)));

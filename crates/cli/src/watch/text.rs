@@ -42,11 +42,11 @@ pub(super) fn to_stdout(rings: &Rings, full: bool, clock: TimeFormat) -> io::Res
     let ask_width: fn() -> Option<usize> = if full { || None } else { || columns(&io::stdout()) };
     if io::stdout().is_terminal() && !rings.are_captured() {
         let out = Out(BufWriter::with_capacity(1 << 13, Screen::start()?));
-        let lines = Lines::on(out, ask_width, rings, full, clock);
+        let lines = Lines::new(out, ask_width, rings, full, clock);
         return Ok(Box::new(ScreenLines(lines)));
     }
     let out = Out(BufWriter::with_capacity(1 << 16, stdout().0.lock()));
-    Ok(Box::new(Lines::on(out, ask_width, rings, full, clock)))
+    Ok(Box::new(Lines::new(out, ask_width, rings, full, clock)))
 }
 
 /// Lines on a terminal that may be too slow.
@@ -106,7 +106,7 @@ impl Printer for ScreenLines {
 }
 
 impl<O: Write> Lines<O> {
-    fn on(out: O, ask_width: fn() -> Option<usize>, rings: &Rings, full: bool, clock: TimeFormat) -> Self {
+    fn new(out: O, ask_width: fn() -> Option<usize>, rings: &Rings, full: bool, clock: TimeFormat) -> Self {
         let width = ask_width();
         let columns = Columns::new(rings, width);
         let (date, line, before) = (String::new(), Line::default(), Vec::new());
@@ -186,7 +186,7 @@ impl<O: Write> Lines<O> {
             line.push(DIM, format!("{:>4}  ", tags.map_or("", |tags| &tags.account)));
         }
         if let Some(width) = columns.thread {
-            let thread = record.map(|record| perf::thread_label(&record.thread)).unwrap_or_default();
+            let thread = record.map(|record| crate::text::perf::thread_label(&record.thread)).unwrap_or_default();
             let thread: String = thread.chars().take(width).collect();
             line.push(DIM, format!("{thread:<width$}  "));
         }

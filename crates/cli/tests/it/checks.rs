@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 const TEST: &str = test_name!("each_case_in_which_nothing_is_recorded_has_its_sentence");
 
 fn shop(name: &str) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<Shop>()).config(name).shifts(15, 21);
+    let builder = Recorder::builder(ContentDescription::from_event_type::<Shop>()).config(name).shifts(15, 21);
     builder.prefault(false).numbered(true).build().unwrap()
 }
 
@@ -47,7 +47,7 @@ fn victim(part: &str) {
         }
         "anonymous" => {
             eventring::tracing::init("spans:22MiB");
-            let ring = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().shifts(15, 21);
+            let ring = Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().shifts(15, 21);
             let ring = ring.prefault(false).build().unwrap();
             order(&ring);
             tracing::info!("one");
@@ -61,7 +61,8 @@ fn victim(part: &str) {
             kept.push(Box::new(ring));
         }
         "domains" => {
-            let builder = Recorder::builder(ContentDescription::of::<Shop>()).config("shop").shifts(15, 21);
+            let builder =
+                Recorder::builder(ContentDescription::from_event_type::<Shop>()).config("shop").shifts(15, 21);
             let ring = builder.prefault(false).domains("none").build().unwrap();
             order(&ring);
             kept.push(Box::new(ring));

@@ -90,7 +90,7 @@ fn what_the_ring_has_lost_comes_from_the_archive_and_a_close_is_answered() {
     let dir = directory();
     let (ring, all, archive) = (place(&dir, "node"), place(&dir, "all"), place(&dir, "archive"));
     let recorder = exec_ring(&ring);
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     let large = Recorder::builder(content).config(argument(&all)).shifts(17, 26).compact(true).build().unwrap();
     let mut made = Made::default();
     let mut gateway_args = vec!["exec", "gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"];

@@ -43,7 +43,7 @@ fn a_slow_client_among_a_hundred_changes_nobodys_latency() {
     let Some(mut script) = script("gateway_latency.py") else { return };
     let dir = directory();
     let ring = place(&dir, "node");
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
     let start = |()| Live::start(&["exec", "gateway", argument(&ring), "--listen", "127.0.0.1:0", "--json"]);
     let mut gateways = [(); 2].map(start);

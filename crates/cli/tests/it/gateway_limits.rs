@@ -102,7 +102,7 @@ fn a_thousand_clients_that_read_nothing_take_the_memory_of_the_table_and_are_gon
     open_many_files();
     let dir = directory();
     let ring = place(&dir, "node");
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     let recorder = Recorder::builder(content).config(argument(&ring)).shifts(17, 26).compact(true).build().unwrap();
     let mut made = Made::default();
     for number in 1..=100 {
@@ -245,7 +245,7 @@ fn a_message_for_which_there_is_no_room_is_told_as_lost_and_the_next_one_comes()
     const DATA: usize = (128 << 20) + 1;
     let dir = directory();
     let ring = place(&dir, "node");
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(argument(&ring));
+    let builder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).config(argument(&ring));
     let recorder = builder.shifts(17, 29).compact(true).prefault(false).build().unwrap();
     let (mut gateway, address) = gateway(&ring, &["--from-oldest"]);
     let mut made = Made::default();

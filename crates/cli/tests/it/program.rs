@@ -143,10 +143,10 @@ pub struct Live {
 
 impl Live {
     pub fn start(arguments: &[&str]) -> Self {
-        Self::of(program(arguments))
+        Self::from_command(program(arguments))
     }
 
-    pub fn of(mut command: Command) -> Self {
+    pub fn from_command(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let err = BufReader::new(child.stderr.take().unwrap());
@@ -196,7 +196,7 @@ impl Live {
 
 /// Creates a small ring for execution events at `path`.
 pub fn exec_ring(path: &Path) -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
+    let description = ContentDescription::from_event_type::<ExecEvent>();
     Recorder::builder(description).config(path).compact(true).shifts(15, 21).build().unwrap()
 }
 

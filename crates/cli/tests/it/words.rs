@@ -63,6 +63,6 @@ macro_rules! run {
 /// Starts the program with these words.
 macro_rules! live {
     ($($word:expr),* $(,)?) => {
-        $crate::program::Live::of(program!($($word),*))
+        $crate::program::Live::from_command(program!($($word),*))
     };
 }

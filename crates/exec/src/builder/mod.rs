@@ -55,7 +55,7 @@ pub enum ChainEvent {
 /// # use eventring::exec::BlockScope;
 /// # use eventring::recorder::{ContentDescription, Recorder};
 /// # use eventring::schema::exec::{BlockEnd, BlockStart, ExecEvent};
-/// # let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>()).anonymous().build()?;
+/// # let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).anonymous().build()?;
 /// # let _guard = eventring::global::EXEC.override_with(recorder.clone());
 /// # let block = BlockScope::start(&BlockStart::default());
 /// # eventring::record!(ExecEvent::BlockEnd, &BlockEnd { gas_used: 17, ..BlockEnd::default() });
@@ -164,7 +164,7 @@ impl BlockBuilder {
             return;
         }
         let first = gap.first_seqno.max(self.next_seqno);
-        if gap.cause != GapCause::GivenUp {
+        if gap.cause != GapCause::Skipped {
             self.lose(first, end - first);
         } else if self.next_seqno != 0 && first > self.next_seqno {
             self.lose(self.next_seqno, first - self.next_seqno);

@@ -64,8 +64,8 @@ impl Archiver {
         Self { archive, dialect, schema_hash, open, waiting, finals, next_seqno, scratch, forgotten, are_all_final }
     }
 
-    /// Returns an archiver that takes each block for final as soon as it has ended, or not. The blocks of an archive are
-    /// final, and no event says so ([`ExecEvents::is_archive`](crate::ExecEvents::is_archive)).
+    /// Returns an archiver that takes each block for final as soon as it has ended, or not. The blocks of an archive
+    /// are final, and no event says so ([`ExecEvents::is_archive`](crate::ExecEvents::is_archive)).
     #[must_use]
     pub fn all_final(self, are_all_final: bool) -> Self {
         Self { are_all_final, ..self }
@@ -133,7 +133,7 @@ impl Archiver {
 
     /// Takes a range of events that will not come.
     pub fn push_gap(&mut self, gap: Gap) {
-        if gap.cause != GapCause::GivenUp {
+        if gap.cause != GapCause::Skipped {
             self.lose();
         }
         self.next_seqno = gap.first_seqno.saturating_add(gap.count);

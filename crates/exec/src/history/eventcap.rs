@@ -296,7 +296,7 @@ impl EventcapEvents {
         if expected != 0 && seqno > expected {
             // The file of a block leaves out what is not of the block.
             let is_of_block = self.file.bundles[self.next_bundle - 1].0.block_number.is_some();
-            let cause = if is_of_block { GapCause::GivenUp } else { GapCause::Overwritten };
+            let cause = if is_of_block { GapCause::Skipped } else { GapCause::Overwritten };
             return Some(Stored::Gap(Gap { first_seqno: expected, count: seqno - expected, cause }));
         }
         self.next_seqno = seqno.saturating_add(1);

@@ -517,7 +517,7 @@ fn a_reader_that_begins_in_the_archive_or_right_before_the_ring_gets_each_block_
 #[test]
 fn a_loss_before_the_first_block_is_told_with_an_archive_too() {
     let empty = tempfile::tempdir().unwrap();
-    let content = eventring::recorder::ContentDescription::of::<ExecEvent>();
+    let content = eventring::recorder::ContentDescription::from_event_type::<ExecEvent>();
     let recorder =
         eventring::recorder::Recorder::builder(content).anonymous().shifts(15, 21).compact(true).build().unwrap();
     let ring = Reader::options().open_fd(recorder.as_fd()).unwrap();

@@ -16,7 +16,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn node(path: &Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(path).compact(true);
+    let builder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>()).config(path).compact(true);
     builder.shifts(15, 24).prefault(false).build().unwrap()
 }
 

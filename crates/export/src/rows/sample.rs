@@ -49,7 +49,7 @@ impl SampleKind {
 
     /// Returns the kind of a record. Returns `None` for log records and records of spans.
     #[must_use]
-    pub fn of(event: Option<PerfEvent>) -> Option<Self> {
+    pub fn from_event(event: Option<PerfEvent>) -> Option<Self> {
         match event {
             Some(PerfEvent::Counter) => Some(Self::Counter),
             Some(PerfEvent::Marker) => Some(Self::Marker),

@@ -2,7 +2,7 @@
 
 use super::{ArgValue, Args};
 use crate::args::is_of_span;
-use crate::trace_writer::{SliceId, TrackId};
+use crate::formats::trace_writer::{SliceId, TrackId};
 use eventring::tracing::{Fields, FieldsProblem, SpanId, ThreadKey};
 
 /// A span that is not over.

@@ -12,11 +12,11 @@ mod tasks;
 mod tracks;
 
 use super::args::{ArgValue, Args};
-use super::flows::FlowPlace;
 use super::outline::Outline;
-use super::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
-use super::track_rows::TrackRows;
 use super::{ExportOptions, Names, View};
+use crate::formats::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
+use crate::slices::flows::FlowPlace;
+use crate::slices::track_rows::TrackRows;
 use chain::Chains;
 use drawn::DrawnSpan;
 use eventring::reader::Descriptor;
@@ -27,6 +27,7 @@ use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, replay_capture,
     write_error,
 };
+use eventring_profile::by_span::{KernelPart, KernelWanted};
 use eventring_tasks::OpenTasks;
 use meters::Meters;
 use pending_instants::PendingInstants;
@@ -118,6 +119,9 @@ impl ReplayConsumer for TraceBuilder<'_> {
         if self.view.has_threads() {
             parts.ask(OpenTasks::default);
         }
+        if self.states.is_some() {
+            KernelPart::ask(KernelWanted::default(), parts);
+        }
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
@@ -127,7 +131,7 @@ impl ReplayConsumer for TraceBuilder<'_> {
             EntryContent::Typed { descriptor, .. } => descriptor,
             EntryContent::Gap(_) => {
                 self.chains.gap(entry);
-                self.kernel_entry(entry)?;
+                self.kernel_entry(entry, state)?;
                 return self.task(entry, None, state);
             }
         };
@@ -139,7 +143,7 @@ impl ReplayConsumer for TraceBuilder<'_> {
         while let Some(instant) = self.held.take(self.now_nanos) {
             self.draw_instant(&instant)?;
         }
-        if self.states.is_some() && self.kernel_entry(entry)? {
+        if self.kernel_entry(entry, state)? {
             return Ok(());
         }
         match &entry.content {
@@ -168,7 +172,7 @@ impl ReplayConsumer for TraceBuilder<'_> {
 
     fn end(&mut self, state: ReplayState<'_>, _: &[u64]) -> io::Result<()> {
         self.keep_tasks(state);
-        Ok(())
+        self.end_states(state)
     }
 
     fn kept_bytes(&self) -> u64 {
@@ -280,7 +284,6 @@ impl TraceBuilder<'_> {
         }
         self.end_lost_spans()?;
         self.end_chains()?;
-        self.end_states()?;
         self.end_tasks()?;
         self.losses()?;
         self.writer.finish()

@@ -2,7 +2,7 @@
 
 use super::drawn::{DrawnSlice, drawn_end, lost_end};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey};
-use crate::trace_writer::TrackId;
+use crate::formats::trace_writer::TrackId;
 use eventring::tracing::{Catalog, GRACE_NANOS, OpenSlice, SpanReplay, Thread, ThreadKey};
 use eventring_capture::recording::RecordingEntry;
 use std::io;

@@ -2,8 +2,8 @@
 
 use super::drawn::{WholeSlice, lost_end};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
-use crate::flows::SliceFlows;
-use crate::trace_writer::SliceId;
+use crate::formats::trace_writer::SliceId;
+use crate::slices::flows::SliceFlows;
 use eventring::tracing::{SpanId, SpanReplay};
 use std::io;
 

@@ -4,18 +4,17 @@
 use super::TraceBuilder;
 use super::tracks::TrackKey;
 use crate::args::{ArgValue, Args};
-use crate::trace_writer::{FlowEnds, FlowId, Label, StackSample, TrackId};
+use crate::formats::trace_writer::{FlowEnds, FlowId, Label, StackSample, TrackId};
 use eventring::reader::Descriptor;
 use eventring::schema::{EventPayload as _, EventType as _};
-use eventring_capture::recording::{EntryContent, RecordingEntry};
-use eventring_profile::by_span::{Did, KernelRing, KernelView, Said, ThreadShare};
+use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
+use eventring_profile::by_span::{Did, KernelPart, KernelRing, Said, ThreadShare};
 use eventring_profile::schema::{Sched, Stacks, Woken};
 use std::collections::HashMap;
 use std::io;
 
-/// The states of threads that were not drawn yet.
+/// The arrows to threads that were not drawn yet.
 pub(super) struct States {
-    view: KernelView<()>,
     /// The arrow to each thread that was woken and does not run yet.
     woken: HashMap<u32, FlowId>,
     /// The number of the last arrow.
@@ -23,61 +22,38 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Makes states. Their arrows come after those between spans.
+    /// Begins. These arrows come after those between spans.
     pub(super) fn new(flows_before: u64) -> Self {
-        Self { view: KernelView::new(false), woken: HashMap::new(), last_flow: flows_before }
+        Self { woken: HashMap::new(), last_flow: flows_before }
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {
-        self.view.kept_bytes().saturating_add(self.woken.len() as u64 * 64)
-    }
-}
-
-/// A state for a time, ready to be drawn.
-struct State {
-    thread_id: u32,
-    process_id: u32,
-    nanos: (u64, u64),
-    did: Did,
-    syscall: Option<String>,
-    other: Option<String>,
-}
-
-impl State {
-    fn of(share: &ThreadShare<'_, ()>) -> Self {
-        Self {
-            thread_id: share.thread_id,
-            process_id: share.process_id,
-            nanos: (share.from_nanos, share.to_nanos),
-            did: share.did(),
-            syscall: share.syscall(),
-            other: share.other().map(str::to_owned),
-        }
+        self.woken.len() as u64 * 64
     }
 }
 
 impl TraceBuilder<'_> {
     /// Draws what an entry of a ring of the kernel says. Returns false if the entry is to be drawn as any other.
-    pub(super) fn kernel_entry(&mut self, entry: &RecordingEntry<'_>) -> io::Result<bool> {
-        let Some(states) = &mut self.states else { return Ok(false) };
-        let (mut ended, mut sample) = (Vec::new(), None);
-        let ring = states.view.entry(entry, self.now_nanos, &mut |said| match said {
-            Said::Share(share) => ended.push(State::of(&share)),
-            Said::Sample(found) => sample = found.is_running.then_some(found),
-        });
-        for state in &ended {
-            self.draw_state(state, entry.process)?;
-        }
-        if let (Some(sample), Some(code)) = (sample, self.outline.kernel.as_ref().and_then(|kernel| kernel.code())) {
-            let (nanos, pid, tid, cpu) = (sample.nanos, sample.process_id, sample.thread_id, sample.cpu);
-            self.writer.sample(&StackSample { nanos, pid, tid, cpu, stack: sample.stack, code })?;
+    pub(super) fn kernel_entry(&mut self, entry: &RecordingEntry<'_>, state: ReplayState<'_>) -> io::Result<bool> {
+        let Some(part) = state.part::<KernelPart>() else { return Ok(false) };
+        for said in part.said() {
+            match said {
+                Said::Share(share) => self.draw_state(share, entry.process)?,
+                Said::Sample(sample) if sample.is_running => {
+                    if let Some(code) = self.outline.kernel.as_ref().and_then(|kernel| kernel.code()) {
+                        let (nanos, pid, tid, cpu) = (sample.nanos, sample.process_id, sample.thread_id, sample.cpu);
+                        self.writer.sample(&StackSample { nanos, pid, tid, cpu, stack: sample.stack, code })?;
+                    }
+                }
+                Said::Sample(_) => {}
+            }
         }
         let EntryContent::Typed { descriptor, payload } = &entry.content else { return Ok(false) };
-        Ok(match ring {
+        Ok(match part.ring() {
             Some(KernelRing::Sched) => match Sched::from_code(descriptor.event_type) {
                 Some(Sched::Woken) => {
                     if let Some(Ok((woken, _))) = payload.valid().map(Woken::decode) {
-                        self.draw_waker(&woken, descriptor, entry.process)?;
+                        self.draw_waker((&woken, part), descriptor, entry.process)?;
                     }
                     true
                 }
@@ -90,20 +66,21 @@ impl TraceBuilder<'_> {
     }
 
     /// Draws the states until the end of the recording.
-    pub(super) fn end_states(&mut self) -> io::Result<()> {
-        let Some(states) = &mut self.states else { return Ok(()) };
-        let mut ended = Vec::new();
-        states.view.times.finish(self.now_nanos, &mut |share| ended.push(State::of(&share)));
-        ended.sort_by_key(|state| state.thread_id);
+    pub(super) fn end_states(&mut self, state: ReplayState<'_>) -> io::Result<()> {
+        let Some(part) = state.part::<KernelPart>() else { return Ok(()) };
         // What is not said by whom was recorded by the first ring of the kernel.
         let rings = self.recording.rings();
-        let ring = (0..rings.count() as u32).find(|ring| KernelRing::of(rings, *ring).is_some());
+        let ring = (0..rings.count() as u32).find(|ring| KernelRing::from_ring(rings, *ring).is_some());
         let process = ring.map_or(0, |ring| rings.origin(ring).process);
-        ended.iter().try_for_each(|state| self.draw_state(state, process))
+        let mut shares = part.said().iter().filter_map(|said| match said {
+            Said::Share(share) => Some(share),
+            Said::Sample(_) => None,
+        });
+        shares.try_for_each(|share| self.draw_state(share, process))
     }
 
-    fn draw_state(&mut self, state: &State, recorded_by: u32) -> io::Result<()> {
-        let (name, other) = match (state.did, &state.syscall) {
+    fn draw_state(&mut self, share: &ThreadShare, recorded_by: u32) -> io::Result<()> {
+        let (name, other) = match (share.did(), share.syscall()) {
             (Did::Unknown, _) => return Ok(()),
             (Did::Ran, _) => ("running".to_owned(), ""),
             (Did::Runnable, _) => ("runnable".to_owned(), "ran_instead"),
@@ -111,30 +88,36 @@ impl TraceBuilder<'_> {
             (Did::Blocked, None) => ("blocked".to_owned(), "woken_by"),
         };
         let mut args = Args::default();
-        args.push_some(other, state.other.clone().map(|text| ArgValue::Text(text.into())));
-        let is_runnable = state.did == Did::Runnable;
+        args.push_some(other, share.other().map(|text| ArgValue::Text(text.to_owned().into())));
+        let is_runnable = share.did() == Did::Runnable;
         let flow =
-            self.states.as_mut().filter(|_| is_runnable).and_then(|states| states.woken.remove(&state.thread_id));
+            self.states.as_mut().filter(|_| is_runnable).and_then(|states| states.woken.remove(&share.thread_id));
         let ends = flow.as_slice();
         let flows = FlowEnds { begins: &[], ends };
         let label = Label { name: &name, category: "scheduler", flows, ..Label::default() };
-        let track = self.state_track(state.thread_id, state.nanos.0, state.process_id, recorded_by)?;
-        self.whole_slice(track, state.nanos, label, &args)
+        let track = self.state_track(share.thread_id, share.from_nanos, share.process_id, recorded_by)?;
+        self.whole_slice(track, (share.from_nanos, share.to_nanos), label, &args)
     }
 
     /// Draws where the arrow to a thread begins: at the thread that wakes it, if that is followed.
-    fn draw_waker(&mut self, woken: &Woken, descriptor: &Descriptor, recorded_by: u32) -> io::Result<()> {
+    fn draw_waker(
+        &mut self,
+        (woken, part): (&Woken, &KernelPart),
+        descriptor: &Descriptor,
+        recorded_by: u32,
+    ) -> io::Result<()> {
         let Some(states) = &mut self.states else { return Ok(()) };
+        let times = &part.view().times;
         let nanos = descriptor.record_epoch_nanos;
-        if !states.view.times.was_woken_at(woken.thread_id, nanos) {
+        if !times.was_woken_at(woken.thread_id, nanos) {
             return Ok(());
         }
         states.woken.remove(&woken.thread_id);
-        let Some(process_id) = states.view.times.process_of(woken.waker_thread_id) else { return Ok(()) };
+        let Some(process_id) = times.process_of(woken.waker_thread_id) else { return Ok(()) };
         states.last_flow += 1;
         let flow = FlowId(states.last_flow);
         states.woken.insert(woken.thread_id, flow);
-        let name = states.view.times.name_of(woken.thread_id);
+        let name = times.name_of(woken.thread_id);
         let name = format!("wakes {}", name.as_deref().unwrap_or("a thread"));
         let flows = FlowEnds { begins: &[flow], ends: &[] };
         let label = Label { name: &name, category: "scheduler", flows, ..Label::default() };

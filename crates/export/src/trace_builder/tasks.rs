@@ -3,7 +3,7 @@
 
 use super::{Args, Label, TraceBuilder, TrackKey};
 use crate::args::ArgValue;
-use crate::trace_writer::{SliceId, TrackId};
+use crate::formats::trace_writer::{SliceId, TrackId};
 use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, ThreadKey};
 use eventring_capture::recording::{RecordingEntry, ReplayState};
 use eventring_tasks::{OpenTasks, PerTask, Phase, TARGET, TaskEvent, TaskState};

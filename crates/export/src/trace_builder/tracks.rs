@@ -1,7 +1,7 @@
 //! The tracks of a trace. Each track is made when it is first needed.
 
 use super::TraceBuilder;
-use crate::trace_writer::{Track, TrackId, TrackKind};
+use crate::formats::trace_writer::{Track, TrackId, TrackKind};
 use eventring::tracing::{Thread, ThreadKey};
 use std::io;
 

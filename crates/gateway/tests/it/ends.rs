@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn node(path: &Path) -> Recorder {
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     Recorder::builder(content).config(path).shifts(15, 24).compact(true).keep(true).prefault(false).build().unwrap()
 }
 
@@ -24,7 +24,7 @@ fn the_time_after_the_end_counts_from_the_last_ring() {
     let blocks = Blocks::of_ring(&reader, Wanted::TRANSACTIONS).unwrap().follow_restarts();
     let linger = Duration::from_millis(1500);
     let (address, _, thread) = serve(blocks, |gateway| gateway.linger(linger));
-    let mut client = Client::of(address);
+    let mut client = Client::new(address);
     client.subscribe("newHeads", &json!({}));
     drop(first);
     std::thread::sleep(Duration::from_millis(900));

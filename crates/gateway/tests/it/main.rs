@@ -40,7 +40,7 @@ impl Served {
     }
 
     fn with(tune: impl FnOnce(Gateway) -> Gateway) -> Self {
-        let content = ContentDescription::of::<ExecEvent>();
+        let content = ContentDescription::from_event_type::<ExecEvent>();
         let recorder = Recorder::builder(content).anonymous().shifts(17, 26).compact(true).build().unwrap();
         let reader = Reader::options().open_fd(recorder.as_fd()).unwrap();
         let (address, is_over, thread) = serve(Blocks::of_ring(&reader, Wanted::TRANSACTIONS).unwrap(), tune);
@@ -53,7 +53,7 @@ impl Served {
     }
 
     fn client(&self) -> Client {
-        Client::of(self.address)
+        Client::new(self.address)
     }
 
     fn end(self) -> GatewayStats {
@@ -81,7 +81,7 @@ struct Client {
 }
 
 impl Client {
-    fn of(address: SocketAddr) -> Self {
+    fn new(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let (socket, _) = tungstenite::client(format!("ws://{address}"), stream).unwrap();

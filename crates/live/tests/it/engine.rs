@@ -39,7 +39,8 @@ fn read(live: &mut Live, mut see: impl FnMut(&Observation<'_>)) {
 #[test]
 fn each_closed_span_log_record_typed_event_and_mark_is_seen_with_its_fields() {
     let recorder = perf();
-    let typed = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().shifts(16, 27).build().unwrap();
+    let typed =
+        Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().shifts(16, 27).build().unwrap();
     let readers =
         recorder.open_readers().unwrap().into_iter().chain([Reader::options().open_fd(typed.as_fd()).unwrap()]);
     let mut live = Live::new(RingSet::options().from_readers(readers), &LiveOptions::new());

@@ -16,7 +16,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn of(span: &Span) -> Self {
+    pub(super) fn from_span(span: &Span) -> Self {
         Self { root: span.root, remote: span.remote_trace }
     }
 
@@ -41,7 +41,7 @@ pub(super) struct ClosedTrees {
 
 impl ClosedTrees {
     pub(super) fn add(&mut self, process: usize, span: &Span) {
-        let (id, tree) = (span.id, Tree::of(span));
+        let (id, tree) = (span.id, Tree::from_span(span));
         if tree == Tree::of_root(id) || self.trees.insert((process, id), tree).is_some() {
             return;
         }
@@ -57,6 +57,6 @@ impl ClosedTrees {
     /// more which tree it was in: then it counts as a root.
     pub(super) fn of(&self, process: usize, id: SpanId, known: Option<&Span>) -> Tree {
         let closed = || self.trees.get(&(process, id)).copied();
-        known.map(Tree::of).or_else(closed).unwrap_or(Tree::of_root(id))
+        known.map(Tree::from_span).or_else(closed).unwrap_or(Tree::of_root(id))
     }
 }

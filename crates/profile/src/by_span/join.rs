@@ -1,6 +1,6 @@
 //! The time of threads, divided by their state and by the span that they were in.
 
-use super::StackKey;
+use super::{SpanPlace, StackKey};
 use crate::line::syscalls;
 use crate::line::thread::{Doing, ThreadLine, name_of};
 use crate::line::{Changed, Lines};
@@ -28,8 +28,8 @@ pub enum Did {
 }
 
 /// A thread did one thing for a time, in one span.
-#[derive(Clone, Copy, Debug)]
-pub struct ThreadShare<'a, T> {
+#[derive(Clone, Debug)]
+pub struct ThreadShare {
     /// The thread, as the system numbers it.
     pub thread_id: u32,
     /// Its process, as the system numbers it; 0 if it is not known.
@@ -39,12 +39,12 @@ pub struct ThreadShare<'a, T> {
     /// Until when.
     pub to_nanos: u64,
     /// The span that the thread was in; `None` if it was in none.
-    pub tag: Option<T>,
-    doing: &'a Doing,
+    pub place: Option<Arc<SpanPlace>>,
+    doing: Doing,
     recorded_by: usize,
 }
 
-impl<T> ThreadShare<'_, T> {
+impl ThreadShare {
     /// Returns the length, in nanoseconds.
     #[must_use]
     pub fn nanos(&self) -> u64 {
@@ -54,7 +54,7 @@ impl<T> ThreadShare<'_, T> {
     /// Returns what the thread did.
     #[must_use]
     pub fn did(&self) -> Did {
-        match self.doing {
+        match &self.doing {
             Doing::Unknown => Did::Unknown,
             Doing::Runs => Did::Ran,
             Doing::Ready { .. } => Did::Runnable,
@@ -66,7 +66,7 @@ impl<T> ThreadShare<'_, T> {
     /// known.
     #[must_use]
     pub fn stack(&self) -> StackKey {
-        let stack_id = match self.doing {
+        let stack_id = match &self.doing {
             Doing::Unknown | Doing::Runs => 0,
             Doing::Ready { stack_id, .. } | Doing::Waits { stack_id, .. } => *stack_id,
         };
@@ -76,7 +76,7 @@ impl<T> ThreadShare<'_, T> {
     /// Returns the name of the system call in which the thread was blocked, if it is known.
     #[must_use]
     pub fn syscall(&self) -> Option<String> {
-        match self.doing {
+        match &self.doing {
             Doing::Waits { syscall: Some(number), .. } => Some(syscalls::name_of(*number)),
             _ => None,
         }
@@ -85,7 +85,7 @@ impl<T> ThreadShare<'_, T> {
     /// Returns the name of the other thread: of the one that ran instead, or that has woken this one.
     #[must_use]
     pub fn other(&self) -> Option<&str> {
-        match self.doing {
+        match &self.doing {
             Doing::Ready { other, .. } => other.as_deref(),
             Doing::Waits { waker, .. } => waker.as_ref().map(|(name, _)| &**name),
             Doing::Unknown | Doing::Runs => None,
@@ -93,26 +93,26 @@ impl<T> ThreadShare<'_, T> {
     }
 }
 
-/// Joins what threads did with the spans that they were in. `T` stands for a span, or a stack of spans.
+/// Joins what threads did with the spans that they were in.
 ///
 /// Spans come in the order of time, and so do the events of the scheduler, which may come later than the spans. What is
 /// known is given away at once, so little is kept.
-#[derive(Debug)]
-pub struct TimeJoin<T> {
+#[derive(Debug, Default)]
+pub struct TimeJoin {
     lines: Lines,
-    threads: BTreeMap<u32, JoinedThread<T>>,
+    threads: BTreeMap<u32, JoinedThread>,
 }
 
 #[derive(Debug)]
-struct JoinedThread<T> {
+struct JoinedThread {
     process_id: u32,
     /// The index of the process that has recorded what it did.
     recorded_by: usize,
-    tag: Option<T>,
+    place: Option<Arc<SpanPlace>>,
     /// The time from which on the thread is in this span.
     since_nanos: u64,
     /// Earlier times in spans, in order. Some of them were given away, and are kept for samples that come late.
-    spans: VecDeque<(Option<T>, u64, u64)>,
+    spans: VecDeque<(Option<Arc<SpanPlace>>, u64, u64)>,
     /// The time until which everything was given away.
     settled_nanos: u64,
     /// When the thread was first seen.
@@ -121,25 +121,25 @@ struct JoinedThread<T> {
     known_nanos: Option<u64>,
 }
 
-impl<T> Default for TimeJoin<T> {
-    fn default() -> Self {
-        Self { lines: Lines::default(), threads: BTreeMap::new() }
-    }
-}
-
-impl<T: Copy> TimeJoin<T> {
+impl TimeJoin {
     /// Notes that a thread is in this span from now on, or in none.
-    pub fn enter(&mut self, thread_id: u32, nanos: u64, tag: Option<T>, each: &mut dyn FnMut(ThreadShare<'_, T>)) {
+    pub fn enter(
+        &mut self,
+        thread_id: u32,
+        nanos: u64,
+        place: Option<Arc<SpanPlace>>,
+        each: &mut dyn FnMut(ThreadShare),
+    ) {
         let thread = self.threads.entry(thread_id).or_insert_with(|| JoinedThread::new(nanos));
         if nanos > thread.since_nanos {
-            thread.spans.push_back((thread.tag, thread.since_nanos, nanos));
+            thread.spans.push_back((thread.place.clone(), thread.since_nanos, nanos));
             thread.since_nanos = nanos;
         }
         if thread.spans.len() > WAITING_MAX {
             let line = self.lines.of_threads.entry(thread_id).or_default();
             thread.settle(thread_id, line, nanos, each);
         }
-        thread.tag = tag;
+        thread.place = place;
     }
 
     /// Takes an event of the scheduler, which the process with this index has recorded.
@@ -148,7 +148,7 @@ impl<T: Copy> TimeJoin<T> {
         recorded_by: usize,
         descriptor: &Descriptor,
         payload: &[u8],
-        each: &mut dyn FnMut(ThreadShare<'_, T>),
+        each: &mut dyn FnMut(ThreadShare),
     ) {
         let nanos = descriptor.record_epoch_nanos;
         match self.lines.event(descriptor, payload) {
@@ -171,25 +171,25 @@ impl<T: Copy> TimeJoin<T> {
     }
 
     /// Notes that events of the scheduler were lost.
-    pub fn lose(&mut self, nanos: u64, each: &mut dyn FnMut(ThreadShare<'_, T>)) {
+    pub fn lose(&mut self, nanos: u64, each: &mut dyn FnMut(ThreadShare)) {
         self.lines.lose(nanos);
         self.settle_all(nanos, each);
     }
 
     /// Gives away what threads did until the end of a recording.
-    pub fn finish(&mut self, nanos: u64, each: &mut dyn FnMut(ThreadShare<'_, T>)) {
+    pub fn finish(&mut self, nanos: u64, each: &mut dyn FnMut(ThreadShare)) {
         self.settle_all(nanos, each);
     }
 
     /// Returns the span that a thread was in at a time.
     #[must_use]
-    pub fn tag_at(&self, thread_id: u32, nanos: u64) -> Option<T> {
+    pub fn place_at(&self, thread_id: u32, nanos: u64) -> Option<Arc<SpanPlace>> {
         let thread = self.threads.get(&thread_id)?;
         if nanos >= thread.since_nanos {
-            return thread.tag;
+            return thread.place.clone();
         }
         let at = thread.spans.partition_point(|(_, _, to)| *to <= nanos);
-        thread.spans.get(at).filter(|(_, from, _)| *from <= nanos).and_then(|(tag, ..)| *tag)
+        thread.spans.get(at).filter(|(_, from, _)| *from <= nanos).and_then(|(place, ..)| place.clone())
     }
 
     /// Returns the process of a thread, as the system numbers it; `None` if the thread was not seen.
@@ -228,7 +228,7 @@ impl<T: Copy> TimeJoin<T> {
         spans.fold(self.lines.of_threads.len() as u64 * THREAD_BYTES, u64::saturating_add)
     }
 
-    fn settle_all(&mut self, nanos: u64, each: &mut dyn FnMut(ThreadShare<'_, T>)) {
+    fn settle_all(&mut self, nanos: u64, each: &mut dyn FnMut(ThreadShare)) {
         for (thread_id, thread) in &mut self.threads {
             let line = self.lines.of_threads.entry(*thread_id).or_default();
             thread.settle(*thread_id, line, nanos, each);
@@ -236,32 +236,34 @@ impl<T: Copy> TimeJoin<T> {
     }
 }
 
-impl<T: Copy> JoinedThread<T> {
+impl JoinedThread {
     fn new(nanos: u64) -> Self {
         let (spans, known_nanos) = (VecDeque::new(), None);
-        let (tag, process_id, recorded_by) = (None, 0, 0);
+        let (place, process_id, recorded_by) = (None, 0, 0);
         let (since_nanos, settled_nanos, seen_nanos) = (nanos, nanos, u64::MAX);
-        Self { process_id, recorded_by, tag, since_nanos, spans, settled_nanos, seen_nanos, known_nanos }
+        Self { process_id, recorded_by, place, since_nanos, spans, settled_nanos, seen_nanos, known_nanos }
     }
 
     /// Begins at an earlier time, if nothing was said of the thread yet.
     fn begin_at(&mut self, nanos: u64) {
-        if self.known_nanos.is_none() && self.spans.is_empty() && self.tag.is_none() {
+        if self.known_nanos.is_none() && self.spans.is_empty() && self.place.is_none() {
             self.since_nanos = nanos.min(self.since_nanos);
             self.settled_nanos = self.since_nanos;
         }
     }
 
     /// Gives away everything until this time.
-    fn settle(&mut self, thread_id: u32, line: &mut ThreadLine, until: u64, each: &mut dyn FnMut(ThreadShare<'_, T>)) {
+    fn settle(&mut self, thread_id: u32, line: &mut ThreadLine, until: u64, each: &mut dyn FnMut(ThreadShare)) {
         let (process_id, recorded_by) = (self.process_id, self.recorded_by);
         let first = self.spans.partition_point(|(_, _, to)| *to <= self.settled_nanos);
-        let open = (self.tag, self.since_nanos, until);
-        for (tag, from, to) in self.spans.range(first..).copied().chain([open]).take_while(|(_, from, _)| *from < until)
+        let open = (self.place.clone(), self.since_nanos, until);
+        for (place, from, to) in
+            self.spans.range(first..).cloned().chain([open]).take_while(|(_, from, _)| *from < until)
         {
             let (from, to) = (from.max(self.settled_nanos), to.min(until));
             let mut give = |from_nanos: u64, to_nanos: u64, doing: &Doing| {
-                each(ThreadShare { thread_id, process_id, from_nanos, to_nanos, tag, doing, recorded_by });
+                let (place, doing) = (place.clone(), doing.clone());
+                each(ThreadShare { thread_id, process_id, from_nanos, to_nanos, place, doing, recorded_by });
             };
             let known = self.known_nanos.unwrap_or(u64::MAX).clamp(from, to.max(from));
             if from < known {

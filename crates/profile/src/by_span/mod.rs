@@ -3,6 +3,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `part` | the part of a replay that consumers ask for |
 //! | `join` | the time of threads, divided by state and span |
 //! | `owners` | which threads had the same number, and when |
 //! | `code` | stacks of the program: their files, and the names of their functions |
@@ -10,14 +11,17 @@
 mod code;
 mod join;
 mod owners;
+mod part;
 
 pub use code::{CodeStacks, StackKey};
 pub use join::{Did, ThreadShare, TimeJoin};
 pub use owners::{ThreadOwner, ThreadOwners};
+pub use part::{KernelNames, KernelPart, KernelWanted, SpanPlace};
 
 use crate::schema::{Sched, Stacks};
 use eventring::schema::EventType as _;
 use eventring_capture::recording::{EntryContent, RecordedRings, RecordingEntry};
+use std::sync::Arc;
 
 /// The samples a second of a recording that does not say it.
 const SAMPLE_HZ: u64 = 997;
@@ -34,7 +38,7 @@ pub enum KernelRing {
 impl KernelRing {
     /// Returns the kind of a ring of a recording, if it is one of these.
     #[must_use]
-    pub fn of(rings: &RecordedRings, ring: u32) -> Option<Self> {
+    pub fn from_ring(rings: &RecordedRings, ring: u32) -> Option<Self> {
         let model = rings.model(ring)?;
         match (model.content_type(), model.name()) {
             (Sched::CONTENT_TYPE, Sched::CONTENT_NAME) => Some(Self::Sched),
@@ -46,13 +50,13 @@ impl KernelRing {
     /// Returns true if a recording has such a ring.
     #[must_use]
     pub fn are_in(rings: &RecordedRings) -> bool {
-        (0..rings.count() as u32).any(|ring| Self::of(rings, ring).is_some())
+        (0..rings.count() as u32).any(|ring| Self::from_ring(rings, ring).is_some())
     }
 }
 
 /// A thread was at a stack: while it ran, or where it left its processor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ThreadSample<T> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadSample {
     /// The thread, as the system numbers it.
     pub thread_id: u32,
     /// Its process, as the system numbers it; 0 if it is not known.
@@ -66,32 +70,32 @@ pub struct ThreadSample<T> {
     /// The stack.
     pub stack: StackKey,
     /// The span that the thread was in.
-    pub tag: Option<T>,
+    pub place: Option<Arc<SpanPlace>>,
     /// The time between two samples of a thread that runs, in nanoseconds.
     pub period_nanos: u64,
 }
 
 /// What the kernel says.
 #[derive(Debug)]
-pub enum Said<'a, T> {
+pub enum Said {
     /// A thread did one thing for a time.
-    Share(ThreadShare<'a, T>),
+    Share(ThreadShare),
     /// A thread was at a stack.
-    Sample(ThreadSample<T>),
+    Sample(ThreadSample),
 }
 
-/// Joins what the kernel says with the spans of threads. `T` stands for a span, or a stack of spans.
+/// Joins what the kernel says with the spans of threads.
 #[derive(Debug)]
-pub struct KernelView<T> {
+pub struct KernelView {
     /// The times.
-    pub times: TimeJoin<T>,
+    pub times: TimeJoin,
     /// The stacks; `None` if nobody asks for them.
     pub code: Option<CodeStacks>,
     /// The threads.
     pub owners: ThreadOwners,
 }
 
-impl<T: Copy> KernelView<T> {
+impl KernelView {
     /// Makes a view of threads that are in no span yet. With `has_code`, keeps the stacks of the program.
     #[must_use]
     pub fn new(has_code: bool) -> Self {
@@ -104,12 +108,12 @@ impl<T: Copy> KernelView<T> {
         &mut self,
         entry: &RecordingEntry<'_>,
         now_nanos: u64,
-        each: &mut dyn FnMut(Said<'_, T>),
+        each: &mut dyn FnMut(Said),
     ) -> Option<KernelRing> {
         if let EntryContent::Perf { .. } = entry.content {
             return None;
         }
-        let ring = KernelRing::of(&entry.tables.rings, entry.ring)?;
+        let ring = KernelRing::from_ring(&entry.tables.rings, entry.ring)?;
         match (&entry.content, ring) {
             (EntryContent::Typed { descriptor, payload }, KernelRing::Sched) => {
                 if let Some(payload) = payload.valid() {
@@ -129,7 +133,7 @@ impl<T: Copy> KernelView<T> {
                     }
                     let (cpu, nanos, is_running) =
                         (sample.cpu, descriptor.record_epoch_nanos, sample.is_on_processor());
-                    let tag = self.times.tag_at(thread_id, nanos);
+                    let place = self.times.place_at(thread_id, nanos);
                     let hz = self.times.sample_hz().filter(|hz| *hz > 0).map_or(SAMPLE_HZ, u64::from);
                     let period_nanos = (1_000_000_000 / hz).max(1);
                     each(Said::Sample(ThreadSample {
@@ -139,7 +143,7 @@ impl<T: Copy> KernelView<T> {
                         cpu,
                         nanos,
                         stack,
-                        tag,
+                        place,
                         period_nanos,
                     }));
                 } else if let (Some(code), Some(payload)) = (&mut self.code, payload.valid()) {

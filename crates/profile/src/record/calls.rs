@@ -1,9 +1,9 @@
 //! System calls, samples and mapped files of the followed threads.
 
 use super::follow::Follow;
-use super::maps;
-use super::records::{Mapped, RawStack, Record};
 use super::threads::Call;
+use crate::record::kernel::body::{Mapped, RawStack, Record};
+use crate::record::stacks::maps;
 use crate::schema::{Sample, SampleKind, Sched, Stacks as StackEvent, Syscall};
 
 impl Follow {

@@ -1,11 +1,11 @@
 //! Conversion of the kernel's records to events.
 
 use super::clock::TimeLine;
-use super::maps;
-use super::records::{Body, Record};
 use super::rings::Ring;
 use super::stacks::Stacks;
 use super::threads::{Call, ProfileSummary, Threads, name_now};
+use crate::record::kernel::body::{Body, Record};
+use crate::record::stacks::maps;
 use crate::schema::{
     KernelLost, OffState, SampleKind, Sched, Stacks as StackEvent, SwitchedIn, SwitchedOut, ThreadEnded, ThreadName,
     ThreadSeen, Woken,

@@ -18,7 +18,7 @@ impl Ring {
     pub(super) fn make<E: EventType>(base: &Path, ending: &str) -> Result<Self, RecorderError> {
         let mut memory = MEMORY;
         loop {
-            let builder = Recorder::builder(ContentDescription::of::<E>()).config(named(base, ending));
+            let builder = Recorder::builder(ContentDescription::from_event_type::<E>()).config(named(base, ending));
             match builder.numbered(true).memory(memory).prefault(false).build() {
                 Err(error) if error.kind() == RecorderErrorKind::NoSpace && memory / 2 >= MEMORY_MIN => memory /= 2,
                 made => return Ok(Self { recorder: made? }),

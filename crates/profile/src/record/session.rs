@@ -2,22 +2,22 @@
 
 use super::clock::TimeLine;
 use super::follow::Follow;
-use super::opening::Opened;
 use super::options::{ProfileOptions, ProfileTarget};
-use super::order::Ordered;
-use super::rights::Missing;
 use super::rings::Ring;
 use super::stacks::Stacks;
-use super::system::threads_of;
 use super::threads::{ProfileSummary, Threads};
-use super::worker::Worker;
+use super::worker::{Shared, Worker};
+use crate::record::kernel::opening::Opened;
+use crate::record::kernel::order::Ordered;
+use crate::record::kernel::rights::Missing;
+use crate::record::kernel::system::threads_of;
 use crate::schema::{Sched, Session, Stacks as StackEvent};
 use eventring::reader::{Reader, ReaderError};
 use eventring::recorder::RecorderError;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 /// A recording whose buffers and rings are there, and that has not begun.
@@ -35,14 +35,6 @@ pub struct Prepared {
 pub struct Recording {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<ProfileSummary>>,
-}
-
-/// What the thread and its owner tell each other.
-#[derive(Default)]
-pub(super) struct Shared {
-    pub(super) is_asked_to_stop: AtomicBool,
-    pub(super) has_stopped: AtomicBool,
-    pub(super) live_threads: AtomicUsize,
 }
 
 impl Prepared {

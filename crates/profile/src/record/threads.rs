@@ -1,6 +1,6 @@
 //! The followed threads, and the known facts about them.
 
-use super::records::thread_name;
+use crate::record::kernel::body::thread_name;
 use crate::schema::{ThreadName, ThreadSeen};
 use eventring::schema::Utf8;
 use std::collections::{BTreeMap, HashMap};

@@ -2,16 +2,15 @@
 
 use super::clock::TimeLine;
 use super::follow::Follow;
-use super::opening::Opened;
-use super::order::Ordered;
-use super::records::{Body, Record};
-use super::session::Shared;
-use super::symbols;
-use super::system::threads_of;
 use super::threads::ProfileSummary;
+use crate::record::kernel::body::{Body, Record};
+use crate::record::kernel::opening::Opened;
+use crate::record::kernel::order::Ordered;
+use crate::record::kernel::system::threads_of;
+use crate::record::stacks::symbols;
 use crate::schema::{Sched, Session};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The pause between two looks at the buffers, and that while one of them fills quickly.
@@ -23,6 +22,14 @@ const MANY: usize = 2_000;
 const RECORDS_MAX: usize = 1 << 20;
 /// The pause between two looks for new threads.
 const THREADS_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the thread and its owner tell each other.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) is_asked_to_stop: AtomicBool,
+    pub(super) has_stopped: AtomicBool,
+    pub(super) live_threads: AtomicUsize,
+}
 
 /// The thread's state.
 pub(super) struct Worker {

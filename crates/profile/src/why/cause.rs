@@ -92,7 +92,7 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    pub(super) fn of<'s>(spans: impl Iterator<Item = (&'s CollectedSpan, &'s Shares)>) -> Self {
+    pub(super) fn from_spans<'s>(spans: impl Iterator<Item = (&'s CollectedSpan, &'s Shares)>) -> Self {
         let mut all = Vec::new();
         let mut parts: BTreeMap<Part, Vec<u64>> = BTreeMap::new();
         let mut children: BTreeMap<String, Vec<u64>> = BTreeMap::new();

@@ -1,11 +1,13 @@
 //! The features that slow spans have in common: Fisher's exact test for each feature, corrected by Holm's method for
 //! their number.
 
-use super::Answer;
 use super::collect::Collected;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The rate of answers that name a difference where there is none.
+pub(super) const ALPHA: f64 = 0.01;
 
 /// The longest value of a field that is a feature.
 const VALUE_MAX: usize = 64;
@@ -52,7 +54,7 @@ pub(super) fn compare(slow: &[usize], normal: &[usize], collected: &Collected) -
     let mut largest = 0.0_f64;
     for (rank, (what, counts, p)) in found.into_iter().enumerate() {
         largest = largest.max(p * (tests - rank) as f64);
-        if largest > Answer::ALPHA || differences.len() >= TOLD_MAX {
+        if largest > ALPHA || differences.len() >= TOLD_MAX {
             break;
         }
         let percent = |group: usize| 100.0 * counts[group] as f64 / sizes[group] as f64;

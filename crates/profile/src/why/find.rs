@@ -1,12 +1,23 @@
 //! The first pass: finds the slowest spans of a name, and some that are not slow.
 
-use super::Question;
 use eventring::tracing::{CallSite, Span};
 use eventring_capture::recording::{OverSpan, PerDescription, ReplayConsumer, ReplayState, SpanParts};
 use eventring_capture::{CaptureError, CaptureErrorKind, SpanTimes, WallTimes};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
+
+/// Which spans are asked about.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// The name of the spans, or target and name: `shop::query`. Without a name: the one whose slow spans have taken
+    /// most time beyond what is normal.
+    pub span: Option<String>,
+    /// How many of the slowest spans; at least 1.
+    pub slowest: usize,
+    /// Only the span with this id.
+    pub id: Option<u64>,
+}
 
 /// The spans of a name among which normal ones are chosen: a random choice of all.
 const SAMPLE_MAX: usize = 2048;

@@ -18,6 +18,7 @@ mod shares;
 
 pub use cause::Cause;
 pub use difference::Difference;
+pub use find::Question;
 pub use shares::{Part, Shares};
 
 use collect::Collector;
@@ -32,18 +33,6 @@ use serde::Serialize;
 const NORMAL_MAX: usize = 200;
 /// The number of slow spans that are compared with them, even if fewer are asked for.
 const SLOW_MIN: usize = 30;
-
-/// Which spans are asked about.
-#[derive(Clone, Debug, Default)]
-pub struct Question {
-    /// The name of the spans, or target and name: `shop::query`. Without a name: the one whose slow spans have taken
-    /// most time beyond what is normal.
-    pub span: Option<String>,
-    /// How many of the slowest spans; at least 1.
-    pub slowest: usize,
-    /// Only the span with this id.
-    pub id: Option<u64>,
-}
 
 /// The answer.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -94,7 +83,7 @@ pub struct WhySpan {
 
 impl Answer {
     /// The rate of answers that name a difference where there is none.
-    pub const ALPHA: f64 = 0.01;
+    pub const ALPHA: f64 = difference::ALPHA;
 }
 
 /// Says why spans of a capture were slow. Reads the capture twice.
@@ -127,7 +116,7 @@ pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, Capture
     let shares: Vec<Shares> = collected.spans.iter().map(|span| shares::divide(span, &collected)).collect();
     let (slow, normal): (Vec<usize>, Vec<usize>) =
         (0..collected.spans.len()).partition(|at| found.is_slow(collected.spans[*at].nanos()));
-    let usual = cause::Usual::of(normal.iter().map(|at| (&collected.spans[*at], &shares[*at])));
+    let usual = cause::Usual::from_spans(normal.iter().map(|at| (&collected.spans[*at], &shares[*at])));
     let difference = difference::compare(&slow, &normal, &collected);
     let mut by_length: Vec<usize> = (0..collected.spans.len()).filter(|at| collected.spans[*at].is_asked_for).collect();
     by_length.sort_by_key(|at| std::cmp::Reverse(collected.spans[*at].nanos()));

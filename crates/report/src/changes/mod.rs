@@ -78,7 +78,7 @@ impl<'c> ComparisonReport<'c> {
     /// The basis is a call of a span that a side does not have.
     pub fn new(mut sides: [ReportSide<'c>; 2], alpha: f64, basis: Basis) -> Result<Self, BasisError> {
         // Both sides have the same names, so that their frames are compared.
-        let shared = SharedNames::of(sides.iter().flat_map(|side| side.figures.frame_names()));
+        let shared = SharedNames::from_names(sides.iter().flat_map(|side| side.figures.frame_names()));
         sides.iter_mut().for_each(|side| side.figures.name_frames(&shared));
         let divisors = [basis.divisor('A', &sides[0].figures)?, basis.divisor('B', &sides[1].figures)?];
         let [a, b] = sides.each_ref().map(|side| std::slice::from_ref(&side.figures.summary));

@@ -112,7 +112,7 @@ impl FromStr for ChangeLimit {
     fn from_str(text: &str) -> Result<Self, ConditionError> {
         if text.len() > TEXT_BYTES_MAX {
             let message = format!("the expression has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len());
-            return Err(ConditionError::at(text, 0, message));
+            return Err(ConditionError::new(text, 0, message));
         }
         let mut tokens = Tokens::new(text);
         let name = tokens.name();

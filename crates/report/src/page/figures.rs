@@ -1,16 +1,18 @@
 //! The figures that a page shows. A capture is read once for all of them.
 
 use super::activity::Activity;
-use super::blocks::BlockFigures;
+use super::block_figures::BlockFigures;
 use super::durations::{Durations, PercentileCurve};
 use super::flame::FlameSide;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile};
-use eventring_export::folded::{self, SpanFolder};
+use eventring_export::formats::folded;
+use eventring_export::formats::folded::SpanFolder;
 use eventring_export::outline::{Outline, OutlinePass};
 use eventring_export::stacks::Stacks;
 use eventring_export::summary::{SpanCounter, Summary, is_error};
@@ -125,7 +127,7 @@ impl<'c> CaptureFigures<'c> {
 
     /// Returns the names of spans that several targets share.
     pub(super) fn shared_names(&self) -> SharedNames {
-        SharedNames::of(self.summary.spans.iter().map(|span| (span.name.as_str(), span.target.as_str())))
+        SharedNames::from_names(self.summary.spans.iter().map(|span| (span.name.as_str(), span.target.as_str())))
     }
 
     /// Says what the time of a frame of the flame graph is.
@@ -161,6 +163,10 @@ impl ReplayConsumer for FigurePass {
 
     fn seqnos(&mut self, entry: &RecordingEntry<'_>) {
         self.blocks.seqnos(entry);
+    }
+
+    fn follow(&self, parts: &mut ReplayParts) {
+        self.stacks.follow(parts);
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

@@ -5,7 +5,7 @@
 //! | `figures` | the figures that a page shows |
 //! | `activity` | counts of events over the time |
 //! | `block_bars` | blocks over the time |
-//! | `blocks` | the figures of blocks of execution events, and their section |
+//! | `block_figures`, `blocks` | the figures of blocks of execution events, and their section |
 //! | `durations` | histograms of durations, and curves of percentiles |
 //! | `header` | what was captured, and the loss account |
 //! | `tables` | tables of the spans and of the rings |
@@ -16,6 +16,7 @@
 
 mod activity;
 mod block_bars;
+mod block_figures;
 pub(crate) mod blocks;
 mod charts;
 pub(crate) mod document;

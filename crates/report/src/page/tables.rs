@@ -118,7 +118,7 @@ pub(super) fn typed(figures: &CaptureFigures<'_>) -> String {
         "<section><h2>Typed events</h2><div class=\"wide\"><table><thead><tr><th>type</th><th>count</th>\
          <th>a second</th><th>payload bytes</th><th>bytes each</th></tr></thead><tbody>",
     );
-    let shared = SharedNames::of(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
+    let shared = SharedNames::from_names(events.iter().map(|event| (event.name.as_str(), event.content.as_str())));
     for event in events.iter().take(ROWS_MAX) {
         let per_second = event.per_second.map_or("–".into(), |rate| grouped(rate.round() as u64));
         let each = event.payload_bytes / event.count.max(1);

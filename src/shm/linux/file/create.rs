@@ -27,7 +27,6 @@
 //!
 //! All threads of a process share one temporary name, so only one of them can make the ring at a time.
 
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -50,15 +49,10 @@ use super::destination::Destination;
 use super::leftovers::{remove_leftover, remove_leftovers};
 use super::owned::{DirectoryEntry, OwnedRingFile, Registration};
 use super::stale::StaleFile;
-
-pub(in crate::shm::linux) const OPERATION: &str = "create ring file";
+use super::unfinished::{ATTEMPTS, OPERATION, STICKY, already_owned, too_much_traffic};
 
 /// The mode of an unfinished file: the sticky bit, and reading and writing for its owner only.
 const UNFINISHED_MODE: u32 = 0o1600;
-pub(in crate::shm::linux) const STICKY: u32 = 0o1000;
-
-/// The largest number of attempts. An attempt fails if another process changes the same name at the same time.
-pub(in crate::shm::linux) const ATTEMPTS: u32 = 100;
 
 /// A file of its final size that is full of zeros. No reader can find the file yet.
 #[derive(Debug)]
@@ -379,20 +373,4 @@ impl Unpublished {
 
 fn rename(from: &DirectoryEntry, to: &DirectoryEntry, flags: RenameFlags) -> Result<(), Errno> {
     renameat_with(&from.directory, &from.name, &to.directory, &to.name, flags)
-}
-
-pub(in crate::shm::linux) fn already_owned(operation: &'static str, path: &Path, pid: Option<u32>) -> ShmError {
-    let error =
-        |found: fmt::Arguments<'_>| ShmError::new(ShmErrorKind::AlreadyOwned { pid }, operation, found).at(path);
-    match pid {
-        Some(pid) if pid == std::process::id() => error(format_args!("this process ({pid}) owns it already"))
-            .mend("use the recorder that it has, or choose another name"),
-        Some(pid) => error(format_args!("process {pid} owns it")).mend("stop that process, or choose another name"),
-        None => error(format_args!("a process that cannot be seen from here owns it"))
-            .mend("find it with `fuser` or in another container, or choose another name"),
-    }
-}
-
-pub(in crate::shm::linux) fn too_much_traffic(path: &Path) -> ShmError {
-    ShmError::new(ShmErrorKind::Io, OPERATION, "other processes keep changing the same name").at(path).mend("try again")
 }

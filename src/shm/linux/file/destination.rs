@@ -15,8 +15,8 @@ use super::super::options::CreateOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::paths;
 use super::super::system::trust;
-use super::create::{ATTEMPTS, OPERATION, STICKY, too_much_traffic};
 use super::owned::DirectoryEntry;
+use super::unfinished::{ATTEMPTS, OPERATION, STICKY, too_much_traffic};
 
 /// The final and the temporary name of a ring that is being made.
 pub(in crate::shm::linux) struct Destination {

@@ -12,11 +12,11 @@ use super::super::decimal::digits;
 use super::super::error::ShmError;
 use super::super::system::trust;
 use super::super::writer::identity::is_gone;
-use super::create::{OPERATION, STICKY};
 use super::open::RingFile;
 use super::owned::DirectoryEntry;
 use super::replacer;
 use super::stale::{StaleFile, open_existing};
+use super::unfinished::{OPERATION, STICKY};
 
 /// Removes files that killed processes have left: unfinished files of the ring `finished`, and the lock file of a
 /// replacer.
@@ -37,7 +37,7 @@ pub(in crate::shm::linux) fn remove_leftovers(finished: &DirectoryEntry) {
 /// A shard file is removed only if it belongs to this user and has no owner, and if `is_part`, called with *n* and the
 /// file, returns true. The caller must own `path`.
 pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) -> bool) {
-    let Ok(whole) = DirectoryEntry::at(path) else { return };
+    let Ok(whole) = DirectoryEntry::from_path(path) else { return };
     whole.for_each_name_beside(|name| {
         let Some(rest) = behind(name, &whole.name).and_then(|rest| rest.strip_prefix(b".")) else { return };
         let place = Arc::new(whole.beside(name.to_owned()));
@@ -54,7 +54,7 @@ pub(crate) fn remove_dead_parts(path: &Path, is_part: impl Fn(u64, &RingFile) ->
 
 /// Removes the file at `path` if it belongs to this user and has no owner, and if `is_meant` returns true.
 pub(crate) fn remove_dead_file(path: &Path, is_meant: impl Fn(&RingFile) -> bool) {
-    if let Ok(place) = DirectoryEntry::at(path) {
+    if let Ok(place) = DirectoryEntry::from_path(path) {
         remove_dead_part(&Arc::new(place), is_meant);
     }
 }
@@ -107,7 +107,7 @@ impl StaleFile {
     pub fn lock_unfinished(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "remove unfinished ring file";
         let path = path.as_ref();
-        let Ok(place) = DirectoryEntry::at(path).map(Arc::new) else { return Ok(None) };
+        let Ok(place) = DirectoryEntry::from_path(path).map(Arc::new) else { return Ok(None) };
         let name = place.name.to_bytes();
         let pid = name.iter().rposition(|byte| *byte == b'.').and_then(|at| leftover_pid(&name[at..]));
         if pid.is_none() && !name.ends_with(replacer::SUFFIX) {

@@ -3,7 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `directory` | the directory for rings with bare names |
-//! | `create`, `destination` | making a ring file |
+//! | `create`, `destination`, `unfinished` | making a ring file |
 //! | `stale`, `leftovers`, `replacer` | replacing and removing files of dead processes |
 //! | `owned`, `removed_at_exit` | owning a file, and removing it at the end |
 //! | `memfd` | a ring without a name |
@@ -23,3 +23,4 @@ pub(super) mod owned;
 pub(super) mod removed_at_exit;
 pub(super) mod replacer;
 pub(super) mod stale;
+pub(super) mod unfinished;

@@ -62,7 +62,7 @@ impl DirectoryEntry {
     }
 
     /// Opens the directory in which `path` lies, and returns the entry for the last component of `path`.
-    pub(in crate::shm::linux) fn at(path: &Path) -> Result<Self, Errno> {
+    pub(in crate::shm::linux) fn from_path(path: &Path) -> Result<Self, Errno> {
         let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
         let parent = paths::parent(path).unwrap_or(Path::new("."));
         let directory = paths::open(parent, OFlags::PATH | OFlags::DIRECTORY)?;

@@ -19,7 +19,7 @@ impl RemovedAtExit {
     /// Registers the file at this path. Returns `None` if there is no such file.
     pub(crate) fn register(path: &Path) -> Option<Self> {
         let file = FileId::from_stat(&statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?);
-        let place = DirectoryEntry::at(path).ok()?;
+        let place = DirectoryEntry::from_path(path).ok()?;
         Some(Self { _registration: Registration::new(Some(Arc::new(place)), file) })
     }
 }

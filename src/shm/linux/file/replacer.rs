@@ -15,8 +15,8 @@ use super::super::error::{ShmError, ShmErrorKind};
 use super::super::system::trust;
 use super::super::writer::lock::{self, TryLockError, holder, try_lock, unlock};
 use super::super::writer::write_lock::has_writer;
-use super::create::{ATTEMPTS, already_owned, too_much_traffic};
 use super::owned::DirectoryEntry;
+use super::unfinished::{ATTEMPTS, already_owned, too_much_traffic};
 
 pub(in crate::shm::linux) const SUFFIX: &[u8] = b".~lock";
 

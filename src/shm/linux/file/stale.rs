@@ -12,9 +12,9 @@ use super::super::error::{ShmError, ShmErrorKind};
 use super::super::options::CreateOptions;
 use super::super::system::trust;
 use super::super::writer::lock::unlock;
-use super::create::{self, ATTEMPTS, STICKY, too_much_traffic};
 use super::owned::DirectoryEntry;
 use super::replacer::{self, Replacer};
+use super::unfinished::{self, ATTEMPTS, STICKY, too_much_traffic};
 
 const REMOVE: &str = "remove ring file";
 
@@ -41,7 +41,7 @@ impl StaleFile {
     /// - [`NotARegularFile`](ShmErrorKind::NotARegularFile).
     pub fn lock_own(path: impl AsRef<Path>) -> Result<Option<Self>, ShmError> {
         let path = path.as_ref();
-        match DirectoryEntry::at(path) {
+        match DirectoryEntry::from_path(path) {
             Ok(place) => Self::lock_own_at(&Arc::new(place)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(ShmError::from_errno(REMOVE, errno).at(path)),
@@ -59,7 +59,7 @@ impl StaleFile {
         options: &CreateOptions,
     ) -> Result<Option<Self>, ShmError> {
         const OPERATION: &str = "replace stale ring file";
-        let stale = Self::lock_current(place, OPERATION, create::OPERATION, |stat| {
+        let stale = Self::lock_current(place, OPERATION, unfinished::OPERATION, |stat| {
             let checks = place.in_ring_directory && !options.allow_foreign_owner;
             if checks { trust::check_ours(OPERATION, stat, &place.path) } else { Ok(()) }
         })?;

@@ -10,9 +10,7 @@ use rustix::io::{Errno, pwrite};
 use rustix::process::{Resource, getrlimit};
 
 use super::super::error::{ShmError, ShmErrorKind};
-use super::free_memory::{FreeMemory, Mebibytes};
-
-pub(in crate::shm::linux) const OPERATION: &str = "allocate ring file";
+use super::free_memory::{FreeMemory, Mebibytes, OPERATION};
 
 /// The number of bytes that one call of `fallocate` allocates. If a signal arrives during a call on tmpfs, the kernel
 /// undoes the whole call. A profiler sends signals all the time, so a single call for a large file would never

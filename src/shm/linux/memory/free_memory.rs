@@ -12,9 +12,10 @@ use super::super::error::{ShmError, ShmErrorKind};
 use super::super::system::page_size::{huge_page_bytes, is_in_memory};
 use super::super::system::paths;
 use super::super::writer::lock::lock_state;
-use super::allocate::OPERATION;
 use super::huge_pages::HugePagePool;
 use super::meminfo;
+
+pub(in crate::shm::linux) const OPERATION: &str = "allocate ring file";
 
 /// The memory or file space that is free for a new file. An amount that the system does not show is `None`.
 #[derive(Debug)]

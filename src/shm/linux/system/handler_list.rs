@@ -2,7 +2,7 @@
 //!
 //! The list only grows, and its entries never move. So a handler needs no lock to go through them.
 
-use crate::locked_section::get_or_make;
+use crate::sync::locked_section::get_or_make;
 use std::sync::OnceLock;
 
 /// An entry of a [`HandlerList`].

@@ -7,13 +7,15 @@
 //! Directives come from users and from other processes, so their number and length are limited: see [`parse`].
 
 mod condition;
+mod limits;
 mod parse;
 mod problem;
 #[cfg(test)]
 mod tests;
 
 pub(in crate::tracing) use condition::FieldCondition;
-pub(in crate::tracing) use parse::{TEXT_BYTES_MAX, parse_list};
+pub(in crate::tracing) use limits::TEXT_BYTES_MAX;
+pub(in crate::tracing) use parse::parse_list;
 pub(in crate::tracing) use problem::Problem;
 
 use std::cmp::Reverse;

@@ -3,18 +3,13 @@
 //! A list has at most [`TEXT_BYTES_MAX`] bytes and [`DIRECTIVES_MAX`] directives, and a directive has at most
 //! [`CONDITIONS_MAX`] fields. The work is linear in the length of the list.
 
+use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
 use super::problem::{Problem, check_single_word, check_target};
 use super::{Directive, FieldCondition};
-use crate::quoted::take_quoted;
 use crate::tracing::filter::field_name::take_field_name;
+use crate::tracing::filter::quoted::take_quoted;
 use tracing_core::LevelFilter;
 
-/// Largest length of a list of directives, in bytes.
-pub(in crate::tracing) const TEXT_BYTES_MAX: usize = 16 << 10;
-/// Largest number of directives of a list.
-pub(super) const DIRECTIVES_MAX: usize = 256;
-/// Largest number of fields of a directive.
-pub(super) const CONDITIONS_MAX: usize = 16;
 /// Length to which a directive is cut in an error, in bytes.
 const SHOWN_BYTES_MAX: usize = 200;
 

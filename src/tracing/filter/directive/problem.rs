@@ -2,7 +2,7 @@
 //! matches nothing, because the level looks like a target.
 
 use super::LEVELS;
-use super::parse::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
+use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
 use std::fmt;
 use tracing_core::LevelFilter;
 

@@ -1,5 +1,5 @@
 use super::condition::FieldCondition;
-use super::parse::{CONDITIONS_MAX, DIRECTIVES_MAX};
+use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX};
 use super::problem::check_single_word;
 use super::*;
 use crate::schema::perf::{Cut, RawField, ValueType};

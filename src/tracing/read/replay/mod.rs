@@ -28,9 +28,9 @@ mod tail;
 pub use ended::GRACE_NANOS;
 pub use losses::RingLosses;
 pub use stacks::TakenSlice;
-pub use stacks::{OpenSlice, ThreadKey};
+pub use stacks::{OpenSlice, SpanInstructions, ThreadKey};
 
-use super::catalog::CallSite;
+use super::call_site::CallSite;
 use super::catalog::Catalog;
 use super::id_map::IdMap;
 use super::raw::RawRecord;

@@ -1,7 +1,7 @@
 //! The span stack of each thread: the spans that the thread is in, innermost last.
 
 use crate::tracing::read::id_map::IdMap;
-use crate::tracing::{SpanId, SpanInstructions};
+use crate::tracing::read::record::SpanId;
 use std::collections::{HashMap, HashSet};
 
 /// The number of slices for which an empty stack may keep memory.
@@ -62,6 +62,20 @@ impl TakenSlice {
         });
         whole
     }
+}
+
+/// The instructions that a program executed in a span: the sum over all slices that have ended, on all threads. The
+/// instructions of the recorder are not among them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SpanInstructions {
+    /// All instructions, also those of spans that the thread entered inside this one.
+    pub all: u64,
+    /// The instructions while the thread was in no other span inside this one.
+    pub own: u64,
+    /// The number of slices: how often a thread was in the span. The span of a future has one for each poll, and their
+    /// number differs from run to run.
+    pub slices: u64,
 }
 
 /// The span stacks of all threads of a process.

@@ -351,7 +351,7 @@ impl<const N: usize> FieldEncoder for Encoder<'_, N> {
         self.append(&[index, ValueType::Text as u8, 0, 0]);
         // If an argument panics, what was encoded until then stays.
         self.formatting = start;
-        let mut sink = TextArgs::of(self);
+        let mut sink = TextArgs::new(self);
         args.put_all(&mut sink);
         let TextArgs { has_overflowed, has_failed, .. } = sink;
         self.formatting = NONE;

@@ -227,7 +227,7 @@ where
     }
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        let of_filter = self.filter.as_ref().map(|filter| Answer::of(&filter.interest(metadata)));
+        let of_filter = self.filter.as_ref().map(|filter| Answer::from_interest(&filter.interest(metadata)));
         macro_site::note(&self.sink, &self.owner, metadata, of_filter.unwrap_or(Answer::OfStack));
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
             self.find_stack();

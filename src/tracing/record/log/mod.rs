@@ -73,7 +73,7 @@ fn record(
 #[inline(never)]
 fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
-    let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
+    let Some(LogPlace { core, ring, ext }) = LogPlace::from_site(site, thread) else { return };
     if !core.stores_arguments {
         return log_as_text(site, thread, values);
     }
@@ -92,7 +92,7 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
 #[inline(never)]
 fn log_as_text(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) {
     let _paused = thread.pause_count();
-    let Some(LogPlace { core, ring, ext }) = LogPlace::of(site, thread) else { return };
+    let Some(LogPlace { core, ring, ext }) = LogPlace::from_site(site, thread) else { return };
     let record = |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     if core.stores_arguments {
         // The small buffer was too small already: each further visit would format the values once more.
@@ -113,7 +113,7 @@ struct LogPlace {
 impl LogPlace {
     /// Returns the place, or `None` if nothing is to be recorded. This may record that the thread has started, so it
     /// comes before the fields, which take the time of the log record.
-    fn of(site: &'static MacroSite, thread: &ThreadState) -> Option<Self> {
+    fn from_site(site: &'static MacroSite, thread: &ThreadState) -> Option<Self> {
         let (core, call_site_id) = site.wanted_id_slow()?;
         let ring = thread.ring_of(core)?;
         let span_id = thread.span_stack.current_of(SCOPES);

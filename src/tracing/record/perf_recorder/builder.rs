@@ -4,11 +4,11 @@ use crate::clock::ClockKind;
 use crate::layout::extension::SHARDS_MAX;
 use crate::layout::fit::STEP_BYTES;
 use crate::layout::limits::MAX_CONTEXT_SHIFT;
-use crate::locked_section::LockedSection;
 use crate::now::NowTable;
 use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderError, Shard, too_little_memory};
 use crate::schema::perf::PerfEvent;
 use crate::shm::RingSize;
+use crate::sync::locked_section::LockedSection;
 use crate::tracing::record::fields::FieldLimits;
 use crate::tracing::record::fields::redact::RedactedFields;
 use crate::tracing::record::perf_recorder::core::PerfCore;
@@ -41,7 +41,7 @@ pub struct PerfRecorderBuilder {
 
 impl PerfRecorderBuilder {
     pub(in crate::tracing::record) fn new() -> Self {
-        let ring = Recorder::builder(ContentDescription::of::<PerfEvent>()).compact(true);
+        let ring = Recorder::builder(ContentDescription::from_event_type::<PerfEvent>()).compact(true);
         Self {
             ring: ring.default_shifts(DEFAULT_SHIFTS.descriptor, DEFAULT_SHIFTS.payload),
             shards: None,

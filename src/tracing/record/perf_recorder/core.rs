@@ -1,9 +1,9 @@
 //! `PerfCore`: the state of a perf recorder, which all handles to the recorder share.
 
-use crate::interrupted::OwnerTag;
 use crate::now::NowTable;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, flags, tables};
+use crate::sync::interrupted::OwnerTag;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 #[cfg(feature = "context")]
 use crate::tracing::context::ProcessIds;
@@ -64,7 +64,7 @@ impl PerfCore {
     ) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let tag = OwnerTag::of(id);
+        let tag = OwnerTag::from_number(id);
         Self {
             recording_tag: AtomicUsize::new(tag.to_bits()),
             tag,

@@ -11,6 +11,9 @@ use crate::tracing::record::perf_recorder::builder::PerfRecorderBuilder;
 use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
 use crate::tracing::record::perf_recorder::setup_error::{SetupCause, SetupError};
+use crate::tracing::record::perf_recorder::variables::{
+    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE,
+};
 use crate::tracing::record::subscriber::RecorderSubscriber;
 use crate::tracing::record::threads::instruction_count::InstructionSource;
 use std::ffi::{OsStr, OsString};
@@ -18,20 +21,6 @@ use std::sync::Arc;
 use tracing_core::{LevelFilter, Subscriber, dispatcher};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
-
-/// Environment variable with the name and size of the rings. [`try_init_from_env`] and
-/// [`RecorderLayer::try_from_env`] read it.
-pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
-/// Environment variable with the filter. [`init`], [`try_init`], [`try_init_from_env`] and
-/// [`RecorderLayer::try_from_env`] read it.
-pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
-/// Environment variable with the names of fields whose values must not be recorded, separated by commas. A name with
-/// other characters than identifiers is quoted: `password,"user id"`. Every function that reads [`FILTER_VARIABLE`] also
-/// reads this variable. See [`PerfRecorderBuilder::redact_fields`].
-pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
-/// Environment variable with the source of instruction counts: `plugin` (the default), `hardware` or `off`. Every
-/// function that reads [`FILTER_VARIABLE`] also reads this variable. See [`InstructionSource`].
-pub const INSTRUCTIONS_VARIABLE: &str = "EVENTRING_INSTRUCTIONS";
 
 /// The recording of the whole process, as [`init`] has begun it. It continues until the process ends, even if this
 /// value is dropped.

@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `init`, `setup_error`, `global` | switching recording on, in code or by the environment |
+//! | `init`, `variables`, `setup_error`, `global` | switching recording on, in code or by the environment |
 //! | `handle`, `core` | a perf recorder, and the state that its handles share |
 //! | `builder`, `memory_plan` | the configuration of a recorder, and the sizes of its rings |
 //! | `replayed` | recording captured events again |
@@ -15,3 +15,4 @@ pub(in crate::tracing) mod init;
 pub(in crate::tracing) mod memory_plan;
 pub(crate) mod replayed;
 pub(in crate::tracing) mod setup_error;
+pub(in crate::tracing) mod variables;

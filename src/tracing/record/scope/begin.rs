@@ -4,7 +4,8 @@ use super::end::end;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::filter::wish::judging_filters;
+use crate::tracing::filter::filter_handle::may_judge;
+use crate::tracing::filter::live_filters::each_judging_filter;
 use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
 use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;
@@ -76,7 +77,7 @@ fn try_prepare(
     let core = &PERF.installed()?.core;
     let ring = thread.try_ring(core)?;
     // Only the slow path can leave values out, or judge the scope by them.
-    (core.redacted.is_empty() && !judging_filters::may_exist()).then_some((core, ring, call_site_id))
+    (core.redacted.is_empty() && !may_judge()).then_some((core, ring, call_site_id))
 }
 
 /// Begins a scope. Handles every case. Returns the id of the scope, or 0 if it is not recorded.
@@ -135,7 +136,7 @@ fn begin_encoded(
     let ext = PerfExt { related: parent, flags, ..PerfExt::of_span(span_id, call_site_id) };
     core.record_with_fields(ring, thread, PerfEvent::SpanNew, ext, fields);
     thread.enter_new_scope_slow(span_id, call_site_id);
-    judging_filters::for_each(|filter| open_spans::judge(filter, span_id, call_site_id, fields.payload));
+    each_judging_filter(|filter| open_spans::judge(filter, span_id, call_site_id, fields.payload));
     if instructions > 0 {
         let ext = PerfExt { related: instructions, ..PerfExt::of_span(span_id, call_site_id) };
         core.record(thread, PerfEvent::SpanEnter, ext, &[]);

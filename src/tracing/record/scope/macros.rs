@@ -17,8 +17,9 @@
 /// the span or scope that the thread is in, and spans that begin inside of it are its children.
 ///
 /// Before the name, `target:` and `level:` may be given, in this order. The target is the module's path if it is not
-/// given, and the level is `INFO`. The filters and wishes that decide about spans decide about scopes, too. While a
-/// scope is not wanted, or nothing is recorded, a call costs a load and a branch, and its fields are not evaluated.
+/// given, and the level is `INFO`. The filters and filter overrides that decide about spans decide about scopes, too.
+/// While a scope is not wanted, or nothing is recorded, a call costs a load and a branch, and its fields are not
+/// evaluated.
 ///
 /// Fields follow the name as in `tracing`'s macros: `field = value`, `field = ?value` for `Debug`, `field = %value` for
 /// `Display`, and `value`, `?value` or `%value` for a variable of the field's name.

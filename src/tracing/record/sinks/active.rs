@@ -4,7 +4,7 @@
 //! `tracing` updates the interest of all call sites when a subscriber is added, but not when one is dropped. This
 //! module does the latter.
 
-use crate::locked_section::LockedSection;
+use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::sites::macro_site::MacroSite;

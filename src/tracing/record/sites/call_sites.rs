@@ -7,9 +7,9 @@
 //! A call site has the same id in all recorders of the process, and every recorder writes all call sites into its own
 //! tables. So any recorder may record an event of any call site.
 
-use crate::locked_section::LockedSection;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
-use crate::segmented::SegmentedArray;
+use crate::sync::locked_section::LockedSection;
+use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::sites::constant_text::SeenTexts;

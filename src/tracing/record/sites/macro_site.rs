@@ -1,10 +1,10 @@
 //! The call sites of this crate's own macros for the perf ring: `scope!`, and those of the module `log`.
 //!
-//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and wishes apply
-//! to it, and `tracing` notifies it when they change. But the macros record only to the recorder in [`PERF`]. So only
-//! the subscriber or layer that records there decides: it notes its answer when `tracing` asks it.
+//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and filter
+//! overrides apply to it, and `tracing` notifies it when they change. But the macros record only to the recorder in
+//! [`PERF`]. So only the subscriber or layer that records there decides: it notes its answer when `tracing` asks it.
 
-use crate::locked_section::LockedSection;
+use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;
@@ -69,7 +69,7 @@ fn noted(answer: usize, metadata: &'static Metadata<'static>) -> Option<Answer> 
 
 impl Answer {
     /// Returns the answer of a subscriber or layer whose own filter has this interest.
-    pub(in crate::tracing::record) fn of(interest: &Interest) -> Self {
+    pub(in crate::tracing::record) fn from_interest(interest: &Interest) -> Self {
         Self::Own(state_of(interest))
     }
 }
@@ -228,7 +228,8 @@ impl MacroSite {
 }
 
 impl Callsite for MacroSite {
-    /// `tracing` calls this after it has asked all subscribers, whenever a filter, a wish or the recorder changes.
+    /// `tracing` calls this after it has asked all subscribers, whenever a filter, a filter override or the recorder
+    /// changes.
     fn set_interest(&self, of_all: Interest) {
         let answered = self.answered(&of_all);
         if !active::are_there() || PERF.active().is_none() {

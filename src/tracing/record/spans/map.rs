@@ -11,7 +11,7 @@
 //! The map never frees a block, and makes the next block before the last block is full. So the map can have about four
 //! times as many entries as the largest number of spans that were open at the same time.
 
-use crate::segmented::SegmentedArray;
+use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};
 
 /// The entries: nearly 2^24 in total, in 384 MiB.

@@ -47,7 +47,7 @@ enum Meaning {
 }
 
 impl Meaning {
-    fn of(metadata: &Metadata<'_>) -> Option<Self> {
+    fn from_metadata(metadata: &Metadata<'_>) -> Option<Self> {
         match metadata.name() {
             "lock_wait" if metadata.target() == TASK_TARGET => Some(Self::LockWait),
             "lock_held" if metadata.target() == TASK_TARGET => Some(Self::LockHeld),
@@ -144,7 +144,7 @@ impl PerfCore {
         payload: &[u8],
     ) {
         let Some(now) = self.now.as_ref().filter(|_| epoch_nanos != 0) else { return };
-        let Some(meaning) = Meaning::of(metadata) else { return };
+        let Some(meaning) = Meaning::from_metadata(metadata) else { return };
         if meaning == Meaning::Error {
             return now.mark_span(span_id, HAS_ERROR);
         }

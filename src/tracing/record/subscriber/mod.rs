@@ -94,7 +94,7 @@ impl RecorderSubscriber {
         self.with_filter(TargetFilter::level(level))
     }
 
-    /// Returns a handle that changes the filter while the program runs, and takes wishes.
+    /// Returns a handle that changes the filter while the program runs, and takes filter overrides.
     #[must_use]
     pub fn filter_handle(&self) -> FilterHandle {
         self.filter.clone()
@@ -175,11 +175,11 @@ impl Subscriber for RecorderSubscriber {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
             // There is no recorder, or it is switched off. When this changes, `tracing` asks again for all call
             // sites.
-            macro_site::note(&self.sink, &self.owner, metadata, Answer::of(&Interest::never()));
+            macro_site::note(&self.sink, &self.owner, metadata, Answer::from_interest(&Interest::never()));
             return Interest::never();
         };
         let interest = self.filter.interest(metadata);
-        macro_site::note(&self.sink, &self.owner, metadata, Answer::of(&interest));
+        macro_site::note(&self.sink, &self.owner, metadata, Answer::from_interest(&interest));
         if !interest.is_never() && recorder.belongs_to_this_process() {
             thread::with(|thread| {
                 let _paused = thread.pause_count();

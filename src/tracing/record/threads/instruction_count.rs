@@ -4,7 +4,7 @@
 //! So the fast paths have no code for counting.
 
 use crate::clock::instructions::InstructionCounter;
-use crate::interrupted::Mark;
+use crate::sync::interrupted::Mark;
 use crate::sync::{AtomicUsize, Ordering, compiler_fence};
 use crate::tracing::record::threads::thread::ThreadState;
 use std::cell::{Cell, OnceCell};

@@ -2,10 +2,10 @@
 //! otherwise have to share one.
 
 use crate::layout::extension::{SHARD_COUNT, SHARD_LAST_SEQNOS};
-use crate::locked_section::LockedSection;
 use crate::reader::shard_path;
 use crate::recorder::{Recorder, RecorderBuilder, RecorderError, Shard};
 use crate::schema::perf::tables::SHARD_FAILURES_OFFSET;
+use crate::sync::locked_section::LockedSection;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The shards of a recorder. See the [module](self).

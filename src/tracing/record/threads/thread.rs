@@ -1,10 +1,10 @@
 //! The state of a thread that records: its id, the rings that it records to, its span stack and its free span cells.
 
 use crate::global::set_current_span_id;
-use crate::interrupted::{Owned, OwnedWord};
-use crate::locked_section::LockedSection;
 use crate::recorder::Recorder;
 use crate::span_slab::FreeList;
+use crate::sync::interrupted::{Owned, OwnedWord};
+use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::spans::stack::{Popped, SpanEntry, SpanStack};

@@ -151,7 +151,7 @@ trailing truncated_payload u8 truncated_payload_size
 
 #[test]
 fn an_equal_schema_takes_the_ordinary_path_and_added_events_change_no_payload() {
-    let same = Recorder::builder(ContentDescription::of::<Shop>()).anonymous().build().unwrap();
+    let same = Recorder::builder(ContentDescription::from_event_type::<Shop>()).anonymous().build().unwrap();
     let reader = open(&same, &compatible()).unwrap();
     reader.check_events::<Shop>().unwrap();
     let text = format!("{}event 9 ADDED\n", Shop::schema().canonical_text());

@@ -153,8 +153,8 @@ pub fn run(subject: &impl Subject, plan: &Plan<'_>, random: &mut Random) -> Figu
     });
     figures.stalls = plan.steps.len() as u64;
     figures.stalls_inside = WALKED.load(Ordering::Relaxed) - walked;
-    figures.given_up = subject.given_up();
-    figures.recorded = subject.last_seqno() - figures.given_up;
+    figures.skipped = subject.skipped();
+    figures.recorded = subject.last_seqno() - figures.skipped;
     figures.laps = subject.last_seqno() / CAPACITY;
     figures
 }

@@ -157,7 +157,7 @@ impl Subject for Published {
         self.last_seqno.load(Ordering::Acquire)
     }
 
-    fn given_up(&self) -> u64 {
+    fn skipped(&self) -> u64 {
         0
     }
 }

@@ -11,8 +11,8 @@
 //! size of such a part. A column with planes has a part for each plane, because each plane compresses best by itself.
 
 use super::layout::{FIELDS_BYTES_MAX, FIELDS_MAX};
-use super::varint::{put_varint, take_varint};
 use crate::format::header::{BLOCK_BYTES_MAX, RECORDS_MAX};
+use crate::format::varint::{put_varint, take_varint};
 
 /// The codes of columns. A column of a group stands once for each group.
 pub(super) mod code {

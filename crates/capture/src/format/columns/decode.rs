@@ -3,9 +3,9 @@
 use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, GroupHead, code, state};
 use super::ids::{IdReader, NewIds};
 use super::ints::take_ints;
-use super::records::{BlockRecords, PlacedGap};
-use super::varint::unzigzag;
+use crate::format::block_records::{BlockRecords, PlacedGap};
 use crate::format::header::{BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::format::varint::unzigzag;
 use eventring::reader::{Descriptor, EventBatch, Gap, GapCause, PayloadPlace};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -203,7 +203,7 @@ fn events_of_groups(columns: &ColumnsRead<'_>, head: &BodyHead) -> Option<Vec<Ve
 
 /// Returns the payload state of each event. A valid payload has the place 0 for now.
 fn states(columns: &ColumnsRead<'_>, events: usize) -> Option<Vec<PayloadPlace>> {
-    let mut places = vec![PayloadPlace::at(0); events];
+    let mut places = vec![PayloadPlace::from_offset(0); events];
     if columns.find(code::STATES, 0).is_none() {
         return Some(places);
     }
@@ -247,7 +247,7 @@ impl Payloads {
             if !place.is_valid() {
                 continue;
             }
-            *place = PayloadPlace::at(end as u32);
+            *place = PayloadPlace::from_offset(end as u32);
             valid += 1;
             end += size;
             rest_bytes += size.checked_sub(fields_bytes)?;

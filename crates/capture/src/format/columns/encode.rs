@@ -3,14 +3,15 @@
 use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, code, state};
 use super::group::{EventGroup, GroupFinder, OfBlock};
 use super::ids::{IdWriter, NewIds};
-use super::ints::{IntsScratch, PutForm, put_ints};
+use super::ints::{IntsScratch, PutForm};
 use super::layout::RingLayout;
-use super::records::{BlockRecords, RecordRange};
-use super::varint::{put_varint, zigzag};
+use super::put::PutColumns;
+use crate::format::block_records::{BlockRecords, RecordRange};
 use crate::format::filter_bits::FilterBits;
 use crate::format::header::BLOCK_HEADER_BYTES;
 use crate::format::values::collect::ValueCollector;
-use crate::format::values::column;
+use crate::format::values::pages;
+use crate::format::varint::{put_varint, zigzag};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::PerfExt;
 use std::io;
@@ -214,7 +215,7 @@ impl BlockEncoder {
     /// Adds the column of values, if there is room for it. It is the last one.
     fn put_value_column(&mut self, records: &BlockRecords, part: &RecordRange, layout: &RingLayout) {
         let block_bytes = self.columns.data.len() + BLOCK_HEADER_BYTES as usize;
-        let (Some(names), Some(bytes_max)) = (&layout.names, column::bytes_max(block_bytes)) else { return };
+        let (Some(names), Some(bytes_max)) = (&layout.names, pages::bytes_max(block_bytes)) else { return };
         let start = self.columns.data.len();
         if self.collector.collect(records, part, names, block_bytes)
             && self.collector.put(bytes_max, &mut self.columns.data)
@@ -304,22 +305,6 @@ impl ColumnMaker {
         }
         Ok(ColumnPart { bytes, stored_bytes: self.data.len() - start, is_compressed })
     }
-}
-
-/// A maker of columns: of those of all events, and of those of a group.
-pub(super) trait PutColumns {
-    /// Adds a column of numbers.
-    fn put_values(&mut self, code: u64, group: u64, values: &[u64]) -> io::Result<()> {
-        self.put_with(code, group, |out, ints| put_ints(values, out, ints))
-    }
-
-    /// Adds a column. `put` appends its bytes and returns its form.
-    fn put_with(
-        &mut self,
-        code: u64,
-        group: u64,
-        put: impl FnOnce(&mut Vec<u8>, &mut IntsScratch) -> PutForm,
-    ) -> io::Result<()>;
 }
 
 impl PutColumns for ColumnMaker {

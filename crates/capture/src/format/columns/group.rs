@@ -1,10 +1,10 @@
 //! A group: the events of a block that have one type, and their columns.
 
 use super::body::{BYTES_FORM, GroupHead, code};
-use super::encode::PutColumns;
 use super::ints::PutForm;
 use super::layout::RingLayout;
-use super::records::{BlockRecords, RecordRange};
+use super::put::PutColumns;
+use crate::format::block_records::{BlockRecords, RecordRange};
 use std::io;
 
 /// The least number of events for which that pays.

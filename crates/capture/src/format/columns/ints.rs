@@ -3,7 +3,7 @@
 //! Forms with a width of *w* bytes for each number hold *w* planes: first the lowest byte of every number, then the
 //! second byte of every number, and so on. The high bytes of numbers differ little, so a plane of them compresses well.
 
-use super::varint::{put_varint, take_varint, unzigzag, zigzag};
+use crate::format::varint::{put_varint, take_varint, unzigzag, zigzag};
 
 /// All numbers are equal. Data: the number.
 const CONSTANT: u8 = 1;

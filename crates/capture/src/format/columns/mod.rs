@@ -4,13 +4,11 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `records` | the events and gaps of a block, in memory |
-//! | `varint` | numbers that take as few bytes as they need |
 //! | `ints` | a column of numbers, in the form that takes the fewest bytes |
 //! | `ids` | a column of ids, most of which were new a moment ago |
 //! | `layout` | the columns of a ring: which words hold ids, which fields payloads have |
 //! | `body` | the bytes of a block: its head, the list of its columns, the columns |
-//! | `encode`, `group` | making the columns from the events |
+//! | `encode`, `group`, `put` | making the columns from the events |
 //! | `decode` | making the events from the columns; nothing in the bytes is trusted |
 
 mod body;
@@ -20,13 +18,12 @@ mod group;
 mod ids;
 mod ints;
 mod layout;
-mod records;
-pub(crate) mod varint;
+mod put;
 
+pub(crate) use crate::format::block_records::{BlockRecords, PlacedGap, RecordRange};
 pub(crate) use decode::{PayloadsWanted, decode};
 pub(crate) use encode::{BlockEncoder, EncodedBlock};
 pub(crate) use layout::RingLayout;
-pub(crate) use records::{BlockRecords, PlacedGap, RecordRange};
 
 #[cfg(test)]
 mod tests;

@@ -1,24 +1,21 @@
 //! Collecting the values of a block's events: of all events on which conditions can be tested without the other events.
 
-use super::column;
 use super::key::{NameKey, NameKind};
 use super::losses::{self, BlockLoss};
-use super::names::{NameValues, Names};
+use super::names::Names;
 use super::operand::Operand;
 use super::pages;
 use super::seen::Seen;
 use super::tables::{RecorderTables, RingNames};
 use super::typed::TypedValues;
-use crate::format::columns::{BlockRecords, RecordRange};
+use crate::format::block_records::{BlockRecords, RecordRange};
 use eventring::reader::{Descriptor, PayloadRead};
+use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt, RawField, RawFields, ValueType};
-use eventring::schema::{EventType as _, Value};
 use eventring::tracing::{CallSite, Fields, PerfContent, decode_record, is_log_record};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The longest byte string that conditions see as a whole.
-const SHOWN_BYTES: usize = 32;
 /// The largest number of messages of log records in a block that have keys. More are no names of something.
 const MESSAGES_MAX: usize = 256;
 
@@ -76,7 +73,7 @@ impl ValueCollector {
         names: &RingNames,
         block_bytes: usize,
     ) -> bool {
-        let bytes_max = column::bytes_max(block_bytes).unwrap_or(0);
+        let bytes_max = pages::bytes_max(block_bytes).unwrap_or(0);
         self.names.clear();
         self.levels = 0;
         self.losses = losses::of_part(records, part);
@@ -232,16 +229,6 @@ fn add_log_record(names: &mut Names, call_site: &CallSite, fields: &Fields) {
     for field in &fields.values {
         let values = names.of(NameKey::field(&field.name));
         Operand::with_field(&field.value, &mut |value| values.add(value));
-    }
-}
-
-/// Adds the value of a field of a typed event.
-pub(super) fn add_value(values: &mut NameValues, value: &Value<'_>) {
-    match value {
-        // Whoever asks for a whole struct or list gets no answer from the keys.
-        Value::Struct(_) | Value::List(_) | Value::Malformed { .. } => values.has_others = true,
-        Value::Bytes(bytes) if bytes.len() > SHOWN_BYTES => values.has_others = true,
-        value => Operand::with_value(value, &mut |value| values.add(value)),
     }
 }
 

@@ -5,8 +5,8 @@
 use super::collect::ValueCollector;
 use super::losses::BlockLoss;
 use super::pages::{self, PageSizes, checksum};
-use crate::format::columns::varint::{put_varint, take_varint};
 use crate::format::header::{BLOCK_HEADER_BYTES, BlockRef};
+use crate::format::varint::{put_varint, take_varint};
 use crate::format::wire::{Bytes, put_u32, put_u64};
 use eventring::internal::shm;
 use std::fs::File;
@@ -17,22 +17,12 @@ const MAGIC: u64 = u64::from_le_bytes(*b"EVRVALUE");
 const TRAILER_BYTES: usize = 24;
 /// The bytes at the end of a block that are read at first. Most heads are smaller.
 const TAIL_BYTES: u64 = 1024;
-/// The part of a block that the column may take: 29 of 1,000 bytes.
-const PART: [usize; 2] = [29, 1000];
-/// A smaller block has no column: it is read as fast as one.
-const BLOCK_BYTES_MIN: usize = 4096;
-
 /// Flags of a name.
 mod flag {
     /// It has numbers, and their range follows.
     pub(super) const NUMBERS: u64 = 1;
     /// Not all of its values are in the pages.
     pub(super) const OTHERS: u64 = 2;
-}
-
-/// Returns the size that the column of a block may have, or `None` if the block has none.
-pub(crate) fn bytes_max(block_bytes: usize) -> Option<usize> {
-    (block_bytes >= BLOCK_BYTES_MIN).then_some(block_bytes * PART[0] / PART[1])
 }
 
 impl ValueCollector {

@@ -1,6 +1,6 @@
 //! The losses of a block: events in gaps, and lost payloads.
 
-use crate::format::columns::{BlockRecords, RecordRange};
+use crate::format::block_records::{BlockRecords, RecordRange};
 use eventring::reader::GapCause;
 
 /// The cause of a loss of payloads, where an event has lost nothing else. The other causes are those of gaps.

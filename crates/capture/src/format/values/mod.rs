@@ -14,7 +14,9 @@
 //! | `losses` | the losses of a block: events in gaps, lost payloads |
 //! | `pages` | xor filters of keys, in pages that are read one at a time |
 //! | `column` | the bytes of the column |
+//! | `block_test` | the test of a block's values for a condition |
 
+pub(crate) mod block_test;
 pub(crate) mod collect;
 pub(crate) mod column;
 pub(crate) mod integer;
@@ -22,7 +24,7 @@ pub(crate) mod key;
 pub(crate) mod losses;
 mod names;
 pub(crate) mod operand;
-mod pages;
+pub(crate) mod pages;
 mod seen;
 pub(crate) mod tables;
 #[cfg(test)]

@@ -16,6 +16,11 @@ const WIDTH_MIN: usize = 2;
 /// The largest number.
 const WIDTH_MAX: usize = 16;
 
+/// The part of a block that the column may take: 29 of 1,000 bytes.
+const PART: [usize; 2] = [29, 1000];
+/// A smaller block has no column: it is read as fast as one.
+const BLOCK_BYTES_MIN: usize = 4096;
+
 /// The sizes of the pages of a block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct PageSizes {
@@ -23,6 +28,11 @@ pub(super) struct PageSizes {
     pub(super) width: usize,
     /// For each page, a third of the number of its fingerprints.
     pub(super) thirds: Vec<usize>,
+}
+
+/// Returns the size that the column of a block may have, or `None` if the block has none.
+pub(crate) fn bytes_max(block_bytes: usize) -> Option<usize> {
+    (block_bytes >= BLOCK_BYTES_MIN).then_some(block_bytes * PART[0] / PART[1])
 }
 
 /// Returns the page of a key.

@@ -1,7 +1,7 @@
 use super::collect::ValueCollector;
-use super::column::{BlockValues, bytes_max};
+use super::column::BlockValues;
 use super::key::{NameKey, NameKind};
-use super::pages::{self, page_of};
+use super::pages::{self, bytes_max, page_of};
 use super::tables::{RecorderTables, RingNames};
 use crate::fixtures::{int, text};
 use crate::format::columns::{BlockRecords, RingLayout};

@@ -1,14 +1,16 @@
 //! The values of typed events. Their places in the payload are found once for each event type of a ring.
 
-use super::collect::add_value;
 use super::key::{NameKey, NameKind};
-use super::names::Names;
+use super::names::{NameValues, Names};
 use super::operand::Operand;
 use super::seen::{Seen, number_of};
 use eventring::internal::{FieldPlace, PayloadPlaces, decode_event};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::{EventModel, ExtWord, ExtWords, MALFORMED, SchemaModel, Value};
 use std::collections::HashMap;
+
+/// The longest byte string that conditions see as a whole.
+const SHOWN_BYTES: usize = 32;
 
 /// The largest number of fields and arrays of a ring whose places are known. Events of further types are decoded.
 const PLACES_MAX: usize = 1 << 14;
@@ -179,5 +181,15 @@ fn add_fields(names: &mut Names, of: NameKey, fields: &[(&str, Value<'_>)]) {
         if let Value::Struct(fields) = value {
             add_fields(names, name, fields);
         }
+    }
+}
+
+/// Adds the value of a field of a typed event.
+fn add_value(values: &mut NameValues, value: &Value<'_>) {
+    match value {
+        // Whoever asks for a whole struct or list gets no answer from the keys.
+        Value::Struct(_) | Value::List(_) | Value::Malformed { .. } => values.has_others = true,
+        Value::Bytes(bytes) if bytes.len() > SHOWN_BYTES => values.has_others = true,
+        value => Operand::with_value(value, &mut |value| values.add(value)),
     }
 }

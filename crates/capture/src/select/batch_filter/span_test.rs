@@ -81,8 +81,8 @@ impl SpanTest {
             match condition.truth(&subject) {
                 Truth::Yes => answers.yes |= 1 << index,
                 // The events of its span are kept, and say that fields were lost.
-                Truth::Unknown if subject.is_content() && !subject.has_lost_fields() => {}
-                Truth::Unknown => answers.unknown |= 1 << index,
+                Truth::Indeterminate if subject.is_content() && !subject.has_lost_fields() => {}
+                Truth::Indeterminate => answers.unknown |= 1 << index,
                 // Its log records may ask for its fields, even if it fulfils the condition in no case.
                 Truth::No if !subject.is_content() && subject.has_lost_fields() && asks_for(condition, subject) => {
                     answers.unknown |= 1 << index;

@@ -23,7 +23,8 @@ impl Shards {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let recorders = ["a", "b"].map(|name| {
-            let builder = Recorder::builder(ContentDescription::of::<PerfEvent>()).config(dir.path().join(name));
+            let builder =
+                Recorder::builder(ContentDescription::from_event_type::<PerfEvent>()).config(dir.path().join(name));
             builder.compact(true).shifts(15, 21).prefault(false).build().unwrap()
         });
         let readers = ["a", "b"].map(|name| Reader::open(dir.path().join(name)).unwrap());

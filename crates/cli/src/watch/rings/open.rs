@@ -1,9 +1,9 @@
 //! The opening of rings.
 
 use super::{Entries, INTERVAL, Rings};
-use crate::args::ring_args::Expect;
 use crate::input::advice;
-use crate::input::open_files::WhyAwaited;
+use crate::input::programs::open_files::WhyAwaited;
+use crate::input::ring_args::Expect;
 use crate::interrupt::Interrupt;
 use crate::output::check_reader;
 use crate::text::silence::Silence;

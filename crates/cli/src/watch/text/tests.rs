@@ -2,7 +2,7 @@
 
 use super::super::rings::NextItem;
 use super::*;
-use crate::args::ring_args::Expect;
+use crate::input::ring_args::Expect;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
 use eventring::recorder::{ContentDescription, Recorder};
@@ -18,7 +18,7 @@ use std::time::Duration;
 const START: u64 = 1_700_000_000_123_456_789;
 
 fn recorder<E: EventType>(path: &Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<E>()).config(path);
+    let builder = Recorder::builder(ContentDescription::from_event_type::<E>()).config(path);
     builder.compact(true).shifts(15, 21).prefault(false).keep(true).build().unwrap()
 }
 
@@ -104,14 +104,14 @@ fn with_descriptor<'e>(entry: &RecordingEntry<'e>, event: &'e Descriptor) -> Rec
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let mut rings = open(paths);
     let mut lines =
-        Lines::on(Out(anstream::StripStream::new(Vec::new())), ask_width, &rings, full, TimeFormat::new(true));
+        Lines::new(Out(anstream::StripStream::new(Vec::new())), ask_width, &rings, full, TimeFormat::new(true));
     let mut nanos = START;
     while !rings.have_ended() {
         let Some(NextItem::Entry(ring, entry)) = next(&mut rings) else { continue };
         nanos += 1_234;
         let event = Descriptor { record_epoch_nanos: nanos, ..*entry.event().unwrap().0 };
         // As in `watch` without `--full`.
-        if full || !ring.is_perf || !perf::is_description(event.event_type) {
+        if full || !ring.is_perf || !crate::text::perf::is_description(event.event_type) {
             lines.event(ring, &with_descriptor(&entry, &event)).unwrap();
         }
     }
@@ -182,7 +182,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
     let place = Place::new();
     let mut rings = open(&[place.perf()]);
     let out = Out(anstream::StripStream::new(Vec::new()));
-    let mut lines = Lines::on(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
+    let mut lines = Lines::new(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
     for width in [120, 119, 80] {
         WIDTH.set(width);
         lines.flush(&rings).unwrap();
@@ -214,7 +214,7 @@ fn a_gap_without_seqnos_is_no_problem() {
     let place = Place::new();
     let rings = open(&[place.perf()]);
     let out = Out(anstream::StripStream::new(Vec::new()));
-    let mut lines = Lines::on(out, || None, &rings, false, TimeFormat::new(true));
+    let mut lines = Lines::new(out, || None, &rings, false, TimeFormat::new(true));
     for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened, GapCause::Damaged] {
         lines.gap(rings.iter().next().unwrap(), Gap { first_seqno: 7, count: 0, cause }).unwrap();
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 
 pub fn node(path: &Path) -> Recorder {
-    let content = ContentDescription::of::<ExecEvent>();
+    let content = ContentDescription::from_event_type::<ExecEvent>();
     Recorder::builder(content).config(path).shifts(15, 24).compact(true).keep(true).prefault(false).build().unwrap()
 }
 
@@ -68,7 +68,7 @@ fn a_block_that_was_cut_off_is_told_once_more_when_it_is_executed_again() {
     assert_eq!(numbers(&[follow.json_line(), of_finals.json_line()]), [(3, true), (3, true)]);
     // Another node takes the name, with other events.
     drop(recorder);
-    let other = ContentDescription::of::<eventring_stress::market::Market>();
+    let other = ContentDescription::from_event_type::<eventring_stress::market::Market>();
     let _other = Recorder::builder(other).config(argument(&ring)).shifts(15, 24).compact(true).build().unwrap();
     let ended = follow.end();
     assert!(ended.code == Some(8) && ended.err.contains("has no execution events"), "{ended:?}");

@@ -21,14 +21,14 @@ impl Place {
     }
 
     fn perf(&self, spans: u64) -> Recorder {
-        let recorder = self.ring("perf", ContentDescription::of::<PerfEvent>());
+        let recorder = self.ring("perf", ContentDescription::from_event_type::<PerfEvent>());
         record_spans(&recorder, 1, spans);
         recorder
     }
 
     /// Records 10,000 spans, and one span that begins in the first file of a rotated capture and ends in the last.
     fn perf_of_many_files(&self) -> Recorder {
-        let recorder = self.ring("perf", ContentDescription::of::<PerfEvent>());
+        let recorder = self.ring("perf", ContentDescription::from_event_type::<PerfEvent>());
         let record = |event: PerfEvent| {
             let ext = PerfExt { span_id: 1 << 40, thread_id: 1, ..PerfExt::default() };
             recorder.record(event.code(), ext.to_words(), &[]);
@@ -106,7 +106,7 @@ fn the_report_names_the_reason_for_a_captures_end() {
 }
 
 #[test]
-fn missing_events_of_a_lapped_ring_are_counted_exactly() {
+fn missing_events_of_an_overrun_ring_are_counted_exactly() {
     let place = Place::new();
     let recorder = place.perf(20_000);
     let captured = run!("capture", &place.path("perf"), "-o", &place.path("t.evc"), "--now", "--json").json();
@@ -118,11 +118,11 @@ fn missing_events_of_a_lapped_ring_are_counted_exactly() {
 }
 
 #[test]
-fn given_up_seqnos_are_counted_apart_from_losses() {
+fn skipped_seqnos_are_counted_apart_from_losses() {
     let place = Place::new();
-    let recorder = place.ring("perf", ContentDescription::of::<PerfEvent>());
+    let recorder = place.ring("perf", ContentDescription::from_event_type::<PerfEvent>());
     // This reservation stays open in the first slot while the ring goes round. In the next lap, a seqno comes to the
-    // same slot, finds it taken, and is given up.
+    // same slot, finds it taken, and is skipped.
     let stalled = recorder.reserve(PerfEvent::Marker.code(), [0; 4], 0).unwrap();
     let capacity = recorder.geometry().descriptor_capacity();
     record_spans(&recorder, 1, capacity / 4);
@@ -187,7 +187,7 @@ fn an_interrupted_capture_of_a_live_ring_is_whole() {
 fn every_bad_input_has_its_line_and_its_code() {
     let place = Place::new();
     drop(place.perf(500));
-    let exec = place.ring("exec", ContentDescription::of::<ExecEvent>());
+    let exec = place.ring("exec", ContentDescription::from_event_type::<ExecEvent>());
     exec.record(ExecEvent::TxnEnd.code(), [0; 4], &[]);
     drop(exec);
     drop(place.ring("older", ContentDescription::new(3, "PERF").schema_hash([7; 32])));
@@ -372,7 +372,7 @@ fn the_files_of_a_rotated_capture_are_counted_and_exported_as_one() {
 fn rings_are_counted_and_exported_together() {
     let place = Place::new();
     let perf = place.perf(10);
-    let exec = place.ring("exec", ContentDescription::of::<ExecEvent>());
+    let exec = place.ring("exec", ContentDescription::from_event_type::<ExecEvent>());
     // The last extension word says that this event was recorded inside span 7. That span is in the other ring,
     // `perf`.
     exec.record(ExecEvent::TxnEnd.code(), [0, 0, 0, 7], &[]);

@@ -25,7 +25,7 @@ mod kind {
     pub const END: u16 = 0x8003;
     pub const IMPORTED: u16 = 0x8004;
     pub const STATE_ANSWER: u16 = 0x8006;
-    pub const WISH: u16 = 0x8007;
+    pub const OVERRIDE: u16 = 0x8007;
     pub const ADDED: u16 = 0x8009;
 }
 
@@ -96,10 +96,10 @@ impl Hostile {
     fn serve(name: &str, lie: impl Fn(&Client, u16, u32) -> bool + Sync + Send + 'static) -> Self {
         let name = format!("hostile-{}-{name}", std::process::id());
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
-        Self::at(format!("@{name}"), &address, lie)
+        Self::with_address(format!("@{name}"), &address, lie)
     }
 
-    fn at(
+    fn with_address(
         name: String,
         address: &SocketAddrUnix,
         lie: impl Fn(&Client, u16, u32) -> bool + Sync + Send + 'static,
@@ -197,11 +197,11 @@ fn answers_without_an_end_are_given_up() {
     let server = Hostile::serve("endless", |client, kind, number| {
         let id = AtomicU64::new(0);
         let name = "x".repeat(10_000);
-        let wish = [&[0; 16][..], &text(&name)].concat();
+        let filter_override = [&[0; 16][..], &text(&name)].concat();
         match kind {
             kind::STATE => {
                 client.answer(kind::STATE_ANSWER, number, &[&text(""), &text("")]);
-                while client.answer(kind::WISH, number, &[&wish]) {}
+                while client.answer(kind::OVERRIDE, number, &[&filter_override]) {}
             }
             _ => while client.answer(kind::FILE, number, &[&file(id.fetch_add(1, Ordering::Relaxed), &name, "")]) {},
         }
@@ -314,21 +314,22 @@ fn rings_without_end_and_slow_imports_hold_up_neither_a_list_nor_a_capture() {
     let slow = is_slow.clone();
     let path = program::place(&directory, "7-00000000.sock");
     let address = SocketAddrUnix::new(&path).unwrap();
-    let server = Hostile::at(path.to_str().unwrap().into(), &address, move |client, kind, number| match kind {
-        kind::LIST | kind::FOLLOW => {
-            let ids = 0..last_id.fetch_add(20, Ordering::Relaxed) + 100;
-            let files: Vec<_> = ids.map(|id| file(id, &format!("\u{1b}[2J{id}"), "/etc/hostname")).collect();
-            client.list(number, &files) && client.answer(kind::ADDED, 0, &[&files[0]])
-        }
-        kind::IMPORT => {
-            if slow.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_secs(1));
+    let server =
+        Hostile::with_address(path.to_str().unwrap().into(), &address, move |client, kind, number| match kind {
+            kind::LIST | kind::FOLLOW => {
+                let ids = 0..last_id.fetch_add(20, Ordering::Relaxed) + 100;
+                let files: Vec<_> = ids.map(|id| file(id, &format!("\u{1b}[2J{id}"), "/etc/hostname")).collect();
+                client.list(number, &files) && client.answer(kind::ADDED, 0, &[&files[0]])
             }
-            let descriptor = reader.open_read_only().unwrap();
-            client.send(&message(kind::IMPORTED, number, &[&[0; 16]]), &[descriptor.as_fd()])
-        }
-        _ => client.state(number),
-    });
+            kind::IMPORT => {
+                if slow.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                let descriptor = reader.open_read_only().unwrap();
+                client.send(&message(kind::IMPORTED, number, &[&[0; 16]]), &[descriptor.as_fd()])
+            }
+            _ => client.state(number),
+        });
     let start = Instant::now();
     let list = run_in(directory.path(), &["list"]);
     // All imports would take 100 seconds.
@@ -425,7 +426,7 @@ fn the_process_and_the_user_of_a_server_are_those_that_the_kernel_knows() {
     assert!(levels.err.is_empty(), "{levels:?}");
     // A socket with another id in its name does not make its process that one.
     let path = program::place(&directory, "1-00000000.sock");
-    let _planted = Hostile::at(path.to_str().unwrap().into(), &SocketAddrUnix::new(&path).unwrap(), honest);
+    let _planted = Hostile::with_address(path.to_str().unwrap().into(), &SocketAddrUnix::new(&path).unwrap(), honest);
     assert_ends_with(&run_in(directory.path(), &["levels", "pid:1"]), "has no server in the ring directories");
     if !users::can_be_played() {
         return;

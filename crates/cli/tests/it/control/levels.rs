@@ -1,8 +1,8 @@
-//! Clients switch on what a running program records, and their wishes end with them.
+//! Clients switch on what a running program records, and their filter overrides end with them.
 
 use crate::fixtures::*;
 use crate::program::program as eventring_program;
-use eventring::control::{ControlErrorKind, Process, ServerAddress, WishTime};
+use eventring::control::{ControlErrorKind, OverrideTime, Process, ServerAddress};
 use eventring::reader::{RingItem, RingSet};
 use eventring_stress::users;
 
@@ -29,7 +29,7 @@ fn shop() {
 /// Plays the program with these settings of its domains.
 fn shop_with(domains: &str) {
     let spans = PerfRecorder::builder().anonymous().shifts(15, 21).prefault(false).build().unwrap();
-    let market = Recorder::builder(ContentDescription::of::<Market>()).anonymous().shifts(16, 27);
+    let market = Recorder::builder(ContentDescription::from_event_type::<Market>()).anonymous().shifts(16, 27);
     let market = market.prefault(false).domains(domains).build().unwrap();
     let subscriber = RecorderSubscriber::new(spans).with_filter("info".parse().unwrap());
     let _guard = tracing::subscriber::set_default(subscriber);
@@ -120,41 +120,41 @@ impl Shop {
 }
 
 #[test]
-fn two_clients_get_the_union_of_their_wishes_and_a_killed_one_takes_its_wish_away() {
+fn two_clients_get_the_union_of_their_overrides_and_a_killed_one_takes_its_override_away() {
     let test = plays!(shop());
     let mut shop = Shop::open(test);
     let ordinary = shop.came();
     assert!(ordinary.log_records > 1 && ordinary.trades > 1 && ordinary.orders == 0, "{ordinary:?}");
     let first = shop.connect();
-    assert_eq!(first.wish("shop=debug", WishTime::Connection).unwrap(), "");
+    assert_eq!(first.add_override("shop=debug", OverrideTime::Connection).unwrap(), "");
     let one_more = shop.came();
     assert!(one_more.log_records > one_more.trades * 3 / 2, "{one_more:?}");
     let mut command = eventring_program(&["enable", shop.socket.to_str().unwrap(), "other=debug,domain:orderbook"]);
     let mut second = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let start = Instant::now();
-    while first.state().unwrap().wishes.len() < 2 {
+    while first.state().unwrap().overrides.len() < 2 {
         assert!(start.elapsed() < Duration::from_secs(60), "the client does not begin");
     }
     let state = first.state().unwrap();
     assert!(state.effective.contains("shop=debug") && state.effective.contains("other=debug"), "{state:?}");
-    assert_eq!(state.wishes[1].pid, second.id());
+    assert_eq!(state.overrides[1].pid, second.id());
     let all = shop.came();
     assert!(all.log_records > all.trades * 5 / 2 && all.orders > 1, "{all:?}");
     second.kill().unwrap();
-    shop.becomes_soon("the wish of a killed client goes on", |state| state.wishes.len() == 1);
+    shop.becomes_soon("the filter override of a killed client goes on", |state| state.overrides.len() == 1);
     second.wait().unwrap();
     let left = shop.came();
     assert!(left.log_records > left.trades * 3 / 2 && left.log_records < left.trades * 5 / 2, "{left:?}");
     assert_eq!(left.orders, 0);
     drop(first);
-    shop.becomes_soon("the wish of a client that has ended goes on", |state| state.wishes.is_empty());
+    shop.becomes_soon("the filter override of a client that has ended goes on", |state| state.overrides.is_empty());
     let after = shop.came();
     assert!(after.log_records < after.trades * 3 / 2, "{after:?}");
     assert!(shop.talk.end().success());
 }
 
 #[test]
-fn wishes_with_a_time_end_by_themselves_and_kept_ones_are_taken_back() {
+fn overrides_with_a_time_end_by_themselves_and_kept_ones_are_revoked() {
     let test = plays!(shop());
     let mut shop = Shop::open(test);
     let enabled = shop.run("enable", &["shop=debug", "--for", "400ms"]);
@@ -172,12 +172,12 @@ fn wishes_with_a_time_end_by_themselves_and_kept_ones_are_taken_back() {
         ])
     );
     std::thread::sleep(Duration::from_millis(400));
-    shop.becomes_soon("a wish with a time goes on", |state| state.wishes.is_empty());
+    shop.becomes_soon("a filter override with a time goes on", |state| state.overrides.is_empty());
     assert_eq!(shop.run("enable", &["domain:orderbook", "--keep"]).code, Some(0));
     assert!(shop.came().orders > 1);
     let disabled = shop.run("disable", &["domain:orderbook"]);
     assert_eq!(disabled.code, Some(0));
-    assert!(disabled.err.contains("1 wish for domain:orderbook ended, of process"), "{disabled:?}");
+    assert!(disabled.err.contains("1 filter override for domain:orderbook ended, of process"), "{disabled:?}");
     assert_eq!(shop.came().orders, 0);
     let again = shop.run("disable", &["domain:orderbook"]);
     assert_eq!(again.code, Some(3), "{again:?}");
@@ -193,7 +193,7 @@ fn a_wrong_directive_is_refused_with_what_is_expected() {
     let shop = Shop::open(test);
     let process = shop.connect();
     let refused = |directive: &str| {
-        let error = process.wish(directive, WishTime::Kept).unwrap_err();
+        let error = process.add_override(directive, OverrideTime::Kept).unwrap_err();
         assert_eq!(error.kind(), ControlErrorKind::BadDirective, "{error}");
         error.to_string()
     };
@@ -202,18 +202,21 @@ fn a_wrong_directive_is_refused_with_what_is_expected() {
     assert!(unknown.contains("no such domain: `stocks`, expected one of: orderbook, trades"), "{unknown}");
     // The message names the program.
     assert!(unknown.contains(&format!("(process {}, ", shop.talk.child.id())), "{unknown}");
-    assert!(refused("off").contains("a wish only adds") && refused("x=off,y=off").contains("a wish only adds"));
+    assert!(
+        refused("off").contains("a filter override only adds")
+            && refused("x=off,y=off").contains("a filter override only adds")
+    );
     assert!(refused("Domain:orderbook").contains("in small letters") && refused("!shop").contains("forbids nothing"));
     assert!(refused("a:b=debug").contains("a single colon"));
     // In a list, it takes something out of what the others want.
-    process.wish("debug,other=off", WishTime::Kept).unwrap();
-    assert_eq!(process.withdraw("debug,other=off").unwrap(), 1);
+    process.add_override("debug,other=off", OverrideTime::Kept).unwrap();
+    assert_eq!(process.revoke("debug,other=off").unwrap(), 1);
     assert!(refused(" , ").contains("the directive is empty"));
-    assert_eq!(process.state().unwrap().wishes, []);
+    assert_eq!(process.state().unwrap().overrides, []);
 }
 
 #[test]
-fn a_wish_for_a_domain_that_the_configuration_forbids_says_so() {
+fn an_override_for_a_domain_that_the_configuration_forbids_says_so() {
     let test = plays!(shop_with("trades,!orderbook"));
     let mut shop = Shop::open(test);
     let enabled = shop.run("enable", &["domain:orderbook", "--keep"]);
@@ -231,7 +234,7 @@ fn a_wish_for_a_domain_that_the_configuration_forbids_says_so() {
 }
 
 #[test]
-fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
+fn an_override_of_another_user_is_not_revoked_and_its_user_is_named() {
     alone!();
     if !users::can_be_played() {
         return;
@@ -239,10 +242,11 @@ fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let address = format!("others-{}", std::process::id());
     let server = eventring::control::Server::builder().abstract_name(&address).allow_switch(4711).start().unwrap();
-    let market = Recorder::builder(ContentDescription::of::<Market>()).anonymous().shifts(16, 27).prefault(false);
+    let market =
+        Recorder::builder(ContentDescription::from_event_type::<Market>()).anonymous().shifts(16, 27).prefault(false);
     let _market = market.domains("trades").build().unwrap();
     let ours = Process::connect(server.address()).unwrap();
-    ours.wish("domain:orderbook", WishTime::Kept).unwrap();
+    ours.add_override("domain:orderbook", OverrideTime::Kept).unwrap();
     let copy = place(&directory, "eventring");
     std::fs::copy(program::PROGRAM, &copy).unwrap();
     for place in [directory.path(), &copy] {
@@ -255,7 +259,7 @@ fn a_wish_of_another_user_is_not_taken_back_and_its_user_is_named() {
     assert_eq!(refused.code, Some(11), "{refused:?}");
     let whose = format!("process {} of user 0", std::process::id());
     assert!(refused.err.contains(&whose), "{refused:?}");
-    assert_eq!(ours.state().unwrap().wishes.len(), 1);
+    assert_eq!(ours.state().unwrap().overrides.len(), 1);
 }
 
 #[test]

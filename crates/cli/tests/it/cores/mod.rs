@@ -31,7 +31,7 @@ fn victim(memory: &str, end: &str, events: u64) {
     let is_in_cores = ["named", "directory", "huge", "huge-unlinked"].contains(&memory);
     let rings = if memory.starts_with("huge") { child::place().join("huge") } else { child::place() };
     let spans = PerfRecorder::builder().shifts(15, 21).shards(2).prefault(false).in_core_files(is_in_cores);
-    let orders = Recorder::builder(ContentDescription::of::<Shop>()).shifts(15, 21).prefault(false);
+    let orders = Recorder::builder(ContentDescription::from_event_type::<Shop>()).shifts(15, 21).prefault(false);
     let orders = orders.in_core_files(is_in_cores);
     let (spans, orders) = match memory {
         "memfd" => (spans.anonymous(), orders.anonymous()),

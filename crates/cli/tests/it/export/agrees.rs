@@ -90,7 +90,7 @@ fn record(perf: &Recorder, exec: &Recorder) {
 }
 
 fn ring<E: eventring::EventType>(path: &Path) -> Recorder {
-    let builder = Recorder::builder(ContentDescription::of::<E>()).config(path).shifts(16, 27);
+    let builder = Recorder::builder(ContentDescription::from_event_type::<E>()).config(path).shifts(16, 27);
     builder.prefault(false).keep(true).build().unwrap()
 }
 

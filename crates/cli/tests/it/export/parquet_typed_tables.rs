@@ -71,8 +71,8 @@ fn programs_of_two_versions_have_the_same_tables_whichever_records_first() {
     for is_old_first in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let paths = ["old", "new"].map(|name| dir.path().join(name));
-        let old = recorder(&paths[0], ContentDescription::of::<before::Event>());
-        let new = recorder(&paths[1], ContentDescription::of::<after::Event>());
+        let old = recorder(&paths[0], ContentDescription::from_event_type::<before::Event>());
+        let new = recorder(&paths[1], ContentDescription::from_event_type::<after::Event>());
         let of_old = || {
             old.record(before::Event::Order.code(), [0; 4], &[7, 0, 0, 0]);
             // A table that takes the events of all further types has this name, too.

@@ -19,7 +19,10 @@ fn each_query_of_the_document_finds_what_was_recorded_in_a_trace_of_threads_and_
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (ring, typed, capture, trace, asked) = (path("shop"), path("typed"), path("t.evc"), path("trace"), path("q"));
     let _recorder = queries::record_requests(&ring);
-    let exec = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&typed).compact(true).shifts(15, 21);
+    let exec = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
+        .config(&typed)
+        .compact(true)
+        .shifts(15, 21);
     let exec = exec.prefault(false).build().unwrap();
     (0..TYPED_EVENTS).for_each(|txn| _ = exec.record(ExecEvent::TxnEnd.code(), [0, txn, 0, 0], &[]));
     let captured = run(&["capture", &ring, &typed, "-o", &capture, "--now", "--json"]).json();

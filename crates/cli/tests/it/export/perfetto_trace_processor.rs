@@ -100,7 +100,10 @@ fn trace_processor_finds_what_was_recorded() {
     let (ring, typed, capture, trace) = (path("shop"), path("typed"), path("t.evc"), path("trace"));
     let recorder = PerfRecorder::builder().config(&ring).prefault(false).build().unwrap();
     let dispatch = Dispatch::new(RecorderSubscriber::new(recorder.clone()));
-    let exec = Recorder::builder(ContentDescription::of::<ExecEvent>()).config(&typed).compact(true).shifts(15, 21);
+    let exec = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
+        .config(&typed)
+        .compact(true)
+        .shifts(15, 21);
     let exec = exec.prefault(false).build().unwrap();
     let open = on_thread("main-thread", &dispatch, || record(&recorder, &dispatch));
     (0..TYPED_EVENTS).for_each(|txn| _ = exec.record(ExecEvent::TxnEnd.code(), [0, txn, 0, 0], &[]));

@@ -121,7 +121,7 @@ fn a_profile_ends_when_its_time_is_over_however_many_samples_it_takes() {
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let process = format!("pid:{}", busy.id());
     let words = [&["profile", &process, "-o", argument(&file)], &options[..]].concat();
-    let mut profile = Live::of(program_in(directory.path(), &words));
+    let mut profile = Live::from_command(program_in(directory.path(), &words));
     let until = Instant::now() + Duration::from_secs(60);
     wait_while(|| profile.child.try_wait().unwrap().is_none() && Instant::now() < until);
     let has_ended = profile.child.try_wait().unwrap().is_some();
@@ -136,7 +136,7 @@ fn a_terminal_that_is_closed_ends_a_profile_as_an_interrupt_does() {
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let process = format!("pid:{}", sleeper.id());
     let words = ["profile", &process, "-o", argument(&file), "--sched"];
-    let mut profile = Live::of(program_in(directory.path(), &words));
+    let mut profile = Live::from_command(program_in(directory.path(), &words));
     while !std::fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
         assert_eq!(profile.child.try_wait().unwrap(), None);
         std::thread::sleep(Duration::from_millis(10));

@@ -52,8 +52,8 @@ fn every_bad_input_has_its_line_and_its_code() {
     .unwrap();
     fs::write(dir.join("short"), "RING01").unwrap();
     fs::write(dir.join("empty"), "").unwrap();
-    let exec = ring(&dir.join("live"), ContentDescription::of::<ExecEvent>());
-    drop(ring(&dir.join("test"), ContentDescription::of::<TestEvent>()));
+    let exec = ring(&dir.join("live"), ContentDescription::from_event_type::<ExecEvent>());
+    drop(ring(&dir.join("test"), ContentDescription::from_event_type::<TestEvent>()));
     drop(ring(&dir.join("old-exec"), ContentDescription::new(2, "EXEC").schema_hash([7; 32])));
     let image = fs::read(dir.join("test")).unwrap();
     fs::write(dir.join("cut"), &image[..3 << 20]).unwrap();

@@ -199,7 +199,7 @@ fn the_ring_of_a_killed_writer_is_left_behind_with_its_events() {
 }
 
 #[test]
-fn empty_and_lapped_rings_are_described() {
+fn empty_and_overrun_rings_are_described() {
     let directory = directory();
     let path = place(&directory, "ring");
     let recorder = exec_ring(&path);
@@ -389,7 +389,7 @@ fn rings_that_are_smaller_than_by_default_say_why() {
     let spans = PerfRecorder::builder().config(place(&directory, "spans")).build().unwrap();
     let warning = spans.warning().unwrap();
     assert!(warning.starts_with("the rings are smaller than by default, because 64 MiB were free;"), "{warning}");
-    let description = || ContentDescription::of::<TestEvent>();
+    let description = || ContentDescription::from_event_type::<TestEvent>();
     let events = Recorder::builder(description()).config(place(&directory, "events")).build().unwrap();
     assert!(events.reduced_free_bytes().is_some_and(|free| free < 64 << 20));
     let explicit = Recorder::builder(description()).config(place(&directory, "explicit:8MiB")).build().unwrap();

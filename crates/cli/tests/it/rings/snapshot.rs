@@ -135,7 +135,7 @@ fn a_snapshot_of_a_large_ring_takes_little_memory() {
     // The output, and with it the temporary files, are on a disk.
     let (directory, disk) = (directory(), tempfile::tempdir().unwrap());
     let (ring, file) = (place(&directory, "ring"), place(&disk, "saved"));
-    let recorder = Recorder::builder(ContentDescription::of::<ExecEvent>())
+    let recorder = Recorder::builder(ContentDescription::from_event_type::<ExecEvent>())
         .config(format!("{}:18:29", ring.display()))
         .prefault(false)
         .build()

@@ -98,7 +98,7 @@ fn every_event_of_a_published_recording_is_decoded() {
 fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
     let (_directory, [path]) = places(["ring"]);
     let mut capacity = 0;
-    kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
+    kept_ring(&path, ContentDescription::from_event_type::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
         // These events are ten more than the ring has slots, so the oldest are overwritten. The three large payloads
         // after them are more than the payload buffer holds.
@@ -136,7 +136,7 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
 fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
     let (directory, [path]) = places(["ring"]);
     let mut capacity = 0;
-    kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
+    kept_ring(&path, ContentDescription::from_event_type::<ExecEvent>(), |recorder| {
         capacity = recorder.geometry().descriptor_capacity();
         (0..capacity + 13).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
     });
@@ -171,7 +171,7 @@ fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
 #[test]
 fn holes_that_a_killed_writer_left_are_gaps() {
     let (_directory, [path]) = places(["ring"]);
-    kept_ring(&path, ContentDescription::of::<ExecEvent>(), |recorder| {
+    kept_ring(&path, ContentDescription::from_event_type::<ExecEvent>(), |recorder| {
         recorder.record(20, [0; 4], b"");
         // This reservation is neither committed nor dropped, like that of a thread that was killed.
         std::mem::forget(recorder.reserve(20, [0; 4], 0));
@@ -231,7 +231,7 @@ fn payloads_of_an_unknown_schema_are_hex_with_a_warning() {
 fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
     let (_directory, [first, second]) = places(["first", "second"]);
     let build = |path| {
-        let description = ContentDescription::of::<ExecEvent>();
+        let description = ContentDescription::from_event_type::<ExecEvent>();
         Recorder::builder(description).config(path).compact(true).shifts(15, 21).keep(true).build().unwrap()
     };
     let recorders = [build(&first), build(&second)];
@@ -259,7 +259,7 @@ fn several_rings_are_merged_by_time_and_lines_say_which_ring_they_are_of() {
 fn the_heading_is_aligned_if_all_rings_have_short_names() {
     let (directory, [a, b]) = places(["a", "b"]);
     for path in [&a, &b] {
-        kept_ring(path, ContentDescription::of::<ExecEvent>(), |recorder| {
+        kept_ring(path, ContentDescription::from_event_type::<ExecEvent>(), |recorder| {
             recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b"");
         });
     }
@@ -273,7 +273,7 @@ fn the_heading_is_aligned_if_all_rings_have_short_names() {
 #[test]
 fn a_ring_that_is_named_twice_is_watched_once() {
     let (directory, [ring]) = places(["ring"]);
-    kept_ring(&ring, ContentDescription::of::<ExecEvent>(), |recorder| {
+    kept_ring(&ring, ContentDescription::from_event_type::<ExecEvent>(), |recorder| {
         (0..3).for_each(|_| assert_ne!(recorder.record(ExecEvent::TxnEnd as u16, [0; 4], b""), 0));
     });
     let link = place(&directory, "link");
@@ -298,7 +298,7 @@ fn output_into_a_closed_pipe_ends_quietly() {
 #[test]
 fn descriptions_of_call_sites_and_threads_are_shown_on_request() {
     let (_directory, [path]) = places(["ring"]);
-    kept_ring(&path, ContentDescription::of::<PerfEvent>(), |recorder| {
+    kept_ring(&path, ContentDescription::from_event_type::<PerfEvent>(), |recorder| {
         recorder.record(PerfEvent::ThreadStarted as u16, [0, 0, 1 << 32, 0], &ThreadView::encode(5, 77, "worker"));
         recorder.record(PerfEvent::SpanClose as u16, [9, 0, 1 << 32, 0], b"");
         recorder.record(PerfEvent::ThreadEnded as u16, [0, 0, 1 << 32, 0], b"");

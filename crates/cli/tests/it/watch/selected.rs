@@ -269,9 +269,9 @@ fn a_type_is_selected_by_its_name_in_each_schema_and_not_by_its_code_in_all() {
     let recorder = |content: ContentDescription, place: &std::path::Path| {
         Recorder::builder(content).config(argument(place)).shifts(15, 21).compact(true).keep(true).build().unwrap()
     };
-    let shop = recorder(ContentDescription::of::<Shop>(), &places[0]);
-    let store = recorder(ContentDescription::of::<Store>(), &places[1]);
-    let chain = recorder(ContentDescription::of::<ExecEvent>(), &places[2]);
+    let shop = recorder(ContentDescription::from_event_type::<Shop>(), &places[0]);
+    let store = recorder(ContentDescription::from_event_type::<Store>(), &places[1]);
+    let chain = recorder(ContentDescription::from_event_type::<ExecEvent>(), &places[2]);
     let placed = eventring::schema::encode_array(&[Placed { price: 1, parcels: 2 }]);
     shop.record(Shop::Placed.code(), [1, 1, 0, 0], &placed);
     shop.record(Shop::Shipped.code(), [1, 1, 0, 0], &placed);

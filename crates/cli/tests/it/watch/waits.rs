@@ -145,7 +145,7 @@ fn a_ring_that_is_cut_off_while_it_is_watched_is_an_error() {
 }
 
 #[test]
-fn a_given_up_seqno_is_shown_and_is_not_a_loss() {
+fn a_skipped_seqno_is_shown_and_is_not_a_loss() {
     let (_directory, [path]) = places(["ring"]);
     let recorder = exec_ring(&path);
     let capacity = recorder.geometry().descriptor_capacity();
@@ -208,7 +208,7 @@ fn a_ring_that_is_being_made_in_place_is_awaited_as_a_missing_one_is() {
     assert_eq!(watch.json_line()["ext"][1], 7);
     watch.interrupt();
     assert_eq!(watch.end().code, Some(0));
-    // Without the wish to wait, such a file is an error.
+    // Without the request to wait, such a file is an error.
     std::fs::File::create(&place_of_ring).unwrap();
     run!("watch", &place_of_ring).fails(4, "is empty");
 }

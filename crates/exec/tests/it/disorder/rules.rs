@@ -104,13 +104,13 @@ fn the_past_and_seqnos_that_writers_gave_up_are_no_loss_and_an_event_between_the
     };
     let past = gap(1, start.seqno - 1, GapCause::OverwrittenBefore);
     assert_eq!(problems(std::slice::from_ref(&past)), []);
-    assert_eq!(problems(&[gap(1, start.seqno - 1, GapCause::GivenUp)]), []);
+    assert_eq!(problems(&[gap(1, start.seqno - 1, GapCause::Skipped)]), []);
     // The past is only what lies before all that is read.
     let later = [gap(1, 50, GapCause::OverwrittenBefore), gap(51, start.seqno - 51, GapCause::OverwrittenBefore)];
     let lost = |first_seqno, count| ChainEvent::Problem(Problem::Gap { first_seqno, count });
     assert_eq!(problems(&later), [lost(51, start.seqno - 51)]);
     // Seqnos 51 to 60 are in no gap, and no event of them came.
-    let between = [gap(1, 50, GapCause::OverwrittenBefore), gap(61, start.seqno - 61, GapCause::GivenUp)];
+    let between = [gap(1, 50, GapCause::OverwrittenBefore), gap(61, start.seqno - 61, GapCause::Skipped)];
     assert_eq!(problems(&between), [lost(51, 10)]);
 }
 

@@ -1,8 +1,8 @@
 //! The open blocks of all rings, and the rows that earlier blocks have used.
 
 use super::collected::Collected;
-use crate::exec_rings::ExecRings;
-use crate::track_rows::TrackRows;
+use crate::exec::rings::ExecRings;
+use crate::slices::track_rows::TrackRows;
 use eventring::exec::KnownBlocks;
 use eventring_capture::recording::{CaptureRecording, RecordingEntry};
 use eventring_exec::Wanted;

@@ -3,10 +3,10 @@
 use super::collected::{Collected, Part, PendingEvent};
 use super::facts;
 use crate::args::{ArgValue, Args};
+use crate::formats::trace_writer::{Alert, Label, TrackId};
+use crate::slices::track_rows::TrackRows;
 use crate::trace_builder::drawn::drawn_end;
 use crate::trace_builder::{TraceBuilder, TrackKey};
-use crate::trace_writer::{Alert, Label, TrackId};
-use crate::track_rows::TrackRows;
 use eventring::reader::PayloadRead;
 use eventring::schema::exec::ExecEvent;
 use eventring_exec::{Block, Outcome};

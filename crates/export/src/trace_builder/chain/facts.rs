@@ -3,7 +3,7 @@
 
 use super::collected::{Collected, Part};
 use crate::args::{ArgValue, Args};
-use crate::trace_writer::Alert;
+use crate::formats::trace_writer::Alert;
 use eventring::reader::Descriptor;
 use eventring::schema::exec::{BlockTag, Bytes32};
 use eventring_exec::{

@@ -7,7 +7,7 @@ use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::ExecEvent;
 
 fn recorder(directory: &tempfile::TempDir) -> Recorder {
-    let description = ContentDescription::of::<ExecEvent>();
+    let description = ContentDescription::from_event_type::<ExecEvent>();
     let builder = Recorder::builder(description).config(directory.path().join("ring"));
     builder.compact(true).shifts(15, 24).build().unwrap()
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(ring: &Path, threads: u16) -> Result<()> {
 
 /// Records until the parent asks for the end, or dies. Returns true if the parent lives.
 fn record_until_asked_to_end(ring: &Path, threads: u16) -> Result<bool> {
-    let description = ContentDescription::of::<ExecEvent>();
+    let description = ContentDescription::from_event_type::<ExecEvent>();
     let mut config = ring.as_os_str().to_owned();
     config.push(SHIFTS);
     let recorder = Recorder::builder(description).config(&config).compact(true).build()?;

@@ -15,7 +15,7 @@ pub(super) struct TextArgs<'e, 't, const N: usize> {
 }
 
 impl<'e, 't, const N: usize> TextArgs<'e, 't, N> {
-    pub(super) fn of(encoder: &'e mut Encoder<'t, N>) -> Self {
+    pub(super) fn new(encoder: &'e mut Encoder<'t, N>) -> Self {
         Self { encoder, has_overflowed: false, has_failed: false }
     }
 }

@@ -20,8 +20,8 @@
 mod entry;
 mod heap;
 
-use crate::interrupted::Mark;
 use crate::span_slab::SPAN_SLAB;
+use crate::sync::interrupted::Mark;
 use crate::sync::{Ordering, compiler_fence};
 use entry::{DUPLICATE, EntryCell, HIDDEN, UNRECORDED};
 pub(in crate::tracing::record) use entry::{Owner, SCOPES, SpanEntry, scope_local_id};

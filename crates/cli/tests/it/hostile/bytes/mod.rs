@@ -409,7 +409,7 @@ pub fn exec_blocks(data: &[u8]) {
         let mut hash = [0; 32];
         hash[..4].copy_from_slice(&start);
         hash[30..].copy_from_slice(&end);
-        Dialect::of(2, hash).unwrap()
+        Dialect::from_schema_hash(2, hash).unwrap()
     };
     // The last one is found by its description.
     let (dialect, start_code) = match kind % 4 {

@@ -1,0 +1,69 @@
+//! Rings whose files were removed while their programs run. A program keeps its ring open, so the ring can be read
+//! through `/proc/PID/fd` by the program's own user and by root. (When a user logs out, `systemd-logind` removes the
+//! user's files from /dev/shm, with those of the user's services.)
+
+use super::open::ReaderOptions;
+use crate::reader::error::{ReaderError, ReaderErrorKind};
+use crate::reader::handle::Reader;
+use crate::reader::ring_set::shard_path;
+use crate::shm::OpenFile;
+use std::path::{Path, PathBuf};
+
+/// The program that holds a removed ring open, and the path that the ring had.
+#[derive(Clone, Debug)]
+pub(in crate::reader) struct OpenedBy {
+    pid: u32,
+    was_at: PathBuf,
+}
+
+impl OpenedBy {
+    /// Opens another shard of the recorder of this ring: a removed one, or one that was made after the removal.
+    pub(in crate::reader) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
+        let path = shard_path(&self.was_at, index.into());
+        match OpenFile::list(Some(self.pid)).iter().find(|file| file.was_at == path) {
+            Some(file) => open_file(&Reader::options(), file, None),
+            None => Reader::open(&path),
+        }
+    }
+
+    /// Returns the path of the ring before it was removed.
+    pub(in crate::reader) fn was_at(&self) -> &Path {
+        &self.was_at
+    }
+}
+
+/// Opens the removed ring that `pid:N/RING` names, or the only one of `pid:N`. Returns `None` if the name is another
+/// one, or if the process has no such ring.
+pub(in crate::reader) fn open(options: &ReaderOptions, name: &Path) -> Option<Result<Reader, ReaderError>> {
+    let (pid, ring) = match name.to_str()?.strip_prefix("pid:")?.split_once('/') {
+        Some((pid, ring)) => (pid, Some(ring)),
+        None => (name.to_str()?.strip_prefix("pid:")?, None),
+    };
+    let mut files = OpenFile::list(Some(pid.parse().ok()?));
+    files.retain(|file| ring.is_none_or(|ring| file.was_at.file_name() == Some(ring.as_ref())));
+    // Other files are passed over, and so are shards, which a reader finds through shard 0.
+    let is_first = |file: &OpenFile| {
+        let reader = open_file(&Reader::options().header_only(), file, None).ok();
+        reader.is_some_and(|reader| reader.info().extension.is_none_or(|extension| extension.shard_index == 0))
+    };
+    files.retain(is_first);
+    let opened = match files.as_slice() {
+        [] => return None,
+        [file] => open_file(options, file, Some(name)),
+        several => {
+            let rings: Vec<_> = several.iter().map(|file| file.was_at.display().to_string()).collect();
+            let message = format!(
+                "process {pid} has several rings whose files were removed, expected one: {}; write pid:{pid}/NAME",
+                rings.join(", ")
+            );
+            Err(ReaderError::new(ReaderErrorKind::BadName, message))
+        }
+    };
+    Some(opened.map_err(|error| error.at(name)))
+}
+
+fn open_file(options: &ReaderOptions, file: &OpenFile, name: Option<&Path>) -> Result<Reader, ReaderError> {
+    let descriptor = file.open().map_err(|error| ReaderError::io("open the removed file of a ring", error))?;
+    let held_by = OpenedBy { pid: file.pid, was_at: file.was_at.clone() };
+    options.open_held(descriptor, held_by, name.map(|name| (name.to_path_buf(), options.clone())))
+}

@@ -1,0 +1,61 @@
+//! The atomics of `std`, or in models the atomics of the model checker (`tests/models/src/checker.rs`). Other files
+//! import them from here. The modules beside them hold what threads, and code that interrupts a thread, share.
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) mod interrupted;
+pub(crate) mod locked_section;
+pub(crate) mod segmented;
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::sync::atomic::AtomicBool;
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::sync::Mutex;
+
+#[cfg(any(loom, shuttle))]
+pub(crate) use crate::checker::{AtomicU64, Mutex, Ordering, compiler_fence, fence};
+
+/// Adds `value` to the word with release ordering, executes a sequentially consistent fence, and returns the old value.
+///
+/// On x86-64 the locked instruction of the addition is also the fence. It drains the store buffer, so no earlier store
+/// and no later load of this thread passes it (Intel SDM vol. 3A 9.2.3.9, AMD APM vol. 2 7.4.2). The two compiler
+/// fences keep the compiler from reordering. On other machines, and in models, the fence is a separate operation.
+#[inline(always)]
+pub(crate) fn fetch_add_then_fence(word: &AtomicU64, value: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
+    {
+        compiler_fence(Ordering::SeqCst);
+        let old = word.fetch_add(value, Ordering::SeqCst);
+        compiler_fence(Ordering::SeqCst);
+        old
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable)))))]
+    {
+        let old = word.fetch_add(value, Ordering::Release);
+        fence(Ordering::SeqCst);
+        old
+    }
+}
+
+/// Adds `value` to a word that only the calling thread stores to, and returns the old value. A signal handler of the
+/// thread cannot interrupt the addition half way. The addition is not atomic against other threads, and has no
+/// ordering.
+#[inline(always)]
+pub(crate) fn local_fetch_add(word: &AtomicU64, value: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
+    return crate::arch::local::fetch_add(word, value);
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable)))))]
+    return word.fetch_add(value, Ordering::Relaxed);
+}
+
+/// Adds `value` like [`local_fetch_add`], but does not return the old value.
+#[inline(always)]
+pub(crate) fn local_add(word: &AtomicU64, value: u64) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable))))]
+    crate::arch::local::add(word, value);
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, eventring_portable)))))]
+    word.fetch_add(value, Ordering::Relaxed);
+}

@@ -1,0 +1,18 @@
+//! The environment variables that configure a recorder of spans.
+
+/// Environment variable with the name and size of the rings. [`try_init_from_env`](crate::tracing::try_init_from_env)
+/// and [`RecorderLayer::try_from_env`](crate::tracing::RecorderLayer::try_from_env) read it.
+pub const CONFIG_VARIABLE: &str = "EVENTRING_PERF";
+/// Environment variable with the filter. [`init`](crate::tracing::init), [`try_init`](crate::tracing::try_init),
+/// [`try_init_from_env`](crate::tracing::try_init_from_env) and
+/// [`RecorderLayer::try_from_env`](crate::tracing::RecorderLayer::try_from_env) read it.
+pub const FILTER_VARIABLE: &str = "EVENTRING_FILTER";
+/// Environment variable with the names of fields whose values must not be recorded, separated by commas. A name with
+/// other characters than identifiers is quoted: `password,"user id"`. Every function that reads [`FILTER_VARIABLE`]
+/// also reads this variable. See
+/// [`PerfRecorderBuilder::redact_fields`](crate::tracing::PerfRecorderBuilder::redact_fields).
+pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
+/// Environment variable with the source of instruction counts: `plugin` (the default), `hardware` or `off`. Every
+/// function that reads [`FILTER_VARIABLE`] also reads this variable. See
+/// [`InstructionSource`](crate::tracing::InstructionSource).
+pub const INSTRUCTIONS_VARIABLE: &str = "EVENTRING_INSTRUCTIONS";
