@@ -91,11 +91,11 @@ pub use read::process_end::CapturedLife;
 #[doc(hidden)]
 pub use read::workers::worker_threads;
 #[doc(hidden)]
+pub use recording::now::SelectedNow;
+#[doc(hidden)]
 pub use select::batch_filter::BatchFilter;
 #[doc(hidden)]
 pub use select::events::EventSelection;
-#[doc(hidden)]
-pub use select::now::SelectedNow;
 #[doc(hidden)]
 pub use sinks::batches::{self, follow_rings, host_name};
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! The search for spans and events of a capture that fulfil conditions. One pass replays the whole capture before any
 //! event is returned, because the duration and the fields of a span are known only at its end.
 
-use crate::condition::{Condition, EventSubject, SeenContent, SpanSubject, Truth, TypedContent};
+use crate::condition::{Condition, EventSubject, SpanSubject, Truth};
 use crate::error::CaptureError;
 use crate::format::columns::PayloadsWanted;
 use crate::read::file_block::FileBlock;
@@ -120,30 +120,19 @@ impl ReplayConsumer for Finder<'_> {
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         let Self { conditions, found, blocks, processes, .. } = self;
-        let (event, descriptor, mut block) = match &entry.content {
-            EntryContent::Perf { record, catalog, .. } => {
-                if !matches!(record.event, Some(PerfEvent::Event | PerfEvent::Marker)) {
-                    return Ok(());
-                }
-                (SeenContent::Record(record, catalog), record.descriptor, None)
+        let (Some(event), Some((descriptor, payload))) = (entry.seen(), entry.event()) else {
+            if matches!(&entry.content, EntryContent::Gap(gap) if gap.is_loss()) {
+                self.have_losses.insert(entry.process_index);
             }
-            EntryContent::Typed { descriptor, payload } => {
-                let rings = &entry.tables.rings;
-                let (model, words) = (rings.model(entry.ring), rings.words(entry.ring));
-                // Each BLOCK_START comes here, so that the block of a found event is known even if its beginning is not
-                // found.
-                let blocks = blocks.get_mut(entry.ring as usize).and_then(Option::as_mut);
-                let block = blocks.and_then(|blocks| blocks.block_of(descriptor, || *payload));
-                (SeenContent::Typed(TypedContent { descriptor, payload: *payload, model, words }), *descriptor, block)
-            }
-            EntryContent::Gap(gap) => {
-                if gap.is_loss() {
-                    self.have_losses.insert(entry.process_index);
-                }
-                return Ok(());
-            }
+            return Ok(());
         };
         let subject = EventSubject { event, replay: state.replays.get(entry.process_index), by_option: false };
+        if !subject.is_content() {
+            return Ok(());
+        }
+        // Each BLOCK_START comes here, so that the block of a found event is known even if its beginning is not found.
+        let blocks = blocks.get_mut(entry.ring as usize).and_then(Option::as_mut);
+        let mut block = blocks.and_then(|blocks| blocks.block_of(descriptor, || payload));
         let (ring, seqno, nanos) = (entry.ring, descriptor.seqno, descriptor.record_epoch_nanos);
         for (condition, found) in conditions.iter().zip(found) {
             match condition.truth(&subject) {

@@ -18,6 +18,7 @@
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
 //! | `select`, `find` | selecting a part of a capture, and the pass that finds what fulfils conditions |
+//! | `now` | the selection of live events, on the replay of that moment |
 //! | `self_times` | the time in which a span existed and none of its children did |
 
 mod consumer;
@@ -27,6 +28,7 @@ mod fields_in_rings;
 pub(crate) mod find;
 mod looks;
 mod memory_limit;
+pub(crate) mod now;
 mod of_capture;
 mod of_rings;
 mod parts;
@@ -54,8 +56,9 @@ pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin
 pub use tabled::{TabledSpan, TabledSpans, both};
 pub use tables::RecordingTables;
 
+use crate::condition::{SeenContent, TypedContent};
 use eventring::reader::{Descriptor, Gap, PayloadRead};
-use eventring::tracing::{Catalog, RawRecord};
+use eventring::tracing::{Catalog, PerfRecord, RawRecord};
 
 /// One event or loss of a recording.
 pub struct RecordingEntry<'e> {
@@ -104,6 +107,37 @@ impl RecordingEntry<'_> {
             EntryContent::Perf { record, .. } => Some(record.epoch_nanos()),
             EntryContent::Typed { descriptor, .. } => Some(descriptor.record_epoch_nanos),
             EntryContent::Gap(_) => None,
+        }
+    }
+
+    /// Returns the event without its payload, and the payload; `None` for a loss.
+    #[inline]
+    pub fn event(&self) -> Option<(&Descriptor, PayloadRead<'_>)> {
+        match &self.content {
+            EntryContent::Perf { record, .. } => Some((record.descriptor, record.payload)),
+            EntryContent::Typed { descriptor, payload } => Some((descriptor, *payload)),
+            EntryContent::Gap(_) => None,
+        }
+    }
+
+    /// Returns what the event says, as conditions see it; `None` for a loss.
+    #[inline]
+    pub fn seen(&self) -> Option<SeenContent<'_>> {
+        match &self.content {
+            EntryContent::Perf { record, catalog, .. } => Some(SeenContent::Record(record, catalog)),
+            EntryContent::Typed { descriptor, payload } => {
+                let (model, words) = (self.tables.rings.model(self.ring), self.tables.rings.words(self.ring));
+                Some(SeenContent::Typed(TypedContent { descriptor, payload: *payload, model, words }))
+            }
+            EntryContent::Gap(_) => None,
+        }
+    }
+
+    /// Returns the record of a perf ring, decoded; `None` for anything else.
+    pub fn decoded(&self) -> Option<PerfRecord> {
+        match &self.content {
+            EntryContent::Perf { record, catalog, .. } => Some(record.decode(catalog)),
+            _ => None,
         }
     }
 

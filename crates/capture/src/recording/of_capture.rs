@@ -3,7 +3,7 @@
 use super::memory_limit::MemoryLimit;
 use crate::format::columns::PayloadsWanted;
 use crate::read::file_block::FileBlock;
-use crate::read::payloads::PayloadLosses;
+use crate::read::payloads::{self, PayloadLosses};
 use crate::recording::{
     EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingTables, RingOrigin, ShardOrigin,
 };
@@ -35,6 +35,10 @@ impl<'c> CaptureRecording<'c> {
     /// All rings are perf rings with the schema of another version.
     pub fn new(capture: &'c CaptureFile) -> Result<Self, CaptureError> {
         capture.check_schemas(false)?;
+        Ok(Self::of_rings(capture))
+    }
+
+    fn of_rings(capture: &'c CaptureFile) -> Self {
         let mut processes: Vec<u32> = capture.rings().iter().map(|ring| ring.process).collect();
         processes.sort_unstable();
         processes.dedup();
@@ -60,7 +64,7 @@ impl<'c> CaptureRecording<'c> {
                 schema_text: Some(ring.schema_text.as_str()).filter(|text| !text.is_empty()),
             });
         }
-        Ok(Self { capture, rings: Arc::new(rings) })
+        Self { capture, rings: Arc::new(rings) }
     }
 
     /// Returns the rings by index, with what is known of each.
@@ -84,10 +88,14 @@ impl<'c> CaptureRecording<'c> {
         wanted: PayloadsWanted,
         needs: impl Fn(&FileBlock) -> bool,
     ) -> CaptureEntries {
+        self.entries_from(self.capture.events_of_known_schemas(wanted, needs))
+    }
+
+    fn entries_from(&self, events: CaptureEvents) -> CaptureEntries {
         let payload_losses = self.capture.rings().iter().map(|ring| PayloadLosses::of_ring(&ring.name)).collect();
         let catalogs = self.rings.recorders().iter().map(|recorder| self.capture.catalog(*recorder)).collect();
         CaptureEntries {
-            events: self.capture.events_of_known_schemas(wanted, needs),
+            events,
             tables: RecordingTables { rings: self.rings.clone(), catalogs },
             payload_losses,
             memory_limit: MemoryLimit::new(self.capture.file_bytes()),
@@ -101,6 +109,12 @@ impl<'c> CaptureRecording<'c> {
 }
 
 impl CaptureEntries {
+    /// Returns the entries of all rings in the order of time. The events of a perf ring with the schema of another
+    /// version come as typed events.
+    pub fn of_all_rings(capture: &CaptureFile) -> Self {
+        CaptureRecording::of_rings(capture).entries_from(capture.events())
+    }
+
     /// Returns what is known of the rings so far.
     pub fn tables(&self) -> &RecordingTables {
         &self.tables
@@ -121,6 +135,11 @@ impl CaptureEntries {
     pub fn payload_losses(&self) -> Vec<PayloadLosses> {
         let all = self.payload_losses.iter().zip(self.events.untested());
         all.map(|(shown, untested)| shown.plus(untested)).filter(|losses| losses.count() > 0).collect()
+    }
+
+    /// Returns how many events could not be tested so far, because their payload was lost.
+    pub fn untested(&self) -> u64 {
+        payloads::count(self.events.untested())
     }
 
     /// Checks the memory that is kept for the entries so far. `more_bytes` is the size of everything that the caller

@@ -6,7 +6,7 @@ use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::tabled::TabledSpans;
 use super::{EntryContent, RecordingEntry, RecordingTables};
 use eventring::now::{NowReader, Present};
-use eventring::reader::{Descriptor, Reader, RingItem, RingSet, Seek, SetRing, WriterInfo};
+use eventring::reader::{Descriptor, Reader, ReaderError, RingItem, RingSet, Seek, SetRing, WriterInfo};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
 use eventring::tracing::{Catalog, RawRecord, ThreadKey};
@@ -43,7 +43,24 @@ impl RingEntries {
     /// Adds a ring, with all its shards, from its oldest events on.
     pub fn add(&mut self, ring: Reader) {
         self.set.add(ring, Seek::Oldest);
+        self.set.find_shards();
         self.take_new_rings();
+    }
+
+    /// Goes on with new rings of the same names, as [`RingSet::reopen`] does. Then all indices are new ones, also those
+    /// of processes.
+    ///
+    /// # Errors
+    /// A new ring cannot be opened.
+    pub fn reopen(&mut self, timeout: Duration) -> Result<Option<usize>, ReaderError> {
+        let first = self.set.reopen(timeout)?;
+        if first.is_some() {
+            self.tables = RecordingTables::default();
+            self.writers.clear();
+            self.now.clear();
+            self.take_new_rings();
+        }
+        Ok(first)
     }
 
     /// Returns the rings that are read.
@@ -59,6 +76,13 @@ impl RingEntries {
     /// Returns the next entry. If there is none yet, waits for it at most this long.
     #[inline]
     pub fn next_entry(&mut self, wait: Option<Duration>) -> Option<RecordingEntry<'_>> {
+        let item = self.next_item(wait)?;
+        Some(self.entry(item))
+    }
+
+    /// Returns what comes next, before its payload is read. If there is nothing yet, waits for it at most this long.
+    #[inline]
+    pub fn next_item(&mut self, wait: Option<Duration>) -> Option<RingItem> {
         loop {
             let item = match wait {
                 Some(wait) => self.set.next_timeout(wait)?,
@@ -68,37 +92,36 @@ impl RingEntries {
                 self.take_new_rings();
             }
             let (RingItem::Gap { ring, .. } | RingItem::Event { ring, .. }) = item;
-            if ring >= self.tables.rings.count() {
-                // A ring of which nothing is known. There is none: a shard that could not be opened has a shard 0.
-                continue;
+            // There is no ring of which nothing is known: a shard that could not be opened has a shard 0.
+            if ring < self.tables.rings.count() {
+                return Some(item);
             }
-            let Self { set, tables, last, .. } = self;
-            let origin = tables.rings.origin(ring as u32);
-            let content = match item {
-                RingItem::Gap { gap, .. } => EntryContent::Gap(gap),
-                RingItem::Event { event, .. } => {
-                    *last = event;
-                    match origin.shard {
-                        Some(ShardOrigin { recorder, shard, recorder_index }) => {
-                            let catalog = &mut tables.catalogs[recorder_index];
-                            know(catalog, last, recorder, set.rings());
-                            let record = RawRecord::new(catalog, shard, last, set.payload());
-                            EntryContent::Perf { recorder, record, catalog: &tables.catalogs[recorder_index] }
-                        }
-                        None => EntryContent::Typed { descriptor: last, payload: set.payload() },
-                    }
-                }
-            };
-            let (process, process_index) = (origin.process, origin.process_index);
-            return Some(RecordingEntry {
-                tables,
-                ring: ring as u32,
-                process,
-                process_index,
-                content,
-                gap_until_nanos: None,
-            });
         }
+    }
+
+    /// Returns the entry of what [`Self::next_item`] has returned last.
+    #[inline]
+    pub fn entry(&mut self, item: RingItem) -> RecordingEntry<'_> {
+        let (RingItem::Gap { ring, .. } | RingItem::Event { ring, .. }) = item;
+        let Self { set, tables, last, .. } = self;
+        let origin = tables.rings.origin(ring as u32);
+        let content = match item {
+            RingItem::Gap { gap, .. } => EntryContent::Gap(gap),
+            RingItem::Event { event, .. } => {
+                *last = event;
+                match origin.shard {
+                    Some(ShardOrigin { recorder, shard, recorder_index }) => {
+                        let catalog = &mut tables.catalogs[recorder_index];
+                        know(catalog, last, recorder, set.rings());
+                        let record = RawRecord::new(catalog, shard, last, set.payload());
+                        EntryContent::Perf { recorder, record, catalog: &tables.catalogs[recorder_index] }
+                    }
+                    None => EntryContent::Typed { descriptor: last, payload: set.payload() },
+                }
+            }
+        };
+        let (process, process_index) = (origin.process, origin.process_index);
+        RecordingEntry { tables, ring: ring as u32, process, process_index, content, gap_until_nanos: None }
     }
 
     /// Reads the open spans in the tables of the present of a perf recorder, by the index of its shard 0. Of more than

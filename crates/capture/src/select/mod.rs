@@ -3,7 +3,6 @@
 //! | file | idea |
 //! |---|---|
 //! | `events` | the options for selecting events that all verbs have |
-//! | `now` | the selection of live events |
 //! | `selection` | the options of a selection: times, threads, rings, spans |
 //! | `block_filter` | the blocks that a selection needs, and the records that it returns |
 //! | `roots` | the spans with which a selection of spans begins |
@@ -14,6 +13,5 @@ pub(crate) mod batch_filter;
 pub(crate) mod block_filter;
 pub(crate) mod events;
 pub(crate) mod matches;
-pub(crate) mod now;
 pub(crate) mod roots;
 pub(crate) mod selection;

@@ -49,7 +49,7 @@ impl Columns {
     /// is left out, and all are wide enough to align the lines.
     pub(super) fn new(rings: &Rings, width: Option<usize>) -> Self {
         let has_exec = rings.iter().any(|ring| ring.is_exec);
-        let has_perf = rings.iter().any(|ring| ring.perf.is_some());
+        let has_perf = rings.iter().any(|ring| ring.is_perf);
         let names = rings.iter().map(|ring| ring.decoder.name_width());
         let labels = rings.iter().map(|ring| ring.label.chars().count());
         let label = labels.chain([RING_HEADING.len()]);
@@ -70,8 +70,7 @@ impl Columns {
         // The column is one digit wider than the newest seqno, because the seqnos grow while the watch runs.
         let digits = (newest.to_string().len() + 1).max(5);
         // In perf rings, only rare events have long names, so the column of names starts narrow.
-        let name =
-            if rings.iter().all(|ring| ring.perf.is_some()) { NAME_WIDTH } else { all.event.min(NAME_WIDTH_MAX) };
+        let name = if rings.iter().all(|ring| ring.is_perf) { NAME_WIDTH } else { all.event.min(NAME_WIDTH_MAX) };
         let fitted = Self { seqno: Some(digits), event: name, block: has_exec.then_some(digits), ..all };
         fitted.within(width, rings.are_of_one_name())
     }

@@ -4,8 +4,9 @@ use super::ring::Ring;
 use super::rings::Rings;
 use super::{Printer, perf};
 use crate::args::limit::{Cut, Part};
-use eventring::reader::{Descriptor, Gap, PayloadRead};
+use eventring::reader::{Gap, PayloadRead};
 use eventring::schema::{ExtWords, Value};
+use eventring_capture::recording::RecordingEntry;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -159,8 +160,9 @@ impl Printer for JsonLines<'_> {
         self.part.is_over()
     }
 
-    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
-        let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
+    fn event(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> io::Result<()> {
+        let Some((event, payload)) = entry.event() else { return Ok(()) };
+        let record = entry.decoded();
         let value = match (&record, payload) {
             (Some(record), _) => Some(perf::value(record, true)),
             (None, PayloadRead::Valid(payload)) => Some(ring.decoder.decode(event.event_type, payload)),
@@ -174,7 +176,7 @@ impl Printer for JsonLines<'_> {
             size: event.payload_size,
             ext: event.content_ext,
             words: Words((!ring.is_exec).then_some(&ring.words), event.content_ext),
-            block_number: ring.is_exec.then(|| ring.block_number(event, || payload)),
+            block_number: ring.is_exec.then(|| ring.block_number(event, payload)),
             span: ring.words.has_span().then(|| Some(ring.span_id(event)).filter(|span| *span > 0)),
             payload: value,
             expired: matches!(payload, PayloadRead::Expired),

@@ -29,10 +29,11 @@ use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;
-use eventring::reader::{Descriptor, Gap, PayloadRead, RingItem};
+use eventring::reader::Gap;
 use eventring_capture::condition::Truth;
+use eventring_capture::recording::{EntryContent, RecordingEntry};
 use ring::Ring;
-use rings::Rings;
+use rings::{NextItem, Rings};
 use select::{EventSelection, Select};
 use start::{Start, StartOption};
 use std::io;
@@ -164,7 +165,7 @@ trait Printer {
         Ok(false)
     }
     /// Shows an event.
-    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()>;
+    fn event(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> io::Result<()>;
     /// Shows a gap: events that were lost, or seqnos that never had an event.
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()>;
     /// Shows that a new ring of the same name is watched from now on. Its seqnos begin with 1 again.
@@ -260,30 +261,23 @@ struct WatchOutput<'v> {
 }
 
 impl WatchOutput<'_> {
-    /// Shows an event that is selected.
-    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
-        // A description is decoded even if it is not shown, because later events refer to it. If the recorder's tables
-        // had no room for the description, this event is its only copy.
-        let described = ring.perf.as_ref().filter(|_| crate::text::perf::is_description(event.event_type));
-        if let Some(perf) = described.filter(|_| self.hides_descriptions) {
-            perf.record(event, payload);
+    /// Shows an entry that is selected.
+    fn show(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> io::Result<()> {
+        if let EntryContent::Gap(gap) = entry.content {
+            self.summary.gap(gap);
+            return self.printer.gap(ring, gap);
+        }
+        let Some((event, payload)) = entry.event() else { return Ok(()) };
+        if self.hides_descriptions && ring.is_perf && crate::text::perf::is_description(event.event_type) {
             self.summary.description();
             return Ok(());
         }
         if self.printer.leaves_out()? {
-            if let Some(perf) = described {
-                perf.record(event, payload);
-            }
             self.summary.not_shown();
             return Ok(());
         }
         self.summary.event(&payload);
-        self.printer.event(ring, event, payload)
-    }
-
-    fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
-        self.summary.gap(gap);
-        self.printer.gap(ring, gap)
+        self.printer.event(ring, entry)
     }
 }
 
@@ -310,34 +304,34 @@ fn follow(
             std::thread::sleep(TERMINAL_PAUSE);
             continue;
         }
-        match rings.next(timeout) {
-            Some(RingItem::Event { ring, event }) => {
-                timeout = Duration::ZERO;
-                silence.ends();
-                let (ring, mut payload) = rings.with_payload(ring);
-                let accepted = output.selection.accepts(ring, &event, &mut payload);
-                output.summary.untested((accepted == Truth::Indeterminate).into());
-                if accepted == Truth::Yes {
-                    output.event(ring, &event, payload.read())?;
-                } else if output.summary.not_selected().is_multiple_of(LOOK_EVENTS) {
-                    // Events that come without a pause may all be others.
-                    output.printer.flush(rings)?;
-                    check_reader()?;
-                }
+        let selection = &mut *output.selection;
+        let Some(next) = rings.next(timeout, |ring, event| selection.needs(ring, event)) else {
+            if rings.have_ended() {
+                return Ok(());
             }
-            Some(RingItem::Gap { ring, gap }) => {
-                if gap.is_loss() {
-                    output.selection.lose(rings.get(ring));
-                }
-                output.gap(rings.get(ring), gap)?;
-            }
-            None if rings.have_ended() => return Ok(()),
-            None => {
+            output.printer.flush(rings)?;
+            check_reader()?;
+            timeout = TIMEOUT;
+            silence.say(|| waits_for(rings, output.summary));
+            continue;
+        };
+        let accepted = match &next {
+            NextItem::Entry(ring, entry) => selection.accepts(ring, entry),
+            NextItem::NotNeeded => Truth::No,
+        };
+        if !matches!(&next, NextItem::Entry(_, entry) if entry.event().is_none()) {
+            timeout = Duration::ZERO;
+            silence.ends();
+        }
+        output.summary.untested((accepted == Truth::Indeterminate).into());
+        match next {
+            NextItem::Entry(ring, entry) if accepted == Truth::Yes => output.show(ring, &entry)?,
+            _ if output.summary.not_selected().is_multiple_of(LOOK_EVENTS) => {
+                // Events that come without a pause may all be others.
                 output.printer.flush(rings)?;
                 check_reader()?;
-                timeout = TIMEOUT;
-                silence.say(|| waits_for(rings, output.summary));
             }
+            _ => {}
         }
     }
 }

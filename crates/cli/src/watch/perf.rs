@@ -1,83 +1,10 @@
-//! The decoding of events of perf rings. Their call sites and threads are looked up in the tables of the recorder.
+//! The events of perf rings as values.
 
-use crate::input::names::fields::KnownFields;
 use crate::text::perf::field_value;
-use eventring::reader::{Descriptor, PayloadRead, Reader};
 use eventring::schema::Value;
-use eventring::schema::perf::{Cut, PerfExt, flags};
-use eventring::tracing::{
-    CallSite, Catalog, Fields, FieldsProblem, PerfContent, PerfRecord, RawRecord, SpanId, Thread, decode_record,
-};
+use eventring::schema::perf::{Cut, flags};
+use eventring::tracing::{CallSite, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread};
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The decoder of one ring of a perf recorder.
-pub(super) struct Perf {
-    /// The call sites and threads, shared by the recorder's shards.
-    catalog: Arc<Mutex<Catalog>>,
-    /// The ring with the tables; `None` if the catalog has all that is in them.
-    shard0: Option<Reader>,
-    shard: u32,
-}
-
-impl Perf {
-    /// Makes the decoder of a recorder's shard 0.
-    pub(super) fn new(shard0: &Reader) -> Self {
-        let mut catalog = Catalog::new();
-        catalog.update(shard0);
-        Self { catalog: Arc::new(Mutex::new(catalog)), shard0: Some(shard0.clone()), shard: 0 }
-    }
-
-    /// Makes the decoder of a recorder's shard 0 in a capture.
-    pub(super) fn of_catalog(catalog: Catalog) -> Self {
-        Self { catalog: Arc::new(Mutex::new(catalog)), shard0: None, shard: 0 }
-    }
-
-    /// Makes the decoder of another shard of the same recorder.
-    pub(super) fn of_shard(&self, shard: u32) -> Self {
-        Self { catalog: self.catalog.clone(), shard0: self.shard0.clone(), shard }
-    }
-
-    /// Returns the fields of all call sites that are known so far.
-    pub(super) fn known_fields(&self) -> KnownFields {
-        KnownFields::of_perf(&self.catalog.lock().unwrap_or_else(PoisonError::into_inner), true)
-    }
-
-    /// Returns the number of the shard.
-    pub(super) fn shard(&self) -> u32 {
-        self.shard
-    }
-
-    /// Decodes an event. Every payload gives a record, even if its bytes are damaged.
-    pub(super) fn record(&self, event: &Descriptor, payload: PayloadRead<'_>) -> PerfRecord {
-        decode_record(&mut self.catalog_for(event), self.shard, event, payload)
-    }
-
-    /// Calls `take` with an event and the call sites and threads that it needs.
-    pub(super) fn with_raw<R>(
-        &self,
-        event: &Descriptor,
-        payload: PayloadRead<'_>,
-        take: impl FnOnce(&RawRecord<'_>, &Catalog) -> R,
-    ) -> R {
-        let mut catalog = self.catalog_for(event);
-        let record = RawRecord::new(&mut catalog, self.shard, event, payload);
-        take(&record, &catalog)
-    }
-
-    /// Returns the catalog, with the descriptions that an event needs.
-    fn catalog_for(&self, event: &Descriptor) -> MutexGuard<'_, Catalog> {
-        let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        let ext = PerfExt::from_words(event.content_ext);
-        let knows_call_site = ext.call_site_id == 0 || catalog.knows_call_site(ext.call_site_id);
-        if let Some(shard0) = &self.shard0
-            && !(knows_call_site && catalog.knows_thread(ext.thread_id))
-        {
-            catalog.update(shard0);
-        }
-        catalog
-    }
-}
 
 /// Returns the record as a struct. The struct includes the thread and the span only if `whole` is true. (Lines for
 /// people show the thread and the span in columns.)

@@ -1,25 +1,20 @@
 //! The rings that are watched, with their shards.
 
-use super::perf::Perf;
-use super::ring::Ring;
-use super::start::Start;
-use crate::exit::{Exit, Failure};
-use crate::input::patterns::FollowedPatterns;
-use crate::input::programs::open_files::WhyAwaited;
-use crate::input::ring_args::Expect;
-use crate::input::{LOOK_PAUSE, advice};
-use crate::interrupt::Interrupt;
-use crate::output::check_reader;
+mod entries;
+mod next_rings;
+mod open;
 
+use super::ring::Ring;
+use crate::exit::{Exit, Failure};
+use crate::input::names::fields::KnownFields;
+use crate::input::patterns::FollowedPatterns;
 use crate::text::paint::WARNING;
-use crate::text::silence::Silence;
-use eventring::reader::{Gap, PayloadRead, ReaderError, ReaderOptions, RingItem, RingSet, RingState, Seek};
-use eventring::schema::EventType as _;
+use entries::Entries;
+use eventring::reader::{Descriptor, ReaderError, ReaderOptions, RingItem, RingSet, RingState};
 use eventring::schema::perf::PerfEvent;
-use eventring_capture::recording::payloads;
-use eventring_capture::{CaptureEvents, CaptureFile, CapturedContent, CapturedPayload, CapturedRecord, RingRole};
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use eventring::tracing::ThreadKey;
+use eventring_capture::CaptureFile;
+use eventring_capture::recording::{CaptureEntries, EntryContent, RecordingEntry};
 use std::time::{Duration, Instant};
 
 /// The time between two checks for Ctrl-C while the watch waits for a ring.
@@ -28,8 +23,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// All rings that are watched. First come the rings of the command line, in the order in which the user named them.
 /// Then come their shards.
 pub(super) struct Rings {
-    set: RingSet,
-    /// The descriptions of the rings in `set`. Each ring has the same index in both lists.
+    entries: Entries,
+    /// The descriptions of the rings. Each ring has the same index here and in `entries`.
     rings: Vec<Ring>,
     /// The number of shard errors in the set's list that have been printed.
     shown_shard_errors: usize,
@@ -37,99 +32,32 @@ pub(super) struct Rings {
     reopens: bool,
     /// The time of the last look for next rings of the same names.
     last_look: Instant,
-    /// The result of this look, if there were such rings, or an error: the index of the first of them in `set`. `rings`
-    /// does not describe them yet.
+    /// The result of this look, if there were such rings, or an error: the index of the first of them. `rings` does
+    /// not describe them yet.
     found: Option<Result<usize, ReaderError>>,
     /// The patterns of the command line, and the options with which rings are opened that fit them.
     pub(super) patterns: (FollowedPatterns, ReaderOptions),
     /// True if the rings that were found last are none that were made anew, but others that fit a pattern.
     are_others: bool,
-    /// The capture whose rings these are; `None` if they are no captured ones.
-    captured: Option<Captured>,
+    /// A thread that has ended, after the last entry: nobody asks for its name any more.
+    ended_thread: Option<ThreadKey>,
     /// The time of the last question whether the rings have writers, and true if they had none.
     no_writers: (Option<Instant>, bool),
 }
 
-/// A capture that is shown as its rings would be.
-struct Captured {
-    events: CaptureEvents,
-    /// The payload of the event that was returned last.
-    payload: CapturedPayload,
-    /// The number of recorders and other rings.
-    recorders: usize,
-}
-
-impl Captured {
-    fn next(&mut self) -> Option<RingItem> {
-        let CapturedRecord { ring, content } = self.events.next()?;
-        let ring = ring as usize;
-        Some(match content {
-            CapturedContent::Gap { first_seqno, count, cause } => {
-                RingItem::Gap { ring, gap: Gap { first_seqno, count, cause } }
-            }
-            CapturedContent::Event { descriptor, payload } => {
-                self.payload = payload;
-                RingItem::Event { ring, event: descriptor }
-            }
-        })
-    }
+/// What comes next.
+pub(super) enum NextItem<'r> {
+    /// An event or a loss of a ring.
+    Entry(&'r Ring, RecordingEntry<'r>),
+    /// An event of which nobody needs more than its descriptor.
+    NotNeeded,
 }
 
 impl Rings {
-    /// Opens all rings. A ring that is named twice is opened once. If `reopens` is true, waits for a ring that does not
-    /// exist yet, and `silence` prints a notice about the wait. Returns `None` if the user stops the wait.
-    pub(super) fn open(
-        names: &[PathBuf],
-        expect: &Expect,
-        start: Option<Start>,
-        reopens: bool,
-        interrupt: &Interrupt,
-        silence: &mut Silence,
-    ) -> anyhow::Result<Option<Self>> {
-        let mut set = RingSet::options().from_readers([]);
-        let mut files = Vec::new();
-        for name in names {
-            // A name with sizes (`name:15:24`) is a recorder's configuration. No ring ever has such a name, so waiting
-            // would not end.
-            let timeout = if reopens && advice::instead_of_a_name(name).is_none() { INTERVAL } else { Duration::ZERO };
-            let mut opened = expect.options().open(name);
-            let is_new = opened.is_err();
-            let mut why = WhyAwaited::default();
-            while !timeout.is_zero() && opened.as_ref().is_err_and(ReaderError::may_come) {
-                if interrupt.came() {
-                    return Ok(None);
-                }
-                check_reader()?;
-                silence.say(|| {
-                    let why = why.in_words(std::slice::from_ref(name));
-                    format!("waiting for the ring {} to be made{why}", name.display())
-                });
-                opened = expect.options().wait(timeout).open(name);
-            }
-            let reader = opened.map_err(|error| advice::on_expected(name, error))?;
-            silence.ends();
-            let file = reader.path().map(|path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));
-            if file.is_some() && files.contains(&file) {
-                continue;
-            }
-            files.push(file);
-            advice::warn_of_shard(name, &reader);
-            let start = Start::in_ring(start, &reader, is_new);
-            set.add(reader, start);
-        }
-        set.find_shards();
-        if let (Some(Start::Last(count)), true) = (start, set.rings().len() > 1) {
-            set.seek(Seek::Last(count));
-        }
-        let mut rings = Self { reopens, ..Self::of_set(set) };
-        rings.take_new();
-        Ok(Some(rings))
-    }
-
     /// Begins with rings that are not described yet.
-    fn of_set(set: RingSet) -> Self {
+    fn of(entries: Entries) -> Self {
         Self {
-            set,
+            entries,
             rings: Vec::new(),
             shown_shard_errors: 0,
             reopens: false,
@@ -137,82 +65,51 @@ impl Rings {
             found: None,
             patterns: Default::default(),
             are_others: false,
-            captured: None,
+            ended_thread: None,
             no_writers: (None, false),
         }
     }
 
     /// Describes the rings of a capture.
     pub(super) fn of_capture(capture: &CaptureFile) -> Self {
-        let mut rings: Vec<Ring> = Vec::new();
-        let mut count = 0;
-        let mut recorders: HashMap<u32, Perf> = HashMap::new();
-        for (ring, index) in capture.rings().iter().zip(0..) {
-            let (recorder, shard) = match ring.role {
-                RingRole::Shard { recorder, shard } => (recorder, shard),
-                RingRole::Single => (index, 0),
-            };
-            count += usize::from(recorder == index);
-            let is_perf = ring.is_perf() && ring.schema_hash == PerfEvent::schema_hash();
-            let perf = is_perf.then(|| {
-                let tables = recorders.entry(recorder);
-                tables.or_insert_with(|| Perf::of_catalog(capture.catalog(recorder))).of_shard(shard)
-            });
-            let stats = capture.end().and_then(|end| end.stats.rings.get(rings.len()));
+        let describe = |(ring, index): (_, u32)| {
+            let stats = capture.end().and_then(|end| end.stats.rings.get(index as usize));
             let last_seqno = stats.map_or(0, |stats| stats.last_seqno);
-            rings.push(Ring::captured(ring, last_seqno, perf, capture.known_blocks(index)));
-        }
-        let captured = Captured { events: capture.events(), payload: CapturedPayload::Expired, recorders: count };
-        Self { rings, captured: Some(captured), ..Self::of_set(RingSet::options().from_readers([])) }
-    }
-
-    /// Adds the rings that have come since the last look and fit a pattern. They are read from their first event on.
-    /// Returns true if there are such rings: then [`Self::wait_for_next`] must be called.
-    fn look_for_more(&mut self) -> bool {
-        if self.found.is_some() {
-            return false;
-        }
-        let first = self.set.rings().len();
-        let (patterns, options) = &mut self.patterns;
-        for path in patterns.new_rings() {
-            // A ring that has gone meanwhile has nothing to show.
-            if let Ok(reader) = options.open(&path) {
-                self.set.add(reader, Seek::Oldest);
-            }
-        }
-        if self.set.rings().len() == first {
-            return false;
-        }
-        self.set.find_shards();
-        self.found = Some(Ok(first));
-        self.are_others = true;
-        true
-    }
-
-    /// Returns true if the watch goes on after its rings have ended, or because another ring has come.
-    pub(super) fn go_on(&self) -> bool {
-        self.reopens || self.found.is_some()
+            Ring::captured(ring, index, last_seqno, capture.known_blocks(index))
+        };
+        let rings = capture.rings().iter().zip(0..).map(describe).collect();
+        Self { rings, ..Self::of(Entries::Capture(CaptureEntries::of_all_rings(capture).into())) }
     }
 
     /// Returns true if these are the rings of a capture.
     pub(super) fn are_captured(&self) -> bool {
-        self.captured.is_some()
+        matches!(self.entries, Entries::Capture(_))
     }
 
     /// Returns the problems that were found in a capture so far.
     pub(super) fn problems(&self) -> &[String] {
-        self.captured.as_ref().map_or(&[], |captured| captured.events.problems())
+        self.entries.problems()
+    }
+
+    /// Returns how many events of a capture were not selected because their payload was lost.
+    pub(super) fn untested(&self) -> u64 {
+        self.entries.untested()
     }
 
     /// Describes the rings that were added to the set since the last call. Prints the errors of shards that could not
     /// be added.
     fn take_new(&mut self) {
-        for error in &self.set.shard_errors()[self.shown_shard_errors..] {
+        let Entries::Rings(entries) = &self.entries else { return };
+        let set = entries.set();
+        if set.rings().len() == self.rings.len() && set.shard_errors().len() == self.shown_shard_errors {
+            return;
+        }
+        for error in &set.shard_errors()[self.shown_shard_errors..] {
             let why = &error.error;
             say!("{WARNING}warning:{WARNING:#} shard {} is left out: {why}", error.shard);
         }
-        self.shown_shard_errors = self.set.shard_errors().len();
-        while let Some(ring) = self.set.rings().get(self.rings.len()) {
+        self.shown_shard_errors = set.shard_errors().len();
+        while let Some(ring) = set.rings().get(self.rings.len()) {
             let ring = match (ring.recorder(), ring.reader()) {
                 (Some(shard0), _) => Ring::shard(&self.rings[shard0], ring),
                 (None, reader) => reader.map(Ring::named),
@@ -228,85 +125,70 @@ impl Rings {
         let (asked, answer) = &mut self.no_writers;
         if asked.is_none_or(|asked| asked.elapsed() >= INTERVAL) {
             *asked = Some(Instant::now());
-            let mut readers = self.set.rings().iter().filter_map(|ring| ring.reader());
+            let mut readers = self.rings.iter().filter_map(|ring| ring.reader.as_ref());
             *answer = readers.all(|reader| !matches!(reader.state(), RingState::Live | RingState::Unknown));
         }
         *answer
     }
 
-    /// Returns the next event or gap, or `None` if none comes within `timeout`.
-    pub(super) fn next(&mut self, timeout: Duration) -> Option<RingItem> {
-        if let Some(captured) = &mut self.captured {
-            return captured.next();
+    /// Returns what comes next, or `None` if nothing comes within `timeout`. Of an event of rings for which `needs`
+    /// returns false, the payload is not read.
+    pub(super) fn next(
+        &mut self,
+        timeout: Duration,
+        needs: impl FnOnce(&Ring, &Descriptor) -> bool,
+    ) -> Option<NextItem<'_>> {
+        let item = if self.are_captured() { None } else { Some(self.next_item(timeout)?) };
+        let Self { entries, rings, ended_thread, .. } = self;
+        let entry = match (entries, item) {
+            (Entries::Capture(entries), _) => entries.next_entry()?,
+            (Entries::Rings(_), Some(RingItem::Event { ring, event })) if !needs(&rings[ring], &event) => {
+                return Some(NextItem::NotNeeded);
+            }
+            (Entries::Rings(entries), item) => entries.entry(item?),
+        };
+        if let EntryContent::Perf { recorder, record, .. } = &entry.content
+            && record.event == Some(PerfEvent::ThreadEnded)
+        {
+            *ended_thread = Some(ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id });
         }
+        Some(NextItem::Entry(&rings[entry.ring as usize], entry))
+    }
+
+    /// Returns what comes next in rings, before its payload is read.
+    fn next_item(&mut self, timeout: Duration) -> Option<RingItem> {
         if self.look_for_more() || (self.reopens && self.look_for_next()) {
             return None;
         }
-        let item = if self.reopens { self.next_or_end(timeout) } else { self.set.next_timeout(timeout) };
-        if self.found.is_some() {
-            return item;
+        let Entries::Rings(entries) = &mut self.entries else { return None };
+        if let Some(thread) = self.ended_thread.take() {
+            entries.forget_thread(thread);
         }
-        if self.set.rings().len() > self.rings.len() || self.set.shard_errors().len() > self.shown_shard_errors {
+        let item = if self.reopens { self.next_or_end(timeout) } else { entries.next_item(Some(timeout)) };
+        if self.found.is_none() {
             self.take_new();
         }
         item
     }
 
-    /// Looks for next rings of the names of rings that have ended. Other rings may still be live. Returns true if there
-    /// are such rings, or an error: then [`Self::wait_for_next`] must be called.
-    fn look_for_next(&mut self) -> bool {
-        if self.found.is_none() && self.last_look.elapsed() >= LOOK_PAUSE {
-            self.found = self.set.reopen(Duration::ZERO).transpose();
-            self.are_others = false;
-            self.last_look = Instant::now();
-        }
-        self.found.is_some()
-    }
-
-    /// Returns the next event or gap, or `None` if none comes within `timeout`. Also returns `None` soon after all
-    /// rings have ended. (The ring set alone may notice the end a tenth of a second later. Until then, a whole ring of
-    /// the same name may be made and removed.)
-    fn next_or_end(&mut self, timeout: Duration) -> Option<RingItem> {
-        let begin = Instant::now();
-        loop {
-            let left = timeout.saturating_sub(begin.elapsed());
-            let item = self.set.next_timeout(left.min(LOOK_PAUSE));
-            if item.is_some() || left.is_zero() || self.look_for_next() {
-                return item;
-            }
-            self.set.check_liveness();
-            if self.set.has_ended() {
-                return None;
-            }
-        }
-    }
-
     /// Returns true if no more events will come after the last one that was read. Also returns true if there is a next
     /// ring of the name of a ring that has ended.
     pub(super) fn have_ended(&self) -> bool {
-        self.captured.is_some() || self.found.is_some() || self.set.has_ended()
+        self.found.is_some() || self.entries.set().is_none_or(RingSet::has_ended)
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Ring> {
         self.rings.iter()
     }
 
-    pub(super) fn get(&self, index: usize) -> &Ring {
-        &self.rings[index]
-    }
-
-    /// Returns the ring with this index, and access to the payload of the event that [`Rings::next`] returned last.
-    pub(super) fn with_payload(&mut self, index: usize) -> (&Ring, LazyPayload<'_>) {
-        let payload = match &self.captured {
-            Some(captured) => LazyPayload::Captured(captured.payload.as_read()),
-            None => LazyPayload::InRing(&mut self.set),
+    /// Returns the fields that the events of each ring have, as far as they are known.
+    pub(super) fn known_fields(&self) -> Vec<KnownFields> {
+        let tables = self.entries.tables();
+        let of_ring = |(ring, index): (&Ring, u32)| match tables.rings.origin(index).shard {
+            Some(shard) => KnownFields::of_perf(&tables.catalogs[shard.recorder_index], true),
+            None => KnownFields::of_typed(ring.decoder.model(), &ring.words),
         };
-        (&self.rings[index], payload)
-    }
-
-    /// Returns how many events of a capture were not selected because their payload was lost.
-    pub(super) fn untested(&self) -> u64 {
-        self.captured.as_ref().map_or(0, |captured| payloads::count(captured.events.untested()))
+        self.rings.iter().zip(0..).map(of_ring).collect()
     }
 
     /// Returns true if several rings are watched, so that each line must name its ring.
@@ -316,73 +198,26 @@ impl Rings {
 
     /// Returns the rings that the command line names.
     fn named(&self) -> impl Iterator<Item = &Ring> {
-        let named = self.set.rings().iter().zip(&self.rings).filter(|(ring, _)| ring.recorder().is_none());
-        named.map(|(_, ring)| ring)
+        self.rings.iter().filter(|ring| !ring.is_shard)
     }
 
     /// Returns true if the command line names only one ring. Then all rings are shards of one recorder.
     pub(super) fn are_of_one_name(&self) -> bool {
-        self.patterns.0.is_empty()
-            && self.captured.as_ref().map_or_else(|| self.named().count(), |captured| captured.recorders) == 1
+        self.patterns.0.is_empty() && self.named().count() == 1
     }
 
     /// Returns the seqno of each ring that is read next.
     pub(super) fn next_seqnos(&self) -> impl Iterator<Item = u64> {
-        self.set.rings().iter().filter_map(|ring| ring.cursor()).map(|cursor| cursor.next_seqno().max(1))
+        self.entries.set_rings().iter().filter_map(|ring| ring.cursor()).map(|cursor| cursor.next_seqno().max(1))
     }
 
     /// Returns the seqno of the event that the watch waits for, and the last seqno that the ring has handed out.
     /// Returns `None` if there are several rings, or if the recorder may add shards.
     pub(super) fn waits_for(&self) -> Option<(u64, u64)> {
-        let [ring] = self.set.rings() else { return None };
+        let [ring] = self.entries.set_rings() else { return None };
         let info = ring.reader()?.info();
         let is_sharded = info.extension.is_some_and(|extension| extension.shard_limit > 0);
         Some((ring.cursor()?.next_seqno(), info.last_seqno)).filter(|_| !is_sharded)
-    }
-
-    /// Waits until a new ring has been made under the name of a watched ring. The watch then goes on with the new ring.
-    /// If several new rings have been made, it goes on with all of them. Returns the new rings, and true if these are
-    /// others that fit a pattern. Returns `None` if the user stops the wait. Also returns `None` if all rings are
-    /// snapshots, because no program makes a snapshot again.
-    pub(super) fn wait_for_next(
-        &mut self,
-        interrupt: &Interrupt,
-        silence: &mut Silence,
-    ) -> anyhow::Result<Option<(bool, impl Iterator<Item = &Ring>)>> {
-        let mut found = self.found.take();
-        if found.is_none()
-            && self.named().all(|ring| ring.reader.as_ref().is_some_and(|reader| reader.state() == RingState::Saved))
-        {
-            return Ok(None);
-        }
-        self.are_others &= found.is_some();
-        let first = loop {
-            let reopened = found.take().map_or_else(|| self.set.reopen(INTERVAL), |found| found.map(Some));
-            let named = |error: ReaderError| {
-                let name = error.path().map(Path::to_path_buf).unwrap_or_default();
-                advice::on_expected(&name, error)
-            };
-            if let Some(first) = reopened.map_err(named)? {
-                break first;
-            }
-            if interrupt.came() {
-                return Ok(None);
-            }
-            check_reader()?;
-            if self.look_for_more() {
-                found = self.found.take();
-                continue;
-            }
-            silence.say(|| {
-                let names: Vec<&str> = self.named().map(|ring| ring.label.as_str()).collect();
-                format!("waiting for {} to be made anew", names.join(" or "))
-            });
-        };
-        self.rings.clear();
-        self.shown_shard_errors = self.set.shard_errors().partition_point(|error| error.recorder < first);
-        self.take_new();
-        silence.ends();
-        Ok(Some((self.are_others, self.rings[first..].iter().filter(|ring| !ring.is_missed))))
     }
 
     /// Returns an error if a page of a ring's file could not be read, for example because the file was truncated.
@@ -412,20 +247,5 @@ impl Rings {
         let message =
             format!("{option} needs a ring of execution events (content type 2), this one has content type {found}");
         Exit::WrongContentType.fail(message)
-    }
-}
-
-/// The payload of the event that was returned last. It is copied out of the ring only when [`Self::read`] is called.
-pub(super) enum LazyPayload<'r> {
-    InRing(&'r mut RingSet),
-    Captured(PayloadRead<'r>),
-}
-
-impl LazyPayload<'_> {
-    pub(super) fn read(&mut self) -> PayloadRead<'_> {
-        match self {
-            Self::InRing(set) => set.payload(),
-            Self::Captured(payload) => *payload,
-        }
     }
 }

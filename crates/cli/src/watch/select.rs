@@ -1,18 +1,21 @@
 //! The selection of the events that `watch` shows.
 
 use super::ring::{Ring, RingSchema};
-use super::rings::{LazyPayload, Rings};
+use super::rings::Rings;
 use crate::args::selection::{EventArgs, parse_level};
 use crate::exit::{Exit, Failure};
 use crate::input::names::decoder::no_such_event;
-use crate::input::names::fields::{KnownFields, check_fields};
+use crate::input::names::fields::check_fields;
 use crate::text::format::counted;
 use crate::text::losses::report_problem;
 use crate::text::perf::is_description;
 use eventring::reader::{Descriptor, EventFilter};
+use eventring::schema::EventType as _;
+use eventring::schema::exec::ExecEvent;
 use eventring::schema::perf::CallSiteLevel;
 use eventring_capture::SelectedNow;
 use eventring_capture::condition::Truth;
+use eventring_capture::recording::RecordingEntry;
 use std::collections::HashSet;
 
 /// The options that select the events to show.
@@ -69,8 +72,7 @@ impl Select {
     pub(super) fn on_rings(&self, rings: &Rings) -> Result<EventSelection, Failure> {
         if let Some(condition) = &self.events.condition {
             let refuse = |why: String| Exit::Usage.failure(format!("--where: {why}"));
-            let known: Vec<KnownFields> = rings.iter().map(Ring::known_fields).collect();
-            check_fields(condition, &known).map_err(refuse)?;
+            check_fields(condition, &rings.known_fields()).map_err(refuse)?;
         }
         let events = eventring_capture::EventSelection { types: Vec::new(), ..self.events().selection() };
         let wanted = (!events.is_all()).then(|| SelectedNow::new(&events));
@@ -126,13 +128,6 @@ impl Select {
 }
 
 impl EventSelection {
-    /// Notes a loss of events of a ring.
-    pub(super) fn lose(&mut self, ring: &Ring) {
-        if let (Some(wanted), Some(perf)) = (&mut self.wanted, &ring.perf) {
-            wanted.lose(ring.process, perf.shard());
-        }
-    }
-
     /// Says of how many events the block was not known.
     pub(super) fn report_unknown_blocks(&self) {
         if self.of_unknown_blocks > 0 {
@@ -141,28 +136,37 @@ impl EventSelection {
         }
     }
 
-    /// Returns whether the event is to be shown; unknown if that depends on a lost payload. Reads the payload only if
-    /// the selection depends on it.
-    pub(super) fn accepts(&mut self, ring: &Ring, event: &Descriptor, payload: &mut LazyPayload<'_>) -> Truth {
-        // Every event comes here, so that a BLOCK_START is known for the events that follow even if it is not shown.
-        let block_number = ring.block_number(event, || payload.read());
+    /// Returns false if all that there is to know of an event is that it is not shown. Its payload is then not read.
+    pub(super) fn needs(&self, ring: &Ring, event: &Descriptor) -> bool {
+        let (is_perf, is_exec) = (ring.is_perf, ring.is_exec);
+        self.wanted.is_some()
+            || (is_exec && (self.block_number.is_some() || event.event_type == ExecEvent::BlockStart.code()))
+            || (is_perf && is_description(event.event_type))
+            || self.selects(ring, event)
+    }
+
+    /// Returns whether an entry is to be shown; unknown if that depends on a lost payload. All entries come here that
+    /// are needed, so that what later events refer to is known even if it is not shown: the beginning of their block,
+    /// and the spans that are open.
+    pub(super) fn accepts(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> Truth {
+        let is_wanted = self.wanted.as_mut().map_or(Truth::Yes, |wanted| wanted.accepts(entry));
+        let Some((event, payload)) = entry.event() else { return Truth::Yes };
+        let block_number = ring.block_number(event, payload);
         if self.block_number.is_some() && self.block_number != block_number {
             let is_of_block = || ring.words.index_of("block").is_some_and(|word| event.content_ext[word] != 0);
             self.of_unknown_blocks += u64::from(block_number.is_none() && ring.is_exec && is_of_block());
             return Truth::No;
         }
-        // The same holds for the spans that are open.
-        let is_wanted = match &mut self.wanted {
-            // A description is read, because later events refer to it.
-            Some(wanted) => ring.with_content(event, payload.read(), |content| {
-                let is_description = ring.perf.is_some() && is_description(event.event_type);
-                if is_description { Truth::No } else { wanted.accepts(ring.process, content) }
-            }),
-            None => Truth::Yes,
-        };
+        if self.wanted.is_some() && ring.is_perf && is_description(event.event_type) {
+            return Truth::No;
+        }
+        is_wanted.min(self.selects(ring, event).into())
+    }
+
+    /// Returns true if an event is selected by its descriptor.
+    fn selects(&self, ring: &Ring, event: &Descriptor) -> bool {
         let filter = self.filters.iter().find(|(schema, _)| *schema == ring.schema);
-        let is_selected = matches!(filter, Some((_, Some(filter))) if filter.accepts(event));
-        let is_selected = is_selected && (self.spans.is_empty() || self.spans.contains(&ring.span_id(event)));
-        is_wanted.min(is_selected.into())
+        matches!(filter, Some((_, Some(filter))) if filter.accepts(event))
+            && (self.spans.is_empty() || self.spans.contains(&ring.span_id(event)))
     }
 }

@@ -13,6 +13,7 @@ use eventring::schema::exec::{ExecEvent, FlowTags};
 use eventring::schema::perf::flags;
 use eventring::schema::{MALFORMED, Value};
 use eventring::tracing::{CallSite, PerfContent, PerfRecord};
+use eventring_capture::recording::RecordingEntry;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 /// A printer of lines for people.
@@ -86,8 +87,8 @@ impl Printer for ScreenLines {
         Ok(self.0.out.0.get_mut().leaves_out())
     }
 
-    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
-        self.0.event(ring, event, payload)
+    fn event(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> io::Result<()> {
+        self.0.event(ring, entry)
     }
 
     fn gap(&mut self, ring: &Ring, gap: Gap) -> io::Result<()> {
@@ -321,11 +322,12 @@ fn shown(value: &Value<'_>, full: bool) -> String {
 }
 
 impl<O: Write> Printer for Lines<O> {
-    fn event(&mut self, ring: &Ring, event: &Descriptor, payload: PayloadRead<'_>) -> io::Result<()> {
+    fn event(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> io::Result<()> {
+        let Some((event, payload)) = entry.event() else { return Ok(()) };
         self.say_before()?;
         self.headings(event.record_epoch_nanos)?;
-        let record = ring.perf.as_ref().map(|perf| perf.record(event, payload));
-        let tags = ring.is_exec.then(|| Tags::new(event, ring.block_number(event, || payload)));
+        let record = entry.decoded();
+        let tags = ring.is_exec.then(|| Tags::new(event, ring.block_number(event, payload)));
         self.columns(ring, event, record.as_ref(), tags.as_ref());
         if let Some(record) = &record {
             self.record(record);

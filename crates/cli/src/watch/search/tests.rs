@@ -2,6 +2,7 @@
 //!
 //! `EVENTRING_QUERIES` sets the number of random queries.
 
+use super::super::ring::Ring;
 use super::*;
 use eventring::EventPayload;
 use eventring::EventType;
@@ -180,7 +181,8 @@ type Places = Rc<RefCell<BTreeSet<(String, u64)>>>;
 struct Noted(Places);
 
 impl Printer for Noted {
-    fn event(&mut self, ring: &Ring, event: &Descriptor, _: PayloadRead<'_>) -> io::Result<()> {
+    fn event(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> io::Result<()> {
+        let (event, _) = entry.event().unwrap();
         self.0.borrow_mut().insert((ring.label.clone(), event.seqno));
         Ok(())
     }
@@ -201,7 +203,7 @@ impl Printer for Noted {
 fn hits(capture: &CaptureFile, condition: &Condition) -> BTreeSet<(String, u64)> {
     let places = Places::default();
     let printer = |_: &Rings| -> io::Result<Box<dyn Printer>> { Ok(Box::new(Noted(places.clone()))) };
-    search_with(capture, condition, u64::MAX, &|| false, printer).unwrap();
+    search_with(capture, condition, u64::MAX, &|| false, || Ok(()), printer).unwrap();
     places.take()
 }
 
@@ -209,10 +211,9 @@ fn hits(capture: &CaptureFile, condition: &Condition) -> BTreeSet<(String, u64)>
 fn hits_of_all(capture: &CaptureFile, conditions: &[Condition]) -> Vec<BTreeSet<(String, u64)>> {
     let mut rings = Rings::of_capture(capture);
     let mut found = vec![BTreeSet::new(); conditions.len()];
-    while let Some(item) = rings.next(Duration::ZERO) {
-        let RingItem::Event { ring, event } = item else { continue };
-        let (ring, mut payload) = rings.with_payload(ring);
-        tested(ring, &event, payload.read(), |subject| {
+    while let Some(NextItem::Entry(ring, entry)) = rings.next(Duration::ZERO, |_, _| true) {
+        let Some((event, _)) = entry.event() else { continue };
+        tested(&entry, |subject| {
             for (condition, found) in conditions.iter().zip(&mut found) {
                 if condition.holds(subject) {
                     found.insert((ring.label.clone(), event.seqno));
@@ -228,13 +229,11 @@ fn hits_of_all(capture: &CaptureFile, conditions: &[Condition]) -> Vec<BTreeSet<
 fn values(capture: &CaptureFile) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let mut rings = Rings::of_capture(capture);
-    while let Some(item) = rings.next(Duration::ZERO) {
-        let RingItem::Event { ring, event } = item else { continue };
-        if event.seqno % 7 != 0 {
+    while let Some(NextItem::Entry(_, entry)) = rings.next(Duration::ZERO, |_, _| true) {
+        if entry.event().is_none_or(|(event, _)| event.seqno % 7 != 0) {
             continue;
         }
-        let (ring, mut payload) = rings.with_payload(ring);
-        tested(ring, &event, payload.read(), |subject| {
+        tested(&entry, |subject| {
             let paths = [
                 "request_id",
                 "rows",

@@ -1,16 +1,18 @@
 //! The output in terminals of several widths.
 
+use super::super::rings::NextItem;
 use super::*;
 use crate::input::ring_args::Expect;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
-use eventring::reader::{Next, Seek};
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::BlockEnd;
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
 use eventring::schema::{EventPayload as _, EventType};
+use eventring_capture::recording::EntryContent;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The time 1,234 ns before the first event: 2023-11-14 22:13:20.123456789 UTC.
 const START: u64 = 1_700_000_000_123_456_789;
@@ -80,26 +82,37 @@ fn open(paths: &[PathBuf]) -> Rings {
     Rings::open(paths, &Expect::default(), None, false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
 }
 
+fn next(rings: &mut Rings) -> Option<NextItem<'_>> {
+    rings.next(Duration::from_millis(50), |_, _| true)
+}
+
+fn with_descriptor<'e>(entry: &RecordingEntry<'e>, event: &'e Descriptor) -> RecordingEntry<'e> {
+    let content = match &entry.content {
+        EntryContent::Perf { recorder, record, catalog } => {
+            let mut record = *record;
+            record.descriptor = event;
+            EntryContent::Perf { recorder: *recorder, record, catalog }
+        }
+        EntryContent::Typed { payload, .. } => EntryContent::Typed { descriptor: event, payload: *payload },
+        EntryContent::Gap(gap) => EntryContent::Gap(*gap),
+    };
+    RecordingEntry { content, ..*entry }
+}
+
 /// Returns the output of a watch for these rings, one after the other, in a terminal of this width. The events get new
 /// times, each 1,234 ns after the one before.
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
-    let rings = open(paths);
+    let mut rings = open(paths);
     let mut lines =
         Lines::new(Out(anstream::StripStream::new(Vec::new())), ask_width, &rings, full, TimeFormat::new(true));
     let mut nanos = START;
-    for ring in rings.iter() {
-        let mut cursor = ring.reader.as_ref().unwrap().cursor();
-        cursor.seek(Seek::Oldest);
-        let mut buffer = Vec::new();
-        while let Next::Event(event) = cursor.next() {
-            nanos += 1_234;
-            let payload = cursor.payload(&event, &mut buffer);
-            if let (false, Some(perf)) = (full || !crate::text::perf::is_description(event.event_type), &ring.perf) {
-                // The description is decoded but not shown, as in `watch` without `--full`.
-                perf.record(&event, payload);
-                continue;
-            }
-            lines.event(ring, &Descriptor { record_epoch_nanos: nanos, ..event }, payload).unwrap();
+    while !rings.have_ended() {
+        let Some(NextItem::Entry(ring, entry)) = next(&mut rings) else { continue };
+        nanos += 1_234;
+        let event = Descriptor { record_epoch_nanos: nanos, ..*entry.event().unwrap().0 };
+        // As in `watch` without `--full`.
+        if full || !ring.is_perf || !crate::text::perf::is_description(event.event_type) {
+            lines.event(ring, &with_descriptor(&entry, &event)).unwrap();
         }
     }
     let shown = String::from_utf8(lines.out.0.into_inner()).unwrap();
@@ -167,14 +180,15 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
         static WIDTH: Cell<usize> = const { Cell::new(120) };
     }
     let place = Place::new();
-    let rings = open(&[place.perf()]);
+    let mut rings = open(&[place.perf()]);
     let out = Out(anstream::StripStream::new(Vec::new()));
     let mut lines = Lines::new(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
-    let event = Descriptor { record_epoch_nanos: START, seqno: 1, ..Descriptor::default() };
     for width in [120, 119, 80] {
         WIDTH.set(width);
         lines.flush(&rings).unwrap();
-        lines.event(rings.get(0), &event, PayloadRead::Valid(&[])).unwrap();
+        let Some(NextItem::Entry(ring, entry)) = next(&mut rings) else { panic!() };
+        let event = Descriptor { record_epoch_nanos: START, ..*entry.event().unwrap().0 };
+        lines.event(ring, &with_descriptor(&entry, &event)).unwrap();
     }
     let shown = String::from_utf8(lines.out.0.into_inner()).unwrap();
     let headings: Vec<&str> = shown.lines().filter(|line| line.starts_with("TIME")).collect();

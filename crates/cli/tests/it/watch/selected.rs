@@ -116,6 +116,24 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
         .warns("so far, no event has a field `usr`; there are");
 }
 
+#[test]
+fn a_span_whose_beginning_is_overwritten_lasts_since_the_first_event_that_names_it() {
+    let (_dir, [ring]) = places(["shop"]);
+    let recorder = spans_in(&ring).shifts(15, 21).keep(true).build().unwrap();
+    let dispatch = Dispatch::new(RecorderSubscriber::new(recorder));
+    tracing::dispatcher::with_default(&dispatch, || {
+        let outer = info_span!("outer");
+        (0..40_000).for_each(|_| debug!("early"));
+        drop(info_span!(parent: &outer, "inner"));
+        std::thread::sleep(Duration::from_millis(20));
+    });
+    drop(dispatch);
+    let lines = run!("watch", &ring, "--from", "oldest", "--json", "--min-duration", "15ms").json_lines();
+    let of_events: Vec<&Value> = lines.iter().filter(|line| line["name"].is_string()).collect();
+    assert_eq!(of_events.len(), 1, "{lines:?}");
+    assert_eq!((of_events[0]["name"].text(), of_events[0]["payload"]["name"].text()), ("SPAN_CLOSE", "outer"));
+}
+
 #[derive(EventPayload, Clone, Copy)]
 struct Share {
     part: f32,
