@@ -77,6 +77,14 @@ pub fn refuse_generics(generics: &Generics) -> Result<()> {
     }
 }
 
+/// Checks a name that an attribute gives as a string. Returns an error if schema text does not allow this name.
+pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
+    let name = text.value();
+    let is_name =
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().next().as_ref().is_some_and(first);
+    if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,12 +120,4 @@ mod tests {
         };
         assert_eq!(description(&item.attrs), "One sentence.");
     }
-}
-
-/// Checks a name that an attribute gives as a string. Returns an error if schema text does not allow this name.
-pub fn checked_name(text: &LitStr, first: fn(&char) -> bool, expected: &str) -> Result<String> {
-    let name = text.value();
-    let is_name =
-        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.chars().next().as_ref().is_some_and(first);
-    if is_name { Ok(name) } else { Err(syn::Error::new(text.span(), format!("expected {expected}"))) }
 }

@@ -352,7 +352,7 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
         let surely = ["held", "parent", "child", "new"].map(|name| (name, false));
         assert_eq!(in_top, [&surely[..], &[("old", true); 3]].concat());
         assert_eq!((&top["open_spans"], &top["may_have_closed"]), (&7.into(), &3.into()));
-        run!("top", &ring, "--once").shows("4 open spans and perhaps 3 more").out;
+        run!("top", &ring, "--once").shows("4 open spans and perhaps 3 more");
 
         // One shard alone would show spans as open that were closed in another one.
         let shard = place(&directory, "doubt.1");
