@@ -57,6 +57,8 @@ struct RecordedRing {
     model: Option<Cow<'static, SchemaModel>>,
     /// The names of the extension words.
     words: ExtWords,
+    /// True if one of them is the span. It is asked for each event.
+    has_span: bool,
 }
 
 /// The program and the recorder that wrote a ring.
@@ -137,6 +139,7 @@ impl RecordedRings {
             created_epoch_nanos: ring.created_epoch_nanos,
             is_perf,
             model,
+            has_span: words.has_span(),
             words,
         });
     }
@@ -208,7 +211,8 @@ impl RecordedRings {
     /// Returns the span in which a typed event was recorded. Returns `None` if the event was in no span, or if the
     /// events of its ring do not name their spans.
     pub fn span(&self, ring: u32, descriptor: &Descriptor) -> Option<SpanId> {
-        SpanId::new(self.words(ring).span_id(descriptor.content_ext))
+        let has_span = self.rings[ring as usize].has_span;
+        has_span.then(|| SpanId::new(descriptor.content_ext[ExtWords::SPAN_INDEX])).flatten()
     }
 
     /// Returns the names of the extension words of `ring`, which is not a perf ring.
