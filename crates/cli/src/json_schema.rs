@@ -32,10 +32,10 @@ const SCHEMAS: &[(&str, Make)] = &[
     ("report", of::<crate::verbs::show::report::Reported<'static>>),
     ("summary", of_part::<crate::verbs::questions::summary::SummaryAnswer<'static>>),
     ("tasks", of_part::<eventring_tasks::Answer>),
-    ("top", of_part::<super::top::TopAnswer<'static>>),
+    ("top", of_part::<crate::verbs::now::top::TopAnswer<'static>>),
     #[cfg(feature = "view")]
-    ("view", of::<super::view::Shown<'static>>),
-    ("watch", of::<super::watch::WatchLine<'static>>),
+    ("view", of::<crate::verbs::show::view::Shown<'static>>),
+    ("watch", of::<crate::verbs::now::watch::WatchLine<'static>>),
     ("why", of_part::<eventring_profile::why::Answer>),
 ];
 

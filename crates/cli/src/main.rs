@@ -33,11 +33,7 @@ mod left_out;
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 mod other_systems;
 mod output;
-mod top;
 mod verbs;
-#[cfg_attr(not(feature = "view"), path = "left_out/view.rs")]
-mod view;
-mod watch;
 
 #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
 use other_systems::interrupt;

@@ -24,7 +24,8 @@ pub(crate) mod questions;
 pub(crate) mod show;
 
 use crate::exit::Exit;
-use crate::{top, view, watch};
+use crate::verbs::now::{top, watch};
+use crate::verbs::show::view;
 use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 use control::{clean, disable, enable, levels, serve};

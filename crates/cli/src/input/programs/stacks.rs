@@ -1,6 +1,5 @@
 //! Where the threads of a process are.
 
-use crate::exit::Exit;
 use eventring_profile::frames::Frame;
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use std::collections::BTreeMap;
 #[cfg(all(feature = "profile", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn stacks_of(process: u32, threads: &[u32]) -> anyhow::Result<BTreeMap<u32, Vec<Frame>>> {
     eventring_profile::record::stacks_now(process, threads).map_err(|error| {
-        Exit::Failed.failure(format!(
+        crate::exit::Exit::Failed.failure(format!(
             "cannot stop the threads of process {process} to see where they are: {error}; run it as root, or as the \
              program's user with kernel.yama.ptrace_scope=0, and without a debugger at the program"
         )).into()

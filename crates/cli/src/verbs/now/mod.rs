@@ -7,3 +7,5 @@ pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod open;
 pub(crate) mod tasks;
+pub(crate) mod top;
+pub(crate) mod watch;

@@ -12,9 +12,9 @@ mod session;
 mod trace;
 mod ui;
 
-use super::exit::Exit;
-use super::interrupt::Interrupt;
 use crate::args::amounts::parse_bytes;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::output::json_line;
 use crate::text::format::grouped;
 use crate::text::losses::MissingEvents;
@@ -36,7 +36,7 @@ use ui::Ui;
 /// Show a capture, or the events that a ring holds now, in a browser
 #[derive(clap::Args, Clone)]
 #[command(after_help = ui::INSTALL)]
-pub(super) struct ViewArgs {
+pub(crate) struct ViewArgs {
     #[command(flatten)]
     saved: SavedArgs,
     /// Tracks of the trace: threads with their slices, spans from creation to close, or both
@@ -71,7 +71,7 @@ pub(super) struct ViewArgs {
 
 /// What `view --json` prints.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     url: &'a str,
     ui: &'a str,
     trace_bytes: u64,
@@ -80,7 +80,7 @@ pub(super) struct Shown<'a> {
 /// The most events that are shown by default.
 const EVENTS_MAX: u64 = 20_000_000;
 
-pub(super) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let server = ViewServer::start(args.port, title(&args.saved.names), Ui::find(args.ui.as_deref())?)?;
     let told = server.clone();
     let mut saved = args.saved.open(false, args.json, false, move |read, all| told.session().read(read, all))?;

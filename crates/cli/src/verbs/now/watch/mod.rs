@@ -3,28 +3,28 @@
 mod captured;
 mod columns;
 mod json;
-pub(super) mod perf;
+pub(crate) mod perf;
 mod ring;
 mod rings;
 mod screen;
-pub(super) mod search;
+pub(crate) mod search;
 mod select;
 mod start;
 mod summary;
 mod text;
 
-pub(super) use json::{EventLine, WatchLine};
+pub(crate) use json::{EventLine, WatchLine};
 
-use super::exit::Exit;
-use super::interrupt::Interrupt;
-use super::output::check_reader;
 use crate::args::limit::{LineLimitArgs, Part};
 use crate::args::selection::WindowRest;
+use crate::exit::Exit;
 use crate::input::names::unknown_names::SeenNames;
 use crate::input::patterns::FollowedPatterns;
 use crate::input::programs::processes::ProcessArgs;
 use crate::input::ring_args::Expect;
 use crate::input::saved;
+use crate::interrupt::Interrupt;
+use crate::output::check_reader;
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
@@ -57,7 +57,7 @@ const TERMINAL_PAUSE: Duration = Duration::from_millis(5);
 /// more is shown from its oldest event to its last, and so is a capture. Several rings, and the shards of one, are
 /// merged by time.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Names or paths of rings, or snapshots; or capture files
     ///
     /// A name without `/` is looked up in the ring directories (`event-rings/` on a hugetlbfs mount and in /dev/shm, or
@@ -174,7 +174,7 @@ trait Printer {
     fn flush(&mut self, rings: &Rings) -> io::Result<()>;
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     if saved::has_capture(&args.names) {
         args.process.refuse_enable("a capture")?;

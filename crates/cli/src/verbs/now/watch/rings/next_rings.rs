@@ -27,7 +27,7 @@ impl Rings {
     }
 
     /// Returns true if the watch goes on after its rings have ended, or because another ring has come.
-    pub(in crate::watch) fn go_on(&self) -> bool {
+    pub(in crate::verbs::now::watch) fn go_on(&self) -> bool {
         self.reopens || self.found.is_some()
     }
 
@@ -68,7 +68,7 @@ impl Rings {
     /// If several new rings have been made, it goes on with all of them. Returns the new rings, and true if these are
     /// others that fit a pattern. Returns `None` if the user stops the wait. Also returns `None` if all rings are
     /// snapshots, because no program makes a snapshot again.
-    pub(in crate::watch) fn wait_for_next(
+    pub(in crate::verbs::now::watch) fn wait_for_next(
         &mut self,
         interrupt: &Interrupt,
         silence: &mut Silence,

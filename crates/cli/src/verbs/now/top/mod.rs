@@ -32,14 +32,14 @@ mod threads;
 mod typed;
 mod view;
 
-pub(super) use json::TopAnswer;
+pub(crate) use json::TopAnswer;
 
-use super::exit::Exit;
-use super::interrupt::Interrupt;
 use crate::args::limit::{self, LimitArgs};
 use crate::args::selection::Time;
+use crate::exit::Exit;
 use crate::input::programs::processes::ProcessArgs;
 use crate::input::saved;
+use crate::interrupt::Interrupt;
 use crate::text::format::columns;
 use crate::text::out::stdout;
 use crate::verbs::now::open::{check_whole, open_rings, report_unreadable_tables, rows, set_of};
@@ -70,7 +70,7 @@ const PLAIN_SIZE: (u16, u16) = (120, 40);
 ///
 /// Rates, durations, open spans, threads, and the past that their rings hold.
 #[derive(clap::Args)]
-pub(super) struct TopArgs {
+pub(crate) struct TopArgs {
     /// Names or paths of rings; or capture files
     #[arg(value_name = "NAME")]
     names: Vec<PathBuf>,
@@ -92,7 +92,7 @@ pub(super) struct TopArgs {
     max_spans: usize,
 }
 
-pub(super) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
     if !args.once && !io::stdout().is_terminal() {
         return Exit::Usage.fail("stdout is no terminal; use --once, which prints one frame");
     }

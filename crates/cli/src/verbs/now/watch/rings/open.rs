@@ -7,7 +7,7 @@ use crate::input::ring_args::Expect;
 use crate::interrupt::Interrupt;
 use crate::output::check_reader;
 use crate::text::silence::Silence;
-use crate::watch::start::Start;
+use crate::verbs::now::watch::start::Start;
 use eventring::reader::{ReaderError, RingSet, Seek};
 use eventring_capture::recording::RingEntries;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use std::time::Duration;
 impl Rings {
     /// Opens all rings. A ring that is named twice is opened once. If `reopens` is true, waits for a ring that does not
     /// exist yet, and `silence` prints a notice about the wait. Returns `None` if the user stops the wait.
-    pub(in crate::watch) fn open(
+    pub(in crate::verbs::now::watch) fn open(
         names: &[PathBuf],
         expect: &Expect,
         start: Option<Start>,
