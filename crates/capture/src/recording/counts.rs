@@ -1,7 +1,6 @@
 //! The counts of a replay.
 
-use crate::read::payloads;
-use crate::read::payloads::PayloadLosses;
+use crate::read::payloads::{self, PayloadLosses};
 use schemars::JsonSchema;
 use serde::Serialize;
 

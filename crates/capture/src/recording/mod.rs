@@ -40,7 +40,7 @@ mod self_times;
 mod tabled;
 mod tables;
 
-pub use crate::read::payloads::{self, PayloadLosses};
+pub use crate::read::payloads::PayloadLosses;
 pub use consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
 pub use counts::ReplayCounts;
 pub use descriptions::PerDescription;
