@@ -1,9 +1,10 @@
 //! Tests that need a second process. The test starts its own executable again as a child process that runs only this
 //! test. An environment variable names the part that the child plays.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const PART: &str = "EVENTRING_TEST_PART";
@@ -156,7 +157,13 @@ pub fn wait_for_parent() {
 
 impl Talk {
     pub fn with(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
+        // Another thread may have forked while a copy of a program was still open for writing.
+        let mut child = loop {
+            match command.spawn() {
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => sleep(Duration::from_millis(1)),
+                spawned => break spawned.unwrap(),
+            }
+        };
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines }
     }
