@@ -137,7 +137,7 @@ impl Recorder {
         }
     }
 
-    /// Sets whether the file stays when the recorder ends. This replaces the setting of [`RecorderBuilder::keep`].
+    /// Sets whether the file stays when the recorder ends. This replaces the setting of [`RecorderBuilder::keep`](super::RecorderBuilder::keep).
     pub fn keep(&self, keep: bool) {
         self.core.file.keep(keep);
     }

@@ -125,7 +125,7 @@ impl PerfCore {
     /// `then` returns. If the formatting of a value panics, `then` is called with the fields encoded until then, and
     /// the panic continues.
     ///
-    /// `log_call_site_id` is the call site of a log record, whose message may be a constant text; [`NO_CALL_SITE`] for
+    /// `log_call_site_id` is the call site of a log record, whose message may be a constant text; `NO_CALL_SITE` for
     /// any other event.
     ///
     /// The event goes to `ring`, and gets the time at which this call begins. The events of a thread must be in the

@@ -48,7 +48,7 @@ fn stack(rest: &mut Bytes<'_>) -> Option<RawStack> {
     Some(stack)
 }
 
-/// Reads a record of a tracepoint. The fields are those of [`Point::fields`].
+/// Reads a record of a tracepoint. The fields are those of `Point::fields`.
 fn traced(point: Point, format: &Tracepoint, raw: &[u8]) -> Option<Body> {
     let field = |at: usize| raw.get(format.field(at)?);
     let number = |at: usize| signed(field(at)?);
