@@ -4,8 +4,11 @@
 use super::paint::{BREAK, escape};
 use anstream::AutoStream;
 use eventring_capture::text::harms;
-use std::fmt::Arguments;
+use std::fmt::{Arguments, Write as _};
 use std::io::{self, Write};
+
+/// The room for a line, in bytes: longer ones are rare.
+const LINE_BYTES: usize = 256;
 
 /// An output for people. What is written to it by `write!` or `writeln!` is a line, or a part of one. Control characters
 /// in it, and marks of the writing direction, do not get through; a style of [`super::paint`] does, and [`BREAK`]. The
@@ -33,22 +36,36 @@ macro_rules! say {
     }};
 }
 
+/// Returns the place of the first character of a line that is not simply written.
+fn find_special(line: &str) -> Option<usize> {
+    line.bytes().position(|byte| !matches!(byte, b' '..=b'~'))
+}
+
 impl<W: Write> Write for Out<W> {
     fn write_fmt(&mut self, text: Arguments<'_>) -> io::Result<()> {
-        let text = text.to_string();
-        let (line, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |line| (line, "\n"));
-        let mut safe = String::with_capacity(text.len() + 16);
-        for c in line.chars() {
-            match c {
-                ' '..='~' => safe.push(c),
-                BREAK => safe.push('\n'),
-                _ => match escape(c) {
-                    Some(style) => safe += &format!("\u{1b}[{style}m"),
-                    None => safe.push(if harms(c) { char::REPLACEMENT_CHARACTER } else { c }),
-                },
+        let mut line = String::with_capacity(LINE_BYTES);
+        line.write_fmt(text).map_err(io::Error::other)?;
+        let mut rest = line.strip_suffix('\n').unwrap_or(&line);
+        // Almost all lines are as they should be.
+        let Some(first) = find_special(rest) else { return self.0.write_all(line.as_bytes()) };
+        let mut safe = String::with_capacity(line.len() + LINE_BYTES);
+        let mut next = Some(first);
+        while let Some(at) = next {
+            safe += &rest[..at];
+            rest = &rest[at..];
+            let Some(c) = rest.chars().next() else { break };
+            match (c, escape(c)) {
+                (BREAK, _) => safe.push('\n'),
+                (_, Some(style)) => safe += &format!("\u{1b}[{style}m"),
+                (_, None) => safe.push(if harms(c) { char::REPLACEMENT_CHARACTER } else { c }),
             }
+            rest = &rest[c.len_utf8()..];
+            next = find_special(rest);
         }
-        safe.push_str(end);
+        safe += rest;
+        if line.ends_with('\n') {
+            safe.push('\n');
+        }
         self.0.write_all(safe.as_bytes())
     }
 
