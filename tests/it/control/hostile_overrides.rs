@@ -92,7 +92,7 @@ fn a_user_who_changes_long_overrides_without_end_gets_a_fifth_of_a_processor() {
         let ask = || served.connect().and_then(|process| process.files());
         let is_late = |error: &ControlError| error.kind() == ControlErrorKind::NoAnswer;
         // On a busy machine, one client's timeout may not suffice.
-        let rings = ask().or_else(|error| if is_late(&error) { ask() } else { Err(error) });
+        let rings = (0..5).map(|_| ask()).find(|rings| !rings.as_ref().is_err_and(is_late)).unwrap_or_else(ask);
         let waited = start.elapsed();
         is_over.store(true, Ordering::Relaxed);
         assert!(work < 0.27, "the server works {work} of the time");
