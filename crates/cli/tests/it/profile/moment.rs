@@ -30,7 +30,7 @@ fn an_open_span_has_the_stack_of_its_thread_and_a_file_of_a_trigger_has_its_swit
     words.extend(options);
     let file = program::place(&directory, "cut-1.evc");
     // On a busy machine the kernel may leave out the few stacks of a thread that mostly waits.
-    let mut tries = 8;
+    let mut tries = 20;
     let captured = loop {
         let captured = run(&words).ends(0);
         let lines = run!("watch", &file, "--json").json_lines();
