@@ -123,8 +123,8 @@ fn close_first(waiting: &mut VecDeque<(AbortHandle, Instant)>) -> bool {
     })
 }
 
-/// Reads and answers requests, until an answer says `connection: close` or has the status 101. A head of more than `head_bytes_max` bytes is refused; that
-/// may not be less than 8,192.
+/// Reads and answers requests, until an answer says `connection: close` or has the status 101. A head of more than
+/// `head_bytes_max` bytes is refused; that may not be less than 8,192.
 pub fn answer<S, B>(stream: &mut TcpStream, head_bytes_max: usize, service: S) -> Connection<TokioIo<&mut TcpStream>, S>
 where
     S: HttpService<Incoming, ResBody = B, Error: Into<Box<dyn Error + Send + Sync>>>,

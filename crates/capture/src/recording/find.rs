@@ -7,7 +7,7 @@ use crate::format::columns::PayloadsWanted;
 use crate::read::file_block::FileBlock;
 use crate::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer,
-    ReplayState, SpanOver, SpanParts, write_error,
+    ReplayState, SPANS_MAX, SpanOver, SpanParts, write_error,
 };
 use crate::select::matches::Matches;
 use crate::{CaptureFile, CapturedRing};
@@ -18,8 +18,6 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-/// The number of open spans of a process that are remembered.
-const SPANS_MAX: usize = 1 << 20;
 /// An estimate of the bytes that a span or event takes that was found.
 const FOUND_BYTES: u64 = 64;
 

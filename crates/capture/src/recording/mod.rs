@@ -58,7 +58,11 @@ pub use tables::RecordingTables;
 
 use crate::condition::{SeenContent, TypedContent};
 use eventring::reader::{Descriptor, Gap, PayloadRead};
-use eventring::tracing::{Catalog, PerfRecord, RawRecord};
+use eventring::schema::perf::PerfEvent;
+use eventring::tracing::{Catalog, PerfRecord, RawRecord, ThreadKey};
+
+/// The largest number of open spans of a process that a search or a selection remembers.
+const SPANS_MAX: usize = 1 << 20;
 
 /// One event or loss of a recording.
 pub struct RecordingEntry<'e> {
@@ -131,6 +135,24 @@ impl RecordingEntry<'_> {
             }
             EntryContent::Gap(_) => None,
         }
+    }
+
+    /// Returns the thread that has recorded it; `None` if this is no record of a perf ring.
+    #[inline]
+    pub fn thread(&self) -> Option<ThreadKey> {
+        match &self.content {
+            EntryContent::Perf { recorder, record, .. } => {
+                Some(ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the thread whose end this is.
+    #[inline]
+    pub fn ended_thread(&self) -> Option<ThreadKey> {
+        let EntryContent::Perf { record, .. } = &self.content else { return None };
+        self.thread().filter(|_| record.event == Some(PerfEvent::ThreadEnded))
     }
 
     /// Returns the record of a perf ring, decoded; `None` for anything else.

@@ -1,15 +1,15 @@
 //! The selection of live events, in the order of time. Each event is tested with the facts that are known when it is
 //! read.
 
-use super::{OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayState, SpanParts};
+use super::{
+    OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayState, SPANS_MAX, SpanParts,
+};
 use crate::condition::{Condition, EventSubject, SeenContent, Truth};
 use crate::select::events::{EventSelection, fits_each};
 use eventring::tracing::{SpanId, SpanReplay, SpanStep};
 use std::collections::HashSet;
 use std::io;
 
-/// The largest number of open spans of a process that are remembered.
-const SPANS_MAX: usize = 1 << 20;
 /// The number of entries after which the replay forgets what is of no use any more.
 const TIDY_ENTRIES: u32 = 1 << 16;
 

@@ -280,10 +280,7 @@ impl RecordingReplay {
     /// Returns the thread that an entry ends, if it is in no span any more: then nobody will ask for its name.
     #[inline]
     pub fn ended_thread(&self, entry: &RecordingEntry<'_>) -> Option<ThreadKey> {
-        let EntryContent::Perf { recorder, record, .. } = &entry.content else { return None };
-        let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
-        let is_ended = record.event == Some(PerfEvent::ThreadEnded);
-        (is_ended && self.replays[entry.process_index].stack(thread).is_empty()).then_some(thread)
+        entry.ended_thread().filter(|thread| self.replays[entry.process_index].stack(*thread).is_empty())
     }
 
     /// Forgets what nobody will ask for. If there is little room left for open spans, gives up those whose close may

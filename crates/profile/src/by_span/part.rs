@@ -2,7 +2,7 @@
 
 use super::{CodeStacks, KernelRing, KernelView, Said, ThreadOwners};
 use eventring::reader::{Gap, GapCause};
-use eventring::tracing::{CallSite, Catalog, SpanId, SpanStep, ThreadKey};
+use eventring::tracing::{CallSite, SpanId, SpanStep, ThreadKey};
 use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayPart, ReplayParts, ReplayState};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,25 +43,22 @@ pub struct KernelWanted {
 #[derive(Debug)]
 pub struct KernelPart {
     wanted: KernelWanted,
+    /// True if there are rings of the kernel.
+    has_rings: bool,
+    /// The number of rings of which that is known.
+    rings_seen: usize,
     view: KernelView,
     /// What follows from the last entry.
     said: Vec<Said>,
     /// The kind of the last entry's ring.
     ring: Option<KernelRing>,
-    threads: HashMap<ThreadKey, SpanThread>,
+    /// Of threads that may have recorded lost events, the id of the first slice after the last loss. Exits of earlier
+    /// slices may be lost.
+    first_counted: HashMap<ThreadKey, u64>,
     /// The places of open spans that threads have entered.
     places: HashMap<(usize, SpanId), Arc<SpanPlace>>,
     /// The names at the end; `None` before it.
     names: Option<Arc<KernelNames>>,
-}
-
-/// A thread that was in spans.
-#[derive(Debug, Default)]
-struct SpanThread {
-    /// Its number in the system.
-    os_thread_id: u32,
-    /// The id of the first slice after the last loss. Exits of earlier slices may be lost.
-    first_counted: u64,
 }
 
 impl KernelPart {
@@ -76,10 +73,12 @@ impl KernelPart {
         }
         parts.set(Self {
             wanted,
+            has_rings: false,
+            rings_seen: 0,
             view: KernelView::new(code),
             said: Vec::new(),
             ring: None,
-            threads: HashMap::new(),
+            first_counted: HashMap::new(),
             places: HashMap::new(),
             names: None,
         });
@@ -110,35 +109,42 @@ impl KernelPart {
         self.names.clone()
     }
 
-    /// Notes in which spans threads are now.
-    fn change(&mut self, step: &SpanStep, process: usize, catalog: &Catalog, nanos: u64, state: ReplayState<'_>) {
-        let Self { view, said, threads, places, .. } = self;
-        step.each_changed_thread(|key| {
-            let Some(os_thread_id) = catalog.thread(key.thread_id).os_thread_id else { return };
-            let thread = threads.entry(key).or_default();
-            thread.os_thread_id = os_thread_id;
-            let innermost = state.replays[process].stack(key).last().filter(|slice| slice.id >= thread.first_counted);
-            let place = innermost.map(|slice| {
-                let new = || place(process, slice.span, state);
-                places.entry((process, slice.span)).or_insert_with(new).clone()
-            });
-            view.times.enter(os_thread_id, nanos, place, &mut |share| said.push(Said::Share(share)));
-        });
-        if let SpanStep::Closed { span, .. } = step {
-            places.remove(&(process, *span));
+    /// Returns true if there are rings of the kernel. Until they come nothing is kept, and then threads are in the spans
+    /// of that moment.
+    fn has_rings(&mut self, state: ReplayState<'_>) -> bool {
+        let rings = &state.tables.rings;
+        if !self.has_rings && self.rings_seen != rings.count() {
+            self.rings_seen = rings.count();
+            self.has_rings = KernelRing::are_in(rings);
+            let replays = if self.has_rings && self.wanted.spans { state.replays } else { &[] };
+            for (process, replay) in replays.iter().enumerate() {
+                replay.open_slices().for_each(|slice| self.change(slice.thread, process, state.now_nanos, state));
+            }
         }
+        self.has_rings
+    }
+
+    /// Notes in which span a thread is now.
+    fn change(&mut self, key: ThreadKey, process: usize, nanos: u64, state: ReplayState<'_>) {
+        let Self { view, said, first_counted, places, .. } = self;
+        let Some(os_thread_id) = state.tables.thread(key).and_then(|thread| thread.os_thread_id) else { return };
+        let first = first_counted.get(&key).copied().unwrap_or(0);
+        let innermost = state.replays[process].stack(key).last().filter(|slice| slice.id >= first);
+        let place = innermost.map(|slice| {
+            let new = || place(process, slice.span, state);
+            places.entry((process, slice.span)).or_insert_with(new).clone()
+        });
+        view.times.enter(os_thread_id, nanos, place, &mut |share| said.push(Said::Share(share)));
     }
 
     /// Forgets in which spans those threads are that may have recorded some of lost events.
     fn lose(&mut self, entry: &RecordingEntry<'_>, gap: &Gap, state: ReplayState<'_>) {
-        let Self { view, said, threads, .. } = self;
         let shard = state.tables.rings.losing_shard(entry.ring, gap.cause);
-        let replay = &state.replays[entry.process_index];
-        for (key, thread) in threads.iter_mut().filter(|(key, _)| replay.losses().concerns(shard, **key)) {
-            if state.tables.rings.origin(key.recorder).process_index == entry.process_index {
-                thread.first_counted = replay.slices_begun();
-                let mut say = |share| said.push(Said::Share(share));
-                view.times.enter(thread.os_thread_id, state.now_nanos, None, &mut say);
+        let (process, replay) = (entry.process_index, &state.replays[entry.process_index]);
+        for slice in replay.open_slices().filter(|slice| replay.losses().concerns(shard, slice.thread)) {
+            self.first_counted.insert(slice.thread, replay.slices_begun());
+            if self.has_rings {
+                self.change(slice.thread, process, state.now_nanos, state);
             }
         }
     }
@@ -153,14 +159,22 @@ fn place(process_index: usize, id: SpanId, state: ReplayState<'_>) -> Arc<SpanPl
 impl ReplayPart for KernelPart {
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) {
         self.said.clear();
-        let said = &mut self.said;
-        self.ring = self.view.entry(entry, state.now_nanos, &mut |what| said.push(what));
+        if self.has_rings(state) {
+            let said = &mut self.said;
+            self.ring = self.view.entry(entry, state.now_nanos, &mut |what| said.push(what));
+        }
         match &entry.content {
-            EntryContent::Perf { record, catalog, .. } if self.wanted.spans => {
-                self.change(step, entry.process_index, catalog, record.epoch_nanos(), state);
+            EntryContent::Perf { record, .. } if self.has_rings && self.wanted.spans => {
+                let (process, nanos) = (entry.process_index, record.epoch_nanos());
+                step.each_changed_thread(|thread| self.change(thread, process, nanos, state));
+                if let SpanStep::Closed { span, .. } = step {
+                    self.places.remove(&(process, *span));
+                }
             }
             // A thread that has not finished recording an event has left no span since.
-            EntryContent::Gap(gap) if self.ring.is_none() && gap.cause != GapCause::NeverCommitted => {
+            EntryContent::Gap(gap)
+                if self.wanted.spans && self.ring.is_none() && gap.cause != GapCause::NeverCommitted =>
+            {
                 self.lose(entry, gap, state);
             }
             _ => {}
@@ -179,10 +193,12 @@ impl ReplayPart for KernelPart {
 
     fn tidy(&mut self, state: ReplayState<'_>) {
         self.places.retain(|(process, id), _| state.span(*process, *id).is_some());
+        let is_in_spans = |thread| state.replays.iter().any(|replay| !replay.stack(thread).is_empty());
+        self.first_counted.retain(|thread, _| is_in_spans(*thread));
     }
 
     fn kept_bytes(&self) -> u64 {
         const SPAN_BYTES: u64 = 256;
-        self.view.kept_bytes().saturating_add((self.places.len() + self.threads.len()) as u64 * SPAN_BYTES)
+        self.view.kept_bytes().saturating_add((self.places.len() + self.first_counted.len()) as u64 * SPAN_BYTES)
     }
 }

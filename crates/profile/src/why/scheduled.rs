@@ -1,8 +1,8 @@
 //! When tasks were woken and waited for a worker.
 
 use crate::line::times::Times;
-use eventring::tracing::{SpanId, ThreadKey};
-use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayState};
+use eventring::tracing::SpanId;
+use eventring_capture::recording::{RecordingEntry, ReplayState};
 use eventring_tasks::{OpenTasks, Phase, TaskEvent, TaskState, is_task};
 use std::collections::HashMap;
 
@@ -94,8 +94,7 @@ impl Scheduled {
 
 /// Returns the thread that has recorded an entry, if it is in no span.
 fn thread_outside(entry: &RecordingEntry<'_>, state: ReplayState<'_>) -> Option<u32> {
-    let EntryContent::Perf { recorder, record, catalog } = &entry.content else { return None };
-    let thread_id = record.ext.thread_id;
-    let stack = state.replays.get(entry.process_index)?.stack(ThreadKey { recorder: *recorder, thread_id });
-    if stack.is_empty() { catalog.thread(thread_id).os_thread_id } else { None }
+    let thread = entry.thread()?;
+    let stack = state.replays.get(entry.process_index)?.stack(thread);
+    if stack.is_empty() { state.tables.thread(thread)?.os_thread_id } else { None }
 }

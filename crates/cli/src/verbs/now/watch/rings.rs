@@ -11,10 +11,9 @@ use crate::input::patterns::FollowedPatterns;
 use crate::text::paint::WARNING;
 use entries::Entries;
 use eventring::reader::{Descriptor, ReaderError, ReaderOptions, RingItem, RingSet, RingState};
-use eventring::schema::perf::PerfEvent;
 use eventring::tracing::ThreadKey;
 use eventring_capture::CaptureFile;
-use eventring_capture::recording::{CaptureEntries, EntryContent, RecordingEntry};
+use eventring_capture::recording::{CaptureEntries, RecordingEntry};
 use std::time::{Duration, Instant};
 
 /// The time between two checks for Ctrl-C while the watch waits for a ring.
@@ -147,11 +146,7 @@ impl Rings {
             }
             (Entries::Rings(entries), item) => entries.entry(item?),
         };
-        if let EntryContent::Perf { recorder, record, .. } = &entry.content
-            && record.event == Some(PerfEvent::ThreadEnded)
-        {
-            *ended_thread = Some(ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id });
-        }
+        *ended_thread = entry.ended_thread().or(*ended_thread);
         Some(NextItem::Entry(&rings[entry.ring as usize], entry))
     }
 
