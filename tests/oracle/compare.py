@@ -243,6 +243,11 @@ class Input:
         names = ("refused_claims", "lapped_claims", "skipped_chunks", "record_errors", "table_overflows")
         counters = [answer["extension"]["counters"][name] for name in names]
         self.report.equal(where, "counters", counters, list(ring.header["counters"][:5]))
+    def fulfil(self, condition):
+        """How many spans, records and typed events fulfil a condition: so often it fires."""
+        subjects, model, holds = choose.Subjects(self.model, self.schemas), self.model, choose.Condition(condition).holds
+        return sum(map(holds, [*map(subjects.span, model.spans.values()), *map(subjects.record, model.records),
+                               *map(subjects.typed, model.typed)]))
     def find(self, condition):
         subjects, tree = choose.Subjects(self.model, self.schemas, alone=True), choose.Condition(condition, True)
         records, mine = {id(record.event): record for record in self.model.records}, []
@@ -335,6 +340,9 @@ def compare(paths, report=None, limit=12):
     return report
 
 if __name__ == "__main__":
+    if "ORACLE_CONDITION" in os.environ:
+        print(Input(sys.argv[1].split(","), Report()).fulfil(os.environ["ORACLE_CONDITION"]))
+        sys.exit()
     total = Report()
     for argument in sys.argv[1:]:
         compare(argument.split(","), total, int(os.environ.get("ORACLE_SELECTIONS", 12)))

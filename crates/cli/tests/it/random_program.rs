@@ -99,7 +99,7 @@ pub fn record_and_die(trees: u64, seed: u64) -> ! {
     (0..trees).for_each(|_| record_spans(seeded, &orders, 0));
     let _tasks = record_tasks(seeded);
     let _open = info_span!(target: "shop::web", "request", number = 1).entered();
-    eventring::scope!("step");
+    let _step = eventring::scope!("step");
     let _left = info_span!(target: "shop::db", "query", user = "ada");
     std::process::abort();
 }
