@@ -11,9 +11,9 @@
 //! recording on, without a rebuild. If recording cannot begin, the service gets an error and can continue.
 //!
 //! [`init`](fn@init) installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A
-//! program that also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack of layers.
-//! Both record to a [`PerfRecorder`], which has several rings (shards), so that threads share a ring only if there
-//! are more threads than rings.
+//! program that also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack of layers. Both
+//! record to a [`PerfRecorder`], which has several rings (*shards*). Threads share a ring only if there are more
+//! threads than rings.
 //!
 //! Each step in the life of a span is an event in the ring: its creation (with its fields, parent and call site), each
 //! enter and each exit by a thread, further fields, links to spans that it follows from, and the drop of its last
@@ -32,9 +32,9 @@
 //!
 //! # Reading
 //! [`PerfReader`] opens all rings of a recorder, whether the recorder still runs or not. It decodes the events to
-//! [`PerfRecord`]s and returns them in the order of time. It can merge rings of typed events into this order.
-//! [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] does the same for
-//! a whole recording and holds all of its spans.
+//! [`PerfRecord`]s and returns the records in the order of time. It can merge rings of typed events into the same
+//! order. [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] does the same
+//! for a whole recording and holds all of its spans.
 
 pub mod context;
 pub(crate) mod filter;

@@ -1,8 +1,8 @@
 //! Ids of traces and spans for other programs.
 //!
-//! The number of a span is unique in its process. The id of a trace that begins in the process is computed from the
-//! process and the root span, and its span ids are the numbers of the spans. In a trace that began elsewhere, other
-//! programs may use the same numbers, so there a span id is the number, scrambled with a key of the process. All ids
+//! The rings number the spans of a process. If a trace begins in the process, its id is computed from the process and
+//! the root span, and the number of a span is also its span id. If the trace began in another program, that program may
+//! use the same span ids. Therefore a span id is then computed from the span's number and a key of the process. All ids
 //! are computed from data in the rings. So each export makes the same ids, and the running program can compute them,
 //! too.
 

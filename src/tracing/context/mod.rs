@@ -1,10 +1,10 @@
-//! One trace across services: the context of a caller arrives with a request, and is sent on with outgoing requests.
+//! One trace across services. The context of a caller (its trace and its span) arrives in the headers of a request, and
+//! is passed on in the headers of outgoing requests.
 //!
-//! A service takes the context of its caller out of the headers of a request ([`extract`]) and stores it with the span
-//! of the request (`RemoteContext::attach`), before this span has children. The span and all its descendants then
-//! belong to the caller's trace, in every export. A service that calls another one writes the context of its own span
-//! into the headers (`inject`). The ids in the headers are those that exports show: OTLP, lines of JSON, Parquet,
-//! Perfetto.
+//! A service reads the context of its caller from the headers of a request ([`extract`]) and stores it with the span of
+//! the request (`RemoteContext::attach`), before this span has children. The span and all its descendants then belong
+//! to the caller's trace, in every export. A service that calls another one writes the context of its own span into the
+//! headers (`inject`). Exports (OTLP, lines of JSON, Parquet, Perfetto) show the same ids as the headers.
 //!
 //! ```
 //! # #[cfg(feature = "context")] {
@@ -29,8 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Storing and writing contexts needs the feature `context`. With it, each open span takes 32 bytes more, and a new
-//! span copies the trace of its parent. Reading recorded contexts needs no feature.
+//! Storing and writing contexts needs the feature `context`. With this feature, each open span takes 32 bytes more, and
+//! a new span copies the trace of its parent. Reading recorded contexts needs no feature.
 //!
 //! | file | idea |
 //! |---|---|

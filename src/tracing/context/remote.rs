@@ -1,4 +1,4 @@
-//! The context of a remote caller: its trace, its span, its flags, as headers have them.
+//! The context of a remote caller: its trace, its span and its flags, from the headers of a request.
 
 use super::tracestate::is_tracestate;
 use crate::span_slab::{RemoteTrace, TraceId};

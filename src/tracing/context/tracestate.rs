@@ -1,4 +1,4 @@
-//! The header `tracestate`: whether it is valid.
+//! The check whether a header `tracestate` is valid.
 
 /// The length up to which `tracestate` is passed on, in bytes.
 const BYTES_MAX: usize = 512;

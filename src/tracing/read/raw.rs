@@ -1,4 +1,5 @@
-//! An event of a perf ring before it is decoded: its numbers are known, and its payload is borrowed.
+//! An event of a perf ring before its payload is decoded. The words of its descriptor are decoded, and its payload is
+//! borrowed.
 
 use super::call_site::CallSite;
 use super::catalog::Catalog;

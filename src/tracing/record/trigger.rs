@@ -1,4 +1,4 @@
-//! Triggers: log records with which a program asks watchers to save its recent events.
+//! Triggers: log records with which a program asks programs that watch it to save its recent events.
 
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};

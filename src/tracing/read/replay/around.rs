@@ -1,5 +1,6 @@
-//! Closed ancestors of spans that are still in the replay. They are kept for queries about the spans around an event: a
-//! request may end before the job that it has started.
+//! Closed ancestors of spans that are still in the replay. For example, the span of a request may end before the span
+//! of a job that the request has started. The replay keeps such ancestors, because conditions test the ancestors of an
+//! event's span.
 
 use super::SpanReplay;
 use super::memory::SPAN_BYTES;

@@ -1,5 +1,5 @@
-//! The ways in which a replay returns its spans: closed spans, lost spans, and the remaining spans at the end of the
-//! stream.
+//! The functions with which a replay returns its spans: closed spans, lost spans, and the remaining spans at the end of
+//! the stream.
 
 use super::{OpenSlice, SpanReplay};
 use crate::tracing::Fields;

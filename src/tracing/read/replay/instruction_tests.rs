@@ -1,4 +1,4 @@
-//! The sums of instructions that a replay makes.
+//! Tests of the sums of instructions that a replay computes.
 
 use super::tests::{close, enter, exit, new, record};
 use super::*;

@@ -1,8 +1,8 @@
 //! The replay of a stream without end, in bounded memory.
 //!
 //! Such a replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that fields that
-//! nobody reads cost little. It also keeps spans that were opened before the oldest events that the rings still had, if
-//! a record names such a span.
+//! nobody reads cost little. Some spans were created before the oldest events in the rings. The replay keeps such a
+//! span, too, when a record names it.
 
 use super::refused::RefusedSpans;
 use super::span_record::SpanRecord;

@@ -1,5 +1,5 @@
-//! Losses of rings: the time until which each ring has lost events, and the threads that may have recorded the lost
-//! events.
+//! The losses of rings. For each ring, this module keeps the time of the latest loss, and the threads that may have
+//! recorded the lost events.
 
 use super::ThreadKey;
 use crate::tracing::read::id_map::IdMap;

@@ -1,5 +1,5 @@
-//! A record as the replay reads it. The record is decoded or raw. From a raw record, only the parts are decoded that
-//! the replay keeps.
+//! The form in which the replay reads a record. The record is decoded or raw. The replay decodes only those parts of a
+//! raw record that it keeps.
 
 use crate::schema::perf::PerfEvent;
 use crate::tracing::context::{RemoteContext, recorded};

@@ -1,5 +1,5 @@
-//! The replay of batches that arrive one after the other. Events of two rings from the same time may arrive in
-//! different batches.
+//! The replay of batches that arrive one after the other. Events that two rings have recorded at the same time may
+//! arrive in different batches.
 
 use super::SpanReplay;
 use crate::tracing::{Span, SpanId};

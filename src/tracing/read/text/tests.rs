@@ -1,4 +1,5 @@
-//! Texts are those of `format!`, for each spec of a table and random values of all types that are recorded unformatted.
+//! Tests that texts are equal to those of `format!`, for each spec of a table, and for random values of all types that
+//! are recorded unformatted.
 
 use super::text;
 use crate::tracing::record::log::{ArgSink, LogValue};

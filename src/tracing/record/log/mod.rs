@@ -1,5 +1,5 @@
-//! Log records of this crate's own macros (`eventring::log`). The format string is stored with the call site, the
-//! arguments are encoded by their types, and readers format the text.
+//! Log records of this crate's own macros (`eventring::log`). The description of the call site holds the format string.
+//! Each event holds the arguments, encoded by their types. Readers format the text.
 
 mod args;
 mod macros;

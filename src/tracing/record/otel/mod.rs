@@ -1,4 +1,5 @@
-//! Data for profilers of OpenTelemetry, which read from outside the trace and span that each thread is in.
+//! Data for profilers of OpenTelemetry. These profilers run outside the process, and read the trace and the span that
+//! each thread is in.
 //!
 //! | file | idea |
 //! |---|---|

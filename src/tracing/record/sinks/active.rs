@@ -1,8 +1,8 @@
-//! The number of subscribers and layers that record to [`PERF`], and the call sites of this crate's own macros, which
-//! are all enabled while this number is 0.
+//! The number of subscribers and layers that record to [`PERF`], and the call sites of this crate's own macros. While
+//! the number is 0, all these call sites are enabled.
 //!
 //! `tracing` updates the interest of all call sites when a subscriber is added, but not when one is dropped. This
-//! module does the latter.
+//! module updates the interest after a drop.
 
 use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};

@@ -1,15 +1,15 @@
-//! Whether a call site of this crate's own macros is wanted now, if the answer depends on the spans that the thread is
-//! in.
+//! The test whether a call site of this crate's own macros is enabled now, if this depends on the spans that the thread
+//! is in.
 //!
-//! The filter of the subscriber or layer of the thread's stack that records to [`PERF`](crate::tracing::PERF) decides.
-//! If the layer has no filter of its own, the filters around it decide, and only the stack of layers can ask these. The
-//! stack enables a call site if any of its layers wants it. So the call site is wanted only if the stack enables it and
-//! the question has also reached the layer.
+//! One subscriber or layer of the thread's stack records to [`PERF`](crate::tracing::PERF). Its filter decides. If the
+//! layer has no filter of its own, the filters around the layer decide. Only the stack of layers can ask these filters,
+//! and the stack enables a call site if any of its layers wants it. So the call site is enabled only if the stack
+//! enables it and the stack has also asked the layer.
 //!
-//! The filters of a stack store their answers on the thread, for the event that normally follows the question. No event
-//! of `tracing` follows here, so other layers would lose their next event. Therefore the answers are cleared after each
-//! question. (If the macro is inside a value of an event of `tracing`, this also clears the answers for that event, as
-//! another event of `tracing` would.)
+//! The filters of a stack store their answers in thread-locals, for the event that normally follows the question. This
+//! module asks without a following event of `tracing`. If the answers stayed, other layers would lose their next event.
+//! Therefore the answers are cleared after each question. A macro may be inside a value of an event of `tracing`. Then
+//! the answers for this event are cleared, too, as another event of `tracing` would do.
 
 use super::super::layer::RecorderLayer;
 use super::super::spans::open_spans;

@@ -1,8 +1,9 @@
-//! The call sites of this crate's own macros for the perf ring: `scope!`, and those of the module `log`.
+//! The call sites of this crate's own macros for perf rings: `scope!` and the macros of the module `log`.
 //!
-//! Such a call site is registered with `tracing` like those of `tracing`'s macros, so the same filters and filter
-//! overrides apply to it, and `tracing` notifies it when they change. But the macros record only to the recorder in
-//! [`PERF`]. So only the subscriber or layer that records there decides: it notes its answer when `tracing` asks it.
+//! Such a call site is registered with `tracing`, like the call sites of `tracing`'s macros. So the same filters and
+//! filter overrides apply to it, and `tracing` notifies it when a filter changes. But the macros record only to the
+//! recorder in [`PERF`]. So only the subscriber or layer that records to [`PERF`] decides. It notes its answer for the
+//! call site when `tracing` asks for its interest.
 
 use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicUsize, Ordering};

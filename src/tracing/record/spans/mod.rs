@@ -1,9 +1,9 @@
-//! Which spans a thread is in, and which are open.
+//! The spans that a thread is in, and the open spans.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `stack/` | the spans that a thread is in |
-//! | `map` | from span ids of a `Registry` to span ids in the ring |
+//! | `map` | the map from span ids of a `Registry` to span ids in the ring |
 //! | `open_spans` | the open spans of a recorder |
 //! | `present` | the cells of open spans in the tables of the present |
 

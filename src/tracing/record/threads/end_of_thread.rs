@@ -1,5 +1,5 @@
-//! The end of a thread. An ending thread gives back the shards that recorders have assigned to it, and the free span
-//! cells that it keeps for later spans.
+//! The end of a thread. An ending thread returns the shards that recorders have assigned to it, and the free cells of
+//! the span slab that it keeps for later spans.
 
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;

@@ -1,21 +1,22 @@
 //! The span stack: the spans that a thread is in, innermost last.
 //!
-//! The stack follows the rules of tracing-subscriber's `Registry` (0.3), so a program sees the same parents with
-//! either:
+//! The stack follows the rules of tracing-subscriber's `Registry` (0.3). So a span gets the same parent from this stack
+//! as from a `Registry`:
 //!
 //! - If a thread enters a span that it is already in, the new entry is a *duplicate*, and a duplicate is never the
 //!   current span.
 //! - An exit removes the last entry of the span, even if it is not on top of the stack. If the thread is not in the
 //!   span, the exit does nothing.
-//! - The current span is that of the innermost entry that is no duplicate. If this span is closed, the thread has no
-//!   current span. A span may close while a thread is in it: a guard can be moved to another thread and dropped there
-//!   (this happens if it is held over an `.await`), or forgotten.
+//! - The current span is the span of the innermost entry that is no duplicate. If this span is closed, the thread has
+//!   no current span. A span may close while a thread is in it. This happens if the guard of the enter is forgotten, or
+//!   is dropped on another thread, for example after an `.await`.
 //!
 //! There is one difference: a span of a `RecorderSubscriber` closes with its last handle. In a `Registry`, a span stays
 //! open until its children have closed.
 //!
-//! The entries of closed spans do not accumulate. They are removed when they are on top, and when the stack has grown
-//! since the last removal. The mark [`HIDDEN`] on the entry below keeps their effect on the current span.
+//! The entries of closed spans do not accumulate. Such an entry is removed when it is on top, and when the stack has
+//! grown since the last removal. While a closed span is on top, the thread has no current span. The mark [`HIDDEN`] on
+//! the entry below keeps this effect after the removal.
 
 mod entry;
 mod heap;

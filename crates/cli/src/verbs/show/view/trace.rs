@@ -1,4 +1,4 @@
-//! The trace that is shown: the capture, or its last part if a browser cannot show all of it.
+//! The trace that the page shows. If a browser cannot show the whole capture, the trace is its last part.
 
 use super::ViewArgs;
 use super::server::ViewServer;
