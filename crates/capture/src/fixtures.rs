@@ -174,22 +174,32 @@ impl CaptureFixture {
     }
 
     pub fn event(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: &[u8]) {
+        self.read(ring, code, nanos, content_ext, PayloadRead::Valid(payload));
+    }
+
+    /// Records an event of which this was read.
+    fn read(&mut self, ring: usize, code: u16, nanos: u64, content_ext: [u64; 4], payload: PayloadRead<'_>) {
         let FixtureRing { records, stats, .. } = &mut self.rings[ring];
         stats.events += 1;
         stats.last_seqno += 1;
         let descriptor = Descriptor {
             seqno: stats.last_seqno,
             event_type: code,
-            payload_size: payload.len() as u32,
+            payload_size: payload.valid().map_or(0, <[u8]>::len) as u32,
             record_epoch_nanos: nanos,
             payload_buf_offset: 0,
             content_ext,
         };
-        records.events.push(&descriptor, PayloadRead::Valid(payload));
+        records.events.push(&descriptor, payload);
     }
 
     pub fn perf(&mut self, event: PerfEvent, nanos: u64, ext: PerfExt, payload: &[u8]) {
         self.event(self.perf_ring, event as u16, nanos, ext.to_words(), payload);
+    }
+
+    /// Records a perf event whose payload was overwritten before it could be copied.
+    pub fn perf_expired(&mut self, event: PerfEvent, nanos: u64, ext: PerfExt) {
+        self.read(self.perf_ring, event as u16, nanos, ext.to_words(), PayloadRead::Expired);
     }
 
     /// Adds an event of a span, without payload.

@@ -1,7 +1,7 @@
 //! Tests of selections, and of several captures that are read as one.
 
 use super::*;
-use crate::fixtures::{CaptureFixture, SHARD_1};
+use crate::fixtures::{CaptureFixture, SHARD_1, int};
 use crate::format::header::BlockKind;
 use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayState, SpanParts, replay_capture};
 use crate::select::matches::Matches;
@@ -121,6 +121,9 @@ fn a_time_window_cuts_events_and_reads_no_other_block() {
     let selection = Selection::new().from_epoch_nanos(2080).to_epoch_nanos(3020);
     assert_eq!(times(&mut capture, &selection), [2080, 2200, 3000, 3010, 3020]);
     assert_eq!(problems(&capture), [""; 0]);
+    // The last event of a block and the first one of the next have the very times of the window.
+    let selection = Selection::new().from_epoch_nanos(2200).to_epoch_nanos(3000);
+    assert_eq!(times(&mut capture, &selection), [2200, 3000]);
     capture.select(&Selection::new()).unwrap();
     assert_eq!(problems(&capture).len(), 6, "the empty selection is the whole capture");
 }
@@ -290,6 +293,9 @@ fn typed_events_in_a_chosen_span_are_kept_and_spans_inside_may_be_of_other_threa
     assert_eq!(times(&mut capture, &on_worker), [1010, 1050]);
     let in_shard = Selection::new().span("query").ring("shop.1");
     assert_eq!(times(&mut capture, &in_shard), [1010, 1050]);
+    // The name of shard 0 stands for all shards.
+    let in_shards = Selection::new().span("query").ring("shop");
+    assert_eq!(times(&mut capture, &in_shards), [1000, 1010, 1050]);
 }
 
 #[test]
@@ -408,6 +414,55 @@ fn blocks_without_the_chosen_thread_are_not_read_and_losses_are_shown_all_the_sa
 }
 
 #[test]
+fn events_that_have_lost_what_a_condition_asks_for_are_counted_wherever_they_are() {
+    let mut made = CaptureFixture::new();
+    made.call_site(900, 5, CallSiteKind::Event, "said", &["x"]);
+    made.end_block();
+    let ext = PerfExt { call_site_id: 5, thread_id: 1, field_count: 1, ..PerfExt::default() };
+    made.perf(PerfEvent::Event, 1000, ext, &int(0, 1));
+    made.end_block();
+    made.perf_expired(PerfEvent::Event, 2000, ext);
+    made.end_block();
+    made.perf(PerfEvent::Event, 3000, ext, &int(0, 2));
+    let mut capture = made.open();
+    capture.select(&Selection::new().condition("field.x=1".parse().unwrap())).unwrap();
+    let mut events = capture.events();
+    assert_eq!((events.by_ref().count(), events.untested()[0].expired), (1, 1));
+}
+
+#[test]
+fn a_loss_is_in_each_window_in_which_it_may_have_happened() {
+    let mut made = CaptureFixture::new();
+    tables(&mut made);
+    log(&mut made, 900, 1, 0);
+    log(&mut made, 1000, 1, 0);
+    made.gap(0, 5, GapCause::Overwritten);
+    log(&mut made, 2000, 1, 0);
+    log(&mut made, 3000, 1, 0);
+    let mut capture = made.open();
+    for ((from, to), expected) in [
+        ((0, 999), &[900][..]),
+        ((0, 1000), &[900, 1000, 0]),
+        ((1500, 1600), &[0]),
+        ((2000, 9999), &[0, 2000, 3000]),
+        ((2001, 9999), &[3000]),
+    ] {
+        let window = Selection::new().from_epoch_nanos(from).to_epoch_nanos(to);
+        assert_eq!(times(&mut capture, &window), expected, "{from} to {to}");
+    }
+}
+
+#[test]
+fn a_part_says_whether_it_may_cut_spans_and_keeps_its_rings_and_window_without_the_rest() {
+    let rings = Selection::new().ring("shop");
+    assert!(rings.cuts_spans() && Selection::new().to_epoch_nanos(1000).cuts_spans());
+    assert!(Selection::new().thread("main").cuts_spans() && !Selection::new().span("query").cuts_spans());
+    let window = rings.clone().from_epoch_nanos(1000).to_epoch_nanos(2000);
+    assert_eq!(window.clone().span("query").thread("main").rings_and_window(), window);
+    assert_eq!(window.window(), Selection::new().from_epoch_nanos(1000).to_epoch_nanos(2000));
+}
+
+#[test]
 fn progress_counts_the_bytes_of_the_blocks_that_are_read() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let calls = Arc::new(AtomicU64::new(0));
@@ -490,7 +545,12 @@ fn a_file_with_more_spans_than_it_can_have_is_damaged() {
     let mut found = Matches::default();
     (0..10).for_each(|_| found.add_span(0, 1, 1000, 2000));
     assert!(found.clone().finish(10).is_ok());
-    assert_eq!(found.finish(9).unwrap_err().kind(), CaptureErrorKind::Damaged);
+    assert_eq!(found.clone().finish(9).unwrap_err().kind(), CaptureErrorKind::Damaged);
+    // What could not be tested is kept in memory, too.
+    found.add_untested_event(0, 1, 1000);
+    found.add_untested_span(0, 1, 1000, 2000);
+    assert_eq!((found.untested(), found.len()), (2, 12));
+    assert!(found.clone().finish(12).is_ok() && found.finish(11).is_err());
 }
 
 /// Notes what became of spans.
