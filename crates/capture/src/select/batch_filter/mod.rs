@@ -228,6 +228,30 @@ mod tests {
     }
 
     #[test]
+    fn typed_events_have_no_thread_target_or_level_that_a_filter_may_ask_for() {
+        use eventring::recorder::{ContentDescription, Recorder};
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ring");
+        let builder = Recorder::builder(ContentDescription::new(300, "X")).config(path.to_str().unwrap());
+        let _recorder = builder.prefault(false).build().unwrap();
+        let ring = Reader::open(path).unwrap();
+        let keeps = |events: EventSelection| {
+            let filter = BatchFilter::new().events(events);
+            let ContentFilter::Typed(mut typed) = ContentFilter::new(&filter, &ring, no_open_spans()) else { panic!() };
+            typed.keeps(
+                &Descriptor { event_type: 2, ..Descriptor::default() },
+                PayloadRead::Valid(&[]),
+                &HashMap::new(),
+            )
+        };
+        let (all, name) = (EventSelection::default, || vec!["2".to_owned()]);
+        assert!(keeps(all()) && keeps(EventSelection { types: name(), ..all() }));
+        let level = Some(eventring::schema::perf::CallSiteLevel::Trace);
+        assert!(!keeps(EventSelection { level, ..all() }) && !keeps(EventSelection { threads: name(), ..all() }));
+        assert!(!keeps(EventSelection { targets: name(), ..all() }));
+    }
+
+    #[test]
     fn a_filter_says_in_words_what_it_keeps() {
         let filter = BatchFilter::new();
         assert!(filter.keeps_all() && filter.to_string().is_empty());

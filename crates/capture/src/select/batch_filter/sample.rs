@@ -31,3 +31,17 @@ impl TreeSample {
         place < u128::from(self.per_million)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_samples_of_two_programs_do_not_have_the_trees_of_the_same_ids() {
+        let sample = |process_key| TreeSample { per_million: 500_000, process_key };
+        let count =
+            |one: TreeSample, other: TreeSample| (1..=1000).filter(|root| one.has(*root) == other.has(*root)).count();
+        assert_eq!(count(sample(1), sample(1)), 1000);
+        assert!((400..600).contains(&count(sample(1), sample(2))));
+    }
+}

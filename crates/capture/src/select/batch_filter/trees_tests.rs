@@ -174,12 +174,82 @@ fn what_is_in_a_span_that_fulfils_a_condition_is_kept_on_whatever_shards_they_ar
     }
 }
 
+#[test]
+fn a_log_record_that_has_lost_what_a_filter_asks_for_is_kept() {
+    let shards = Shards::new();
+    let names = ["message", "log.target", "log.module_path", "log.file", "log.line"];
+    let site = CallSiteView {
+        kind: CallSiteKind::Event,
+        level: CallSiteLevel::Info,
+        name: "log event".into(),
+        target: "log".into(),
+        module: "".into(),
+        file: "".into(),
+        line: 1,
+        field_names: names.map(Into::into).to_vec(),
+    };
+    let ext = PerfExt { call_site_id: 1, ..PerfExt::default() };
+    shards.recorders[0].record(PerfEvent::CallSite.code(), ext.to_words(), &site.encode());
+    shards.recorders[0].record(PerfEvent::Event.code(), PerfExt { field_count: 5, ..ext }.to_words(), b"");
+    let targets = EventSelection { targets: vec!["shop".to_owned()], ..EventSelection::default() };
+    let condition = EventSelection { condition: Some("field.message=x".parse().unwrap()), ..EventSelection::default() };
+    for selection in [targets, condition] {
+        let mut cursors = shards.cursors([0, 0]);
+        let mut trees = shards.trees_of(1_000_000, &selection, &cursors);
+        let events = copy(&mut cursors[0]);
+        let cursors = seen(&cursors);
+        trees.judge_new(&events, &cursors);
+        let record = &events.descriptors()[1];
+        assert!(trees.keeps(record, PayloadRead::Expired, &cursors), "{selection}");
+        assert!(!trees.keeps(record, PayloadRead::Valid(&[]), &cursors), "{selection}");
+    }
+}
+
+#[test]
+fn a_span_does_not_have_the_level_of_which_a_condition_asks() {
+    let shards = Shards::new();
+    let ext = PerfExt { call_site_id: 1, ..PerfExt::default() };
+    shards.recorders[0].record(PerfEvent::CallSite.code(), ext.to_words(), &call_site("query"));
+    shards.recorders[0].record(PerfEvent::SpanNew.code(), PerfExt::of_span(1, 1).to_words(), b"");
+    for (text, is_kept) in [("level>=INFO", false), ("span=query", true)] {
+        let selection = EventSelection { condition: Some(text.parse().unwrap()), ..EventSelection::default() };
+        let mut cursors = shards.cursors([0, 0]);
+        let mut trees = shards.trees_of(1_000_000, &selection, &cursors);
+        let events = copy(&mut cursors[0]);
+        trees.judge_new(&events, &seen(&cursors));
+        let kept = trees.keeps(&events.descriptors()[1], PayloadRead::Valid(&[]), &seen(&cursors));
+        assert_eq!(kept, is_kept, "{text}");
+    }
+}
+
 /// Returns the description of a span's call site.
 pub(crate) fn call_site(name: &str) -> Vec<u8> {
     let (kind, level) = (CallSiteKind::Span, CallSiteLevel::Info);
     let [name, target] = [name.into(), "shop".into()];
     let (module, file) = ("".into(), "".into());
     CallSiteView { kind, level, name, target, module, file, line: 1, field_names: Vec::new() }.encode()
+}
+
+#[test]
+fn the_children_of_a_parent_that_nobody_knows_stay_together_and_what_is_no_span_or_log_record_is_kept() {
+    let shards = Shards::new();
+    for parent in 1..=TREES {
+        (1..=3).for_each(|child| shards.record(0, PerfEvent::SpanNew, 10_000 + 10 * parent + child, parent));
+        shards.record(0, PerfEvent::Event, 10_000 + 10 * parent + 1, 0);
+        shards.record(0, PerfEvent::Marker, 10_000 + 10 * parent + 1, 0);
+        shards.record(0, PerfEvent::Counter, 10_000 + 10 * parent + 1, 0);
+    }
+    let mut cursors = shards.cursors([0, 0]);
+    let mut trees = shards.trees(&cursors);
+    let (events, sample) = (copy(&mut cursors[0]), shards.sample(500_000));
+    let cursors = seen(&cursors);
+    trees.judge_new(&events, &cursors);
+    for (of_parent, parent) in events.descriptors().chunks(6).zip(1..) {
+        let kept: Vec<bool> =
+            of_parent.iter().map(|event| trees.keeps(event, PayloadRead::Valid(&[]), &cursors)).collect();
+        let has = sample.has(parent);
+        assert_eq!(kept, [has, has, has, has, true, true], "{parent}");
+    }
 }
 
 #[test]
