@@ -88,3 +88,37 @@ impl fmt::Display for EventSelection {
         f.write_str(&all.concat().join(" "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eventring::schema::EventType as _;
+    use eventring::schema::exec::ExecEvent;
+
+    #[test]
+    fn a_selection_says_all_of_its_options() {
+        let named = |name: &str| vec![name.to_owned()];
+        let selection = EventSelection {
+            types: named("A"),
+            spans: named("request"),
+            min_nanos: 5,
+            threads: named("main"),
+            targets: named("shop"),
+            level: Some(CallSiteLevel::Info),
+            condition: Some("field.x=1".parse().unwrap()),
+        };
+        let said = "type=A level=info target=shop thread=main span=request dur>=5ns where=field.x=1";
+        assert_eq!(selection.to_string(), said);
+    }
+
+    #[test]
+    fn types_are_named_by_their_codes_and_by_their_names_in_the_schema_of_the_ring() {
+        let types = ["7", "TXN_LOG", "OTHER"].map(str::to_owned).to_vec();
+        let selection = EventSelection { types, ..EventSelection::default() };
+        let log = ExecEvent::TxnLog.code();
+        let schema = ExecEvent::schema();
+        assert_eq!(selection.codes(Some(schema.model().unwrap())), Some(HashSet::from([7, log])));
+        assert_eq!(selection.codes(None), Some(HashSet::from([7])));
+        assert_eq!(EventSelection::default().codes(None), None);
+    }
+}
