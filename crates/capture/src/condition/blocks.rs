@@ -87,3 +87,26 @@ fn of_pattern(name: NameKey, is: bool, pattern: &NamePattern) -> BlockTest {
         _ => BlockTest::Name(name),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_the_floats_of_both_widths_that_are_shown_as_its_end() {
+        // Of the floats that are shown as 0.1, that of 32 bits is larger than that of 64 bits; of 0.7, it is smaller.
+        let [narrow, wide] = [[0.1_f32, 0.7].map(f64::from), [0.1_f64, 0.7]];
+        assert!(narrow[0] > wide[0] && narrow[1] < wide[1]);
+        for (text, range) in [
+            ("field.x<=0.1", (f64::NEG_INFINITY, narrow[0])),
+            ("field.x<=0.7", (f64::NEG_INFINITY, wide[1])),
+            ("field.x>=0.1", (wide[0], f64::INFINITY)),
+            ("field.x>=0.7", (narrow[1], f64::INFINITY)),
+        ] {
+            let condition: Condition = text.parse().unwrap();
+            let BlockTest::Any(names) = condition.block_test() else { panic!("{text}") };
+            let BlockTest::Number { least, most, .. } = names[0] else { panic!("{text}") };
+            assert_eq!((least, most), range, "{text}");
+        }
+    }
+}

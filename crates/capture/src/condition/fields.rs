@@ -137,3 +137,17 @@ impl<'a> LiveFields<'a> {
         RawFields::new(self.bytes).map_while(Result::ok)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_fields_of_a_name_are_those_that_a_call_site_can_have() {
+        assert!(["x", "x#2", "x#10", "x#256"].iter().all(|name| is_field_of(name, "x")));
+        for other in ["x#0", "x#1", "x#257", "x#02", "x#+2", "x#", "x#a", "xy", "y", "#2"] {
+            assert!(!is_field_of(other, "x"), "{other}");
+        }
+        assert!(further_names("x").all(|name| is_field_of(&name, "x")) && further_names("x").count() == 255);
+    }
+}

@@ -173,6 +173,14 @@ fn records_are_found_by_level_name_field_and_any_of_their_spans() {
 }
 
 #[test]
+fn what_has_no_level_fulfils_no_condition_about_levels() {
+    let event = Happened { level: Some(CallSiteLevel::None), ..Happened::default() };
+    for text in ["level>=TRACE", "level<=ERROR", "level<INFO", "level=INFO", "level!=INFO"] {
+        assert!(!holds(text, &event), "{text}");
+    }
+}
+
+#[test]
 fn a_field_of_any_name_is_asked_for_in_quotation_marks() {
     let fields = ["content-type", "quoted key", "header.x-id", "span", "a\"b\\c"];
     let fields = fields.map(|name| (name, Operand::Text("x"))).to_vec();
