@@ -52,3 +52,21 @@ impl RotationOptions {
         self.keep_files.is_some_and(|max| files > max.max(1)) || (files > 2 && is_too_much())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_present_file_and_the_one_before_it_stay_however_large_and_old_they_are() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let options = RotationOptions::default();
+        let goes = |options: RotationOptions| [1, 2, 3].map(|files| options.removes_oldest(files, 101, file.path()));
+        assert_eq!(goes(RotationOptions { keep_bytes: Some(100), ..options }), [false, false, true]);
+        assert_eq!(goes(RotationOptions { keep_bytes: Some(101), ..options }), [false; 3]);
+        assert_eq!(goes(RotationOptions { keep_age: Some(Duration::ZERO), ..options }), [false, false, true]);
+        assert_eq!(goes(RotationOptions { keep_age: Some(Duration::from_secs(3600)), ..options }), [false; 3]);
+        assert_eq!(goes(RotationOptions { keep_files: Some(2), ..options }), [false, false, true]);
+        assert_eq!(goes(RotationOptions { keep_files: Some(0), ..options }), [false, true, true]);
+    }
+}

@@ -93,3 +93,36 @@ impl CaptureSummary {
         self.lost_pages.extend(later.lost_pages);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::stats::RingStats;
+
+    fn summary(reason: EndReason, numbers: &[u64]) -> CaptureSummary {
+        let sum: u64 = numbers.iter().sum();
+        let each = |name: &str| numbers.iter().map(|number| format!("{name} {number}")).collect::<Vec<_>>();
+        CaptureSummary {
+            reason,
+            elapsed: Duration::from_secs(sum),
+            rings: each("ring"),
+            first_seqnos: numbers.to_vec(),
+            stats: CaptureStats { rings: vec![RingStats::default(); numbers.len()] },
+            lower_level_events: 2 * sum,
+            bytes: 3 * sum,
+            removed_files: 4 * sum as u32,
+            removed_bytes: 5 * sum,
+            files: each("file").into_iter().map(PathBuf::from).collect(),
+            of_files: Vec::new(),
+            problems: each("problem"),
+            lost_pages: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_later_capture_has_found_is_added() {
+        let mut all = summary(EndReason::WritersEnded, &[1]);
+        all.append(summary(EndReason::Interrupted, &[10]));
+        assert_eq!(all, summary(EndReason::Interrupted, &[1, 10]));
+    }
+}
