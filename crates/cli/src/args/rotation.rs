@@ -58,3 +58,23 @@ impl RotationArgs {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_that_keeps_some_files_needs_one_that_begins_new_ones() {
+        let none =
+            || RotationArgs { rotate_size: None, rotate_every: None, keep: None, keep_age: None, keep_size: None };
+        let time = Some(Duration::from_secs(1));
+        for (args, option) in [
+            (RotationArgs { keep: Some(2), ..none() }, "--keep "),
+            (RotationArgs { keep_age: time, ..none() }, "--keep-age "),
+            (RotationArgs { keep_size: Some(1), ..none() }, "--keep-size "),
+        ] {
+            assert!(args.options().unwrap_err().to_string().starts_with(option), "{option}");
+            assert!(RotationArgs { rotate_every: time, ..args }.options().is_ok(), "{option}");
+        }
+    }
+}

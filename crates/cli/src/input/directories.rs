@@ -155,3 +155,14 @@ pub(crate) fn instance_of(name: &str) -> Option<&str> {
     let is_plain = number.starts_with(|first| matches!(first, '1'..='9'));
     number.parse::<u32>().is_ok_and(|number| is_plain && number >= 2).then_some(of)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_has_a_number_from_two_on_in_its_usual_form() {
+        assert_eq!(["shop~2", "shop~10", "a~1~3"].map(instance_of), [Some("shop"), Some("shop"), Some("a~1")]);
+        assert_eq!(["shop", "shop~1", "shop~02", "shop~+2", "shop~", "~2", "shop~x"].map(instance_of), [None; 7]);
+    }
+}
