@@ -179,6 +179,7 @@ fn who_looks_after_a_death_states_an_interval_that_contains_it() {
     };
     let captured = run!("capture", &ring, "-o", &file, "--json").json();
     assert_eq!((&captured["reason"], &captured["died"]), (&"writers_ended".into(), &true.into()));
+    assert_eq!(captured["rings"][0]["died"], true);
     interval(&captured["rings"][0], killed);
     for name in [&ring, &file] {
         let opened = run!("open", name, "--json").json();
