@@ -244,6 +244,22 @@ fn many_servers_that_do_not_answer_are_told_and_delay_no_command_for_long() {
 }
 
 #[test]
+fn clean_removes_the_socket_of_a_dead_server_and_only_names_it_in_a_dry_run() {
+    let directory = program::directory();
+    let mut sockets = silent_sockets(directory.path(), 2);
+    sockets.pop();
+    let [silent, dead] = ["100000-00000000.sock", "100001-00000001.sock"].map(|name| place(&directory, name));
+    for (options, stays) in [(&["--dry-run"][..], true), (&[], false)] {
+        let cleaned =
+            program::run(&[&["clean", "--json", directory.path().to_str().unwrap()], options].concat()).json();
+        assert_eq!((&cleaned["dry_run"], dead.exists(), silent.exists()), (&stays.into(), stays, true), "{cleaned:#}");
+        let removed = cleaned["removed"].list();
+        assert_eq!((removed.len(), &removed[0]["why"]), (1, &"dead_server".into()), "{cleaned:#}");
+        assert_eq!(removed[0]["file"], dead.to_str().unwrap());
+    }
+}
+
+#[test]
 fn a_capture_waits_for_the_first_answer_of_a_server_no_longer_than_its_duration() {
     let directory = program::directory();
     let _silent = silent_sockets(directory.path(), 1);
