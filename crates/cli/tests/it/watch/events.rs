@@ -129,6 +129,19 @@ fn losses_are_lines_of_their_own_are_counted_and_strict_makes_them_an_error() {
 }
 
 #[test]
+fn one_event_without_its_payload_is_a_loss_in_a_capture_too() {
+    let (_directory, [path, file]) = places(["ring", "ring.evc"]);
+    kept_ring(&path, ContentDescription::from_event_type::<ExecEvent>(), |recorder| {
+        (0..2).for_each(|_| assert_ne!(recorder.record(900, [0; 4], &[7; 1_200_000]), 0));
+    });
+    run!("capture", &path, "-o", &file).ends(0);
+    let expired = run!("watch", &file, "--json").json_lines().iter().filter(|line| line["expired"] == true).count();
+    assert_eq!(expired, 1);
+    run!("watch", &file).ends(0);
+    run!("watch", &file, "--strict").warns("1 without payload").ends(16);
+}
+
+#[test]
 fn events_overwritten_before_the_start_are_reported_and_are_not_losses() {
     let (directory, [path]) = places(["ring"]);
     let mut capacity = 0;
