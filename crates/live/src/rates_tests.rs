@@ -102,3 +102,36 @@ fn self_times_are_known_unless_they_are_left_out_and_all_else_stays() {
     assert_eq!(found[0], [(30, Some(30)), (100, Some(70))]);
     assert_eq!(found[1], [(30, None), (100, None)]);
 }
+
+#[test]
+fn spans_of_more_names_than_are_counted_apart_are_counted_together() {
+    let mut stream = StreamFixture::new(&LiveOptions::new().windows(WINDOWS).names_max(2));
+    for (id, name) in (1..).zip(["a", "b", "c", "d"]) {
+        stream.call_site(id, name);
+        let ext = PerfExt::of_span(id.into(), id);
+        stream.quiet(START, PerfEvent::SpanNew, ext, &[]);
+        stream.quiet(START + MILLI, PerfEvent::SpanClose, ext, &[]);
+    }
+    stream.tick(START + 1000 * MILLI, &mut |_: &Observation<'_>, _: LiveState<'_>| ());
+    let state = stream.state();
+    let counts = |kind| -> Vec<(&str, u64)> {
+        let of_kind = state.series().filter(|series| series.kind() == kind);
+        of_kind.map(|series| (series.name(), series.window(1).count())).collect()
+    };
+    assert_eq!(counts(SeriesKind::Spans), [("a", 1), ("b", 1)]);
+    assert_eq!(counts(SeriesKind::OtherSpans), [("other", 2)]);
+}
+
+#[test]
+fn a_window_has_losses_as_long_as_they_lie_in_it() {
+    let mut stream = StreamFixture::new(&LiveOptions::new().windows(WINDOWS));
+    stream.call_site(1, "query");
+    let have_losses = |stream: &StreamFixture| [0, 1].map(|window| stream.state().has_losses_in(window));
+    record(&mut stream, 0..1000, 10);
+    assert_eq!(have_losses(&stream), [false, false]);
+    stream.lose();
+    record(&mut stream, 1000..1100, 10);
+    assert_eq!(have_losses(&stream), [true, true]);
+    record(&mut stream, 1100..10_000, 10);
+    assert_eq!(have_losses(&stream), [false, true]);
+}

@@ -286,6 +286,7 @@ mod tests {
             for (number, count) in counts.iter().zip(0..) {
                 if *number > 0 {
                     tallies.present().count += number;
+                    tallies.present().payload_bytes += 100 * number;
                 }
                 tallies.end_grain(count, &[shape], shape.grains());
             }
@@ -295,7 +296,8 @@ mod tests {
             prop_assert!(covered <= window_grains + 2 * window_grains.div_ceil(SLICES), "{covered}");
             let expected: u64 = counts.iter().rev().take(covered as usize).sum();
             prop_assert_eq!(tallies.count(0), expected);
-            prop_assert_eq!(tallies.sum(0).count, expected);
+            let sum = tallies.sum(0);
+            prop_assert_eq!((sum.count, sum.payload_bytes), (expected, 100 * expected));
         }
     }
 }

@@ -77,3 +77,18 @@ impl Sought<'_> {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_reached_in_one_look_and_the_next_look_is_when_another_one_is() {
+        let ages = PresentAges::default();
+        let mut sought = Sought { ages: &ages, after_nanos: 100, now_nanos: 200, next_nanos: 1000 };
+        // The time at which something began, and the age.
+        let reached =
+            [(50, 50), (50, 51), (100, 100), (100, 101), (100, 300)].map(|(since, age)| sought.has_reached(since, age));
+        assert_eq!((reached, sought.next_nanos), ([false, true, true, false, false], 201));
+    }
+}

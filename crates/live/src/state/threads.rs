@@ -152,3 +152,37 @@ impl std::fmt::Debug for LiveThread<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{START, StreamFixture};
+    use crate::options::LiveOptions;
+    use eventring::reader::{Descriptor, PayloadRead};
+    use eventring::schema::EventType as _;
+    use eventring::schema::perf::{PerfEvent, PerfExt, ThreadView};
+    use eventring::tracing::RawRecord;
+
+    #[test]
+    fn a_span_has_all_threads_that_are_in_it_and_nothing_is_certain_of_one_that_was_only_described() {
+        let mut stream = StreamFixture::new(&LiveOptions::new());
+        stream.call_site(1, "query");
+        ["main", "worker"].iter().zip(1..).for_each(|(name, id)| stream.thread(id, name));
+        // Only the tables of the recorder have this one.
+        let (event_type, content_ext) =
+            (PerfEvent::ThreadStarted.code(), PerfExt { thread_id: 3, ..PerfExt::default() });
+        let told = Descriptor { event_type, content_ext: content_ext.to_words(), ..Descriptor::default() };
+        let payload = ThreadView::encode(START, 3, "idle");
+        RawRecord::new(&mut stream.tables.catalogs[0], 0, &told, PayloadRead::Valid(&payload));
+        stream.quiet(START, PerfEvent::SpanNew, PerfExt { thread_id: 1, ..PerfExt::of_span(1, 1) }, &[]);
+        for thread_id in [1, 2] {
+            stream.quiet(START + 1, PerfEvent::SpanEnter, PerfExt { thread_id, ..PerfExt::of_span(1, 1) }, &[]);
+        }
+        let state = stream.state();
+        let threads = state.open_spans().to_vec()[0].threads();
+        let in_span: Vec<Option<&str>> = threads.iter().map(|thread| thread.name.as_deref()).collect();
+        assert_eq!(in_span, [Some("main"), Some("worker")]);
+        let threads = state.threads();
+        let known = threads.iter().map(|of| (of.thread().name.as_deref().unwrap(), of.is_seen(), of.is_certain()));
+        assert_eq!(known.collect::<Vec<_>>(), [("main", true, true), ("worker", true, true), ("idle", false, false)]);
+    }
+}
