@@ -279,3 +279,23 @@ impl From<&Value<'_>> for ArgValue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn missing_fields_are_counted_from_the_first_on_and_a_loss_has_its_reason() {
+        let problems = |missing, problem| {
+            let mut args = Args::default();
+            args.push_problems(missing, problem);
+            serde_json::Value::from(args.to_json())
+        };
+        assert_eq!(problems(0, None), json!({}));
+        assert_eq!(problems(1, None), json!({"missing_fields": 1}));
+        let lost = |problem: &str| json!({"fields_lost": true, "problem": problem});
+        assert_eq!(problems(0, Some(FieldsProblem::Malformed)), lost("damaged"));
+        assert_eq!(problems(0, Some(FieldsProblem::Expired)), lost("overwritten before they were read"));
+    }
+}

@@ -94,3 +94,29 @@ impl LossCollector {
         self.losses
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eventring_capture::fixtures::CaptureFixture;
+
+    #[test]
+    fn a_loss_is_of_the_past_only_if_all_of_it_is_and_does_not_end_before_it_begins() {
+        let capture = CaptureFixture::new().open();
+        let recording = CaptureRecording::new(&capture).unwrap();
+        let gap = |count, cause| Gap { first_seqno: 1, count, cause };
+        let loss = |gaps: &[Gap], until_nanos| {
+            let mut collector = LossCollector::new(1);
+            collector.event(0, 2000);
+            gaps.iter().for_each(|gap| collector.gap(0, *gap));
+            collector.event(0, until_nanos);
+            let [loss] = &collector.finish(&recording, 1000, 3000)[..] else { panic!() };
+            (loss.title(), loss.from_nanos, loss.until_nanos)
+        };
+        let (past, lost) = (gap(1, GapCause::OverwrittenBefore), gap(2, GapCause::Overwritten));
+        assert_eq!(loss(&[past], 2500), ("1 event overwritten before".into(), 2000, 2500));
+        assert_eq!(loss(&[past, past], 2500).0, "2 events overwritten before");
+        assert_eq!(loss(&[past, lost], 2500).0, "3 events lost");
+        assert_eq!(loss(&[lost], 1500), ("2 events lost".into(), 2000, 2000));
+    }
+}

@@ -61,3 +61,22 @@ impl<'a> LogRow<'a> {
 fn message_of(fields: &Fields) -> Option<Cow<'_, FieldValue>> {
     fields.values.iter().rev().find(|field| &*field.name == MESSAGE).map(|field| Cow::Borrowed(&field.value))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eventring::tracing::Field;
+
+    #[test]
+    fn a_message_that_was_recorded_twice_is_the_last_one() {
+        let field = |name: &str, text: &str| Field {
+            name: name.into(),
+            index: 0,
+            value: FieldValue::Str(text.into()),
+            cut: None,
+        };
+        let values = vec![field("message", "first"), field("message", "last"), field("other", "x")];
+        let fields = Fields { values, missing: 0, problem: None };
+        assert_eq!(message_of(&fields).as_deref(), Some(&FieldValue::Str("last".into())));
+    }
+}
