@@ -95,11 +95,91 @@ fn summary() {
     assert_eq!((query.busy_nanos, query.idle_nanos, query.p50_nanos, query.max_nanos), (700, 410, 510, 600));
     assert_eq!((request.count, request.open, request.total_nanos, request.self_nanos), (1, 1, 1001, 301));
     assert_eq!((request.busy_nanos, request.p99_nanos, summary.lost), (700, 1001, 42));
+    // Two events have one distance.
+    let [event] = &summary.events[..] else { panic!("{summary:?}") };
+    assert_eq!((event.count, event.per_second), (2, Some(1e9 / 600.0)));
+}
+
+#[test]
+fn what_a_truncated_capture_does_not_say_of_its_program_is_unknown() {
+    let mut made = CaptureFixture::new();
+    made.span_new(1000, 1, (1, 0), 0, &[]);
+    let capture = CaptureFile::from_file(made.truncated()).unwrap();
+    let state = summarize(&capture).unwrap().programs[0].state;
+    assert_eq!(serde_json::to_value(state).unwrap(), "unknown");
+}
+
+#[test]
+fn a_span_that_ends_with_its_parent_is_drawn_beside_it_and_one_that_ends_before_in_it() {
+    for (end, is_inside) in [(1999, true), (2000, false)] {
+        let mut made = CaptureFixture::new();
+        made.span_new(1000, 1, (1, 0), 0, &[]);
+        made.span_new(1500, 1, (2, 1), 0, &[]);
+        made.span(PerfEvent::SpanClose, end, 1, 2, 0);
+        made.span(PerfEvent::SpanClose, 2000, 1, 1, 0);
+        let events = chrome_events(&made.open(), View::Span);
+        let track = |span: u64| events.iter().find(|event| event["args"]["span_id"] == span).unwrap()["tid"].clone();
+        assert_eq!(track(1) == track(2), is_inside, "{events:?}");
+    }
+}
+
+#[test]
+fn a_span_whose_begin_was_lost_says_so_and_a_slice_that_ends_after_its_span_ends_with_it() {
+    let mut made = CaptureFixture::new();
+    made.gap(0, 1, GapCause::Overwritten);
+    made.span(PerfEvent::SpanEnter, 1000, 2, 1, 0);
+    made.span(PerfEvent::SpanClose, 1200, 1, 1, 0);
+    made.span(PerfEvent::SpanExit, 1300, 2, 1, 0);
+    let capture = made.open();
+    let events = chrome_events(&capture, View::Span);
+    let drawn = events.iter().find(|event| event["args"]["span_id"] == 1).unwrap();
+    assert_eq!(drawn["args"]["start"], "lost");
+    let line = span_line(&capture, 1);
+    let [slice] = &line["slices"].as_array().unwrap()[..] else { panic!("{line}") };
+    assert_eq!((&slice["start_ns"], &slice["end_ns"]), (&1000.into(), &1200.into()));
+}
+
+#[test]
+fn slices_are_as_long_as_they_were_also_where_their_lengths_take_more_than_32_bits() {
+    let lengths: Vec<u64> = ((1 << 32) - 6..(1 << 32) + 2).collect();
+    let mut made = CaptureFixture::new();
+    made.span_new(1000, 1, (1, 0), 0, &[]);
+    for (number, length) in (1..).zip(&lengths) {
+        made.span(PerfEvent::SpanEnter, number << 33, 1, 1, 0);
+        made.span(PerfEvent::SpanExit, (number << 33) + length, 1, 1, 0);
+    }
+    let line = span_line(&made.open(), 1);
+    let slices = line["slices"].as_array().unwrap().iter();
+    let found = slices.map(|slice| slice["end_ns"].as_u64().unwrap() - slice["start_ns"].as_u64().unwrap());
+    assert_eq!(found.collect::<Vec<_>>(), lengths);
+}
+
+#[test]
+fn a_program_without_a_number_and_a_loss_before_the_first_event_have_a_place_in_a_chrome_trace() {
+    let mut made = CaptureFixture::of_process(0);
+    made.gap(1, 3, GapCause::Overwritten);
+    made.span_new(1000, 1, (1, 0), 0, &[]);
+    made.event(1, 20, 1500, [0; 4], b"");
+    made.span(PerfEvent::SpanClose, 2000, 1, 1, 0);
+    let events = chrome_events(&made.open(), View::Span);
+    assert!(events.iter().all(|event| event["pid"].as_u64() >= Some(1 << 30)), "{events:?}");
+    // The ring was made at 500, and the first event is of 1000.
+    let loss = events.iter().find(|event| event["name"] == "3 events lost").unwrap();
+    assert_eq!((&loss["ts"], &loss["dur"]), (&(-0.5).into(), &1.0.into()));
+}
+
+#[test]
+fn an_event_that_could_not_be_recorded_has_a_line() {
+    let mut made = CaptureFixture::new();
+    made.perf(PerfEvent::RecordError, 1000, PerfExt { thread_id: 1, ..PerfExt::default() }, &[]);
+    assert!(lines(&made.open()).iter().any(|line| line["type"] == "not_recorded"));
 }
 
 #[test]
 fn slices_that_do_not_nest_keep_their_durations_on_a_track_of_their_own() {
     let mut made = CaptureFixture::new();
+    made.span(PerfEvent::SpanEnter, 900, 1, 3, 0);
+    made.span(PerfEvent::SpanExit, 910, 1, 3, 0);
     made.span(PerfEvent::SpanEnter, 1000, 1, 1, 0);
     made.span(PerfEvent::SpanEnter, 1010, 1, 2, 0);
     made.span(PerfEvent::SpanExit, 1030, 1, 1, 0);
@@ -108,10 +188,10 @@ fn slices_that_do_not_nest_keep_their_durations_on_a_track_of_their_own() {
     let slices = events.iter().filter(|event| event["ph"] == "X");
     let slices: Vec<_> =
         slices.map(|slice| (slice["name"].clone(), slice["dur"].clone(), slice["tid"].clone())).collect();
-    assert_eq!(slices.len(), 2);
-    assert_eq!((&slices[0].0, &slices[0].1), (&"span 1".into(), &0.03.into()));
-    assert_eq!((&slices[1].0, &slices[1].1), (&"span 2".into(), &0.05.into()));
-    assert_ne!(slices[0].2, slices[1].2);
+    let [before, first, second] = &slices[..] else { panic!("{slices:?}") };
+    assert_eq!((&first.0, &first.1), (&"span 1".into(), &0.03.into()));
+    assert_eq!((&second.0, &second.1), (&"span 2".into(), &0.05.into()));
+    assert!(before.2 == second.2 && first.2 != second.2, "{slices:?}");
 }
 
 #[test]
@@ -268,7 +348,7 @@ fn a_span_whose_end_may_be_lost_is_drawn_as_far_as_it_is_known_and_one_that_cann
 }
 
 #[test]
-fn a_scope_whose_begin_was_overwritten_is_a_scope() {
+fn a_scope_whose_begin_or_end_was_overwritten_is_a_scope() {
     let mut made = CaptureFixture::new();
     made.call_site(1000, 1, CallSiteKind::Span, "parse", &[]);
     let of = |span_id, flags| PerfExt { thread_id: 1, flags, ..PerfExt::of_span(span_id, 1) };
@@ -276,11 +356,14 @@ fn a_scope_whose_begin_was_overwritten_is_a_scope() {
     made.perf(PerfEvent::SpanExit, 2000, of(1, flags::CLOSED), &[]);
     made.perf(PerfEvent::SpanNew, 3000, of(2, flags::SCOPE | flags::ENTERED), &[]);
     made.perf(PerfEvent::SpanExit, 4000, of(2, flags::CLOSED), &[]);
+    made.perf(PerfEvent::SpanNew, 5000, of(3, flags::SCOPE | flags::ENTERED), &[]);
+    made.gap(0, 1, GapCause::Overwritten);
+    made.event(1, 20, 6000, [0; 4], b"");
     let capture = made.open();
     let [parse] = &summarize(&capture).unwrap().spans[..] else { panic!() };
-    assert_eq!((parse.count + parse.incomplete, parse.kind), (2, SpanKind::Scope));
+    assert_eq!((parse.count + parse.incomplete, parse.end_lost, parse.kind), (2, 1, SpanKind::Scope));
     let lines = exported(&capture, Format::Jsonl, View::Thread);
-    assert_eq!(lines.matches(r#""scope":true"#).count(), 2, "{lines}");
+    assert_eq!(lines.matches(r#""scope":true"#).count(), 3, "{lines}");
 }
 
 #[test]
@@ -294,6 +377,16 @@ fn events_that_a_killed_program_never_committed_leave_its_spans_open() {
     let open = [(1, "B".to_owned(), None, "open".to_owned())];
     assert_eq!((drawn(&capture, View::Span), drawn(&capture, View::Thread)), (open.to_vec(), open.to_vec()));
     assert_eq!(exported(&capture, Format::Folded, View::Thread), "shop;call site 0 490\n");
+    assert_eq!(exported(&capture, Format::Folded, View::Span), "shop;call site 0 500\n");
+}
+
+#[test]
+fn a_span_whose_end_may_be_lost_has_no_time_of_its_own() {
+    let mut made = CaptureFixture::new();
+    made.span_new(1000, 1, (1, 0), 0, &[]);
+    made.gap(0, 1, GapCause::Overwritten);
+    made.event(1, 20, 1500, [0; 4], b"");
+    assert_eq!(exported(&made.open(), Format::Folded, View::Span), "");
 }
 
 #[test]
@@ -567,4 +660,26 @@ fn arrows_go_to_spans_that_follow_and_to_children_on_other_threads() {
     let arrow = |from: &str, to: &str| (from.to_owned(), to.to_owned());
     assert_eq!(arrows(&capture, View::Thread), [arrow("1", "3"), arrow("2", "4"), arrow("3", "4")]);
     assert_eq!(arrows(&capture, View::Span), [arrow("2", "4"), arrow("3", "4")]);
+}
+
+#[test]
+fn an_arrow_to_a_child_begins_at_the_slice_of_its_parent_in_which_it_was_created_up_to_the_very_end_of_it() {
+    // A parent that is idle then has the arrow at its last slice.
+    for (created, from) in [(1200, 0.199), (1201, 0.349)] {
+        let mut made = CaptureFixture::new();
+        made.call_site(901, 1, CallSiteKind::Span, "job", &[]);
+        made.span_new(1000, 1, (1, 0), 1, &[]);
+        made.span(PerfEvent::SpanEnter, 1100, 1, 1, 1);
+        made.span(PerfEvent::SpanExit, 1200, 1, 1, 1);
+        made.span_new(created, 1, (2, 1), 1, &[]);
+        made.span(PerfEvent::SpanEnter, 1250, 1, 1, 1);
+        made.span(PerfEvent::SpanExit, 1300, 1, 1, 1);
+        made.span(PerfEvent::SpanEnter, 1350, 2, 2, 1);
+        made.span(PerfEvent::SpanExit, 1400, 2, 2, 1);
+        (1..=2).for_each(|span| made.span(PerfEvent::SpanClose, 2000, 1, span, 1));
+        let events = chrome_events(&made.open(), View::Thread);
+        let arrows: Vec<Option<f64>> =
+            events.iter().filter(|event| event["ph"] == "s").map(|event| event["ts"].as_f64()).collect();
+        assert_eq!(arrows, [Some(from)], "created at {created}");
+    }
 }

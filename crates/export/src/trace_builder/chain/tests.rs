@@ -269,7 +269,9 @@ fn what_is_missing_of_a_block_is_said() {
     whole.iter().take(40).for_each(|event| add(&mut made, event));
     made.gap(RING, 3, GapCause::Overwritten);
     whole.iter().skip(43).for_each(|event| add(&mut made, event));
-    let lost = block(&chrome_events(&made.open(), View::Thread));
+    let trace = chrome_events(&made.open(), View::Thread);
+    assert_eq!(named(&trace, "block ")[0]["cname"], "bad");
+    let lost = block(&trace);
     assert_eq!((&lost["complete"], &lost["outcome"]), (&json!(false), &json!("executed")));
     assert!(lost["problems"].as_str().unwrap().contains("the events 41 to 43 are missing"), "{lost}");
 }
