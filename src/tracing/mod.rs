@@ -40,6 +40,7 @@ pub mod context;
 pub(crate) mod filter;
 mod read;
 pub(crate) mod record;
+mod span_id;
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]
@@ -62,8 +63,8 @@ pub use filter::filter_override::FilterOverride;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,
-    PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread,
-    ThreadKey, TimeOnThread, TypedEvent, decode_record,
+    PerfRecord, PerfSource, Span, SpanChange, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
+    TimeOnThread, TypedEvent, decode_record,
 };
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use record::counter::{Counter, CounterValue, Marker};
@@ -82,3 +83,4 @@ pub use record::scope::Scope;
 pub use record::subscriber::RecorderSubscriber;
 pub use record::threads::instruction_count::InstructionSource;
 pub use record::trigger::{trigger, trigger_on_panic};
+pub use span_id::SpanId;

@@ -3,9 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 /// The index of the field with `traceparent`.
-pub(super) const PARENT_INDEX: u8 = 254;
+pub(in crate::tracing) const PARENT_INDEX: u8 = 254;
 /// The index of the field with `tracestate`.
-pub(super) const STATE_INDEX: u8 = 255;
+pub(in crate::tracing) const STATE_INDEX: u8 = 255;
 
 /// The names of the fields at [`PARENT_INDEX`] and [`STATE_INDEX`].
 static NAMES: LazyLock<[Arc<str>; 2]> =

@@ -8,7 +8,7 @@
 
 use crate::schema::Hex;
 use crate::span_slab::{RemoteTrace, TraceId};
-use crate::tracing::read::{Span, SpanId};
+use crate::tracing::SpanId;
 use std::fmt;
 use tiny_keccak::{Hasher as _, Keccak};
 
@@ -88,17 +88,6 @@ impl ProcessIds {
     #[must_use]
     pub const fn span_of(&self, span_id: u64, is_remote: bool) -> Option<SpanId> {
         SpanId::new(if is_remote { unscrambled(span_id) ^ self.span_seed } else { span_id })
-    }
-
-    /// Returns the ids of a span of this process.
-    #[must_use]
-    pub fn of(&self, span: &Span) -> TraceIds {
-        let is_remote = span.remote_trace.is_some();
-        TraceIds {
-            trace_id: self.trace_of(span.root, span.remote_trace),
-            span_id: self.span_id(span.id, is_remote),
-            parent_span_id: span.remote_parent.or_else(|| Some(self.span_id(span.parent?, is_remote))),
-        }
     }
 
     /// Returns the id of the trace of a span with this root, in this remote trace if it is in one.

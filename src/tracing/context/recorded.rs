@@ -6,8 +6,7 @@
 
 use super::field_names::{PARENT_INDEX, STATE_INDEX};
 use super::remote::RemoteContext;
-use crate::schema::perf::{FieldValue, RawFields, ValueType};
-use crate::tracing::Fields;
+use crate::schema::perf::{RawFields, ValueType};
 
 /// Returns the payload of a record of a context, and the number of its fields.
 #[cfg(feature = "context")]
@@ -35,19 +34,4 @@ pub(in crate::tracing) fn of_payload(payload: &[u8], names: impl FnOnce() -> usi
     let state = fields.next().filter(|field| field.index == STATE_INDEX && field.cut.is_none());
     let state = state.and_then(|field| std::str::from_utf8(field.value).ok());
     RemoteContext::parse(std::str::from_utf8(first.value).ok()?, state)
-}
-
-/// Reads the context in decoded fields.
-pub(in crate::tracing) fn of_fields(fields: &Fields, names: usize) -> Option<RemoteContext> {
-    let text = |index: u8| match fields.values.iter().find(|field| field.index == index) {
-        Some(field) if field.cut.is_none() => match &field.value {
-            FieldValue::Str(text) => Some(text.as_str()),
-            _ => None,
-        },
-        _ => None,
-    };
-    if names > usize::from(PARENT_INDEX) {
-        return None;
-    }
-    RemoteContext::parse(text(PARENT_INDEX)?, text(STATE_INDEX))
 }

@@ -1,9 +1,10 @@
 //! A span, put together from its records.
 
 use super::call_site::{CallSite, Thread};
-use super::record::{Fields, SpanId};
-use super::replay::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
+use super::record::Fields;
+use super::slice::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
 use crate::schema::perf::flags;
+use crate::tracing::SpanId;
 use crate::tracing::context::{RemoteContext, RemoteTrace};
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! The open spans and slices of a replay.
 
-use super::{OpenSlice, SpanReplay, ThreadKey};
+use super::SpanReplay;
+use crate::tracing::read::slice::{OpenSlice, ThreadKey};
 use crate::tracing::{Span, SpanId};
 
 impl SpanReplay {

@@ -1,7 +1,8 @@
 //! A record as the replay reads it. The record is decoded or raw. From a raw record, only the parts are decoded that
 //! the replay keeps.
 
-use crate::schema::perf::PerfEvent;
+use crate::schema::perf::{FieldValue, PerfEvent};
+use crate::tracing::context::field_names::{PARENT_INDEX, STATE_INDEX};
 use crate::tracing::context::{RemoteContext, recorded};
 use crate::tracing::read::raw::RawRecord;
 use crate::tracing::{CallSite, Catalog, Fields, PerfContent, PerfRecord, SpanId, Thread};
@@ -181,9 +182,7 @@ impl SpanRecord for PerfRecord {
 
     fn caller(&self) -> Option<RemoteContext> {
         match &self.content {
-            PerfContent::SpanRecord { call_site, fields, .. } => {
-                recorded::of_fields(fields, call_site.field_names.len())
-            }
+            PerfContent::SpanRecord { call_site, fields, .. } => caller_of(fields, call_site.field_names.len()),
             _ => None,
         }
     }
@@ -191,4 +190,19 @@ impl SpanRecord for PerfRecord {
     fn raw_fields(&self) -> Option<&RawRecord<'_>> {
         None
     }
+}
+
+/// Reads the context in decoded fields.
+fn caller_of(fields: &Fields, names: usize) -> Option<RemoteContext> {
+    let text = |index: u8| match fields.values.iter().find(|field| field.index == index) {
+        Some(field) if field.cut.is_none() => match &field.value {
+            FieldValue::Str(text) => Some(text.as_str()),
+            _ => None,
+        },
+        _ => None,
+    };
+    if names > usize::from(PARENT_INDEX) {
+        return None;
+    }
+    RemoteContext::parse(text(PARENT_INDEX)?, text(STATE_INDEX))
 }
