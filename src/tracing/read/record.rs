@@ -3,7 +3,7 @@
 use super::call_site::{CallSite, Thread};
 use crate::schema::RecordError;
 use crate::schema::perf::{Cut, FieldValue, flags};
-use crate::tracing::SpanId;
+use crate::tracing::span_id::SpanId;
 use std::sync::Arc;
 
 /// One event of a perf ring.

@@ -1,6 +1,6 @@
 //! Slices: the times in which threads were in spans.
 
-use crate::tracing::SpanId;
+use crate::tracing::span_id::SpanId;
 
 /// Key of a thread: its recorder and its id there. A thread that records to two recorders has two keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -6,7 +6,7 @@ use super::record::PerfRecord;
 use crate::reader::{Descriptor, Gap, Reader, ReaderError, RingItem, RingSet, RingState, Seek, SetRing, ShardError};
 use crate::schema::ExtWords;
 use crate::schema::perf::{PerfEvent, PerfExt};
-use crate::tracing::SpanId;
+use crate::tracing::span_id::SpanId;
 use std::path::Path;
 use std::time::Duration;
 

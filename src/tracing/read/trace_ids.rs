@@ -1,7 +1,7 @@
 //! The ids of the spans that are read, as other programs know them.
 
 use super::span::Span;
-use crate::tracing::context::{ProcessIds, TraceIds};
+use crate::tracing::trace_context::ids::{ProcessIds, TraceIds};
 
 impl ProcessIds {
     /// Returns the ids of a span of this process.

@@ -3,7 +3,7 @@
 use super::record::PerfRecord;
 use super::replay::SpanReplay;
 use super::span::Span;
-use crate::tracing::SpanId;
+use crate::tracing::span_id::SpanId;
 use std::collections::HashMap;
 
 /// The spans of a recording as a forest: each root span is a tree. All spans are in memory at the same time. For a

@@ -3,7 +3,8 @@
 
 use super::memory::SPAN_BYTES;
 use crate::tracing::read::id_map::IdMap;
-use crate::tracing::{Span, SpanId};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 use std::collections::VecDeque;
 
 /// The largest number of closed spans that are kept. A task that starts the next one inside of its own span, and so on,

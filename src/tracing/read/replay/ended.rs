@@ -2,8 +2,10 @@
 //! stream.
 
 use super::SpanReplay;
+use crate::tracing::read::record::Fields;
 use crate::tracing::read::slice::OpenSlice;
-use crate::tracing::{Fields, Span, SpanId};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
 /// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events

@@ -2,7 +2,8 @@
 
 use super::SpanReplay;
 use super::around::SpansAround;
-use crate::tracing::{Span, SpanId};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 
 impl SpanReplay {
     /// Returns the span with this id, also if it is kept for the spans inside of it.

@@ -9,8 +9,10 @@ use super::span_record::SpanRecord;
 use super::{LiveLimits, SpanReplay};
 use crate::schema::perf::{PerfEvent, RawFields};
 use crate::tracing::read::raw::RawRecord;
+use crate::tracing::read::record::{Fields, FieldsProblem};
 use crate::tracing::read::slice::ThreadKey;
-use crate::tracing::{Fields, FieldsProblem, Span, SpanId};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 
 /// The mean size of the fields of a span, in bytes, up to which a replay keeps the fields of all spans.
 const FIELD_BYTES_PER_SPAN: u64 = 512;

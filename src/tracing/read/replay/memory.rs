@@ -1,8 +1,10 @@
 //! Sizes, from which the memory that a replay takes is estimated.
 
 use crate::schema::perf::FieldValue;
+use crate::tracing::read::record::Fields;
 use crate::tracing::read::slice::OpenSlice;
-use crate::tracing::{Fields, Span, SpanId, SpanSlice};
+use crate::tracing::read::span::{Span, SpanSlice};
+use crate::tracing::span_id::SpanId;
 
 /// The size of a span and of its place in the map, which may be half empty, and in the list that
 /// [`SpanReplay::finish`](super::SpanReplay::finish) makes.

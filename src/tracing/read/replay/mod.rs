@@ -41,7 +41,7 @@ use super::record::PerfRecord;
 use super::slice::ThreadKey;
 use super::span::{Span, SpanSlice, TimeOnThread};
 use crate::schema::perf::PerfEvent;
-use crate::tracing::SpanId;
+use crate::tracing::span_id::SpanId;
 use around::SpansAround;
 use memory::{FOLLOWS_FROM_MAX, LINK_BYTES, SLICE_BYTES};
 use refused::RefusedSpans;

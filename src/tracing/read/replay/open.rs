@@ -2,7 +2,8 @@
 
 use super::SpanReplay;
 use crate::tracing::read::slice::{OpenSlice, ThreadKey};
-use crate::tracing::{Span, SpanId};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 
 impl SpanReplay {
     /// Returns the span with this id. Returns `None` if no record has named the span, or if the span was taken.

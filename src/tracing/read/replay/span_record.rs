@@ -2,10 +2,14 @@
 //! the replay keeps.
 
 use crate::schema::perf::{FieldValue, PerfEvent};
-use crate::tracing::context::field_names::{PARENT_INDEX, STATE_INDEX};
-use crate::tracing::context::{RemoteContext, recorded};
+use crate::tracing::read::call_site::{CallSite, Thread};
+use crate::tracing::read::catalog::Catalog;
 use crate::tracing::read::raw::RawRecord;
-use crate::tracing::{CallSite, Catalog, Fields, PerfContent, PerfRecord, SpanId, Thread};
+use crate::tracing::read::record::{Fields, PerfContent, PerfRecord};
+use crate::tracing::span_id::SpanId;
+use crate::tracing::trace_context::field_names::{PARENT_INDEX, STATE_INDEX};
+use crate::tracing::trace_context::recorded;
+use crate::tracing::trace_context::remote::RemoteContext;
 use std::sync::Arc;
 
 /// A record of a span, or another record that shows that a span exists.

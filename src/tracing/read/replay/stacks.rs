@@ -1,8 +1,8 @@
 //! The span stack of each thread: the spans that the thread is in, innermost last.
 
-use crate::tracing::SpanId;
 use crate::tracing::read::id_map::IdMap;
 use crate::tracing::read::slice::{InnerSlices, OpenSlice, TakenSlice, ThreadKey};
+use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
 /// The number of slices for which an empty stack may keep memory.

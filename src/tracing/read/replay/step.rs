@@ -1,7 +1,7 @@
 //! The change that one record makes to spans.
 
-use crate::tracing::SpanId;
 use crate::tracing::read::slice::{OpenSlice, TakenSlice, ThreadKey};
+use crate::tracing::span_id::SpanId;
 
 /// The change that one record makes to spans.
 #[derive(Clone, PartialEq, Debug)]

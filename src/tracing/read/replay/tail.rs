@@ -3,7 +3,8 @@
 
 use super::memory::{CLOSING_BYTES, OPEN_SLICE_BYTES, SPAN_BYTES, THREAD_BYTES};
 use super::{BatchTimes, SpanReplay};
-use crate::tracing::{Span, SpanId};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 
 impl SpanReplay {
     /// Begins a batch. All records up to this time have come, or are in the batch: spans that were closed later wait.

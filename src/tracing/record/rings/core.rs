@@ -2,19 +2,15 @@
 
 use crate::now::NowTable;
 use crate::recorder::Recorder;
-use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, flags, tables};
+use crate::schema::perf::{PerfEvent, PerfExt, ThreadView, tables};
 use crate::sync::interrupted::OwnerTag;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
-#[cfg(feature = "context")]
-use crate::tracing::context::ProcessIds;
-use crate::tracing::record::fields::FieldLimits;
+use crate::tracing::record::fields::limits::FieldLimits;
 use crate::tracing::record::fields::redact::RedactedFields;
-use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
-use crate::tracing::record::sites::tables::{TableKind, Tables};
-use crate::tracing::record::threads::shards::Shards;
-use crate::tracing::record::threads::thread::ThreadState;
-use std::sync::Arc;
-use tracing_core::Metadata;
+use crate::tracing::record::rings::shards::Shards;
+use crate::tracing::record::rings::tables::{TableKind, Tables};
+#[cfg(feature = "context")]
+use crate::tracing::trace_context::ids::ProcessIds;
 
 /// Value of [`PerfCore::recording_tag`] while the recorder is switched off.
 const SWITCHED_OFF: OwnerTag = OwnerTag::NOBODY;
@@ -119,45 +115,6 @@ impl PerfCore {
         self.shards.get(0).is_some_and(Recorder::belongs_to_this_process)
     }
 
-    /// Records an event of the calling thread in the thread's ring. Adds the thread's id to the extension words
-    /// `ext`.
-    #[inline(always)]
-    pub(in crate::tracing::record) fn record(
-        self: &Arc<Self>,
-        thread: &ThreadState,
-        event: PerfEvent,
-        ext: PerfExt,
-        payload: &[u8],
-    ) -> u64 {
-        let [span_id, related, ids, counts] = ext.to_words();
-        let Some(ring) = thread.ring_of(self) else { return 0 };
-        let words = [span_id, related, ids | thread.id_word(), counts];
-        let recorded = ring.core.record(event as u16, words, payload);
-        // Of a span that the thread is in twice, only the first enter and the last exit change anything.
-        let is_twice = match event {
-            PerfEvent::SpanEnter => thread.span_stack.count(span_id) > 1,
-            // The end of a scope changes nothing more, and the stack may be deep.
-            PerfEvent::SpanExit if ext.flags & flags::CLOSED == 0 => thread.span_stack.count(span_id) > 0,
-            _ => false,
-        };
-        if !is_twice && recorded.seqno != 0 {
-            self.show(ring, event, &PerfExt::from_words(words), recorded, payload);
-        }
-        recorded.seqno
-    }
-
-    /// Returns the id of a call site. In a forked child, returns [`NO_CALL_SITE`] for a call site that the process
-    /// has not met. The child must not take the lock of the call sites, because another thread may have held it at
-    /// the fork. The child records nothing anyway, so it needs no new ids.
-    #[inline(always)]
-    pub(in crate::tracing::record) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
-        match CALL_SITES.known_id_of(metadata) {
-            Some(id) => id,
-            None if self.belongs_to_this_process() => CALL_SITES.id_of(metadata),
-            None => NO_CALL_SITE,
-        }
-    }
-
     /// Adds a call site to the recorder's table and records it as an event. Returns false if the process inherited
     /// the recorder by a fork: such a recorder records nothing, and needs no more call sites.
     pub(in crate::tracing::record) fn add_call_site(&self, id: u32, body: &[u8]) -> bool {
@@ -198,20 +155,5 @@ impl PerfCore {
         if let Some(shard0) = self.shards.get(0) {
             shard0.publish_context_word(tables::LOST_SPANS_OFFSET, lost);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::tracing::{CatalogLosses, PerfRecorder};
-
-    #[test]
-    fn spans_that_found_no_room_are_counted_where_a_reader_sees_it() {
-        let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(13).prefault(false);
-        let recorder = builder.build().unwrap();
-        recorder.core.count_lost_span();
-        recorder.core.count_lost_span();
-        let readers = recorder.open_readers().unwrap();
-        assert_eq!((recorder.stats().lost_spans, CatalogLosses::read(&readers[0]).spans), (2, 2));
     }
 }

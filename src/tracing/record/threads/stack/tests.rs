@@ -3,7 +3,6 @@
 use super::*;
 use crate::tracing::record::threads::end_of_thread;
 use crate::tracing::record::threads::thread;
-use entry::OF_PERF;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

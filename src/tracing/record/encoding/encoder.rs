@@ -1,21 +1,22 @@
 //! The encoder of fields: a visitor that fills a buffer on the stack.
 
+mod by_type;
+mod formatting;
 mod text_args;
 
-use super::{EncodedFields, FieldEncoder, FieldLimits, MessageText, Redactable};
 use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
-use crate::tracing::record::log::LogArgs;
+use crate::tracing::record::fields::encoded::{EncodedFields, MessageText};
+use crate::tracing::record::fields::limits::FieldLimits;
+use crate::tracing::record::fields::redact::Redactable;
+use crate::tracing::record::fields::values::FieldEncoder;
 use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
-use crate::tracing::record::threads::thread::{LastRing, ThreadState};
+use crate::tracing::record::threads::thread::ThreadState;
 use arrayvec::ArrayVec;
+use formatting::{CappedText, FormattingDepth};
 use std::error::Error;
 use std::fmt::{self, Write as _};
-use text_args::TextArgs;
 use tracing_core::field::{Field, Visit};
 
-/// Limit of nested formatting. The `Debug` code of a value may record an event, which formats another value. Without a
-/// limit, the formatting of a value that records itself would never end.
-const FORMATTING_DEPTH_MAX: u32 = 3;
 /// The field that holds the text of a log record.
 const MESSAGE: &str = "message";
 
@@ -287,84 +288,6 @@ impl<'t, const N: usize> Encoder<'t, N> {
     }
 }
 
-impl<const N: usize> FieldEncoder for Encoder<'_, N> {
-    #[inline(always)]
-    fn i64(&mut self, index: usize, value: i64) {
-        self.fixed(index, ValueType::I64, value.to_le_bytes());
-    }
-
-    #[inline(always)]
-    fn u64(&mut self, index: usize, value: u64) {
-        self.fixed(index, ValueType::U64, value.to_le_bytes());
-    }
-
-    fn i128(&mut self, index: usize, value: i128) {
-        self.fixed(index, ValueType::I128, value.to_le_bytes());
-    }
-
-    fn u128(&mut self, index: usize, value: u128) {
-        self.fixed(index, ValueType::U128, value.to_le_bytes());
-    }
-
-    #[inline(always)]
-    fn f64(&mut self, index: usize, value: f64) {
-        self.fixed(index, ValueType::F64, value.to_le_bytes());
-    }
-
-    #[inline(always)]
-    fn bool(&mut self, index: usize, value: bool) {
-        self.fixed(index, ValueType::Bool, [value.into()]);
-    }
-
-    #[inline]
-    fn str(&mut self, index: usize, value: &str) {
-        self.sized(index, ValueType::Str, value.as_bytes(), |end| value.floor_char_boundary(end));
-    }
-
-    fn bytes(&mut self, index: usize, value: &[u8]) {
-        self.sized(index, ValueType::Bytes, value, |end| end);
-    }
-
-    fn error(&mut self, index: usize, value: &(dyn Error + 'static)) {
-        self.formatted(index, ValueType::Error, self.limits.text_bytes_max, None, |text| {
-            write!(text, "{value}")?;
-            let mut source = value.source();
-            while let Some(error) = source {
-                write!(text, ": {error}")?;
-                source = error.source();
-            }
-            Ok(())
-        });
-    }
-
-    fn debug(&mut self, index: usize, value: &dyn fmt::Debug) {
-        self.debug_text(index, value, self.limits.debug_bytes_max, None);
-    }
-
-    #[inline(always)]
-    fn text(&mut self, index: usize, args: &impl LogArgs, _: &dyn fmt::Debug) {
-        let Ok(index) = u8::try_from(index) else { return self.miss() };
-        if !self.has_room_for(FIELD_HEADER_BYTES + TRUNCATION_BYTES) {
-            return self.no_room();
-        }
-        let start = self.bytes.len();
-        self.append(&[index, ValueType::Text as u8, 0, 0]);
-        // If an argument panics, what was encoded until then stays.
-        self.formatting = start;
-        let mut sink = TextArgs::new(self);
-        args.put_all(&mut sink);
-        let TextArgs { has_overflowed, has_failed, .. } = sink;
-        self.formatting = NONE;
-        if has_overflowed {
-            // The text is formatted as a whole, and cut if it is too long for the larger buffers.
-            self.bytes.truncate(start);
-            self.end = 0;
-            return;
-        }
-        self.end_formatted(start, has_failed.then_some(Cut::Failed));
-    }
-}
-
 impl<const N: usize> Encoder<'_, N> {
     /// Encodes what `Debug` writes, at most `bytes_max` bytes of it.
     fn debug_text(&mut self, index: usize, value: &dyn fmt::Debug, bytes_max: usize, expected: Option<&str>) {
@@ -417,71 +340,5 @@ impl<const N: usize> Visit for Encoder<'_, N> {
         } else {
             self.message = Message::OnePiece(text, self.bytes.len());
         }
-    }
-}
-
-/// A text that grows up to the length `end`. A write that does not fit fails, and so ends the formatting of the
-/// value.
-struct CappedText<'b, const N: usize> {
-    bytes: &'b mut ArrayVec<u8, N>,
-    end: usize,
-    is_cut: bool,
-    /// The number of writes.
-    pieces: u32,
-    /// The text that the first write is expected to have. It is compared before it is appended: a comparison with bytes
-    /// that were just stored would wait for the stores.
-    expected: Option<&'b str>,
-    is_expected: bool,
-}
-
-impl<const N: usize> fmt::Write for CappedText<'_, N> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.pieces += 1;
-        if let Some(expected) = self.expected.take() {
-            self.is_expected = text == expected;
-        }
-        let kept = text.floor_char_boundary(self.end - self.bytes.len());
-        // The extension cannot fail: the text then ends at `end` or earlier, and `end` is within the capacity.
-        let _ = self.bytes.try_extend_from_slice(&text.as_bytes()[..kept]);
-        if kept == text.len() {
-            return Ok(());
-        }
-        self.is_cut = true;
-        // This write was cut, so later writes must add nothing. Otherwise a shorter write could still fit, and its
-        // text would follow the cut text as if nothing were missing between them.
-        self.end = self.bytes.len();
-        Err(fmt::Error)
-    }
-}
-
-/// A guard that counts how deep formatting is nested.
-///
-/// It also makes the thread forget its last ring until the formatting is over. So an event that the formatting records
-/// takes a slow path, and leaves a mark: the thread has a last ring again.
-struct FormattingDepth<'t> {
-    thread: &'t ThreadState,
-    last_ring: LastRing,
-}
-
-impl<'t> FormattingDepth<'t> {
-    fn enter(thread: &'t ThreadState) -> Option<Self> {
-        let depth = thread.formatting_depth.get();
-        if depth >= FORMATTING_DEPTH_MAX {
-            return None;
-        }
-        thread.formatting_depth.set(depth + 1);
-        Some(Self { thread, last_ring: thread.take_last_ring() })
-    }
-
-    /// Returns true if the thread may have recorded an event since.
-    fn has_recorded(&self) -> bool {
-        !self.thread.has_recorded_nothing_since(self.last_ring)
-    }
-}
-
-impl Drop for FormattingDepth<'_> {
-    fn drop(&mut self) {
-        self.thread.formatting_depth.set(self.thread.formatting_depth.get() - 1);
-        self.thread.put_last_ring(self.last_ring);
     }
 }

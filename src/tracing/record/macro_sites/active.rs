@@ -6,8 +6,8 @@
 
 use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::tracing::record::macro_sites::site::MacroSite;
 use crate::tracing::record::perf_recorder::global::PERF;
-use crate::tracing::record::sites::macro_site::MacroSite;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -2,15 +2,15 @@
 
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::{Dropped, SPAN_SLAB};
-use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;
-use crate::tracing::record::spans::stack::{SCOPES, SpanEntry, scope_local_id};
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::threads::end_of_thread;
+use crate::tracing::record::threads::stack::{SCOPES, SpanEntry, scope_local_id};
 use crate::tracing::record::threads::thread::{self, ThreadState};
 
 /// Ends a scope of the calling thread.
 #[inline(always)]
-pub(super) fn end(span_id: u64) {
+pub(in crate::tracing::record) fn end(span_id: u64) {
     thread::with(|thread| {
         if try_end(thread, span_id).is_none() {
             end_slow(thread, span_id);

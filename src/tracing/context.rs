@@ -31,27 +31,9 @@
 //!
 //! Storing and writing contexts needs the feature `context`. With it, each open span takes 32 bytes more, and a new
 //! span copies the trace of its parent. Reading recorded contexts needs no feature.
-//!
-//! | file | idea |
-//! |---|---|
-//! | `ids` | the ids of traces and spans |
-//! | `remote` | the context of a caller, and its headers |
-//! | `tracestate` | whether a `tracestate` is valid |
-//! | `recorded` | the fields of a span that hold a context in the ring |
-//! | `recent_states` | the `tracestate`s that were stored lately |
 
-pub(in crate::tracing) mod field_names;
-mod ids;
-#[cfg(feature = "context")]
-pub(in crate::tracing) mod recent_states;
-pub(in crate::tracing) mod recorded;
-mod remote;
-mod tracestate;
-
+pub use super::trace_context::ids::{ProcessIds, SpanIdText, TraceIds};
+pub use super::trace_context::remote::{RemoteContext, TRACEPARENT, TRACESTATE, extract};
 pub use crate::span_slab::{RemoteTrace, TraceId};
 #[cfg(feature = "context")]
 pub use crate::tracing::record::caller::{inject, inject_current};
-pub use ids::{ProcessIds, SpanIdText, TraceIds};
-#[cfg(feature = "context")]
-pub(in crate::tracing) use remote::SAMPLED;
-pub use remote::{RemoteContext, TRACEPARENT, TRACESTATE, extract};

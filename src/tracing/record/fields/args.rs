@@ -1,7 +1,6 @@
 //! The arguments of a text. `read/text/value.rs` decodes them.
 
 use crate::schema::perf::ArgKind;
-use crate::tracing::record::fields::{FieldEncoder, RecordedValue};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -217,25 +216,5 @@ impl<A: LogArg, R: LogArgs> LogArgs for (A, R) {
     fn put_all(&self, out: &mut impl ArgSink) {
         self.0.put_arg(out);
         self.1.put_all(out);
-    }
-}
-
-/// The text of a log record: its arguments, and a function that formats all of it.
-#[derive(Debug)]
-pub struct LogText<A, F>(pub A, pub F);
-
-impl<A: LogArgs, F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> RecordedValue for LogText<A, F> {
-    #[inline(always)]
-    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
-        encoder.text(index, &self.0, &Whole(&self.1));
-    }
-}
-
-/// The whole text, formatted by the program.
-struct Whole<'f, F>(&'f F);
-
-impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Debug for Whole<'_, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (self.0)(f)
     }
 }

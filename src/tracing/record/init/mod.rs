@@ -1,4 +1,12 @@
 //! Set-up of a whole process in one line.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `variables` | the environment variables |
+//! | `setup_error` | why the set-up failed |
+
+pub(in crate::tracing) mod setup_error;
+pub(in crate::tracing) mod variables;
 
 use crate::global::NotInstalled;
 use crate::shm;
@@ -6,14 +14,14 @@ use crate::tracing::filter::field_name::field_names;
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::FilterHandle;
 use crate::tracing::filter::switch::switch;
+use crate::tracing::record::init::setup_error::{SetupCause, SetupError};
+use crate::tracing::record::init::variables::{
+    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE,
+};
 use crate::tracing::record::layer::RecorderLayer;
 use crate::tracing::record::perf_recorder::builder::PerfRecorderBuilder;
 use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
-use crate::tracing::record::perf_recorder::setup_error::{SetupCause, SetupError};
-use crate::tracing::record::perf_recorder::variables::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE,
-};
 use crate::tracing::record::subscriber::RecorderSubscriber;
 use crate::tracing::record::threads::instruction_count::InstructionSource;
 use std::ffi::{OsStr, OsString};

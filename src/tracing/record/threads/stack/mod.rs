@@ -24,7 +24,7 @@ use crate::span_slab::SPAN_SLAB;
 use crate::sync::interrupted::Mark;
 use crate::sync::{Ordering, compiler_fence};
 use entry::{DUPLICATE, EntryCell, HIDDEN, UNRECORDED};
-pub(in crate::tracing::record) use entry::{Owner, SCOPES, SpanEntry, scope_local_id};
+pub(in crate::tracing::record) use entry::{NUMBER_MASK, OF_PERF, SCOPES, SpanEntry, scope_local_id};
 use std::cell::Cell;
 
 /// Number of entries that lie in the thread's own state. Deeper entries lie on the heap.

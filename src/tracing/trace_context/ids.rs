@@ -8,7 +8,7 @@
 
 use crate::schema::Hex;
 use crate::span_slab::{RemoteTrace, TraceId};
-use crate::tracing::SpanId;
+use crate::tracing::span_id::SpanId;
 use std::fmt;
 use tiny_keccak::{Hasher as _, Keccak};
 

@@ -1,8 +1,9 @@
 //! The arguments of a text, encoded one by one.
 
-use super::{CappedText, Encoder, FORMATTED, FormattingDepth};
+use super::formatting::{CappedText, FormattingDepth};
+use super::{Encoder, FORMATTED};
 use crate::schema::perf::{ArgKind, TRUNCATION_BYTES};
-use crate::tracing::record::log::ArgSink;
+use crate::tracing::record::fields::args::ArgSink;
 use std::fmt;
 
 /// The arguments of a text, on their way into the buffer.

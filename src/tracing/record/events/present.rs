@@ -4,34 +4,11 @@ use crate::global::current_span_id;
 use crate::now::{Begun, HAS_ERROR, HAS_RECORDED, LockCell, LockMode};
 use crate::recorder::{Recorded, Recorder};
 use crate::schema::perf::{PerfEvent, PerfExt, RawField, RawFields, ValueType, flags};
-use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::rings::core::PerfCore;
+use crate::tracing::record::sites::task_sites::{TASK, TASK_TARGET, UNWAKEABLE, WOKEN};
 use crate::tracing::record::threads::thread;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tracing_core::{Level, Metadata};
-
-/// The target of the spans of tasks, and of their events (`crates/tokio`).
-const TASK_TARGET: &str = "eventring::task";
-
-/// Ids of call sites of tasks, or [`NOT_MET`] while the process has not met them.
-static TASK: AtomicU32 = AtomicU32::new(NOT_MET);
-static WOKEN: AtomicU32 = AtomicU32::new(NOT_MET);
-static UNWAKEABLE: AtomicU32 = AtomicU32::new(NOT_MET);
-
-/// The id of no call site.
-const NOT_MET: u32 = u32::MAX;
-
-/// Notes the call site, if it is one of tasks.
-pub(in crate::tracing::record) fn learn(id: u32, metadata: &Metadata<'_>) {
-    if metadata.target() != TASK_TARGET {
-        return;
-    }
-    match metadata.name() {
-        "task" if metadata.is_span() => TASK.store(id, Ordering::Relaxed),
-        "woken" => WOKEN.store(id, Ordering::Relaxed),
-        "unwakeable" => UNWAKEABLE.store(id, Ordering::Relaxed),
-        _ => {}
-    }
-}
 
 /// What log records of a call site mean for the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

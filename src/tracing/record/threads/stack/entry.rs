@@ -1,8 +1,7 @@
 //! An entry of the span stack.
 
 use crate::span_slab::SPAN_SLAB;
-use crate::sync::{AtomicUsize, Ordering, compiler_fence};
-use crate::tracing::record::sinks::active::Counted;
+use crate::sync::{Ordering, compiler_fence};
 use std::cell::Cell;
 
 /// An entry of the span stack: a span that the thread has entered and not yet exited.
@@ -30,9 +29,9 @@ pub(super) const HIDDEN: u64 = 1 << 29;
 /// Bits of an entry's tag: the owner, which is the subscriber or layer that the span belongs to.
 const OWNER_MASK: u64 = HIDDEN - 1;
 /// Bit of an owner: it records to the recorder in `PERF`.
-pub(super) const OF_PERF: u32 = 1 << 28;
+pub(in crate::tracing::record) const OF_PERF: u32 = 1 << 28;
 /// Bits of an owner: its number.
-const NUMBER_MASK: u32 = OF_PERF - 1;
+pub(in crate::tracing::record) const NUMBER_MASK: u32 = OF_PERF - 1;
 
 /// The owner of the entries of scopes. It sees the entries of all owners that record to `PERF`, and they see its own.
 /// So a scope and the spans around and in it are each other's parents, whichever subscriber or layer records them.
@@ -125,46 +124,6 @@ impl SpanEntry {
     /// Returns true if the enter was recorded.
     pub(in crate::tracing::record) fn is_recorded(&self) -> bool {
         self.tag & UNRECORDED == 0
-    }
-}
-
-/// What is in the entries of a subscriber or layer, and distinguishes them from the entries of others: a number, and
-/// whether it records to `PERF`.
-#[derive(Debug)]
-pub(in crate::tracing::record) struct Owner {
-    tag: AtomicUsize,
-    /// Whether it is counted among those that record to `PERF`.
-    pub(in crate::tracing::record) counted: Counted,
-}
-
-impl Owner {
-    /// Returns an owner with a new number.
-    pub(in crate::tracing::record) fn new(is_of_perf: bool) -> Self {
-        static NEXT_OWNER: AtomicUsize = AtomicUsize::new(1);
-        // After 2^28 owners the numbers begin again. It is very unlikely that two owners with the same number are in
-        // use at the same time.
-        let number = NEXT_OWNER.fetch_add(1, Ordering::Relaxed) & NUMBER_MASK as usize;
-        let owner = Self { tag: AtomicUsize::new(number), counted: Counted::not() };
-        if is_of_perf {
-            owner.set_of_perf();
-        }
-        owner
-    }
-
-    #[inline(always)]
-    pub(in crate::tracing::record) fn get(&self) -> u32 {
-        // Relaxed: the word is all that there is.
-        self.tag.load(Ordering::Relaxed) as u32
-    }
-
-    /// Returns true if both have the same number.
-    pub(in crate::tracing::record) fn is(&self, owner: u32) -> bool {
-        (self.get() ^ owner) & NUMBER_MASK == 0
-    }
-
-    /// Notes that the owner records to `PERF`.
-    pub(in crate::tracing::record) fn set_of_perf(&self) {
-        self.tag.fetch_or(OF_PERF as usize, Ordering::Relaxed);
     }
 }
 
